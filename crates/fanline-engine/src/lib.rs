@@ -26,6 +26,7 @@ pub mod mqtt;
 mod nats;
 mod outbox;
 pub mod proxy;
+mod random;
 mod router;
 pub mod s2;
 mod shard;
@@ -44,6 +45,7 @@ pub use nats::error::{ClientError, CloseReason};
 pub use nats::info::{ListenerInfo, ServerInfo, TlsTold};
 pub use nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
+pub use random::Seed;
 pub use router::{MatchMemo, Matched, Matcher};
 pub use shard::{
     Backlog, Batch, ConnectionStatus, CookieCredentials, Ended, Keeper, LeafTraffic, MqttStatus,

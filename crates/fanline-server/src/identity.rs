@@ -12,6 +12,17 @@ pub(crate) fn random_u64() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
+/// Returns the secret that random identifiers of one thread are derived from.
+pub(crate) fn new_seed() -> [u8; 32] {
+    let mut seed = [0; 32];
+    if SystemRandom::new().fill(&mut seed).is_err() {
+        for part in seed.chunks_mut(8) {
+            part.copy_from_slice(&random_u64().to_le_bytes()[..part.len()]);
+        }
+    }
+    seed
+}
+
 /// What a client has to sign: fifteen characters that nobody can foresee.
 pub(crate) fn new_nonce() -> String {
     let mut bytes = [0; 11];

@@ -10,12 +10,12 @@ use super::folders::Folders;
 use super::info::ApiStats;
 use super::inlets::Inlets;
 use super::limits::{AccountLimits, Reserved, ServerLimits, Usage, Used};
-use super::random::Random;
 use super::receivers::Receivers;
 use super::stream::OpenBatches;
 use super::streams::{Key, StreamId, Streams};
 use super::transfer::Transfers;
 use super::{Message, Now, Port, Storage, Strictness, api};
+use crate::random::{Purpose, Random, Seed};
 use crate::store::documents::Documents;
 use crate::store::{self, DiskError, Filters, Record, SyncId, SyncMode, SyncRequest};
 use crate::topic::Filter;
@@ -106,17 +106,18 @@ impl JetStream {
     pub fn new(
         settings: Settings,
         folders: Option<Box<dyn Folders>>,
-        seed: u64,
+        seed: impl Into<Seed>,
         now: Now,
         port: &mut dyn Port,
     ) -> Self {
-        let random = Random::new(seed);
+        let seed = seed.into();
+        let random = Random::new(seed, Purpose::Streams);
         let domain = settings.domain.as_deref();
         let advisories = Advisories::new(
             &settings.account,
             &settings.server_id,
             domain,
-            Random::new(!seed),
+            Random::new(seed, Purpose::Advisories),
         );
         let mut jetstream = JetStream {
             domain_prefix: domain.map(|domain| format!("$JS.{domain}.API.").into_bytes().into()),

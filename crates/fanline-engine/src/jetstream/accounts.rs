@@ -10,6 +10,7 @@ use super::overview::{Overview, OverviewWanted};
 use super::streams::StreamId;
 use super::{Handler, Message, Now, Ports, api};
 use crate::access::{Access, Account, AccountId, ImportKind, TraceTo, covers};
+use crate::random::{Purpose, Random, Seed};
 use crate::store::{DiskError, Record, SyncId};
 use crate::trace::Asked;
 
@@ -62,7 +63,8 @@ pub struct JetStreams {
     /// What all of them are told; the account and its limits are each one's own.
     settings: Settings,
     folders: Option<Box<dyn AccountFolders>>,
-    seed: u64,
+    /// Gives each JetStream a seed of its own, also one that starts again.
+    random: Random,
     seats: Vec<Seat>,
     used: Used,
     /// Those that something was said to since they were settled.
@@ -100,11 +102,15 @@ enum State {
 impl JetStreams {
     /// No account has any yet. Without folders, streams on disk are refused. `seed` makes the names that
     /// are drawn differ from those of other runs.
-    pub fn new(settings: Settings, folders: Option<Box<dyn AccountFolders>>, seed: u64) -> Self {
+    pub fn new(
+        settings: Settings,
+        folders: Option<Box<dyn AccountFolders>>,
+        seed: impl Into<Seed>,
+    ) -> Self {
         JetStreams {
             settings,
             folders,
-            seed,
+            random: Random::new(seed.into(), Purpose::Accounts),
             seats: Vec::new(),
             used: Used::default(),
             touched: BTreeSet::new(),
@@ -196,7 +202,7 @@ impl JetStreams {
             self.problems.push(problem);
             None
         });
-        let seed = self.seed ^ u64::from(account.0).rotate_left(32);
+        let seed = self.random.seed();
         let jetstream = JetStream::new(settings, folders, seed, now, ports.of(account));
         seat.state = State::Running(Box::new(jetstream));
         self.touched.insert(account);

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::info::StateInfo;
-use super::random::Random;
 use super::{Message, Now, Port, Timestamp};
+use crate::random::Random;
 
 /// What all events have in front.
 #[derive(Serialize)]

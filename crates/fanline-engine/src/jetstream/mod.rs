@@ -18,7 +18,6 @@ mod inlets;
 mod keep;
 mod limits;
 mod overview;
-pub(crate) mod random;
 mod receivers;
 mod recover;
 mod stores;

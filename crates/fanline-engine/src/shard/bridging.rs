@@ -286,7 +286,7 @@ impl Shard {
                 terms,
             };
             let requests = &mut self.bridging.requests;
-            let (key, now) = (self.random.next(), self.pending.now);
+            let (key, now) = (self.secrets.number(), self.pending.now);
             let at = requests.expect(request, measure.take(), key, now);
             requests.write_topic(at, self.index, &mut frame);
             waiting = Some(at);

@@ -17,6 +17,7 @@ use super::{Random, Receipt, SHARDS_MAX, ShardConfig, announce};
 use crate::access::{Access, AccountId, overlap};
 use crate::jetstream::{Handler, Message, Now, Port, Ports};
 use crate::nats::args;
+use crate::random::{self, Purpose, Seed};
 use crate::router::{
     BridgeKind, Listening, Member, RouteMemo, Router, Routers, bridges, has_services, listening,
     replies_of,
@@ -61,6 +62,8 @@ struct Outside {
     /// When it was last called, since the server's start.
     now: Duration,
     random: Random,
+    /// Reply subjects of requests to other accounts.
+    secrets: random::Random,
     /// A message as it crosses is put together here.
     frame: Vec<u8>,
     produced_bytes: usize,
@@ -74,10 +77,11 @@ impl<H: Handler> Keeper<H> {
     pub fn new(
         index: u16,
         config: &ShardConfig,
-        seed: u64,
+        seed: impl Into<Seed>,
         make: impl FnOnce(&mut dyn Ports) -> H,
     ) -> Self {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
+        let mut secrets = random::Random::new(seed.into(), Purpose::Shard);
         let mut outside = Outside {
             index,
             account: AccountId::GLOBAL,
@@ -89,7 +93,8 @@ impl<H: Handler> Keeper<H> {
             crossings: RemoteTargets::default(),
             requests: Requests::default(),
             now: Duration::ZERO,
-            random: Random(seed | 1),
+            random: Random(secrets.number() | 1),
+            secrets,
             frame: Vec::new(),
             produced_bytes: 0,
         };

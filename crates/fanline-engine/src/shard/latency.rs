@@ -14,7 +14,6 @@ use super::Shard;
 use super::deliver::{Message, Origin};
 use crate::access::{AccountId, ExportKind, Sampling};
 use crate::jetstream::Timestamp;
-use crate::jetstream::random::Random;
 use crate::router::Terms;
 
 const TYPE: &str = "io.nats.server.metric.v1.service_latency";
@@ -127,7 +126,7 @@ impl Shard {
         outcome: Outcome,
         responder: Origin<'_>,
     ) {
-        let id = Random::new(self.random.next()).id();
+        let id = self.secrets.id();
         let now = self.pending.now;
         let elapsed = now.saturating_sub(measure.asked_at);
         let (status, description) = outcome.words();

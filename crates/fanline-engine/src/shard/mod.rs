@@ -52,6 +52,7 @@ use crate::nats::error::{ClientError, CloseReason};
 use crate::nats::info::ServerInfo;
 use crate::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
 use crate::outbox::{Chunk, Outbox};
+use crate::random::{self, Purpose, Seed};
 use crate::router::{LEAFS, RouteMemo, Routers, SubId, Subscriptions};
 use bridging::Bridging;
 use crossing::Said;
@@ -117,6 +118,8 @@ pub struct Shard {
     /// By account.
     totals: Vec<Totals>,
     random: Random,
+    /// Identifiers that a peer must not be able to guess.
+    secrets: random::Random,
     crossings: RemoteTargets,
     leafs: Leafs,
     run: Run,
@@ -166,14 +169,20 @@ enum Taken {
 }
 
 impl Shard {
-    /// A shard with no sessions. `seed` feeds the choice of queue group members.
+    /// A shard with no sessions. Reply subjects and client identifiers are derived from `seed`.
     ///
     /// # Panics
     /// When there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
-    pub fn new(index: u16, config: Arc<ShardConfig>, info: ServerInfo, seed: u64) -> Self {
+    pub fn new(
+        index: u16,
+        config: Arc<ShardConfig>,
+        info: ServerInfo,
+        seed: impl Into<Seed>,
+    ) -> Self {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
         let outgoing = (0..config.shards).map(|_| Batch::default()).collect();
         let pending = Pending::new(&config.limits, config.traces);
+        let mut secrets = random::Random::new(seed.into(), Purpose::Shard);
         let mut shard = Shard {
             index,
             access: config.auth.directory(),
@@ -186,7 +195,8 @@ impl Shard {
             outgoing,
             timers: BTreeSet::new(),
             totals: Vec::new(),
-            random: Random(seed | 1),
+            random: Random(secrets.number() | 1),
+            secrets,
             crossings: RemoteTargets::new(index == LEAF_SHARD),
             leafs: Leafs::default(),
             run: Run::default(),
@@ -607,7 +617,8 @@ fn announce(
     }
 }
 
-/// Enough randomness to spread messages over a queue group (xorshift64*).
+/// Enough randomness to spread messages over a queue group (xorshift64*). A peer that sees some numbers can compute
+/// the others: identifiers come from [`random::Random`].
 struct Random(u64);
 
 impl Random {

@@ -69,7 +69,7 @@ pub(crate) struct Parts<'a> {
     /// Where streams are kept; without it, only in memory.
     pub(crate) folders: Option<AccountsFolder>,
     /// Differs from run to run.
-    pub(crate) seed: u64,
+    pub(crate) seed: [u8; 32],
     pub(crate) now: Now,
     pub(crate) access: &'a Access,
     pub(crate) ports: &'a mut dyn Ports,
@@ -113,7 +113,7 @@ async fn run<W: Work + 'static>(
     let folders = folders.transpose()?;
     let index = common.mailboxes.len() - 1;
     let at = u16::try_from(index).expect("at most SHARDS_MAX shards");
-    let seed = crate::identity::random_u64();
+    let seed = crate::identity::new_seed();
     let access = common.config.auth.directory();
     let mut keeper = Keeper::new(at, &common.config, seed, |ports| {
         make(Parts {

@@ -314,7 +314,7 @@ pub(crate) async fn run(
     commands: mpsc::UnboundedReceiver<Command>,
 ) {
     let _watch = common.stop_on_panic();
-    let seed = crate::identity::random_u64();
+    let seed = crate::identity::new_seed();
     let shard = u16::try_from(index).expect("at most SHARDS_MAX shards");
     let closed = ClosedRing::new(common.closed_clients_max, common.connections.len());
     let shell = Rc::new(Shell {

@@ -22,7 +22,7 @@ impl Outside {
             reply: message.reply,
             terms,
         };
-        let key = self.random.next();
+        let key = self.secrets.number();
         let at = self.requests.expect(request, None, key, self.now);
         let mut reply = Vec::new();
         self.requests.write_topic(at, self.index, &mut reply);

@@ -41,7 +41,7 @@ impl Shard {
     /// CONNECT: who a client is, and whether it may come in.
     pub(super) fn connect_mqtt(&mut self, id: SessionId, connect: &Connect<'_>) {
         let assigned = match connect.client_id {
-            "" => format!("fanline-{:016x}", self.random.next()),
+            "" => format!("fanline-{:016x}", self.secrets.number()),
             _ => String::new(),
         };
         let session = &mut self.sessions[id.index()];

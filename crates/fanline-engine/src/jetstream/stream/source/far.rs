@@ -10,8 +10,8 @@ use super::Source;
 use super::keep::{Copied, expiry, without_conditions};
 use super::reader::{Heard, Reader};
 use crate::jetstream::consumer::AckTopic;
-use crate::jetstream::random::Random;
 use crate::jetstream::{Message, Now, Port};
+use crate::random::Random;
 use crate::topic::is_literal_topic;
 
 impl Stream {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::super::headers::{Block, find};
 use super::ask::{Begun, Question, read_answer, status};
 use crate::jetstream::consumer::AckTopic;
-use crate::jetstream::random::Random;
 use crate::jetstream::{ApiError, External, Message, Port, StreamSource};
+use crate::random::Random;
 
 /// The prefix of an API, when an origin elsewhere does not say which.
 const OWN_API: &str = "$JS.API";

@@ -1,0 +1,300 @@
+"""What the attacks on access share: a server from a configuration, clients, keys and tokens."""
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import tempfile
+import time
+
+from harness.peer import Closed, Peer
+from harness.report import check, server_under_test
+from harness.server import Server, port_free
+
+PORTS = ("WS_PORT", "MQTT_PORT", "LEAF_PORT", "HTTP_PORT")
+
+
+class Target(Server):
+    """A server with a configuration. Marks like `MQTT_PORT` stand for free ports, `DIR` for a folder of its own."""
+
+    def __init__(self, config: str, *flags: str, binary: str | None = None):
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.ports = {name: port_free() for name in PORTS if name in config}
+        # MQTT clients of the `mqtt` suite want a broker with this field.
+        self.mqtt_port = self.ports.get("MQTT_PORT", 0)
+        self.conf = os.path.join(self.folder.name, "attack.conf")
+        self.write(config)
+        super().__init__(binary or server_under_test(), "-c", self.conf, *flags)
+
+    def write(self, config: str):
+        for name, port in self.ports.items():
+            config = config.replace(name, str(port))
+        with open(self.conf, "w", encoding="utf-8") as file:
+            file.write(config.replace("DIR", self.folder.name) + "\n")
+
+    def __exit__(self, *_):
+        super().__exit__()
+        self.folder.cleanup()
+
+    def client(self, user: str = "", password: str = "", **options) -> "Client":
+        return Client(self.port, **{"user": user, "pass": password, **options})
+
+    def refuses(self, **options) -> bool:
+        """Whether somebody who shows this is sent away."""
+        try:
+            with Client(self.port, **options):
+                return False
+        except (Closed, Refused):
+            return True
+
+    def http(self, request: str, headers: dict[str, str] | None = None, body: bytes = b"") -> tuple[int, str]:
+        """The status and the body of the answer to `GET /path`."""
+        lines = [f"{request} HTTP/1.1", *(f"{k}: {v}" for k, v in (headers or {}).items())]
+        if "Host" not in (headers or {}):
+            lines.append(f"Host: 127.0.0.1:{self.ports['HTTP_PORT']}")
+        lines += [f"Content-Length: {len(body)}", "Connection: close", "", ""]
+        with socket.create_connection(("127.0.0.1", self.ports["HTTP_PORT"]), timeout=15) as stream:
+            stream.sendall("\r\n".join(lines).encode() + body)
+            data = b""
+            while chunk := stream.recv(1 << 16):
+                data += chunk
+        head, _, content = data.partition(b"\r\n\r\n")
+        return int(head.split()[1]), content.decode(errors="replace")
+
+
+class Refused(Exception):
+    """The server has sent an error where none was expected."""
+
+
+class Client(Peer):
+    """A NATS client. `sign` makes CONNECT's further fields of the nonce."""
+
+    def __init__(self, port: int, sign=None, before: bytes = b"", **options):
+        super().__init__(port)
+        if before:
+            self.send(before)
+        self.info = json.loads(self.line().removeprefix("INFO "))
+        fields = {"verbose": False, "pedantic": False, "headers": True, "no_responders": False, "protocol": 1}
+        fields |= {key: value for key, value in options.items() if value != ""}
+        if sign:
+            fields |= sign(self.info.get("nonce", ""))
+        self.send(f"CONNECT {json.dumps(fields)}\r\n".encode())
+        self.errors: list[str] = []
+        try:
+            self.barrier()
+        except Closed as error:
+            self.close()
+            raise Refused("closed") from error
+        if self.errors:
+            self.close()
+            raise Refused(self.errors[0])
+
+    def barrier(self) -> list[tuple[str, bytes]]:
+        """All messages that have come once the server has handled everything sent so far."""
+        self.send(b"PING\r\n")
+        found = []
+        while (line := self.line()) != "PONG":
+            verb = line.split(" ", 1)[0]
+            if verb in ("MSG", "HMSG"):
+                found.append((line, self.take(int(line.rsplit(" ", 1)[1]) + 2)[:-2]))
+            elif verb == "PING":
+                self.send(b"PONG\r\n")
+            elif verb == "-ERR":
+                self.errors.append(line)
+        return found
+
+    def sub(self, subject: str, sid: int | str = 1, queue: str = ""):
+        self.send(f"SUB {subject} {queue + ' ' if queue else ''}{sid}\r\n".encode())
+
+    def pub(self, subject: str, payload: bytes = b"x", reply: str = "", headers: str = ""):
+        reply = f"{reply} " if reply else ""
+        if not headers:
+            self.send(f"PUB {subject} {reply}{len(payload)}\r\n".encode() + payload + b"\r\n")
+            return
+        head = f"NATS/1.0\r\n{headers}\r\n\r\n".encode()
+        self.send(f"HPUB {subject} {reply}{len(head)} {len(head) + len(payload)}\r\n".encode() + head + payload + b"\r\n")
+
+    def request(self, subject: str, payload: bytes | dict = b"", headers: str = "", seconds: float = 5) -> tuple[str, bytes]:
+        """The first answer; `("", b"")` when the server says that there is none to come."""
+        inbox = f"_INBOX.k{os.urandom(8).hex()}"
+        data = json.dumps(payload).encode() if isinstance(payload, dict) else payload
+        self.sub(inbox, "rq")
+        self.pub(subject, data, inbox, headers)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            errors = len(self.errors)
+            found = self.barrier()
+            for line, content in found:
+                if line.split()[1] == inbox:
+                    self.send(b"UNSUB rq\r\n")
+                    return line, content
+            if len(self.errors) > errors:
+                break
+        self.send(b"UNSUB rq\r\n")
+        return "", b""
+
+    def asked(self, subject: str, payload: dict | None = None) -> dict:
+        """A request to JetStream; its answer."""
+        _, content = self.request(subject, payload if payload is not None else b"")
+        return json.loads(content.rpartition(b"\r\n\r\n")[2]) if content else {}
+
+    def made(self, subject: str, payload: dict) -> dict:
+        """The same, and it must succeed."""
+        found = self.asked(subject, payload)
+        check(found and "error" not in found, f"{subject}: {found or self.errors}")
+        return found
+
+
+def subject_of(message: tuple[str, bytes]) -> str:
+    return message[0].split()[1]
+
+
+def reply_of(message: tuple[str, bytes]) -> str:
+    words = message[0].split()
+    count = 5 if words[0] == "MSG" else 6
+    return words[3] if len(words) == count else ""
+
+
+def until(condition, seconds: float = 10.0):
+    """Waits for something that will be, not for something that must not."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        check(time.monotonic() < deadline, "it did not come about in time")
+        time.sleep(0.01)
+    return found
+
+
+def allowed(subjects: list[str]) -> str:
+    return json.dumps(subjects)
+
+
+def permissions(publish=None, subscribe=None, more: str = "") -> str:
+    """`permissions { … }` of lists, or of pairs of `allow` and `deny`."""
+    parts = []
+    for name, lists in {"publish": publish, "subscribe": subscribe}.items():
+        if isinstance(lists, list):
+            lists = (lists, None)
+        if lists is not None:
+            inner = [f"{kind}: {json.dumps(found)}" for kind, found in zip(("allow", "deny"), lists) if found is not None]
+            parts.append(f"{name} {{ {', '.join(inner)} }}")
+    return f"permissions {{ {', '.join([*parts, more] if more else parts)} }}"
+
+
+# Ed25519 as RFC 8032 has it, in extended coordinates. Slow, and free of libraries.
+P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+BASE_Y = 4 * pow(5, P - 2, P) % P
+
+
+def _root(y: int, sign: int) -> int:
+    x2 = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(x2, (P + 3) // 8, P)
+    if (x * x - x2) % P:
+        x = x * pow(2, (P - 1) // 4, P) % P
+    return P - x if x & 1 != sign else x
+
+
+BASE_X = _root(BASE_Y, 0)
+BASE = (BASE_X, BASE_Y, 1, BASE_X * BASE_Y % P)
+
+
+def _add(p, q):
+    a, b = (p[1] - p[0]) * (q[1] - q[0]) % P, (p[1] + p[0]) * (q[1] + q[0]) % P
+    c, d = 2 * p[3] * q[3] * D % P, 2 * p[2] * q[2] % P
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+
+def _times(number: int, point=BASE):
+    made = (0, 1, 1, 0)
+    while number:
+        if number & 1:
+            made = _add(made, point)
+        point = _add(point, point)
+        number >>= 1
+    return made
+
+
+def _packed(point) -> bytes:
+    inverse = pow(point[2], P - 2, P)
+    x, y = point[0] * inverse % P, point[1] * inverse % P
+    return (y | (x & 1) << 255).to_bytes(32, "little")
+
+
+def _crc16(data: bytes) -> int:
+    crc = 0
+    for byte in data:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ 0x1021 if crc & 0x8000 else crc << 1) & 0xFFFF
+    return crc
+
+
+def _checked(data: bytes) -> str:
+    return base64.b32encode(data + _crc16(data).to_bytes(2, "little")).decode().rstrip("=")
+
+
+KINDS = {"O": 14, "A": 0, "U": 20, "N": 13}
+
+
+class Key:
+    """An nkey of one kind: `O`, `A`, `U` or `N`."""
+
+    def __init__(self, kind: str):
+        self.seed = os.urandom(32)
+        digest = hashlib.sha512(self.seed).digest()
+        self.scalar = int.from_bytes(digest[:32], "little") & ~(7 | 1 << 255) | 1 << 254
+        self.scalar &= (1 << 255) - 1
+        self.prefix = digest[32:]
+        self.raw = _packed(_times(self.scalar))
+        self.public = _checked(bytes([KINDS[kind] << 3]) + self.raw)
+
+    def sign(self, message: bytes) -> bytes:
+        r = int.from_bytes(hashlib.sha512(self.prefix + message).digest(), "little") % L
+        point = _packed(_times(r))
+        k = int.from_bytes(hashlib.sha512(point + self.raw + message).digest(), "little") % L
+        return point + ((r + k * self.scalar) % L).to_bytes(32, "little")
+
+    def proves(self, **more):
+        """What a client adds to CONNECT to prove that it has the key."""
+        return lambda nonce: {"sig": b64(self.sign(nonce.encode())), **more}
+
+
+def b64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def unb64(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def jwt(issuer: Key, subject: str, nats: dict, header: dict | None = None, signer: Key | None = None, **claims) -> str:
+    """A token. `signer` is for those who sign in another's name."""
+    header = {"typ": "JWT", "alg": "ed25519-nkey"} | (header or {})
+    body = {"jti": os.urandom(8).hex(), "iat": int(time.time()), "iss": issuer.public, "sub": subject, "name": "n"} | claims
+    body["nats"] = {"version": 2} | nats
+    signed = ".".join(b64(json.dumps(part).encode()) for part in (header, body))
+    return f"{signed}.{b64((signer or issuer).sign(signed.encode()))}"
+
+
+UNLIMITED = {"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1}
+
+
+def account_jwt(operator: Key, account: str, nats: dict | None = None, limits: dict | None = None, **claims) -> str:
+    nats = {"type": "account", "limits": UNLIMITED | (limits or {}), **(nats or {})}
+    return jwt(operator, account, nats, **claims)
+
+
+def user_jwt(issuer: Key, user: str, nats: dict | None = None, is_template: bool = False, **claims) -> str:
+    nats = {"type": "user", **({} if is_template else {"subs": -1, "data": -1, "payload": -1}), **(nats or {})}
+    return jwt(issuer, user, nats, **claims)
+
+
+@contextlib.contextmanager
+def several(*things):
+    """Closes all of them at the end."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(thing) for thing in things]
