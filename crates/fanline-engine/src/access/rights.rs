@@ -84,16 +84,15 @@ impl Rights {
     }
 
     /// Whether single messages for a subscription that it may have are not for it.
-    pub(crate) fn filters(&self, filter: &[u8]) -> bool {
+    pub(crate) fn filters(&self, filter: &[u8], queue: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(filter) else {
             return true;
         };
         let is_denied = |pattern: &Pattern| overlap(pattern.subject(), text);
-        let is_allowed = |pattern: &Pattern| covers(pattern.subject(), text);
         let rules = &self.subscribe;
         !Filter::parsed(filter).is_literal()
             && (rules.deny.list.iter().any(is_denied)
-                || (rules.allow.as_ref()).is_some_and(|allow| !allow.list.iter().any(is_allowed)))
+                || (rules.allow.as_ref()).is_some_and(|allow| !allow.cover(text, queue)))
     }
 
     /// Whether a message may be given to a subscription of such a filter.
@@ -226,6 +225,20 @@ impl Patterns {
         self.list.iter().map(text).collect()
     }
 
+    /// Whether one of them allows every topic of a filter for this queue. A pattern for queues allows nothing to
+    /// subscriptions without a queue, and where it matches too, a pattern without a queue may allow nothing to a queue.
+    fn cover(&self, filter: &str, queue: &[u8]) -> bool {
+        let names_queues =
+            (self.list.iter()).any(|p| p.queue().is_some() && overlap(p.subject(), filter));
+        self.list.iter().any(|pattern| {
+            let is_for_queue = match pattern.queue() {
+                None => queue.is_empty() || !names_queues,
+                Some(name) => !queue.is_empty() && Filter::parsed(name.as_bytes()).matches(queue),
+            };
+            is_for_queue && covers(pattern.subject(), filter)
+        })
+    }
+
     fn matching(&self, topic: &[u8], queue: &[u8]) -> Found {
         let mut found = Found::default();
         if self.list.is_empty() {
@@ -277,7 +290,7 @@ mod tests {
         ] {
             let (f, q) = (filter.as_bytes(), queue.as_bytes());
             assert_eq!(allowing.may_subscribe(f, q), expected, "{filter} {queue}");
-            assert_eq!(allowing.filters(f), filtered, "{filter} {queue}");
+            assert_eq!(allowing.filters(f, q), filtered, "{filter} {queue}");
         }
         for (filter, queue, expected, filtered) in [
             ("d.x", "", false, false),
@@ -294,7 +307,24 @@ mod tests {
         ] {
             let (f, q) = (filter.as_bytes(), queue.as_bytes());
             assert_eq!(denying.may_subscribe(f, q), expected, "{filter} {queue}");
-            assert_eq!(denying.filters(f), filtered, "{filter} {queue}");
+            assert_eq!(denying.filters(f, q), filtered, "{filter} {queue}");
+        }
+        // A queue's pattern covers a filter that another pattern let in; nats-server sends everything here.
+        let mixed = ["foo.*", "foo.> q1", "bar.* q1", "bar.> q2", "baz.> q*"];
+        let mixed = rights(
+            Allowed::default(),
+            Allowed::subscribe(Some(&mixed), &[]).unwrap(),
+        );
+        for (filter, queue, expected) in [
+            ("foo.>", "", true),
+            ("foo.>", "q1", false),
+            ("foo.*", "", false),
+            ("bar.>", "q1", true),
+            ("bar.*", "q2", false),
+        ] {
+            let (f, q) = (filter.as_bytes(), queue.as_bytes());
+            assert!(mixed.may_subscribe(f, q), "{filter} {queue}");
+            assert_eq!(mixed.filters(f, q), expected, "{filter} {queue}");
         }
         assert!(denying.may_receive(b"d.y", b"") && !denying.may_receive(b"d.x", b""));
         assert!(allowing.may_receive(b"foo.a", b"") && !allowing.may_receive(b"foo.a.b", b""));

@@ -185,14 +185,15 @@ impl Shard {
     }
 
     /// Whether single messages of a subscription are to be kept from its client.
-    pub(super) fn is_filtered(&self, id: SessionId, filter: &[u8]) -> bool {
+    pub(super) fn is_filtered(&self, id: SessionId, filter: &[u8], queue: &[u8]) -> bool {
         let session = &self.sessions[id.index()];
         let restriction = session.restriction.as_ref();
         // What an MQTT client is given is written otherwise.
         session.mqtt.is_some()
             || restriction.is_some_and(|restriction| {
                 let within = restriction.within.as_ref();
-                restriction.rights.filters(filter) || within.is_some_and(|w| w.filters(filter))
+                restriction.rights.filters(filter, queue)
+                    || within.is_some_and(|within| within.filters(filter, queue))
             })
     }
 
@@ -210,7 +211,7 @@ impl Shard {
             }
             let restriction = session.restriction.as_ref();
             if restriction.is_none_or(|r| r.may_subscribe(&filter, &queue)) {
-                let is_filtered = self.is_filtered(id, &filter);
+                let is_filtered = self.is_filtered(id, &filter, &queue);
                 self.subs.get_mut(sub).set_filtered(is_filtered);
                 continue;
             }

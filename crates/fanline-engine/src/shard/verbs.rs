@@ -239,7 +239,7 @@ impl Shard {
             return false;
         };
         let account = self.sessions[id.index()].account;
-        let is_filtered = self.is_filtered(id, filter);
+        let is_filtered = self.is_filtered(id, filter, queue);
         let Shard { routers, subs, .. } = self;
         if let Some((sub, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue) {
             subs.get_mut(sub).set_filtered(is_filtered);
