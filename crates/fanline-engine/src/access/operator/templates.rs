@@ -80,15 +80,26 @@ fn values(
     let (name, argument) = operation.strip_suffix(')')?.split_once('(')?;
     let argument = argument.trim();
     let values = match (name.to_ascii_lowercase().as_str(), argument) {
-        ("name", "") => vec![user.name.clone()],
+        ("name", "") => literal(&user.name),
         ("subject", "") => vec![user.subject.clone()],
-        ("account-name", "") => vec![account.name.clone()],
+        ("account-name", "") => literal(&account.name),
         ("account-subject", "") => vec![account.subject.clone()],
         ("tag", key) if !key.is_empty() => tags(&user.body.tags, key),
         ("account-tag", key) if !key.is_empty() => tags(&account.body.tags, key),
         _ => return None,
     };
     Some(values)
+}
+
+/// A name, unless it would bring a wildcard into the subject: names often come from those who sign up.
+fn literal(name: &str) -> Vec<String> {
+    let has_wildcard = name
+        .split(['.', ' '])
+        .any(|token| matches!(token, "*" | ">"));
+    if has_wildcard {
+        return Vec::new();
+    }
+    vec![name.to_owned()]
 }
 
 /// The values of the tags `key:value` with this key, in any case.
@@ -98,7 +109,7 @@ fn tags(tags: &[String], key: &str) -> Vec<String> {
     fitting.map(|(_, value)| value.trim().to_owned()).collect()
 }
 
-/// A filter, or a filter and a queue. A value may not bring wildcards or more in.
+/// A filter, or a filter and a queue. A value may not bring more in.
 fn is_pattern(line: &str) -> bool {
     let mut words = line.split(' ');
     let is_filter = |word: &str| Filter::parse(word.as_bytes()).is_ok();

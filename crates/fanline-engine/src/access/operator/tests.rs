@@ -316,6 +316,17 @@ fn scoped_keys_grant_what_their_template_says() {
     assert!(!rights.may_subscribe(b"a", b"") && !rights.may_subscribe(b"none.a", b""));
     assert_eq!(grant.limits.subscriptions_max, Some(3));
     assert_eq!(grant.limits.payload_bytes_max, Some(100));
+    // A name brings no wildcards in; a deny list that cannot be told keeps the user out.
+    let named = |name: &str| {
+        let nats = json!({"issuer_account": public(KeyKind::Account, 2), "tags": ["team:red"]});
+        let token = user(3, nats, |claims| claims["name"] = name.into());
+        admit(&open, &token, &peer()).unwrap().rights.unwrap()
+    };
+    for name in ["*", ">", "x.*", "*.x"] {
+        assert!(!named(name).may_publish(b"u.other.a"), "{name}");
+        assert!(!named(name).may_publish(b"u.x.y.a"), "{name}");
+    }
+    assert!(named("a*b.c").may_publish(b"u.a*b.c.d"));
     // What the key's template says is all there is.
     assert!(admit(&open, &of_2(free()), &peer()).is_none());
     let denies_nothing = json!({"sub": {"deny": ["d.{{tag(nothing)}}"]}});
