@@ -66,13 +66,16 @@ impl Origin {
             "https" | "wss" => true,
             _ => return None,
         };
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let authority = rest.split(['/', '?']).next().unwrap_or_default();
         Origin::of_host(authority, is_tls)
     }
 
     /// The origin of the host that a request names.
     fn of_host(authority: &str, is_tls: bool) -> Option<Self> {
         let default_port = if is_tls { 443 } else { 80 };
+        if authority.contains(['#', '@']) {
+            return None;
+        }
         let after_host = authority.rfind(']').map_or(0, |end| end + 1);
         let (host, port) = match authority[after_host..].rfind(':') {
             Some(colon) => {
@@ -516,6 +519,8 @@ mod tests {
             (&listed, "http://a.example", false),
             (&listed, "https://a.example:444", false),
             (&listed, "https://b.example", false),
+            (&listed, "https://a.example#.b.example", false),
+            (&listed, "https://a.example@b.example", false),
         ] {
             let granted = ask("GET /", &[("Origin", origin)], rules);
             assert_eq!(

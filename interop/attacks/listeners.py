@@ -1,0 +1,308 @@
+"""Ways in beside a client's: MQTT, WebSocket, leaf nodes, PROXY headers; users that are nobody or of one way only."""
+
+import base64
+import json
+import os
+import socket
+
+from attacks.access_kit import Client, Refused, Target, permissions
+from attacks.case import attack
+from harness.peer import Closed, Peer
+from harness.report import check, equal
+from mqtt import packets
+from mqtt.device import Device, Unconnected
+from mqtt.packets import CONNACK, PUBLISH, V4, V5
+
+MQTT = 'server_name: here\njetstream { store_dir: "DIR/js" }\nmqtt { port: MQTT_PORT }\n'
+EVE = permissions(["open"], ["open"])
+USERS = f"authorization {{ users: [\n{{ user: root, password: p }}\n{{ user: eve, password: p, {EVE} }}\n] }}\n"
+TWO = """accounts {
+  A { jetstream: enabled, users: [ { user: a, password: p } ] }
+  B { jetstream: enabled, users: [ { user: b, password: p } ] }
+}
+"""
+
+
+def device(target: Target, user: str, client_id: str, version: int = V5, **options) -> Device:
+    return Device(target, version, client_id, user=user, password="p", **options)
+
+
+def heard(device_: Device) -> list[str]:
+    """Topics of all messages that have come once the server has handled everything sent so far."""
+    device_.send(b"\xc0\x00")
+    found = []
+    while (packet := device_.packet()).kind != packets.PINGRESP:
+        if packet.kind == PUBLISH:
+            device_.acknowledge(packet)
+            found.append(packet.topic)
+    return found
+
+
+def left(target: Target, user: str, client_id: str, version: int, topic: str):
+    """A session that stays behind, with a subscription."""
+    options = {"clean": False} | ({"properties_": {"session_expiry": 600}} if version == V5 else {})
+    with device(target, user, client_id, version, **options) as gone:
+        gone.subscribed((topic, 1))
+        gone.send(b"\xe0\x00")
+        gone.until_end()
+    return options
+
+
+def taken_over(version: int):
+    """The session of another user of the account: what it has subscribed to is not for who comes with its id."""
+    with Target(MQTT + USERS) as target:
+        options = left(target, "root", "victim", version, "secret")
+        with device(target, "root", "sender", version) as sender:
+            sender.publish("secret", b"kept", qos=1)
+            with device(target, "eve", "victim", version, **options) as eve:
+                found = heard(eve)
+                sender.publish("secret", b"live", qos=1)
+                sender.publish("secret", b"live", qos=0)
+                heard(sender)
+                equal(found + heard(eve), [], "what came")
+
+
+for version in (V4, V5):
+    attack("client", f"mqtt: takes over the session of a user with more rights ({version})")(lambda v=version: taken_over(v))
+
+
+@attack("owner", "mqtt: takes over or ends a session of another account by its client identifier")
+def other_account():
+    with Target(MQTT + TWO) as target:
+        with device(target, "a", "victim") as victim, device(target, "b", "victim") as eve:
+            equal(eve.connack.session_present, 0, "a session was there")
+            victim.subscribed(("secret", 1))
+            with device(target, "a", "sender") as sender:
+                sender.publish("secret", b"x", qos=1)
+                equal(heard(victim), ["secret"], "what the victim hears")
+                equal(heard(eve), [], "what the attacker hears")
+
+
+@attack("owner", "mqtt: retained messages of another account")
+def other_retained():
+    with Target(MQTT + TWO) as target, device(target, "a", "x") as a, device(target, "b", "y") as b:
+        a.publish("secret", b"x", qos=1, retain=True)
+        b.subscribed(("#", 1), ("secret", 1), ("$share/g/secret", 1))
+        equal(heard(b), [], "what came")
+
+
+FILTERS = ["secret", "#", "+", "$share/g/secret", "$share/g/#", "$MQTT/#", "$SYS/#", "$JS/#", "$R/#", "open/../secret", "secret/#", "+/#"]
+
+
+def subscribed_around(filter_: str):
+    with Target(MQTT + USERS) as target, device(target, "eve", "eve") as eve, device(target, "root", "root") as root:
+        root.publish("secret", b"retained", qos=1, retain=True)
+        eve.subscribe((filter_, 1))
+        for topic in ("secret", "secret/x", "other"):
+            root.publish(topic, b"x", qos=1)
+        equal(heard(eve), [], "what came")
+
+
+for filter_ in FILTERS:
+    attack("client", f"mqtt: hears what it may not by {filter_}")(lambda f=filter_: subscribed_around(f))
+
+
+TOPICS = ["secret", "$JS/API/STREAM/DELETE/V", "$SYS/REQ/SERVER/PING", "$MQTT/sub/x", "_INBOX/x", "_R_/0/1"]
+
+
+def published_around(topic: str):
+    with Target(MQTT + USERS) as target, Client(target.port, user="root", **{"pass": "p"}) as root:
+        root.made("$JS.API.STREAM.CREATE.V", {"name": "V", "subjects": ["v"]})
+        for sid, subject in enumerate(["secret", "_INBOX.x", "_R_.0.1", "$MQTT.sub.x"]):
+            root.sub(subject, sid)
+        root.barrier()
+        try:
+            with device(target, "eve", "eve") as eve:
+                for qos in (0, 1, 2):
+                    eve.publish(topic, b"", qos=qos)
+                heard(eve)
+        except (Closed, AssertionError):
+            pass
+        equal(root.barrier(), [], "what came")
+        check("V" in root.asked("$JS.API.STREAM.NAMES")["streams"], "the stream is gone")
+
+
+for topic in TOPICS:
+    attack("client", f"mqtt: publishes to {topic}")(lambda t=topic: published_around(t))
+
+
+@attack("client", "mqtt: a response topic or a will that leads to a denied subject")
+def will_around():
+    with Target(MQTT + USERS) as target, device(target, "root", "root") as root:
+        root.subscribed(("secret", 1))
+        with Unconnected(target, V4) as eve:
+            eve.send(packets.connect(V4, "eve", user="eve", password="p", will=packets.Will("secret", b"x")))
+            eve.packet()
+            eve.reset()
+        with device(target, "eve", "eve2") as other:
+            other.publish("open", b"x", qos=1, response_topic="secret")
+        equal(heard(root), [], "what came")
+
+
+LOGINS = [{"user": "a"}, {"user": "a", "password": ""}, {"user": "", "password": "p"}, {"user": "A", "password": "p"}, {"user": "a\u0000", "password": "p"}, {}]
+
+
+def mqtt_login(options: dict):
+    with Target(MQTT + TWO) as target, Unconnected(target, V5) as eve:
+        eve.send(packets.connect(V5, "x", **options))
+        try:
+            packet = eve.packet()
+        except Closed:
+            return
+        check(packet.kind != CONNACK or packet.code >= 0x80, "it was let in")
+
+
+for options in LOGINS:
+    attack("anonymous", f"mqtt: comes in with {json.dumps(options)}")(lambda o=options: mqtt_login(o))
+
+
+def upgraded(port: int, headers: dict[str, str]) -> int:
+    """The status of a request for a WebSocket."""
+    lines = ["GET / HTTP/1.1", f"Host: 127.0.0.1:{port}", "Upgrade: websocket", "Connection: Upgrade"]
+    lines += ["Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {base64.b64encode(os.urandom(16)).decode()}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    with socket.create_connection(("127.0.0.1", port), timeout=15) as stream:
+        stream.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        return int(stream.makefile("rb").readline().split()[1])
+
+
+ORIGINS = [
+    "https://evil.example", "http://good.example", "https://good.example.evil.example", "https://evilgood.example",
+    "https://good.example:444", "https://good.example@evil.example", "null", "https://", "good.example",
+    "https://GOOD.example.", "https://good.example#.evil.example:443x", "file://good.example",
+]
+
+
+def foreign_origin(origin: str):
+    config = 'websocket { port: WS_PORT, no_tls: true, allowed_origins: ["https://good.example"], user_cookie: u, pass_cookie: p }\n' + USERS
+    with Target(config) as target:
+        equal(upgraded(target.ports["WS_PORT"], {"Origin": "https://good.example"}), 101, "the own page's status")
+        equal(upgraded(target.ports["WS_PORT"], {"Origin": origin, "Cookie": "u=root; p=p"}), 403, "the status")
+
+
+for origin in ORIGINS:
+    attack("anonymous", f"websocket: a page of the origin {origin} with a user's cookies")(lambda o=origin: foreign_origin(o))
+
+
+# PROXY headers where they are not believed, or are wrong where they are.
+PROXIES = [
+    (False, b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n"),
+    (False, b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x0a\0\0\1\x0a\0\0\2\0\1\0\2"),
+    (True, b"PROXY TCP4 10.0.0.999 10.0.0.2 1 2\r\n"),
+    (True, b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\nPROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n"),
+    (True, b"PROXY TCP4 10.0.0.1\r\n"),
+    (True, b"\r\n\r\n\0\r\nQUIT\n\x31\x11\0\x0c\x0a\0\0\1\x0a\0\0\2\0\1\0\2"),
+    (True, b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x01\x0a"),
+    (True, b"PROXY " + b"A" * 200 + b"\r\n"),
+]
+
+
+def proxied(is_believed: bool, header: bytes):
+    config = f"proxy_protocol: {str(is_believed).lower()}\nhttp: 127.0.0.1:HTTP_PORT\n" + USERS
+    with Target(config) as target, Peer(target.port) as peer:
+        peer.send(header)
+        peer.send(b'CONNECT {"verbose":false,"user":"root","pass":"p"}\r\nPING\r\n')
+        try:
+            while peer.line() != "PONG":
+                pass
+        except Closed:
+            return
+        _, found = target.http("GET /connz")
+        check("10.0.0." not in found, "the header was believed")
+
+
+for is_believed, header in PROXIES:
+    where = "where headers are read" if is_believed else "where no headers are read"
+    attack("anonymous", f"proxy: {header[:44]!r} {where}")(lambda b=is_believed, h=header: proxied(b, h))
+
+# Nobody in particular, and users of one way only.
+GUEST = (
+    "no_auth_user: guest\nauthorization { users: [\n{ user: guest, password: g, %s }\n{ user: root, password: p }\n"
+    '{ user: web, password: p, allowed_connection_types: ["WEBSOCKET"] }\n{ user: box, password: p, allowed_connection_types: ["MQTT"] }\n] }\n'
+) % permissions(["g"], ["g"])
+SHOWN = [
+    {"user": "root"}, {"user": "root", "pass": "wrong"}, {"user": "nobody"}, {"pass": "p"}, {"auth_token": "p"}, {"user": "web", "pass": "p"},
+    {"user": "box", "pass": "p"}, {"user": "guest"}, {"user": "guest", "pass": "p"}, {"user": "root", "pass": "P"}, {"user": "root ", "pass": "p"},
+]
+
+
+def not_a_guest(shown: dict):
+    """Who shows something wrong is sent away, and is not the guest instead."""
+    with Target(GUEST) as target:
+        target.client().close()
+        check(target.refuses(**shown), "it was let in")
+
+
+for shown in SHOWN:
+    attack("anonymous", f"guests: comes in as somebody with {json.dumps(shown)}")(lambda s=shown: not_a_guest(s))
+
+
+@attack("anonymous", "guests: a guest with the rights of somebody else by claiming a JWT, a name or an account")
+def guest_rights():
+    with Target(GUEST) as target, target.client("root", "p") as root:
+        root.sub(">")
+        root.barrier()
+        for options in ({"jwt": "eyJ"}, {"name": "root"}, {"account": "$G"}, {"nkey": "U"}, {"sig": "x"}):
+            try:
+                with Client(target.port, **options) as guest:
+                    guest.pub("secret")
+                    guest.barrier()
+            except (Refused, Closed):
+                continue
+            equal(root.barrier(), [], f"what {options} has published")
+
+
+LEAFS = [
+    {"user": "leaf", "pass": "wrong"}, {"user": "root", "pass": "p"}, {}, {"user": "leaf"}, {"auth_token": "p"}, {"nkey": "U", "sig": "x"},
+]
+
+
+def leaf_connect(target: Target, **shown) -> Peer:
+    peer = Peer(target.ports["LEAF_PORT"])
+    info = json.loads(peer.line().removeprefix("INFO "))
+    fields = {"server_id": "N" + "A" * 55, "name": "evil", "cluster": "evil", "version": "2.15.2", "headers": True, "protocol": 1} | shown
+    del info
+    peer.send(f"CONNECT {json.dumps(fields)}\r\nPING\r\n".encode())
+    return peer
+
+
+def refused_leaf(shown: dict):
+    config = "leafnodes { port: LEAF_PORT, authorization { user: leaf, password: p } }\n" + USERS
+    with Target(config) as target, leaf_connect(target, **shown) as peer:
+        check(b"PONG" not in peer.until_closed(), "it was let in")
+
+
+for shown in LEAFS:
+    attack("anonymous", f"leaf: comes in with {json.dumps(shown)}")(lambda s=shown: refused_leaf(s))
+
+
+def leaf_rights(data: bytes):
+    rights = permissions(["open"], ["open"])
+    config = f"leafnodes {{ port: LEAF_PORT }}\naccounts {{ A {{ users: [\n{{ user: root, password: p }}\n{{ user: leaf, password: p, {rights} }}\n] }} }}\n"
+    with Target(config) as target, target.client("root", "p") as root, leaf_connect(target, user="leaf", **{"pass": "p"}) as leaf:
+        root.sub("secret")
+        root.sub("other.>", 2)
+        root.barrier()
+        while leaf.line() != "PONG":
+            pass
+        leaf.send(data)
+        root.barrier()
+        root.pub("secret", b"SECRET")
+        root.pub("other.x", b"SECRET")
+        root.barrier()
+        lines = []
+        try:
+            leaf.send(b"PING\r\n")
+            while (line := leaf.line()) != "PONG":
+                lines.append(line)
+        except Closed:
+            lines.append(leaf.buffer.decode(errors="replace"))
+        equal(root.barrier(), [], "what came over the link")
+        check(not any("LMSG" in line or "SECRET" in line for line in lines), f"{lines}")
+
+
+SENT = [
+    b"LMSG secret 1\r\nx\r\n", b"LMSG other.x reply 1\r\nx\r\n", b"HMSG secret 12 13\r\nNATS/1.0\r\n\r\nx\r\n", b"LS+ secret\r\n", b"LS+ >\r\n", b"LS+ * q 1\r\nLS+ other.x q 1\r\n",
+]
+for data in SENT:
+    attack("client", f"leaf: a link of a user with few rights sends {data!r}")(lambda d=data: leaf_rights(d))
