@@ -2,9 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Zoned;
+
+/// Others may not read the log: it names users, addresses and subjects. As with nats-server.
+const MODE: u32 = 0o640;
 
 pub(super) struct LogFile {
     path: PathBuf,
@@ -19,7 +23,11 @@ pub(super) struct LogFile {
 impl LogFile {
     /// Opens the file to append to it; it is made when it is not there.
     pub(super) fn open(path: &Path, bytes_max: u64, files_max: usize) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(MODE)
+            .open(path)?;
         let bytes = file.metadata()?.len();
         Ok(LogFile {
             path: path.to_owned(),
