@@ -1,0 +1,173 @@
+"""Auth callout: forged, replayed and misdirected answers, and requests by those who are not asked."""
+
+import contextlib
+import json
+import threading
+import time
+
+from attacks.access_kit import Client, Key, Target, jwt, reply_of, unb64
+from attacks.case import attack
+from harness.peer import Closed
+from harness.report import check, equal
+
+ISSUER, STRANGER = Key("A"), Key("A")
+CONFIG = f"""
+accounts {{
+  AUTH {{ users: [ {{ user: service, password: p }}, {{ user: spy, password: p }} ] }}
+  ROOT {{ users: [ {{ user: root, password: p }} ] }}
+  BIRDS {{}}
+  OTHER {{}}
+}}
+authorization {{
+  timeout: 2
+  auth_callout {{ issuer: {ISSUER.public}, account: AUTH, auth_users: [ service, spy ], allowed_accounts: [ BIRDS ] }}
+}}
+"""
+
+
+def user(asked: dict, issuer: Key = ISSUER, nats: dict | None = None, **more) -> str:
+    body = {"type": "user", "subs": -1, "data": -1, "payload": -1, **(nats or {})}
+    return jwt(issuer, more.pop("subject", asked["nats"]["user_nkey"]), body, **({"aud": "BIRDS"} | more))
+
+
+def answer(asked: dict, token: str = "", issuer: Key = ISSUER, error: str = "", **more) -> str:
+    body = {"type": "authorization_response"} | ({"jwt": token} if token else {}) | ({"error": error} if error else {})
+    subject = more.pop("subject", asked["nats"]["user_nkey"])
+    return jwt(issuer, subject, body, **({"aud": asked["nats"]["server_id"]["id"]} | more))
+
+
+class Service:
+    """Answers with what `make` makes of each request, in the background."""
+
+    def __init__(self, target: Target, make):
+        self.client = Client(target.port, user="service", **{"pass": "p"})
+        self.client.sub("$SYS.REQ.USER.AUTH")
+        self.client.barrier()
+        self.make, self.seen, self.ends = make, [], False
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        with contextlib.suppress(Closed, OSError):
+            while not self.ends:
+                for message in self.client.barrier():
+                    text = message[1].rpartition(b"\r\n\r\n")[2].decode()
+                    asked = json.loads(unb64(text.split(".")[1]))
+                    self.seen.append(asked)
+                    if made := self.make(asked):
+                        self.client.pub(reply_of(message), made.encode())
+                time.sleep(0.005)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ends = True
+        self.thread.join(10)
+        self.client.close()
+
+
+FIRST: dict = {}
+
+
+def replayed(asked: dict) -> str:
+    """The answer to the first request, for each that follows."""
+    FIRST.setdefault("answer", answer(asked, user(asked)))
+    return FIRST["answer"]
+
+
+ANSWERS = {
+    "signed by a stranger": lambda a: answer(a, user(a), STRANGER),
+    "with a user whom a stranger has signed": lambda a: answer(a, user(a, STRANGER)),
+    "signed by a stranger in the issuer's name": lambda a: jwt(
+        ISSUER, a["nats"]["user_nkey"], {"type": "authorization_response", "jwt": user(a)}, signer=STRANGER, aud=a["nats"]["server_id"]["id"]
+    ),
+    "for another server": lambda a: answer(a, user(a), aud=Key("N").public),
+    "for no server": lambda a: answer(a, user(a), aud=""),
+    "for another client": lambda a: answer(a, user(a), subject=Key("U").public),
+    "with the user of another client": lambda a: answer(a, user(a, subject=Key("U").public)),
+    "that has expired": lambda a: answer(a, user(a), exp=1_500_000_000),
+    "that is not valid yet": lambda a: answer(a, user(a), nbf=4_000_000_000),
+    "with a user that has expired": lambda a: answer(a, user(a, exp=1_500_000_000)),
+    "with an error and a user": lambda a: answer(a, user(a), error="no"),
+    "with neither a user nor an error": lambda a: answer(a),
+    "that puts the user in another account": lambda a: answer(a, user(a, aud="OTHER")),
+    "that puts the user in the service's account": lambda a: answer(a, user(a, aud="AUTH")),
+    "that puts the user in the system account": lambda a: answer(a, user(a, aud="$SYS")),
+    "that puts the user in no account": lambda a: answer(a, user(a, aud="")),
+    "that puts the user in an unknown account": lambda a: answer(a, user(a, aud="NONE")),
+    "that is the user's token itself": lambda a: user(a),
+    "that is the request": lambda a: "x",
+    "for WebSocket only": lambda a: answer(a, user(a, nats={"allowed_connection_types": ["WEBSOCKET"]})),
+    "for another network": lambda a: answer(a, user(a, nats={"src": ["10.0.0.0/8"]})),
+    "for proxies": lambda a: answer(a, user(a, nats={"proxy_required": True})),
+    "without a signature": lambda a: answer(a, user(a)).rpartition(".")[0] + ".",
+}
+
+
+def answered(make):
+    with Target(CONFIG) as target, Service(target, make) as service:
+        check(target.refuses(user="eve", **{"pass": "eve"}), "it was let in")
+        check(service.seen, "the service was not asked")
+
+
+for what, make in ANSWERS.items():
+    attack("anonymous", f"callout: an answer {what}")(lambda m=make: answered(m))
+
+
+@attack("anonymous", "callout: an answer that has let another client in")
+def replayed_answer():
+    FIRST.clear()
+    with Target(CONFIG) as target, Service(target, replayed):
+        target.client("ada", "ada").close()
+        check(target.refuses(user="eve", **{"pass": "eve"}), "it was let in")
+
+
+@attack("client", "callout: a request by somebody whom the service has let in, or its own account's other user")
+def asking_oneself():
+    with Target(CONFIG) as target, Service(target, lambda a: answer(a, user(a))) as service:
+        with target.client("ada", "ada") as ada, target.client("spy", "p") as spy:
+            seen = len(service.seen)
+            for eve in (ada, spy):
+                eve.pub("$SYS.REQ.USER.AUTH", b"forged", "_INBOX.x")
+                eve.barrier()
+            check(spy.errors, "spy may ask")
+            equal(len(service.seen), seen, "requests that came")
+
+
+@attack("client", "callout: a client in the service's account that answers before the service does")
+def answering_first():
+    # Whoever is in the account may hear requests and their reply subjects: only a signature of the issuer counts.
+    with Target(CONFIG) as target, Client(target.port, user="spy", **{"pass": "p"}) as spy:
+        with Service(target, lambda a: None):
+            spy.sub("$SYS.REQ.USER.AUTH")
+            spy.barrier()
+            let_in = []
+            thread = threading.Thread(target=lambda: let_in.append(target.refuses(user="eve", **{"pass": "eve"})))
+            thread.start()
+            while not (found := spy.barrier()):
+                time.sleep(0.005)
+            asked = json.loads(unb64(found[0][1].rpartition(b"\r\n\r\n")[2].decode().split(".")[1]))
+            spy.pub(reply_of(found[0]), answer(asked, user(asked, STRANGER), STRANGER).encode())
+            spy.barrier()
+            thread.join(20)
+            equal(let_in, [True], "refused")
+
+
+@attack("anonymous", "callout: nobody comes in while the service is away")
+def service_away():
+    with Target(CONFIG) as target:
+        check(target.refuses(user="eve", **{"pass": "eve"}), "it was let in")
+        check(target.refuses(), "it was let in")
+        check(target.refuses(user="service", **{"pass": "wrong"}), "it was let in")
+
+
+@attack("client", "callout: two requests that have reply subjects or keys in common")
+def different_requests():
+    with Target(CONFIG) as target, Service(target, lambda a: answer(a, user(a))) as service:
+        for _ in range(8):
+            target.client("ada", "ada").close()
+        keys = [asked["nats"]["user_nkey"] for asked in service.seen]
+        equal(len(set(keys)), len(keys), "different keys")
+        prefixes = {key[1:9] for key in keys}
+        equal(len(prefixes), len(keys), "different beginnings")
