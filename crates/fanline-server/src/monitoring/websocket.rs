@@ -12,6 +12,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tracing::debug;
 
+use crate::options::ClientCertificates;
 use crate::server::Shared;
 use crate::shell::{Incoming, Listener, Transport, Upgraded};
 
@@ -32,7 +33,30 @@ pub(super) fn upgrade(
     if !asks || !PATHS.contains(&request.uri().path()) {
         return None;
     }
+    if !may_upgrade(shared, address) {
+        debug!(
+            "{address} - Monitoring: not upgraded: the WebSocket listener requires more than this port"
+        );
+        return None;
+    }
     hand_over(shared, request, address, &listener.rules, None)
+}
+
+/// Whether this port requires all that the WebSocket listener requires: TLS, a certificate, and a peer on this machine
+/// where that listener is on loopback. Otherwise this port would be a way around the listener.
+fn may_upgrade(shared: &Shared, address: SocketAddr) -> bool {
+    let options = shared.options();
+    let tls = shared.tls();
+    let is_as_encrypted = match &tls.websocket {
+        None => true,
+        Some(tls) => {
+            options.monitoring_tls
+                && tls.options().client_certificates == ClientCertificates::NotAsked
+        }
+    };
+    let listens_to_all = (shared.addresses.websocket)
+        .is_none_or(|listener| !listener.ip().to_canonical().is_loopback());
+    is_as_encrypted && (listens_to_all || address.ip().to_canonical().is_loopback())
 }
 
 /// Upgrades a request and has a shard serve the connection; `None` when it does not ask for it. The

@@ -3,7 +3,7 @@
 #[cfg(unix)]
 use std::os::unix::net::UnixStream;
 
-use fanline_server::{Options, WebSocketOptions};
+use fanline_server::{ClientCertificates, Options, TlsOptions, WebSocketOptions};
 
 use crate::folder::TempFolder;
 use crate::raw::{TestServer, options};
@@ -124,3 +124,48 @@ fn monitoring_is_served_over_https_and_upgrades() {
 
 trait ReadWrite: std::io::Read + std::io::Write {}
 impl<S: std::io::Read + std::io::Write> ReadWrite for S {}
+
+/// Where WebSocket clients need TLS, or a certificate, whoever reached monitoring's port came in without.
+#[test]
+fn monitoring_is_no_way_around_the_websocket_listener() {
+    let authority = Authority::new();
+    let required = TlsOptions {
+        client_certificates: ClientCertificates::Required,
+        ca_file: Some(authority.ca()),
+        ..authority.tls()
+    };
+    for (is_https, tls, is_upgraded) in [
+        (false, None, true),
+        (true, None, true),
+        (false, Some(authority.tls()), false),
+        (true, Some(authority.tls()), true),
+        (true, Some(required), false),
+    ] {
+        let server = TestServer::with(Options {
+            tls: Some(authority.tls()),
+            monitoring: Some(("127.0.0.1".into(), 0)),
+            monitoring_tls: is_https,
+            websocket: Some(WebSocketOptions {
+                tls: tls.clone(),
+                ..WebSocketOptions::default()
+            }),
+            ..options(1)
+        });
+        let address = server.handle.addresses().monitoring.expect("it is on");
+        let stream: Box<dyn ReadWrite> = match is_https {
+            true => Box::new(TlsClient::new(&authority.ca()).over(connect(address))),
+            false => Box::new(connect(address)),
+        };
+        let mut page = Talker::new(stream);
+        page.say(
+            "GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
+             Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             Sec-WebSocket-Version: 13\r\n\r\n",
+        );
+        page.until(if is_upgraded {
+            "HTTP/1.1 101 "
+        } else {
+            "HTTP/1.1 404 "
+        });
+    }
+}
