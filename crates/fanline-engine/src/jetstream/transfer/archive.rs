@@ -43,6 +43,9 @@ pub(super) enum ArchiveError {
     Foreign,
     #[error("the backup is damaged")]
     Damaged,
+    /// It exceeds the memory for all restores of the account.
+    #[error("the backup needs too much memory")]
+    TooLarge,
 }
 
 /// Begins an archive, which goes out in [frames](super::framing).
@@ -116,6 +119,8 @@ pub(super) struct Reader {
     bytes: Vec<u8>,
     at: usize,
     has_begun: bool,
+    has_skipped: bool,
+    has_ended: bool,
 }
 
 impl Reader {
@@ -124,9 +129,23 @@ impl Reader {
         self.unframer.push(piece);
     }
 
-    /// The next frame that is there as a whole.
-    pub(super) fn next(&mut self) -> Result<Option<Frame<'_>>, ArchiveError> {
+    /// Bytes of a partial frame in memory.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// The next whole frame. A partial frame may have at most `held_bytes_max`.
+    pub(super) fn next(
+        &mut self,
+        held_bytes_max: usize,
+    ) -> Result<Option<Frame<'_>>, ArchiveError> {
+        if self.has_ended {
+            return self.only_silence();
+        }
         while !self.is_whole()? {
+            if self.held_bytes() > held_bytes_max {
+                return Err(ArchiveError::TooLarge);
+            }
             self.bytes.drain(..self.at);
             self.at = 0;
             if self.unframer.read(&mut self.bytes)? == 0 {
@@ -143,7 +162,27 @@ impl Reader {
             return Err(ArchiveError::Damaged);
         }
         self.at += FRAME_HEAD_BYTES + body.len();
-        frame(*kind, body).map(Some).ok_or(ArchiveError::Damaged)
+        let frame = frame(*kind, body).ok_or(ArchiveError::Damaged)?;
+        // Compressed, a few bytes could repeat these without end: each comes once.
+        let is_in_order = match frame {
+            Frame::Skip(_) => !std::mem::replace(&mut self.has_skipped, true),
+            Frame::End => {
+                self.has_ended = true;
+                true
+            }
+            Frame::Record(..) | Frame::Consumer(..) => !self.has_skipped,
+        };
+        is_in_order
+            .then_some(Some(frame))
+            .ok_or(ArchiveError::Damaged)
+    }
+
+    /// Nothing follows the end.
+    fn only_silence(&mut self) -> Result<Option<Frame<'_>>, ArchiveError> {
+        match self.held_bytes() == 0 && self.unframer.read(&mut self.bytes)? == 0 {
+            true => Ok(None),
+            false => Err(ArchiveError::Damaged),
+        }
     }
 
     /// Whether a frame is there, behind the archive's head.
@@ -243,7 +282,7 @@ mod tests {
         let mut frames = Vec::new();
         for piece in pieces {
             reader.push(&piece);
-            while let Some(frame) = reader.next()? {
+            while let Some(frame) = reader.next(FRAME_BYTES_MAX)? {
                 frames.push(match frame {
                     Frame::Record(sequence, record) => format!(
                         "{sequence} {} {}",
@@ -286,11 +325,51 @@ mod tests {
         let mut reader = Reader::default();
         reader.push(&packed);
         for _ in 0..1000 {
-            let frame = reader.next().unwrap().unwrap();
+            let frame = reader.next(1_000_000).unwrap().unwrap();
             assert!(matches!(frame, Frame::Consumer(config, b"") if config.len() == 100_000));
             assert!(reader.bytes.capacity() < 1_000_000);
         }
-        assert_eq!(reader.next(), Ok(None));
+        assert_eq!(reader.next(1_000_000), Ok(None));
+    }
+
+    /// Sixteen bytes can stand for four megabytes of frames that cost nothing but time.
+    #[test]
+    fn what_is_there_once_is_not_read_again() {
+        let skip = &mut Vec::new();
+        write_end(skip, 7);
+        let (skip, end) = skip.split_at(FRAME_HEAD_BYTES + 8);
+        let frames = |frames: &[&[u8]]| {
+            let mut archive = Vec::new();
+            begin(&mut archive);
+            let mut framed = Vec::new();
+            framing::begin(&mut framed);
+            framing::write(&mut framed, &[&archive, &frames.concat()[..]].concat());
+            read(std::iter::once(framed)).map(|frames| frames.len())
+        };
+        assert_eq!(frames(&[skip, end]), Ok(2));
+        for wrong in [
+            &[skip, skip, end][..],
+            &[skip, end, end],
+            &[skip, end, skip],
+            &[skip, end, b"x"],
+        ] {
+            assert_eq!(frames(wrong), Err(ArchiveError::Damaged));
+        }
+    }
+
+    #[test]
+    fn no_more_is_held_of_a_frame_than_there_is_room_for() {
+        let mut archive = Vec::new();
+        begin(&mut archive);
+        write_consumer(&mut archive, &[b' '; 100_000], b"");
+        let mut framed = Vec::new();
+        framing::begin(&mut framed);
+        framing::write(&mut framed, &archive);
+        for (room, fits) in [(50_000, false), (100_000, true)] {
+            let mut reader = Reader::default();
+            reader.push(&framed);
+            assert_eq!(reader.next(room).is_ok(), fits, "{room}");
+        }
     }
 
     #[test]

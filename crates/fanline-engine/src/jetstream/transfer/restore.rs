@@ -13,8 +13,11 @@ use crate::jetstream::{
     check_consumer_name,
 };
 
-/// Most bytes that are held of a backup's consumers until it ends. More: it is given up.
-const CONSUMERS_BYTES_MAX: usize = 1 << 28;
+/// Memory that all restores of an account may use for consumers (until the backup ends) and for partial frames. The
+/// restore that exceeds it is refused.
+const HELD_BYTES_MAX: usize = 1 << 28;
+/// Memory of a consumer besides its bytes.
+const CONSUMER_OVERHEAD_BYTES: usize = 512;
 
 /// A backup of which some has come.
 pub(in crate::jetstream) struct Restore {
@@ -82,7 +85,9 @@ impl JetStream {
                 let bytes = others.saturating_add(bytes);
                 self.usage.check(storage, bytes, &self.settings)
             };
-            match restore.take(message.payload, &has_room) {
+            let held = restores_held_bytes(&self.transfers.restores);
+            let may_hold = HELD_BYTES_MAX.saturating_sub(held);
+            match restore.take(message.payload, may_hold, &has_room) {
                 Ok(()) => {
                     self.transfers.restores.push(restore);
                     Vec::new()
@@ -195,14 +200,26 @@ impl JetStream {
 }
 
 impl Restore {
-    /// Takes a piece; `has_room` says whether there is room for a stream of so many bytes.
+    /// Bytes of consumers and of a partial frame in memory.
+    fn held_bytes(&self) -> usize {
+        self.reader.held_bytes() + self.consumers_bytes
+    }
+
+    /// Takes a piece, and keeps at most `may_hold` bytes of it in memory. `has_room` says whether there is room for a
+    /// stream of so many bytes.
     fn take(
         &mut self,
         piece: &[u8],
+        may_hold: usize,
         has_room: &dyn Fn(u64) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         self.reader.push(piece);
-        while let Some(frame) = self.reader.next().map_err(ApiError::stream_restore)? {
+        loop {
+            let may_hold = may_hold.saturating_sub(self.consumers_bytes);
+            let next = self.reader.next(may_hold);
+            let Some(frame) = next.map_err(ApiError::stream_restore)? else {
+                return Ok(());
+            };
             match frame {
                 Frame::Record(sequence, record) => {
                     let store = &mut self.home.store;
@@ -216,8 +233,9 @@ impl Restore {
                     appended.map_err(ApiError::stream_restore)?;
                 }
                 Frame::Consumer(config, state) => {
-                    self.consumers_bytes += config.len() + state.len();
-                    if self.consumers_bytes > CONSUMERS_BYTES_MAX {
+                    let bytes = config.len() + state.len() + CONSUMER_OVERHEAD_BYTES;
+                    self.consumers_bytes += bytes;
+                    if bytes > may_hold {
                         return Err(ApiError::stream_restore("its consumers are too large"));
                     }
                     self.consumers.push((config.to_vec(), state.to_vec()));
@@ -231,8 +249,11 @@ impl Restore {
                 Frame::End => self.is_complete = true,
             }
         }
-        Ok(())
     }
+}
+
+fn restores_held_bytes(restores: &[Restore]) -> usize {
+    restores.iter().map(Restore::held_bytes).sum()
 }
 
 fn error_reply(error: &ApiError) -> Vec<u8> {
