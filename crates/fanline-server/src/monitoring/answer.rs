@@ -2,7 +2,9 @@
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_TYPE, HeaderValue};
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
@@ -77,6 +79,8 @@ impl From<Answer> for Response<Full<Bytes>> {
         headers.insert(CONTENT_TYPE, content_type);
         // Dashboards in a browser come from another origin; nothing here is for one client only.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        // It contains names that clients chose: no browser may take it for HTML.
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         response
     }
 }

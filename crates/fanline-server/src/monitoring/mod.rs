@@ -25,8 +25,8 @@ mod unsupported;
 mod varz;
 mod websocket;
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -43,7 +43,8 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Semaphore;
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
@@ -54,7 +55,7 @@ use process::CpuMeter;
 use query::Query;
 pub(crate) use system::{ConnectionEvent, EVENTS_MAX, System};
 
-/// Connections served at once. More wait to be accepted until one of these ends.
+/// Connections served at once. Another one replaces the oldest that has no request, or waits while all have one.
 const CONNECTIONS_MAX: usize = 64;
 /// The longest that a request's line and headers may take to come, and that a connection may be
 /// silent between two of them. Longer: it is closed.
@@ -133,8 +134,8 @@ pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Re
     const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let connections = Rc::new(Connections::default());
     loop {
-        let place = Arc::clone(&places).acquire_owned().await;
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -143,18 +144,54 @@ pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Re
                 continue;
             }
         };
+        if places.available_permits() == 0 {
+            connections.close_idle();
+        }
+        let place = Arc::clone(&places).acquire_owned().await;
         let monitor = Rc::clone(&monitor);
+        let connections = Rc::clone(&connections);
         tokio::task::spawn_local(async move {
-            match monitor.https() {
-                None => monitor.serve_connection(stream, address).await,
-                Some(https) => match timeout(HEADER_TIME_MAX, https.accept(stream)).await {
-                    Ok(Ok(stream)) => monitor.serve_connection(stream, address).await,
-                    Ok(Err(error)) => debug!("Monitoring: TLS handshake error: {error}"),
-                    Err(_) => debug!("Monitoring: the TLS handshake took too long"),
-                },
+            let connection = connections.add();
+            tokio::select! {
+                () = monitor.serve_stream(stream, address, &connection) => {}
+                () = connection.close.notified() => {}
             }
+            connections.remove(&connection);
             drop(place);
         });
+    }
+}
+
+/// The state of one connection.
+#[derive(Default)]
+struct Connection {
+    is_answering: Cell<bool>,
+    close: Notify,
+}
+
+/// All open connections, the oldest first.
+#[derive(Default)]
+struct Connections(RefCell<VecDeque<Rc<Connection>>>);
+
+impl Connections {
+    fn add(&self) -> Rc<Connection> {
+        let connection = Rc::new(Connection::default());
+        self.0.borrow_mut().push_back(Rc::clone(&connection));
+        connection
+    }
+
+    fn remove(&self, connection: &Rc<Connection>) {
+        let mut all = self.0.borrow_mut();
+        all.retain(|other| !Rc::ptr_eq(other, connection));
+    }
+
+    /// Closes the oldest connection without a request, so that silent peers cannot keep others out.
+    fn close_idle(&self) {
+        let mut all = self.0.borrow_mut();
+        let idle = all.iter().position(|one| !one.is_answering.get());
+        if let Some(connection) = idle.and_then(|at| all.remove(at)) {
+            connection.close.notify_one();
+        }
     }
 }
 
@@ -179,7 +216,18 @@ impl Monitor {
         Some(TlsAcceptor::from(tls?.config()))
     }
 
-    async fn serve_connection<S>(&self, stream: S, address: SocketAddr)
+    async fn serve_stream(&self, stream: TcpStream, address: SocketAddr, state: &Connection) {
+        match self.https() {
+            None => self.serve_connection(stream, address, state).await,
+            Some(https) => match timeout(HEADER_TIME_MAX, https.accept(stream)).await {
+                Ok(Ok(stream)) => self.serve_connection(stream, address, state).await,
+                Ok(Err(error)) => debug!("Monitoring: TLS handshake error: {error}"),
+                Err(_) => debug!("Monitoring: the TLS handshake took too long"),
+            },
+        }
+    }
+
+    async fn serve_connection<S>(&self, stream: S, address: SocketAddr, state: &Connection)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -187,11 +235,14 @@ impl Monitor {
             if let Some(response) = websocket::upgrade(&self.shared, &mut request, address) {
                 return Ok::<_, Infallible>(response);
             }
+            state.is_answering.set(true);
             let dashboard = dashboard::answer(self, &mut request, address);
-            Ok(match dashboard.await {
+            let response = match dashboard.await {
                 Some(response) => response,
                 None => self.answer(&request).await,
-            })
+            };
+            state.is_answering.set(false);
+            Ok(response)
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
