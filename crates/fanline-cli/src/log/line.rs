@@ -187,10 +187,26 @@ impl LineWriter {
     }
 }
 
-/// One event is one line: what a client sends cannot forge another.
+/// One event is one line: a client can neither forge another line nor send commands to the terminal that shows it.
 fn one_line(text: &str) -> String {
-    let is_end = |c: char| c == '\n' || c == '\r';
-    text.trim_end().replace(is_end, " ")
+    let text = text.trim_end();
+    if !text.contains(commands_terminal) {
+        return text.to_owned();
+    }
+    let mut line = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => line.push(' '),
+            c if commands_terminal(c) => line.extend(c.escape_unicode()),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// Control characters except the tab, Unicode line ends, and marks that change the order of characters.
+fn commands_terminal(c: char) -> bool {
+    c.is_control() && c != '\t' || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -216,6 +232,9 @@ mod tests {
             (Tag::Info, "Server is ready", "[INF] Server is ready\n"),
             (Tag::Fatal, "no\n", "[FTL] no\n"),
             (Tag::Trace, "a\r\n[INF] forged", "[TRC] a  [INF] forged\n"),
+            (Tag::Error, "\u{1b}[2Ja\tä", "[ERR] \\u{1b}[2Ja\tä\n"),
+            (Tag::Error, "\u{9b}2J", "[ERR] \\u{9b}2J\n"),
+            (Tag::Error, "a\u{202e}b\u{7f}", "[ERR] a\\u{202e}b\\u{7f}\n"),
         ] {
             let expected = format!("[{pid}] 2026/01/31 08:30:00.000042 {expected}");
             assert_eq!(plain.line(&now(), tag, &Told::words(text)), expected);
