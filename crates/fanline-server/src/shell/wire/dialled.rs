@@ -21,9 +21,6 @@ use super::{Carrier, Socket, Wire};
 use crate::identity::random_u64;
 use crate::leaf::{Hub, LeafAddress, Proxy, shake_hands};
 
-/// What is read at once of what the hub says first.
-const INFO_READ_BYTES: usize = 8 * 1024;
-
 /// Brings a connection to a hub, or to the proxy that leads there, to where its session begins; tells what the hub
 /// has said, and what was agreed on.
 pub(in crate::shell) async fn open_dialled(
@@ -127,7 +124,7 @@ impl Wire {
                 Answered::Refused(why) => return Err(NotOpened::Declined(why)),
                 Answered::Partial => {}
             }
-            if !self.read_more(&mut bytes, INFO_READ_BYTES).await? {
+            if !self.read_more(&mut bytes).await? {
                 return Err(NotOpened::Refused("closed before it was upgraded"));
             }
         };
@@ -185,7 +182,7 @@ impl Wire {
             if bytes.len() > LEAF_LINE_BYTES_MAX {
                 return Err(NotOpened::Refused("its first line does not end"));
             }
-            if !self.read_more(&mut bytes, INFO_READ_BYTES).await? {
+            if !self.read_more(&mut bytes).await? {
                 return Err(NotOpened::Refused("closed before it said anything"));
             }
         }

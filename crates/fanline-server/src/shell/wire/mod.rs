@@ -39,6 +39,8 @@ pub(super) use socket::Socket;
 
 /// Parts in one vectored write.
 const PARTS_MAX: usize = 64;
+/// What is read at once before a session begins.
+const READ_BYTES: usize = 4 * 1024;
 /// What is read and decrypted at once.
 const INCOMING_BYTES: usize = 192 * 1024;
 /// What is encrypted at once: four records.
@@ -284,17 +286,17 @@ impl Wire {
         work(&mut self.room.borrow_mut().get_or_insert_default().packing)
     }
 
-    /// Reads more of what the session would get behind what is there; false at the end. Cancel safe.
-    async fn read_more(&self, bytes: &mut Vec<u8>, room_bytes: usize) -> io::Result<bool> {
-        let mut room = vec![0; room_bytes];
-        let read = poll_fn(|context| {
+    /// Appends what arrives before the session begins; false at the end. Cancel safe. It holds no buffer while it
+    /// waits: an anonymous peer may open ten thousand connections.
+    async fn read_more(&self, bytes: &mut Vec<u8>) -> io::Result<bool> {
+        poll_fn(|context| {
+            let mut room = [0; READ_BYTES];
             let mut room = ReadBuf::new(&mut room);
-            let outcome = self.poll_read(context, &mut room);
-            outcome.map_ok(|()| room.filled().len())
-        });
-        let read = read.await?;
-        bytes.extend_from_slice(&room[..read]);
-        Ok(read > 0)
+            ready!(self.poll_read(context, &mut room))?;
+            bytes.extend_from_slice(room.filled());
+            Poll::Ready(Ok(!room.filled().is_empty()))
+        })
+        .await
     }
 
     /// Writes this before the session begins.

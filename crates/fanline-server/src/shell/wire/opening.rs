@@ -301,7 +301,7 @@ impl Opening<'_> {
             if let Some(end) = said.iter().position(|b| *b == b'\n') {
                 return Ok(Some(end + 1));
             }
-            if !self.wire.read_more(said, REQUEST_READ_BYTES).await? {
+            if !self.wire.read_more(said).await? {
                 return Ok(None);
             }
         }
@@ -443,7 +443,7 @@ impl Opening<'_> {
                 }
                 Asked::Partial => {}
             }
-            if !self.wire.read_more(&mut bytes, REQUEST_READ_BYTES).await? {
+            if !self.wire.read_more(&mut bytes).await? {
                 return Err(NotOpened::Refused("closed before it was upgraded"));
             }
         };
@@ -514,7 +514,5 @@ impl Opening<'_> {
 
 /// What is read to see whether it is TLS.
 const FIRST_BYTES: usize = 4 * 1024;
-/// What is read of a request at once.
-const REQUEST_READ_BYTES: usize = 4 * 1024;
 /// What a line begins with by which a leaf says how it wants to go on.
 const WISH: &[u8] = b"INFO ";

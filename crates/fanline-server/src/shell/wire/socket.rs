@@ -13,6 +13,9 @@ use tokio_rustls::client::TlsStream;
 
 use crate::shell::connection::is_on_this_host;
 
+/// What is read at once before a session begins.
+const READ_BYTES_MAX: usize = 8 * 1024;
+
 /// What bytes to a hub are carried by, in as many layers as it takes.
 pub(crate) trait Carrier: AsyncRead + AsyncWrite + Unpin {
     /// Waits until the lowest layer takes more.
@@ -180,10 +183,15 @@ impl Socket {
         bytes: &mut Vec<u8>,
         room_bytes: usize,
     ) -> io::Result<bool> {
-        let mut room = vec![0; room_bytes];
-        let read = std::future::poll_fn(|context| self.poll_read(context, &mut room)).await?;
-        bytes.extend_from_slice(&room[..read]);
-        Ok(read > 0)
+        // It holds no buffer while it waits.
+        std::future::poll_fn(|context| {
+            let mut room = [0; READ_BYTES_MAX];
+            let wanted = room_bytes.min(READ_BYTES_MAX);
+            let read = ready!(self.poll_read(context, &mut room[..wanted]))?;
+            bytes.extend_from_slice(&room[..read]);
+            Poll::Ready(Ok(read > 0))
+        })
+        .await
     }
 
     /// Writes all of it.
