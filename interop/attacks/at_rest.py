@@ -1,5 +1,6 @@
 """Somebody who has the disk of a server whose store is encrypted."""
 
+import base64
 import contextlib
 import hashlib
 import json
@@ -92,9 +93,9 @@ def fill(port: int, name: str = "S", messages: int = 1):
         publish(port, name)
 
 
-def publish(port: int, name: str = "S"):
+def publish(port: int, name: str = "S", payload: bytes = TREASURE["payload"]):
     subject = f"{name}.{TREASURE['subject'].decode()}"
-    must(request(port, subject, TREASURE["payload"], b"X: " + TREASURE["header"]))
+    must(request(port, subject, payload, b"X: " + TREASURE["header"]))
 
 
 def read(port: int, sequence: int, name: str = "S") -> dict:
@@ -259,10 +260,53 @@ def moved_record():
         with open(path, "wb") as file:
             file.write(content)
         for name in list(own.files()):
-            if name.endswith(".index"):
+            if os.path.basename(name) == "index":
                 os.remove(os.path.join(own.folder, name))
         with own.server() as server:
             check("error" in read(server.port, 1), "the moved record is delivered")
+
+
+def swap(own: Store, suffix: str):
+    """Puts each file of this kind of stream T into the folder of stream S."""
+    ours, theirs = (
+        sorted(name for name in own.files() if f"/{stream}/" in f"/{name}" and name.endswith(suffix)) for stream in "ST"
+    )
+    check(ours and theirs, f"no {suffix} files in {sorted(own.files())}")
+    for name in ours:
+        os.remove(os.path.join(own.folder, name))
+    for name in theirs:
+        to = os.path.join(own.folder, os.path.dirname(ours[0]), os.path.basename(name))
+        shutil.copyfile(os.path.join(own.folder, name), to)
+
+
+def swapped(suffix: str):
+    """Whatever the server makes of it, no message of T is delivered as one of S, and no filter of T counts in S."""
+    with store() as own:
+        with own.server() as server:
+            for name, payload in (("S", b"from S"), ("T", b"from T")):
+                fill(server.port, name, messages=0)
+                publish(server.port, name, payload)
+            server.signal(15)
+            server.wait()
+        swap(own, suffix)
+        for name in list(own.files()):
+            if os.path.basename(name) == "index":
+                os.remove(os.path.join(own.folder, name))
+        try:
+            with own.server() as server:
+                found = read(server.port, 1)
+                config = request(server.port, "$JS.API.STREAM.INFO.S").get("config", {})
+        except RuntimeError:
+            # It does not start with a store that somebody has changed.
+            return
+        check(base64.b64encode(b"from T").decode() not in json.dumps(found), f"a message of T: {found}")
+        check(config.get("subjects") in (None, ["S.>"]), f"the configuration of T: {config}")
+
+
+for _what, _suffix in {"log": ".log", "configuration": ".doc"}.items():
+    attack("disk", f"at rest: the {_what} of another stream is not taken for this stream's")(
+        lambda suffix=_suffix: swapped(suffix)
+    )
 
 
 @attack("disk", "at rest: the folder and its files are for their user alone")

@@ -44,7 +44,7 @@ impl JetStream {
                 Compression::None => store::Compression::None,
                 Compression::S2 => store::Compression::Lz4,
             },
-            key: self.settings.key.clone(),
+            key: self.key_of(&config.name),
             seed: self.random.number(),
             segment_bytes: match cfg!(test) {
                 true => 4 << 10,
@@ -72,8 +72,14 @@ impl JetStream {
         let folders = self.folders.as_mut();
         let folders = folders.ok_or(ApiError::INSUFFICIENT_RESOURCES)?;
         let disk = folders.open(name).map_err(ApiError::stream_create)?;
+        let key = self.key_of(name);
+        Documents::open_sealed(disk, key.as_ref(), seed).map_err(ApiError::stream_create)
+    }
+
+    /// The key that a stream's files are sealed with.
+    fn key_of(&self, stream: &str) -> Option<store::Key> {
         let key = self.settings.key.as_ref();
-        Documents::open_sealed(disk, key, seed).map_err(ApiError::stream_create)
+        key.map(|key| key.of_stream(&self.settings.account, stream))
     }
 
     /// When the records of a stream are brought to the disk.

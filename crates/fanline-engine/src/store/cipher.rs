@@ -49,8 +49,10 @@ impl Algorithm {
 /// What a store's files are sealed with.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key {
-    secret: [u8; 32],
+    pub(super) secret: [u8; 32],
     algorithm: Algorithm,
+    /// Streams use it as it is: so did stores of the first builds.
+    pub(super) is_shared: bool,
 }
 
 impl Key {
@@ -59,6 +61,35 @@ impl Key {
         Key {
             secret,
             algorithm: Algorithm::default(),
+            is_shared: false,
+        }
+    }
+
+    /// The same key, which streams use as it is.
+    pub(super) fn shared(self) -> Self {
+        Key {
+            is_shared: true,
+            ..self
+        }
+    }
+
+    /// Derives the key of one stream, so that records of one cannot be put into another.
+    #[must_use]
+    pub(crate) fn of_stream(&self, account: &str, stream: &str) -> Self {
+        if self.is_shared {
+            return self.clone();
+        }
+        let derived = hkdf::Salt::new(hkdf::HKDF_SHA256, b"fanline stream").extract(&self.secret);
+        // A name has no zero byte.
+        let info = [account.as_bytes(), b"\0", stream.as_bytes()];
+        let mut secret = [0; 32];
+        derived
+            .expand(&info, hkdf::HKDF_SHA256)
+            .and_then(|key| key.fill(&mut secret))
+            .expect("as many bytes as the hash has");
+        Key {
+            secret,
+            ..self.clone()
         }
     }
 

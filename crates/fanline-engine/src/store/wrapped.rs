@@ -8,8 +8,13 @@ use std::num::NonZeroU32;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::pbkdf2;
 
+use super::cipher::Key;
+
 const MAGIC: &[u8; 4] = b"FKey";
-const VERSION: u16 = 1;
+/// Each stream has a key that is derived from the wrapped one.
+const VERSION: u16 = 2;
+/// All streams use the wrapped one.
+const VERSION_SHARED: u16 = 1;
 const HEAD_BYTES: usize = 8;
 const SALT_BYTES: usize = 16;
 const KEY_BYTES: usize = 32;
@@ -35,14 +40,18 @@ pub enum UnwrapError {
     reason = "32 bytes are not too many to be sealed"
 )]
 /// Seals the key of a store with a secret; the salt is a random number, another one each time.
-pub fn wrap(secret: &[u8], key: &[u8; KEY_BYTES], salt: [u8; SALT_BYTES]) -> Vec<u8> {
+pub fn wrap(secret: &[u8], key: &Key, salt: [u8; SALT_BYTES]) -> Vec<u8> {
+    let version = match key.is_shared {
+        true => VERSION_SHARED,
+        false => VERSION,
+    };
     let mut out = Vec::with_capacity(WRAPPED_BYTES);
     out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&version.to_le_bytes());
     out.extend_from_slice(&[0; 2]);
     out.extend_from_slice(&salt);
     let from = out.len();
-    out.extend_from_slice(key);
+    out.extend_from_slice(&key.secret);
     let tag = sealing(secret, salt)
         .seal_in_place_separate_tag(nonce(), Aad::empty(), &mut out[from..])
         .expect("shorter than 64 GiB");
@@ -56,15 +65,19 @@ pub fn wrap(secret: &[u8], key: &[u8; KEY_BYTES], salt: [u8; SALT_BYTES]) -> Vec
 ///
 /// # Errors
 /// The secret is another, or the bytes are damaged.
-pub fn unwrap(secret: &[u8], wrapped: &[u8]) -> Result<[u8; KEY_BYTES], UnwrapError> {
+pub fn unwrap(secret: &[u8], wrapped: &[u8]) -> Result<Key, UnwrapError> {
     let damaged = || UnwrapError::Damaged;
     let (content, sum) = wrapped
         .split_last_chunk::<SUM_BYTES>()
         .ok_or_else(damaged)?;
     let is_sound = wrapped.len() == WRAPPED_BYTES
         && crc32fast::hash(content) == u32::from_le_bytes(*sum)
-        && content.starts_with(MAGIC)
-        && content[4..6] == VERSION.to_le_bytes();
+        && content.starts_with(MAGIC);
+    let is_shared = match content.get(4..6) {
+        Some(version) if version == VERSION.to_le_bytes() => false,
+        Some(version) if version == VERSION_SHARED.to_le_bytes() => true,
+        _ => return Err(UnwrapError::Damaged),
+    };
     let rest = content.get(HEAD_BYTES..).filter(|_| is_sound);
     let (salt, sealed) = rest
         .and_then(|rest| rest.split_first_chunk::<SALT_BYTES>())
@@ -72,7 +85,11 @@ pub fn unwrap(secret: &[u8], wrapped: &[u8]) -> Result<[u8; KEY_BYTES], UnwrapEr
     let mut sealed = sealed.to_vec();
     let opened = sealing(secret, *salt).open_in_place(nonce(), Aad::empty(), &mut sealed);
     let key = opened.map_err(|_| UnwrapError::WrongSecret)?;
-    (&*key).try_into().map_err(|_| UnwrapError::Damaged)
+    let key = Key::new((&*key).try_into().map_err(|_| UnwrapError::Damaged)?);
+    Ok(match is_shared {
+        true => key.shared(),
+        false => key,
+    })
 }
 
 /// A key that seals one thing only, so that any nonce does.
@@ -91,19 +108,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_had_with_its_secret_alone() {
-        let wrapped = wrap(b"open sesame", &[7; 32], [1; 16]);
-        assert_eq!(wrapped.len(), WRAPPED_BYTES);
-        assert_eq!(unwrap(b"open sesame", &wrapped), Ok([7; 32]));
-        let wrong = unwrap(b"open barley", &wrapped);
-        assert_eq!(wrong, Err(UnwrapError::WrongSecret));
-        for at in 0..wrapped.len() {
-            let mut flipped = wrapped.clone();
-            flipped[at] ^= 4;
-            let damaged = unwrap(b"open sesame", &flipped);
-            assert_eq!(damaged, Err(UnwrapError::Damaged), "{at}");
+    fn unwrap_returns_key_for_its_secret_only() {
+        for key in [Key::new([7; 32]), Key::new([7; 32]).shared()] {
+            let wrapped = wrap(b"open sesame", &key, [1; 16]);
+            assert_eq!(wrapped.len(), WRAPPED_BYTES);
+            assert!(unwrap(b"open sesame", &wrapped) == Ok(key));
+            let wrong = unwrap(b"open barley", &wrapped);
+            assert!(wrong == Err(UnwrapError::WrongSecret));
+            for at in 0..wrapped.len() {
+                let mut flipped = wrapped.clone();
+                flipped[at] ^= 4;
+                let damaged = unwrap(b"open sesame", &flipped);
+                assert!(damaged == Err(UnwrapError::Damaged), "{at}");
+            }
+            let cut = unwrap(b"open sesame", &wrapped[..50]);
+            assert!(cut == Err(UnwrapError::Damaged));
         }
-        let cut = unwrap(b"open sesame", &wrapped[..50]);
-        assert_eq!(cut, Err(UnwrapError::Damaged));
+    }
+
+    #[test]
+    fn each_stream_has_a_key_unless_the_store_shares_one() {
+        let key = Key::new([7; 32]);
+        let of = |account, stream| key.of_stream(account, stream);
+        assert!(of("A", "S") == of("A", "S") && of("A", "S") != key);
+        assert!(of("A", "S") != of("A", "T") && of("A", "S") != of("B", "S"));
+        let shared = key.clone().shared();
+        assert!(shared.of_stream("A", "S") == shared);
     }
 }

@@ -63,13 +63,13 @@ pub(super) fn open(
     let key = match is_sealed {
         true => unwrap(folder, &copies, encryption)?,
         false => {
-            let key = random()?;
+            let key = Key::new(random()?);
             let bytes = wrapped::wrap(encryption.secret.bytes(), &key, random()?);
             write(folder, &copies, &bytes)?;
             key
         }
     };
-    Ok(Some(Key::new(key).sealing_with(encryption.cipher)))
+    Ok(Some(key.sealing_with(encryption.cipher)))
 }
 
 /// The key from the first copy that a secret opens; the others are made to be the same.
@@ -77,7 +77,7 @@ fn unwrap(
     folder: &Path,
     copies: &[Option<Vec<u8>>],
     encryption: &Encryption,
-) -> Result<[u8; 32], StoreKeyError> {
+) -> Result<Key, StoreKeyError> {
     let mut different: Vec<&Vec<u8>> = copies.iter().flatten().collect();
     different.dedup();
     let mut is_wrong = false;
