@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fanline_engine::access::AccountId;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tracing::{debug, error, info, warn};
 
 use crate::callout;
@@ -219,13 +219,17 @@ async fn accept(socket: TcpListener, shared: &Shared, listener: Listener) -> io:
         Err(error) => return error,
     };
     loop {
+        let arrival = arrival(shared).await;
         match socket
             .accept()
             .await
             .and_then(|(stream, _)| stream.into_std())
         {
-            Ok(stream) if listener == Listener::Leafs => shared.serve_leaf(stream),
-            Ok(stream) => shared.assign(Transport::Wire(Incoming::Tcp(stream), listener)),
+            Ok(stream) if listener == Listener::Leafs => shared.serve_leaf(stream, arrival),
+            Ok(stream) => {
+                let transport = Transport::Wire(Incoming::Tcp(stream), listener);
+                shared.assign(transport, Some(arrival));
+            }
             Err(error) => pause_after(&error).await,
         }
     }
@@ -248,17 +252,25 @@ async fn accept_unix(socket: Option<UnixListener>, shared: &Shared) -> io::Error
         Err(error) => return error,
     };
     loop {
+        let arrival = arrival(shared).await;
         match socket
             .accept()
             .await
             .and_then(|(stream, _)| stream.into_std())
         {
             Ok(stream) => {
-                shared.assign(Transport::Wire(Incoming::Unix(stream), Listener::Clients));
+                let transport = Transport::Wire(Incoming::Unix(stream), Listener::Clients);
+                shared.assign(transport, Some(arrival));
             }
             Err(error) => pause_after(&error).await,
         }
     }
+}
+
+/// Waits until shards have opened most of the connections that were accepted before.
+async fn arrival(shared: &Shared) -> OwnedSemaphorePermit {
+    let arrivals = Arc::clone(&shared.common.arrivals);
+    arrivals.acquire_owned().await.expect("it is never closed")
 }
 
 async fn pause_after(error: &io::Error) {

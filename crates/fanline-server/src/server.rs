@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use fanline_engine::{Auth, Limits, SHARDS_MAX, ServerInfo, ShardConfig};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tracing::{info, warn};
 
 pub use self::error::StartError;
@@ -28,7 +28,7 @@ use crate::client::{Client, ClientError, ConnectOptions};
 use crate::control::{self, Order};
 use crate::options::{Addresses, Options};
 use crate::reloads::{ReloadRequests, Reloader};
-use crate::shell::{self, Common, Mailbox, Transport};
+use crate::shell::{self, ARRIVALS_MAX, Common, Mailbox, Transport};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex};
 use crate::{identity, keeper, leaf, ports_file, resolver};
 
@@ -119,6 +119,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         events: OnceLock::new(),
         listeners,
         connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
+        arrivals: Arc::new(Semaphore::new(ARRIVALS_MAX * shards)),
         closed_clients_max: options.closed_clients_max,
         orders: Arc::default(),
     });
@@ -217,7 +218,7 @@ impl Handle {
     /// When the server has stopped or does not admit these credentials.
     pub async fn client_with(&self, options: &ConnectOptions) -> Result<Client, ClientError> {
         let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
-        self.shared.assign(Transport::InProcess(theirs));
+        self.shared.assign(Transport::InProcess(theirs), None);
         Client::over(ours, options).await
     }
 

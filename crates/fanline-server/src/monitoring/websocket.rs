@@ -88,7 +88,7 @@ pub(super) fn hand_over(
             address,
             vouched,
         });
-        shared.assign(Transport::Wire(incoming, Listener::WebSocket));
+        shared.assign(Transport::Wire(incoming, Listener::WebSocket), None);
         // How it ends is the session's business.
         let _ = tokio::io::copy_bidirectional(&mut outside, &mut ours).await;
     });

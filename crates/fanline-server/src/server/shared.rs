@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use fanline_engine::access::AccountId;
 use fanline_engine::access::nkey::SecretKey;
 use fanline_engine::{Access, ServerInfo};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use crate::bridge::DefaultBridge;
 use crate::keeper;
@@ -81,7 +81,7 @@ impl Shared {
     }
 
     /// Has the shard with the fewest connections serve one more.
-    pub(crate) fn assign(&self, transport: Transport) {
+    pub(crate) fn assign(&self, transport: Transport, arrival: Option<OwnedSemaphorePermit>) {
         let counts = &self.common.connections;
         // Counts are a hint; two threads that choose at once do no harm.
         let start = self.next_shard.fetch_add(1, Ordering::Relaxed);
@@ -98,26 +98,29 @@ impl Shared {
             transport,
             cid,
             is_full,
+            arrival,
         });
     }
 
     /// Has the shard that serves leaf nodes serve one more that has come.
-    pub(crate) fn serve_leaf(&self, stream: std::net::TcpStream) {
+    pub(crate) fn serve_leaf(&self, stream: std::net::TcpStream, arrival: OwnedSemaphorePermit) {
         let incoming = Incoming::Tcp(stream);
-        self.serve_on_leaf_shard(Transport::Wire(incoming, Listener::Leafs));
+        let transport = Transport::Wire(incoming, Listener::Leafs);
+        self.serve_on_leaf_shard(transport, Some(arrival));
     }
 
     /// The same for one that was dialled.
     pub(crate) fn serve_dialled(&self, dialled: Dialled) {
-        self.serve_on_leaf_shard(Transport::Dialled(dialled.into()));
+        self.serve_on_leaf_shard(Transport::Dialled(dialled.into()), None);
     }
 
-    fn serve_on_leaf_shard(&self, transport: Transport) {
+    fn serve_on_leaf_shard(&self, transport: Transport, arrival: Option<OwnedSemaphorePermit>) {
         let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
         let _ = self.shards[0].send(Command::Serve {
             transport,
             cid,
             is_full: false,
+            arrival,
         });
     }
 
@@ -128,6 +131,7 @@ impl Shared {
             // Not one that a client could have.
             cid: 0,
             is_full: false,
+            arrival: None,
         });
     }
 

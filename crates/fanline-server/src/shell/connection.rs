@@ -14,7 +14,7 @@ use fanline_engine::access::{AccountId, ConnectionKind, Grant};
 use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, leaf};
 use socket2::{SockAddr, SockRef};
 use tokio::io::{AsyncReadExt, ReadBuf};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::{debug, error};
 
 use super::chunks::new_chunk;
@@ -51,9 +51,16 @@ const HELD_BYTES_MIN: usize = 16 * 1024;
 
 /// Starts to serve a connection. Its task takes as much room as the largest of what it may have to do, for as long as
 /// the connection lasts; so what takes much, and what is over with the handshake, is in a box of its own.
-pub(super) fn spawn(shell: &Rc<Shell>, transport: Transport, cid: u64, is_full: bool) {
+pub(super) fn spawn(
+    shell: &Rc<Shell>,
+    transport: Transport,
+    cid: u64,
+    is_full: bool,
+    arrival: Option<OwnedSemaphorePermit>,
+) {
     let shell = Rc::clone(shell);
     tokio::task::spawn_local(async move {
+        drop(arrival);
         match transport {
             Transport::Wire(stream, Listener::Leafs) => {
                 return serve_wire(&shell, stream, Listener::Leafs, cid, is_full).await;

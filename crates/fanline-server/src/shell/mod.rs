@@ -28,7 +28,7 @@ use fanline_engine::{
     SessionId, Shard, ShardConfig, ShardStatus, leaf,
 };
 use tokio::io::DuplexStream;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tracing::{error, info, trace};
 
 use crate::broken::StopOnPanic;
@@ -61,6 +61,8 @@ pub(crate) enum Command {
         cid: u64,
         /// The server has all the connections that it may have: say so and close.
         is_full: bool,
+        /// Returned when the connection is opened.
+        arrival: Option<OwnedSemaphorePermit>,
     },
     /// Tell whether anybody gets what is published to this topic, in the account without a name.
     IsWanted(Arc<str>, oneshot::Sender<bool>),
@@ -209,6 +211,8 @@ pub(crate) struct Common {
     /// Who is told of connections that come and go.
     pub(crate) events: OnceLock<mpsc::Sender<ConnectionEvent>>,
     pub(crate) listeners: Listeners,
+    /// One permit for each connection that was accepted and that no shard has opened yet.
+    pub(crate) arrivals: Arc<Semaphore>,
     /// Open connections, counted from accept to close, of each shard.
     pub(crate) connections: Vec<AtomicUsize>,
     /// Closed clients that are remembered by all shards together.
@@ -251,6 +255,10 @@ impl Common {
             .sum()
     }
 }
+
+/// Connections for each shard that were accepted and not opened yet. More wait in the kernel's backlog: in the queue of
+/// a shard, thousands of new connections would delay those that are open.
+pub(crate) const ARRIVALS_MAX: usize = 16;
 
 /// How long publishers are held back for each batch while a subscriber is behind but reads.
 const BEHIND: Duration = Duration::from_millis(2);
@@ -350,8 +358,9 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 transport,
                 cid,
                 is_full,
+                arrival,
             } => {
-                connection::spawn(shell, transport, cid, is_full);
+                connection::spawn(shell, transport, cid, is_full, arrival);
             }
             Command::IsWanted(topic, to) => {
                 // What was announced before it was asked.

@@ -474,6 +474,7 @@ impl Opening<'_> {
                 transport: Transport::Wire(Incoming::Handed(Box::new(handed)), Listener::Leafs),
                 cid: self.cid,
                 is_full: false,
+                arrival: None,
             });
         }
         Err(NotOpened::HandedOver)
