@@ -369,8 +369,8 @@ fn mend_at(bytes: &[u8], salt: u32) -> Option<(Head, usize)> {
 
 /// A record that would be sound with one bit flipped.
 pub(super) struct OneBitOff {
-    /// The record's length.
-    pub(super) bytes: usize,
+    /// The record's head with the bit as it was.
+    pub(super) head: Head,
     /// The byte in which the bit is.
     pub(super) at: usize,
 }
@@ -389,8 +389,7 @@ pub(super) fn one_bit_off(bytes: &[u8], salt: u32) -> Option<OneBitOff> {
             mended.filter(|(head, _)| is_body_sound(head, bytes, salt))?
         }
     };
-    let bytes = head.len();
-    Some(OneBitOff { bytes, at })
+    Some(OneBitOff { head, at })
 }
 
 /// If these are the checksums of so many bytes and of the same bytes with one bit flipped: the byte in which that bit is.

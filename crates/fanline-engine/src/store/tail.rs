@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::files::{SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead};
-use super::record::{self, Kind, Position};
+use super::record::{self, Head, Kind, Position};
 use super::scan::{Found, Scanner};
 
 /// What a disk writes as a whole.
@@ -111,36 +111,23 @@ impl Survey {
         while let Some((offset, found)) = scanner.next() {
             let at = (number, offset as u64);
             match found {
-                Found::Sound(head) => {
-                    if let Some(position) = head.sync_point() {
-                        self.synced = self.synced.max(position);
-                    }
-                    if head.kind == Kind::Remove
-                        && let Some(damaged) = self.damaged.remove(&head.sequence)
-                        && let Some(known) = self.breaks.get_mut(&damaged)
-                    {
-                        known.removed_at = Some(at);
-                    }
-                    if head.kind.is_message() {
-                        self.note_message(at, head.has_more_in_batch());
-                    }
-                }
+                Found::Sound(head) => self.note_record(at, &head),
                 Found::Damaged(_) | Found::Hole { .. } if !has_sync_points => {}
-                Found::Damaged(head) => {
-                    if self.flipped(bytes, offset).is_none() {
+                Found::Damaged(head) => match self.flipped(bytes, offset) {
+                    Some(intact) => self.note_record(at, &intact),
+                    None => {
                         self.note_break(at);
                         if head.kind.is_message() {
                             self.damaged.insert(head.sequence, at);
+                            self.note_message(at, head.has_more_in_batch());
                         }
                     }
-                    if head.kind.is_message() {
-                        self.note_message(at, head.has_more_in_batch());
-                    }
-                }
+                },
                 Found::Hole { bytes: hole } => {
                     let until = bytes.get(..offset + hole).unwrap_or_default();
-                    if self.flipped(until, offset) != Some(hole) {
-                        self.note_break(at);
+                    match self.flipped(until, offset) {
+                        Some(intact) if intact.len() == hole => self.note_record(at, &intact),
+                        _ => self.note_break(at),
                     }
                 }
             }
@@ -149,23 +136,43 @@ impl Survey {
         let rest = bytes.get(end..).unwrap_or_default();
         // What is zero was written ahead.
         let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
-        let flipped = self.flipped(bytes, end).and_then(|len| rest.get(len..));
-        if has_sync_points && !is_zero(flipped.unwrap_or(rest)) {
+        let intact = self.flipped(bytes, end);
+        let len = intact.map_or(0, |intact| intact.len());
+        if has_sync_points && !is_zero(rest.get(len..).unwrap_or(rest)) {
             self.note_break((number, end as u64));
+        } else if let Some(intact) = intact {
+            self.note_record((number, end as u64), &intact);
         }
-        end as u64
+        (end + len) as u64
     }
 
-    /// The length of the record at an offset if a flipped bit has damaged it. A torn write looks so if the part of the
-    /// record that is in a lost sector has one bit that is not zero.
-    fn flipped(&self, bytes: &[u8], offset: usize) -> Option<usize> {
+    /// Takes a record into account that is sound, or was before a bit flipped.
+    fn note_record(&mut self, at: Position, head: &Head) {
+        if let Some(position) = head.sync_point() {
+            self.synced = self.synced.max(position);
+        }
+        if head.kind == Kind::Remove
+            && let Some(damaged) = self.damaged.remove(&head.sequence)
+            && let Some(known) = self.breaks.get_mut(&damaged)
+        {
+            known.removed_at = Some(at);
+        }
+        if head.kind.is_message() {
+            self.note_message(at, head.has_more_in_batch());
+        }
+    }
+
+    /// The head of the record at an offset, as it was, if a flipped bit has damaged the record. A torn write looks so if
+    /// the part of the record that is in a lost sector has one bit that is not zero.
+    fn flipped(&self, bytes: &[u8], offset: usize) -> Option<Head> {
         let rest = bytes.get(offset..)?;
         let damaged = record::one_bit_off(rest, self.salt)?;
         let sector = (offset + damaged.at) / SECTOR_BYTES * SECTOR_BYTES;
-        let end = (sector + SECTOR_BYTES - offset).min(damaged.bytes);
+        let len = damaged.head.len();
+        let end = (sector + SECTOR_BYTES - offset).min(len);
         let part = rest.get(sector.saturating_sub(offset)..end)?;
-        let is_torn = part.len() < damaged.bytes && part.iter().all(|byte| *byte == 0);
-        (!is_torn).then_some(damaged.bytes)
+        let is_torn = part.len() < len && part.iter().all(|byte| *byte == 0);
+        (!is_torn).then_some(damaged.head)
     }
 
     fn note_message(&mut self, at: Position, has_more: bool) {
