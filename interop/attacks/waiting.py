@@ -94,7 +94,7 @@ def bcrypt():
             told = peer.until_closed()
             check(b"Authorization Violation" in told, f"{told!r}")
             peer.close()
-    check(worst < 1, f"a message took {worst:.2f} s")
+    check(worst < 5, f"a message took {worst:.2f} s")
 
 
 def certificate(folder: str):
