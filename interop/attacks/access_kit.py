@@ -237,11 +237,11 @@ def _checked(data: bytes) -> str:
     return base64.b32encode(data + _crc16(data).to_bytes(2, "little")).decode().rstrip("=")
 
 
-KINDS = {"O": 14, "A": 0, "U": 20, "N": 13}
+KINDS = {"O": 14, "A": 0, "U": 20, "N": 13, "X": 23}
 
 
 class Key:
-    """An nkey of one kind: `O`, `A`, `U` or `N`."""
+    """An nkey of one kind: `O`, `A`, `U`, `N`, or `X`, which only has to look right."""
 
     def __init__(self, kind: str):
         self.seed = os.urandom(32)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import threading
 import time
 
@@ -113,6 +114,38 @@ def answered(make):
 
 for what, make in ANSWERS.items():
     attack("anonymous", f"callout: an answer {what}")(lambda m=make: answered(m))
+
+
+SEALED = CONFIG.replace("allowed_accounts", f"xkey: {Key('X').public}, allowed_accounts")
+UNSEALED = {
+    "in clear": lambda: answer(FORGED, user(FORGED)).encode(),
+    "that is empty": lambda: b"",
+    "that is only the mark of a sealed one": lambda: b"xkv1",
+    "that is sealed with nothing": lambda: b"xkv1" + bytes(24),
+    "that is sealed with a wrong key": lambda: b"xkv1" + os.urandom(24 + 16 + 400),
+}
+FORGED = {"nats": {"user_nkey": Key("U").public, "server_id": {"id": Key("N").public}}}
+
+
+def unsealed(make):
+    """The service's requests are sealed. Somebody in its account cannot read them, and answers all the same."""
+    with Target(SEALED) as target, Client(target.port, user="service", **{"pass": "p"}) as service:
+        service.sub("$SYS.REQ.USER.AUTH")
+        service.barrier()
+        refused = []
+        thread = threading.Thread(target=lambda: refused.append(target.refuses(user="eve", **{"pass": "eve"})))
+        thread.start()
+        while not (found := service.barrier()):
+            time.sleep(0.005)
+        check(b"eyJ" not in found[0][1], "the request can be read")
+        service.pub(reply_of(found[0]), make())
+        service.barrier()
+        thread.join(20)
+        equal(refused, [True], "refused")
+
+
+for what, make in UNSEALED.items():
+    attack("client", f"callout: where answers are sealed, one {what}")(lambda m=make: unsealed(m))
 
 
 @attack("anonymous", "callout: an answer that has let another client in")

@@ -5,7 +5,7 @@ import json
 import os
 import socket
 
-from attacks.access_kit import Client, Refused, Target, permissions
+from attacks.access_kit import Client, Key, Refused, Target, b64, permissions
 from attacks.case import attack
 from harness.peer import Closed, Peer
 from harness.report import check, equal
@@ -306,3 +306,57 @@ SENT = [
 ]
 for data in SENT:
     attack("client", f"leaf: a link of a user with few rights sends {data!r}")(lambda d=data: leaf_rights(d))
+
+
+# A proxy signs the nonce of the connection that it passes on; `box` has to come through one.
+PROXY, OTHER_PROXY = Key("U"), Key("U")
+BEHIND_PROXY = (
+    f"proxies {{ trusted: [ {{ key: {PROXY.public} }} ] }}\n"
+    "authorization { users: [ { user: box, password: p, proxy_required: true }, { user: free, password: p } ] }\n"
+)
+EARLIER: list[bytes] = []
+
+
+def earlier(nonce: str) -> bytes:
+    """A signature that was seen on another connection."""
+    EARLIER.append(PROXY.sign(nonce.encode()))
+    return EARLIER[0]
+
+
+FORGED = {
+    "none": None,
+    "that of a proxy that is not trusted": lambda nonce: OTHER_PROXY.sign(nonce.encode()),
+    "that of nothing": lambda nonce: PROXY.sign(b""),
+    "that of the nonce in capitals": lambda nonce: PROXY.sign(nonce.swapcase().encode()),
+    "that of another nonce": lambda nonce: PROXY.sign(nonce[:-1].encode()),
+    "one with a flipped bit": lambda nonce: bytes([PROXY.sign(nonce.encode())[0] ^ 1]) + PROXY.sign(nonce.encode())[1:],
+    "one that is cut": lambda nonce: PROXY.sign(nonce.encode())[:63],
+    "zeros": lambda nonce: bytes(64),
+}
+
+
+def forged_proxy(sign):
+    def shown(make):
+        return None if make is None else lambda nonce: {"proxy_sig": b64(make(nonce))}
+
+    def let_in(user: str, make) -> bool:
+        return not target.refuses(user=user, **{"pass": "p"}, sign=shown(make))
+
+    with Target(BEHIND_PROXY) as target:
+        check(let_in("box", lambda nonce: PROXY.sign(nonce.encode())), "the proxy's own client is refused")
+        check(not let_in("box", sign), "it was let in")
+        if sign is not None:
+            check(not let_in("free", sign), "somebody else was let in with that signature")
+
+
+for what, sign in FORGED.items():
+    attack("anonymous", f"proxy's signature: {what}")(lambda s=sign: forged_proxy(s))
+
+
+@attack("anonymous", "proxy's signature: one that was seen on another connection")
+def replayed_proxy():
+    with Target(BEHIND_PROXY) as target:
+        EARLIER.clear()
+        sign = {"sign": lambda nonce: {"proxy_sig": b64(earlier(nonce))}}
+        Client(target.port, user="box", **{"pass": "p"}, **sign).close()
+        check(target.refuses(user="box", **{"pass": "p"}, **sign), "it was let in")
