@@ -17,7 +17,8 @@ PORTS = ("WS_PORT", "MQTT_PORT", "LEAF_PORT", "HTTP_PORT")
 
 
 class Target(Server):
-    """A server with a configuration. Marks like `MQTT_PORT` stand for free ports, `DIR` for a folder of its own."""
+    """A server with a configuration. Marks like `MQTT_PORT` stand for free ports, `SERVER_DIR` for
+    a folder of its own; all are too long to be part of a token by chance."""
 
     def __init__(self, config: str, *flags: str, binary: str | None = None):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -32,7 +33,7 @@ class Target(Server):
         for name, port in self.ports.items():
             config = config.replace(name, str(port))
         with open(self.conf, "w", encoding="utf-8") as file:
-            file.write(config.replace("DIR", self.folder.name) + "\n")
+            file.write(config.replace("SERVER_DIR", self.folder.name) + "\n")
 
     def __exit__(self, *_):
         super().__exit__()

@@ -8,7 +8,7 @@ from harness.report import check, equal
 
 TWO = """
 server_name: here
-jetstream { store_dir: "DIR/js" }
+jetstream { store_dir: "SERVER_DIR/js" }
 http: 127.0.0.1:HTTP_PORT
 accounts {
   A { jetstream: enabled, users: [ { user: a, password: p } ],

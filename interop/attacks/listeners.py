@@ -13,7 +13,7 @@ from mqtt import packets
 from mqtt.device import Device, Unconnected
 from mqtt.packets import CONNACK, PUBLISH, V4, V5
 
-MQTT = 'server_name: here\njetstream { store_dir: "DIR/js" }\nmqtt { port: MQTT_PORT }\n'
+MQTT = 'server_name: here\njetstream { store_dir: "SERVER_DIR/js" }\nmqtt { port: MQTT_PORT }\n'
 EVE = permissions(["open"], ["open"])
 USERS = f"authorization {{ users: [\n{{ user: root, password: p }}\n{{ user: eve, password: p, {EVE} }}\n] }}\n"
 TWO = """accounts {

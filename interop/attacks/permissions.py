@@ -7,7 +7,7 @@ from attacks.case import attack
 from harness.peer import Closed
 from harness.report import check, equal
 
-JETSTREAM = 'jetstream { store_dir: "DIR/js" }\n'
+JETSTREAM = 'jetstream { store_dir: "SERVER_DIR/js" }\n'
 
 
 def users(**rights: str) -> str:

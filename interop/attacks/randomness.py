@@ -74,7 +74,7 @@ def reply_subjects():
 
 @attack("client", "randomness: the MQTT client identifier of the next device, computed from one's own")
 def client_identifiers():
-    config = 'server_name: here\njetstream { store_dir: "DIR/js" }\nmqtt { port: MQTT_PORT }\nhttp: 127.0.0.1:HTTP_PORT\n'
+    config = 'server_name: here\njetstream { store_dir: "SERVER_DIR/js" }\nmqtt { port: MQTT_PORT }\nhttp: 127.0.0.1:HTTP_PORT\n'
     with Target(config) as target:
         numbers = []
         for _ in range(8):
@@ -91,7 +91,7 @@ ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 @attack("owner", "randomness: names of ephemeral consumers that two accounts, or two starts of an account, have in common")
 def consumer_names():
-    one = 'jetstream { store_dir: "DIR/js" }\naccounts {\n'
+    one = 'jetstream { store_dir: "SERVER_DIR/js" }\naccounts {\n'
     accounts = {name: f"  {name} {{ JS, users: [ {{ user: {name}, password: p }} ] }}\n" for name in "AB"}
     config = one + "".join(accounts.values()).replace("JS", "jetstream: enabled") + "}\n"
     without = one + accounts["A"].replace("JS, ", "") + accounts["B"].replace("JS", "jetstream: enabled") + "}\n"
@@ -130,7 +130,7 @@ def dashboard_secrets():
 
 @attack("owner", "randomness: ids of transfers, by which others could write into a restore")
 def transfers():
-    with Target('jetstream { store_dir: "DIR/js" }\n') as target, target.client() as client:
+    with Target('jetstream { store_dir: "SERVER_DIR/js" }\n') as target, target.client() as client:
         ids = []
         for number in range(4):
             config = {"name": f"S{number}", "subjects": [f"s{number}"], "storage": "file"}

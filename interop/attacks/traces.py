@@ -16,8 +16,8 @@ SECRET, TOKEN = "s3cret-Pa55", "t0ken-t0ken"
 HASH = "$2a$06$m0CrhHm10qJ3lXRY.5zDGO3rS2KdeeWLuGmsfGlMfOxih58VYVfxe"
 USERS = f'authorization {{ users: [ {{ user: ada, password: "{SECRET}" }}, {{ user: bea, password: "{HASH}" }} ] }}\n'
 FULL = (
-    'jetstream { store_dir: "DIR/js", key: "s3cret-Pa55-store" }\nhttp: 127.0.0.1:HTTP_PORT\nlog_file: "DIR/server.log"\n'
-    'pid_file: "DIR/server.pid"\nports_file_dir: "DIR"\ndebug: true\ntrace: true\nlogtime: false\n' + USERS
+    'jetstream { store_dir: "SERVER_DIR/js", key: "s3cret-Pa55-store" }\nhttp: 127.0.0.1:HTTP_PORT\nlog_file: "SERVER_DIR/server.log"\n'
+    'pid_file: "SERVER_DIR/server.pid"\nports_file_dir: "SERVER_DIR"\ndebug: true\ntrace: true\nlogtime: false\n' + USERS
 )
 
 
