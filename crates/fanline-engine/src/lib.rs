@@ -16,41 +16,33 @@
 //! assert!(shard.outbox(client).plain().unwrap().ends_with(b"MSG a.b 1 2\r\nhi\r\n"));
 //! ```
 
-pub mod access;
-pub mod certificate;
+pub mod auth;
+pub mod codec;
 pub mod encoding;
+mod exchange;
 pub mod jetstream;
-pub mod leaf;
 mod limits;
-pub mod mqtt;
-mod nats;
 mod outbox;
-pub mod proxy;
 mod random;
-mod router;
-pub mod s2;
 mod shard;
 mod short_bytes;
 mod slack;
 pub mod store;
-mod topic;
+pub mod subject;
 mod trace;
-pub mod transform;
-mod trie;
-pub mod websocket;
 
-pub use access::{Access, AccountId, Auth};
+pub use auth::{Access, AccountId, Auth};
 pub use limits::Limits;
-pub use nats::error::{ClientError, CloseReason};
-pub use nats::info::{ListenerInfo, ServerInfo, TlsTold};
-pub use nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
+pub use codec::nats::error::{ClientError, CloseReason};
+pub use codec::nats::info::{ListenerInfo, ServerInfo, TlsTold};
+pub use codec::nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use random::Seed;
-pub use router::{MatchMemo, Matched, Matcher};
+pub use exchange::router::{MatchMemo, Matched, Matcher};
 pub use shard::{
     Backlog, Batch, ConnectionStatus, CookieCredentials, Ended, Keeper, LeafTraffic, MqttStatus,
     Peer, Place, Receipt, SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus,
     SubscriptionStatus, TlsPeer,
 };
-pub use topic::{Filter, FilterError, is_literal_topic};
-pub use trie::{NodeId, OutOfSteps, Trie, Vacant};
+pub use subject::{Filter, FilterError, is_literal_topic};
+pub use subject::trie::{NodeId, OutOfSteps, Trie, Vacant};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::mqtt::Settings;
+use crate::codec::mqtt::Settings;
 
 /// What one server grants its clients. The defaults are nats-server's.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::access::TraceTo;
+use crate::auth::TraceTo;
 use crate::encoding::{ACCEPT_ENCODING, CONTENT_ENCODING, Encoding};
 use crate::jetstream::Timestamp;
-use crate::router::LEAFS;
-use crate::topic::is_literal_topic;
+use crate::exchange::router::LEAFS;
+use crate::subject::is_literal_topic;
 
 const DESTINATION: &str = "Nats-Trace-Dest";
 const ONLY: &str = "Nats-Trace-Only";

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use fanline_engine::Access;
-use fanline_engine::access::OperatorError;
-use fanline_engine::access::jwt::{AccountClaims, Unverified};
+use fanline_engine::auth::OperatorError;
+use fanline_engine::auth::jwt::{AccountClaims, Unverified};
 
 use crate::checks::unix_seconds;
 use crate::server::Shared;

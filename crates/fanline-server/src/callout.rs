@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::access::callout::{
+use fanline_engine::auth::callout::{
     Caller, CalloutError, Question, REQUEST_SUBJECT, Response, Service,
 };
-use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, PublicKey};
-use fanline_engine::access::sealed::{NONCE_BYTES, Sealer};
-use fanline_engine::access::{Access, AccountId, Grant};
+use fanline_engine::auth::nkey::{KEY_BYTES, KeyKind, PublicKey};
+use fanline_engine::auth::sealed::{NONCE_BYTES, Sealer};
+use fanline_engine::auth::{Access, AccountId, Grant};
 use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::{mpsc, oneshot};

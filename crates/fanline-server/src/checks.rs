@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use fanline_engine::access::{Check, Grant};
+use fanline_engine::auth::{Check, Grant};
 use tokio::sync::oneshot;
 
 use crate::sync::Mutex;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fanline_engine::access::AccountId;
+use fanline_engine::auth::AccountId;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tracing::{debug, error, info, warn};
 

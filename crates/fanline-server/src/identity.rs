@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
+use fanline_engine::auth::nkey::{KEY_BYTES, KeyKind, SecretKey};
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// A number that differs from call to call and run to run; not a secret.

@@ -58,7 +58,7 @@ mod threads;
 mod tls;
 
 /// Who may connect, and what they may do.
-pub use fanline_engine::access;
+pub use fanline_engine::auth;
 pub use keeper::StoreKeyError;
 pub use options::{
     Addresses, AssetLimits, Auth, BatchLimits, Certificate, Cipher, ClientCertificates,

@@ -1,12 +1,12 @@
 //! The input is a token; or, when it begins with `{`, the claims of one, which is then signed.
 
 use fanline_engine::Peer;
-use fanline_engine::access::jwt::{
+use fanline_engine::auth::jwt::{
     self, AccountClaims, ActivationClaims, Body, GenericClaims, OperatorClaims, Unverified,
     UserClaims,
 };
-use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
-use fanline_engine::access::{Access, AccessConfig, Credentials, Decision, Operators};
+use fanline_engine::auth::nkey::{KEY_BYTES, KeyKind, SecretKey};
+use fanline_engine::auth::{Access, AccessConfig, Credentials, Decision, Operators};
 use serde_json::Value;
 
 const NOW: i64 = 1_700_000_000;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::leaf::parse::{LeafParsed, LeafVerb, parse_leaf};
-use fanline_engine::leaf::{Agreed, LEAF_LINE_BYTES_MAX};
+use fanline_engine::codec::leaf::parse::{LeafParsed, LeafVerb, parse_leaf};
+use fanline_engine::codec::leaf::{Agreed, LEAF_LINE_BYTES_MAX};
 use fanline_engine::{Auth, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
 
 /// Long inputs are cut at some places only: every place would take time with its square.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanline_engine::Outbox;
-use fanline_engine::mqtt::{
+use fanline_engine::codec::mqtt::{
     Accepted, Connection, Framed, Names, Properties, Publish, Reason, Received, Settings, Verb,
     frame, subject_to_topic, topic_to_subject, write_headers, write_properties,
 };
@@ -100,7 +100,7 @@ fn obey(connection: &mut Connection, verb: &Verb<'_>, manners: u8, out: &mut Out
         Verb::Release { packet_id } => connection.released(*packet_id, out),
         Verb::Note { packet_id, .. } => connection.noted(*packet_id, out),
         Verb::Subscribe(subscribe) => {
-            let granted = |filter: fanline_engine::mqtt::SubscribeFilter<'_>| {
+            let granted = |filter: fanline_engine::codec::mqtt::SubscribeFilter<'_>| {
                 Reason::granted(connection.granted(filter.options.qos))
             };
             let reasons: Vec<Reason> = subscribe.filters.iter().map(granted).collect();

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::access::{Access, ConnectionKind};
+use fanline_engine::auth::{Access, ConnectionKind};
 use fanline_engine::jetstream::{AccountFolders, Folders, JetStreams, Now, Settings};
 use fanline_engine::store::DiskError;
 use fanline_engine::{

@@ -1,6 +1,6 @@
 //! The input is what a connection begins with.
 
-use fanline_engine::proxy::{PROXY_BYTES_MAX, Proxied, proxied};
+use fanline_engine::codec::proxy::{PROXY_BYTES_MAX, Proxied, proxied};
 
 /// A beginning is a header, none, or wrong; once that is known, more bytes do not change it, and it
 /// is known after a bounded number of them.

@@ -3,7 +3,7 @@
 //! one byte for its kind and two for its length before what it holds; lengths and checksums are filled in.
 
 use fanline_engine::jetstream::Folders;
-use fanline_engine::s2::{Level, Packer, STREAM_HEAD};
+use fanline_engine::codec::s2::{Level, Packer, STREAM_HEAD};
 
 use super::jetstream_account::{Account, Owned};
 use super::memory_disk::MemoryFolders;

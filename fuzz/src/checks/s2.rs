@@ -1,7 +1,7 @@
 //! The first byte says what the rest is: 0 to 127 a stream behind its beginning, cut into pieces of so many
 //! bytes; 128 to 191 a block that is compressed; else bytes to be packed.
 
-use fanline_engine::s2::{BLOCK_BYTES_MAX, Level, Packer, S2Error, STREAM_HEAD, Unpacker};
+use fanline_engine::codec::s2::{BLOCK_BYTES_MAX, Level, Packer, S2Error, STREAM_HEAD, Unpacker};
 
 /// More than this is not read of what a stream holds: a few bytes can stand for very many.
 const READ_BYTES_MAX: usize = 2 * BLOCK_BYTES_MAX;

@@ -1,7 +1,7 @@
 //! The first byte says what the rest is: 0 to 127 frames, cut into pieces of so many bytes; 254 the answer of a server
 //! that was asked to upgrade; else a request to be upgraded.
 
-use fanline_engine::websocket::{
+use fanline_engine::codec::websocket::{
     Answered, Asked, Asking, Event, Inflater, Unframer, UpgradeRules, Wrong, upgrade,
 };
 

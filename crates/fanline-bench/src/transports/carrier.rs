@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use fanline_engine::websocket::{Event, Opcode, Unframer, frame_head};
+use fanline_engine::codec::websocket::{Event, Opcode, Unframer, frame_head};
 use rustls::crypto::ring::{cipher_suite, default_provider};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, version};

@@ -18,7 +18,7 @@ use super::{Message, Now, Port, Storage, Strictness, api};
 use crate::random::{Purpose, Random, Seed};
 use crate::store::documents::Documents;
 use crate::store::{self, DiskError, Filters, Record, SyncId, SyncMode, SyncRequest};
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 /// Set in the ids of syncs of documents, which are counted apart from those of logs.
 const OF_DOCUMENTS: u64 = 1 << 63;

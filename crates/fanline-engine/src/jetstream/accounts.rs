@@ -9,7 +9,7 @@ use super::limits::{AccountLimits, Reserved, Used};
 use super::overview::{Overview, OverviewWanted};
 use super::streams::StreamId;
 use super::{Handler, Message, Now, Ports, api};
-use crate::access::{Access, Account, AccountId, ImportKind, TraceTo, covers};
+use crate::auth::{Access, Account, AccountId, ImportKind, TraceTo, covers};
 use crate::random::{Purpose, Random, Seed};
 use crate::store::{DiskError, Record, SyncId};
 use crate::trace::Asked;

@@ -30,7 +30,7 @@ mod transfer;
 
 use std::time::Duration;
 
-use crate::access::AccountId;
+use crate::auth::AccountId;
 use crate::store::Record;
 
 pub use account::{JetStream, Settings, StreamSync};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::streams::Key;
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 /// The deliver subjects of all push consumers.
 #[derive(Debug, Default)]

@@ -11,8 +11,8 @@ use super::stream::Stream;
 use super::{ApiError, OVERLAP_STEPS_MAX, too_many_filters};
 use crate::store::DiskError;
 use crate::store::documents::Documents;
-use crate::topic::Filter;
-use crate::trie::{Trie, Vacant};
+use crate::subject::Filter;
+use crate::subject::trie::{Trie, Vacant};
 
 /// Names a stream for as long as it lives; never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

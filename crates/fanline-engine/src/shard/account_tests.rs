@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::tests::{Client, World};
-use crate::access::{
+use crate::auth::{
     Access, AccessConfig, Auth, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind, User,
 };
 use crate::limits::Limits;
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 pub(super) const SERVICE: ExportKind = ExportKind::Service {
     response: ResponseKind::Single,
@@ -259,7 +259,7 @@ fn the_server_itself_is_none_of_its_clients() {
     let directory = Access::new(config.clone()).unwrap();
     let mut world = World::with(1, limits, Auth::Directory(directory.into()));
     let server = world.open(0);
-    world.shards[0].admit_insider(server.id, crate::access::AccountId::SYSTEM);
+    world.shards[0].admit_insider(server.id, crate::auth::AccountId::SYSTEM);
     world.read(server);
     world.say(server, "SUB a 1\r\nSUB b 2\r\nPING\r\n");
     assert_eq!(world.read(server), "PONG\r\n");

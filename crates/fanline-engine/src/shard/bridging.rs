@@ -13,10 +13,10 @@ pub(super) use super::mappings::Mapped;
 use super::mappings::Mappings;
 use super::requests::{Request, Requests};
 use super::verbs::Intake;
-use crate::access::{Access, AccountId};
-use crate::nats::args::write_sizes;
-use crate::nats::parse::Publish;
-use crate::router::{BridgeKind, Exit, RouteMemo, Terms, bridges, has_services, replies_of};
+use crate::auth::{Access, AccountId};
+use crate::codec::nats::args::write_sizes;
+use crate::codec::nats::parse::Publish;
+use crate::exchange::router::{BridgeKind, Exit, RouteMemo, Terms, bridges, has_services, replies_of};
 
 /// Over how many bridges one message goes at most. What is behind the last one does not get it.
 pub(super) const BRIDGES_MAX: u8 = 8;

@@ -8,10 +8,10 @@ use super::permit::Restriction;
 use super::session::SessionId;
 use super::timers::auth_timeout;
 use super::verbs::parse_limits;
-use crate::access::{Access, Check, Credentials, Decision, Dismissal, Grant};
-use crate::nats::connect::ConnectOptions;
-use crate::nats::error::{ClientError, CloseReason};
-use crate::router::RouteMemo;
+use crate::auth::{Access, Check, Credentials, Decision, Dismissal, Grant};
+use crate::codec::nats::connect::ConnectOptions;
+use crate::codec::nats::error::{ClientError, CloseReason};
+use crate::exchange::router::RouteMemo;
 
 impl Shard {
     pub(super) fn connect(&mut self, id: SessionId, json: &[u8]) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::mqtt::Note;
 use super::quotas::Had;
-use crate::access::AccountId;
+use crate::auth::AccountId;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
 /// How often a message to a queue group may be passed on because its members have just left.

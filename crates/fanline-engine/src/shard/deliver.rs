@@ -14,10 +14,10 @@ use super::mqtt::is_own_of_mqtt;
 use super::run::Waiting;
 use super::session::{Session, SessionId};
 use super::{Pending, Random, Shard};
-use crate::access::AccountId;
-use crate::leaf::LEAF_SHARD;
+use crate::auth::AccountId;
+use crate::codec::leaf::LEAF_SHARD;
 use crate::outbox::{Chunk, Outbox};
-use crate::router::{
+use crate::exchange::router::{
     LEAFS, Member, Route, RouteMemo, ShardSet, SubId, Subscription, Subscriptions,
 };
 

@@ -3,8 +3,8 @@
 use super::Shard;
 use super::session::SessionId;
 use super::verbs::parse_limits;
-use crate::access::AccountId;
-use crate::nats::error::CloseReason;
+use crate::auth::AccountId;
+use crate::codec::nats::error::CloseReason;
 
 impl Shard {
     /// Lets a connection that was just opened into an account, whatever it shows: it is the server's own.

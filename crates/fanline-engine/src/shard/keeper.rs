@@ -14,15 +14,15 @@ use super::deliver::{Message as Framed, RemoteTargets};
 use super::mqtt::{Around, Desk, Floor, Note};
 use super::requests::Requests;
 use super::{Random, Receipt, SHARDS_MAX, ShardConfig, announce};
-use crate::access::{Access, AccountId, overlap};
+use crate::auth::{Access, AccountId, overlap};
 use crate::jetstream::{Handler, Message, Now, Port, Ports};
-use crate::nats::args;
+use crate::codec::nats::args;
 use crate::random::{self, Purpose, Seed};
-use crate::router::{
+use crate::exchange::router::{
     BridgeKind, Listening, Member, RouteMemo, Router, Routers, bridges, has_services, listening,
     replies_of,
 };
-use crate::topic::is_literal_topic;
+use crate::subject::is_literal_topic;
 
 /// How much may be posted before a round ends, so that what goes out does not pile up.
 const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::Shard;
 use super::deliver::{Message, Origin};
-use crate::access::{AccountId, ExportKind, Sampling};
+use crate::auth::{AccountId, ExportKind, Sampling};
 use crate::jetstream::Timestamp;
-use crate::router::Terms;
+use crate::exchange::router::Terms;
 
 const TYPE: &str = "io.nats.server.metric.v1.service_latency";
 
@@ -203,7 +203,7 @@ fn asking(headers: &[u8]) -> Option<Headers> {
 mod tests {
     use super::super::tests::{Client, World};
     use super::*;
-    use crate::access::{
+    use crate::auth::{
         Access, AccessConfig, Auth, Export, Import, ImportKind, Latency, ResponseKind,
     };
     use crate::limits::Limits;

@@ -1,8 +1,8 @@
 //! Other names for what is published in an account.
 
 use super::Random;
-use crate::access::Mapping;
-use crate::trie::{Trie, Vacant};
+use crate::auth::Mapping;
+use crate::subject::trie::{Trie, Vacant};
 
 /// The mappings of one account, found by topic.
 pub(super) struct Mappings {

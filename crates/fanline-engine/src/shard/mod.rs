@@ -45,15 +45,15 @@ pub use session::{
 };
 pub use status::{Ended, LeafTraffic, ShardStatus};
 
-use crate::access::{Access, AccountId, Auth};
-use crate::leaf::LEAF_SHARD;
+use crate::auth::{Access, AccountId, Auth};
+use crate::codec::leaf::LEAF_SHARD;
 use crate::limits::Limits;
-use crate::nats::error::{ClientError, CloseReason};
-use crate::nats::info::ServerInfo;
-use crate::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
+use crate::codec::nats::error::{ClientError, CloseReason};
+use crate::codec::nats::info::ServerInfo;
+use crate::codec::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
 use crate::outbox::{Chunk, Outbox};
 use crate::random::{self, Purpose, Seed};
-use crate::router::{LEAFS, RouteMemo, Routers, SubId, Subscriptions};
+use crate::exchange::router::{LEAFS, RouteMemo, Routers, SubId, Subscriptions};
 use bridging::Bridging;
 use crossing::Said;
 use deliver::RemoteTargets;

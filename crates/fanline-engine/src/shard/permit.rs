@@ -9,9 +9,9 @@ use super::mqtt::is_own_of_mqtt;
 use super::replies::Replies;
 use super::session::{Peer, SessionId};
 use super::verbs::{Intake, text};
-use crate::access::{AllowResponses, Grant, Rights, RightsId};
-use crate::nats::error::ClientError;
-use crate::router::SubId;
+use crate::auth::{AllowResponses, Grant, Rights, RightsId};
+use crate::codec::nats::error::ClientError;
+use crate::exchange::router::SubId;
 
 /// What a session with permissions has beside others.
 pub(super) struct Restriction {

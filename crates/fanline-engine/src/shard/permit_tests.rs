@@ -7,12 +7,12 @@ use proptest::prelude::*;
 
 use super::session::Peer;
 use super::tests::{Client, World};
-use crate::access::{
+use crate::auth::{
     Access, AccessConfig, AllowResponses, Allowed, Auth, Credentials, Decision, Permissions,
     Rights, User, Vouched,
 };
 use crate::limits::Limits;
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 /// What may be published, and what of it may not.
 type Lists = (&'static [&'static str], &'static [&'static str]);

@@ -8,8 +8,8 @@ use hashbrown::HashMap;
 
 use super::session::SessionId;
 use super::{Batch, Shard};
-use crate::access::{Access, AccountId, ClientLimits};
-use crate::nats::error::{ClientError, CloseReason};
+use crate::auth::{Access, AccountId, ClientLimits};
+use crate::codec::nats::error::{ClientError, CloseReason};
 
 /// What one shard has of an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,7 +146,7 @@ fn announce(outgoing: &mut [Batch], from: u16, account: AccountId, had: Had) {
 #[cfg(test)]
 mod tests {
     use super::super::tests::World;
-    use crate::access::{Access, AccessConfig, Auth, ClientLimits, GLOBAL_ACCOUNT};
+    use crate::auth::{Access, AccessConfig, Auth, ClientLimits, GLOBAL_ACCOUNT};
     use crate::limits::Limits;
 
     fn world(shards: usize, limits: ClientLimits) -> World {

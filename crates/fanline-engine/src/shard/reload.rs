@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::session::SessionId;
 use super::verbs::parse_limits;
 use super::{Shard, ShardConfig};
-use crate::access::Access;
-use crate::nats::error::{ClientError, CloseReason};
-use crate::nats::info::ServerInfo;
+use crate::auth::Access;
+use crate::codec::nats::error::{ClientError, CloseReason};
+use crate::codec::nats::info::ServerInfo;
 
 impl Shard {
     /// Goes on with another configuration, for the connections that are open, too. Those that `access`

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use crate::access::AllowResponses;
+use crate::auth::AllowResponses;
 
 /// How many requests may wait for an answer of one client. The oldest is forgotten beyond.
 const REPLIES_MAX: usize = 64 * 1024;

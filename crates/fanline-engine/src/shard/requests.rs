@@ -9,8 +9,8 @@ use std::time::Duration;
 use slab::Slab;
 
 use super::latency::{Measure, Outcome};
-use crate::access::{AccountId, ResponseKind};
-use crate::router::{REPLIES, RouteMemo, Terms};
+use crate::auth::{AccountId, ResponseKind};
+use crate::exchange::router::{REPLIES, RouteMemo, Terms};
 
 /// Requests of one shard that wait for an answer. One more, and the one is forgotten whose time is
 /// over first.

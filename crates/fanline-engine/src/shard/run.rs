@@ -10,9 +10,9 @@ use std::ops::Range;
 use super::deliver::FanOut;
 use super::verbs::Intake;
 use super::{PRODUCED_BYTES_MAX, Shard};
-use crate::nats::parse::Publish;
+use crate::codec::nats::parse::Publish;
 use crate::outbox::SHARED_BYTES_MIN;
-use crate::router::Reach;
+use crate::exchange::router::Reach;
 
 /// Messages for the topic of the intake's memo that are not delivered yet.
 #[derive(Default)]

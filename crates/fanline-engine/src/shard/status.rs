@@ -2,9 +2,9 @@
 
 use super::session::{ConnectionStatus, Session, SessionId, SubscriptionStatus};
 use super::{Shard, leafs};
-use crate::access::AccountId;
-use crate::leaf::{Leaf, LeafEnded};
-use crate::nats::error::CloseReason;
+use crate::auth::AccountId;
+use crate::codec::leaf::{Leaf, LeafEnded};
+use crate::codec::nats::error::CloseReason;
 
 /// Counts of sessions that are gone, and of all there ever were.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::Shard;
 use super::leafs::Circle;
 use super::session::{Peer, SessionId};
-use crate::access::ConnectionKind;
+use crate::auth::ConnectionKind;
 use crate::limits::Limits;
-use crate::nats::error::{ClientError, CloseReason};
+use crate::codec::nats::error::{ClientError, CloseReason};
 
 /// A round trip that was measured longer ago than this is measured again.
 const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);

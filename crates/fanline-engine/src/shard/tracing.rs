@@ -8,12 +8,12 @@ use super::deliver::{FanOut, Message, Origin, RemoteTargets};
 use super::session::{Session, SessionId};
 use super::verbs::{Intake, text};
 use super::{Pending, Shard};
-use crate::access::{AccountId, ExportKind, ImportKind};
-use crate::leaf::LEAF_SHARD;
-use crate::nats::error::ClientError;
-use crate::nats::parse::Publish;
-use crate::router::{Exit, LEAFS, Route, RouteMemo, SubId};
-use crate::topic::Filter;
+use crate::auth::{AccountId, ExportKind, ImportKind};
+use crate::codec::leaf::LEAF_SHARD;
+use crate::codec::nats::error::ClientError;
+use crate::codec::nats::parse::Publish;
+use crate::exchange::router::{Exit, LEAFS, Route, RouteMemo, SubId};
+use crate::subject::Filter;
 use crate::trace::{Asked, CLIENT, Event, LEAF, ROUTER, Teller, Trace};
 
 /// The message at hand, as long as it is traced.
@@ -474,7 +474,7 @@ mod tests {
     use super::super::account_tests::{SERVICE, ask, client, export, import, world};
     use super::super::tests::{Client, World};
     use super::*;
-    use crate::access::{AccessConfig, Mapping};
+    use crate::auth::{AccessConfig, Mapping};
 
     /// What a client says to have a message traced.
     fn traced(topic: &str, header: &str) -> String {

@@ -8,17 +8,17 @@ use super::permit::{Permit, Restriction};
 use super::session::{Peer, Session, SessionId};
 use super::timers::{auth_timeout, ping_interval};
 use super::{Shard, announce};
-use crate::access::{AccountId, Grant, RightsId};
+use crate::auth::{AccountId, Grant, RightsId};
 use crate::limits::Limits;
-use crate::mqtt::{CONNECT_BYTES_MAX, Settings};
-use crate::nats::args;
-use crate::nats::connect::ConnectOptions;
-use crate::nats::error::{ClientError, CloseReason};
-use crate::nats::info::Audience;
-use crate::nats::parse::{ParseLimits, Publish, Verb};
+use crate::codec::mqtt::{CONNECT_BYTES_MAX, Settings};
+use crate::codec::nats::args;
+use crate::codec::nats::connect::ConnectOptions;
+use crate::codec::nats::error::{ClientError, CloseReason};
+use crate::codec::nats::info::Audience;
+use crate::codec::nats::parse::{ParseLimits, Publish, Verb};
 use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
-use crate::router::RouteMemo;
-use crate::topic::{Filter, is_literal_topic};
+use crate::exchange::router::RouteMemo;
+use crate::subject::{Filter, is_literal_topic};
 use crate::trace::may_be_asked_for;
 
 /// When a new client is pinged for the first time, to learn its round trip; up to a fifth more.

@@ -7,7 +7,7 @@ use super::segment::{Body, Holds, Segment, hash_name};
 use super::subjects::SubjectId;
 use super::types::{StoreError, StoreState, SubjectState};
 use super::{Filters, Store};
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 /// So many of the newest records are looked at before subjects are.
 const NEWEST_LOOKED_AT: usize = 256;

@@ -5,7 +5,7 @@ use super::log::SEQUENCE_MAX;
 use super::record::{self, Kind};
 use super::segment::{Body, Place};
 use super::{Filters, Store, StoreError};
-use crate::topic::FilterError;
+use crate::subject::FilterError;
 
 /// A record that is to be overwritten.
 pub(super) struct Erasure {

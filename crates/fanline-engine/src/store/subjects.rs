@@ -7,7 +7,7 @@ use slab::Slab;
 
 use super::frozen::{Frozen, Numbers};
 use crate::short_bytes::ShortBytes;
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 /// A subject in memory; used again once the subject has no live record.
 pub(super) type SubjectId = u32;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 /// A store, done as plainly as can be.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::access::{AccountId, ConnectionKind};
+use fanline_engine::auth::{AccountId, ConnectionKind};
 use fanline_engine::jetstream::{Handler, Message, Now, Ports};
 use fanline_engine::{
     Auth, Chunk, Keeper, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,

@@ -314,7 +314,7 @@ fn the_system_account_alone_protects_itself_alone() {
         let named = access.no_auth_user().map(|user| user.name());
         assert_eq!(named.is_some(), is_open, "{text}");
         assert!(access.is_required(), "{text}");
-        let is_told = access.has_no_auth_user(fanline_engine::access::ConnectionKind::Standard);
+        let is_told = access.has_no_auth_user(fanline_engine::auth::ConnectionKind::Standard);
         assert!(!is_told, "{text}");
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::access::{ANYBODY, Access, AccessConfig, GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, User};
+use fanline_engine::auth::{ANYBODY, Access, AccessConfig, GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, User};
 
 use super::error::{Fault, Place};
 use super::options::tls_warnings;

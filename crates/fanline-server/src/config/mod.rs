@@ -38,7 +38,7 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 
-use fanline_engine::access::{Access, AccessConfig, GLOBAL_ACCOUNT, Password, User};
+use fanline_engine::auth::{Access, AccessConfig, GLOBAL_ACCOUNT, Password, User};
 
 use crate::{Auth, JetStreamOptions, Options, Origin};
 

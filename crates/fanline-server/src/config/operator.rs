@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 
 use fanline_engine::Access;
-use fanline_engine::access::jwt::JWT_BYTES_MAX;
-use fanline_engine::access::{AccessConfig, OperatorError, Operators};
+use fanline_engine::auth::jwt::JWT_BYTES_MAX;
+use fanline_engine::auth::{AccessConfig, OperatorError, Operators};
 use serde_json::{Value as Json, json};
 
 use super::read::{Given, Read};
@@ -189,8 +189,8 @@ mod tests {
     use super::*;
     use crate::config::value::Node;
     use crate::config::{Loaded, Place};
-    use fanline_engine::access::jwt::sign;
-    use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
+    use fanline_engine::auth::jwt::sign;
+    use fanline_engine::auth::nkey::{KEY_BYTES, KeyKind, SecretKey};
 
     fn key(kind: KeyKind, number: u8) -> SecretKey {
         SecretKey::new(kind, [number; KEY_BYTES])

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use fanline_engine::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
+use fanline_engine::auth::nkey::{KEY_BYTES, KeyKind, SecretKey};
 use fanline_engine::jetstream::Nanos;
 use proptest::prelude::*;
 

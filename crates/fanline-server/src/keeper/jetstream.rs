@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::ServerInfo;
-use fanline_engine::access::Access;
+use fanline_engine::auth::Access;
 use fanline_engine::jetstream::{
     API_LEVEL, AccountFolders, AccountLimits, AccountOverview, Folders, JetStreams, Now,
     OverviewWanted, Ports, ServerLimits, Settings, StreamId, Strictness,

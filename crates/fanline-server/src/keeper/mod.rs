@@ -20,7 +20,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fanline_engine::access::Access;
+use fanline_engine::auth::Access;
 use fanline_engine::jetstream::{AccountOverview, Now, OverviewWanted, Ports};
 use fanline_engine::store::DiskError;
 use fanline_engine::{Batch, Keeper, Place};

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fanline_engine::access::{Access, AccountId};
+use fanline_engine::auth::{Access, AccountId};
 use fanline_engine::jetstream::{
     AccountOverview, Handler, Message, Now, OverviewWanted, Port, Ports,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanline_engine::access::{Access, AccountId};
+use fanline_engine::auth::{Access, AccountId};
 use fanline_engine::jetstream::{AccountOverview, Handler, Now, OverviewWanted, Ports};
 use fanline_engine::store::{DiskError, SyncId, SyncRequest};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fanline_engine::leaf::{LeafCredentials, LeafEnded, LeafRemote};
+use fanline_engine::codec::leaf::{LeafCredentials, LeafEnded, LeafRemote};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::sync::oneshot;

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use fanline_engine::access::{Access, AccessConfig, ConnectionKind, GLOBAL_ACCOUNT};
-use fanline_engine::leaf::LeafListener;
+use fanline_engine::auth::{Access, AccessConfig, ConnectionKind, GLOBAL_ACCOUNT};
+use fanline_engine::codec::leaf::LeafListener;
 use fanline_engine::{Filter, ServerInfo};
 
 use super::Hub;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
-use fanline_engine::access::{
+use fanline_engine::auth::{
     Account, AccountId, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind,
 };
 use serde::Serialize;

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::access::nkey::PublicKey;
-use fanline_engine::access::{Access, ConnectionKind, GLOBAL_ACCOUNT};
+use fanline_engine::auth::nkey::PublicKey;
+use fanline_engine::auth::{Access, ConnectionKind, GLOBAL_ACCOUNT};
 use fanline_engine::{Backlog, CloseReason, ConnectionStatus, MqttStatus, SubscriptionStatus};
 use serde::Serialize;
 
@@ -495,7 +495,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
 
 #[cfg(test)]
 mod tests {
-    use fanline_engine::access::AccountId;
+    use fanline_engine::auth::AccountId;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! `/subsz` and `/subscriptionsz`: the subscriptions and what finds them.
 
-use fanline_engine::access::{Access, AccountId};
+use fanline_engine::auth::{Access, AccountId};
 use fanline_engine::{Filter, ShardStatus, SubscriptionStatus, is_literal_topic};
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
-use fanline_engine::access::{Access, AccountId};
+use fanline_engine::auth::{Access, AccountId};
 use fanline_engine::jetstream::{Overview, OverviewWanted};
 use serde::Serialize;
 

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use fanline_engine::access::Vouched;
-use fanline_engine::websocket::{Asked, UpgradeRules, upgrade as agree};
+use fanline_engine::auth::Vouched;
+use fanline_engine::codec::websocket::{Asked, UpgradeRules, upgrade as agree};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming as Body};
 use hyper::{Request, Response, StatusCode};

@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fanline_engine::access::User;
-pub use fanline_engine::leaf::LeafCompression;
-pub use fanline_engine::s2::Level as CompressionLevel;
+use fanline_engine::auth::User;
+pub use fanline_engine::codec::leaf::LeafCompression;
+pub use fanline_engine::codec::s2::Level as CompressionLevel;
 
 use super::TlsOptions;
 

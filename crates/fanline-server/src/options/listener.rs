@@ -1,6 +1,6 @@
 //! What clients of one listener show in place of what others do: the same for WebSocket and for MQTT.
 
-use fanline_engine::access::{ListenerAccess, Password};
+use fanline_engine::auth::{ListenerAccess, Password};
 
 use super::Auth;
 

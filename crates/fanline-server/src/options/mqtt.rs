@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fanline_engine::access::ListenerAccess;
-use fanline_engine::mqtt::Settings;
+use fanline_engine::auth::ListenerAccess;
+use fanline_engine::codec::mqtt::Settings;
 
 use super::{Auth, TlsOptions, listener};
 

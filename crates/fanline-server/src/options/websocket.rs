@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fanline_engine::access::ListenerAccess;
-use fanline_engine::websocket::{CookieNames, Origin, UpgradeRules};
+use fanline_engine::auth::ListenerAccess;
+use fanline_engine::codec::websocket::{CookieNames, Origin, UpgradeRules};
 
 use super::{Auth, TlsOptions, listener};
 

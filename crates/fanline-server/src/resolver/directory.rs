@@ -5,8 +5,8 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use fanline_engine::access::jwt::{AccountClaims, Claims, JWT_BYTES_MAX, JwtError, verified};
-use fanline_engine::access::nkey::{KeyKind, PublicKey};
+use fanline_engine::auth::jwt::{AccountClaims, Claims, JWT_BYTES_MAX, JwtError, verified};
+use fanline_engine::auth::nkey::{KeyKind, PublicKey};
 
 use crate::private;
 
@@ -251,8 +251,8 @@ fn read(path: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fanline_engine::access::jwt::sign;
-    use fanline_engine::access::nkey::{KEY_BYTES, SecretKey};
+    use fanline_engine::auth::jwt::sign;
+    use fanline_engine::auth::nkey::{KEY_BYTES, SecretKey};
     use serde_json::json;
 
     fn account(number: u8) -> String {

@@ -12,7 +12,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use fanline_engine::access::nkey::{KeyKind, PublicKey};
+use fanline_engine::auth::nkey::{KeyKind, PublicKey};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tracing::{debug, warn};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fanline_engine::access::jwt::JWT_BYTES_MAX;
+use fanline_engine::auth::jwt::JWT_BYTES_MAX;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;

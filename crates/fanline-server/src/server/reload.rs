@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use fanline_engine::access::{AccessConfig, AccessError, ListenerAccess};
+use fanline_engine::auth::{AccessConfig, AccessError, ListenerAccess};
 use fanline_engine::{Access, Limits, SHARDS_MAX, ServerInfo, ShardConfig};
 
 use super::{Handle, Shared, StartError, server_info, settings, warn_of_passwords};

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use fanline_engine::access::{ConnectionKind, ListenerAccess};
-use fanline_engine::mqtt::Settings;
-use fanline_engine::websocket::UpgradeRules;
+use fanline_engine::auth::{ConnectionKind, ListenerAccess};
+use fanline_engine::codec::mqtt::Settings;
+use fanline_engine::codec::websocket::UpgradeRules;
 use fanline_engine::{Auth, Limits};
 
 use super::StartError;

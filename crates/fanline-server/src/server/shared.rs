@@ -3,8 +3,8 @@
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
-use fanline_engine::access::AccountId;
-use fanline_engine::access::nkey::SecretKey;
+use fanline_engine::auth::AccountId;
+use fanline_engine::auth::nkey::SecretKey;
 use fanline_engine::{Access, ServerInfo};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use fanline_engine::access::callout::Caller;
-use fanline_engine::access::{AccountId, ConnectionKind, Grant};
-use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, leaf};
+use fanline_engine::auth::callout::Caller;
+use fanline_engine::auth::{AccountId, ConnectionKind, Grant};
+use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, codec::leaf};
 use socket2::{SockAddr, SockRef};
 use tokio::io::{AsyncReadExt, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};

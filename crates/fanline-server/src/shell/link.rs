@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use fanline_engine::s2::Level;
+use fanline_engine::codec::s2::Level;
 use fanline_engine::{CloseReason, Outbox};
 use tokio::io::{AsyncWrite, DuplexStream, WriteHalf};
 use tokio::net::tcp::OwnedWriteHalf;

@@ -20,12 +20,12 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use fanline_engine::access::{ConnectionKind, Vouched};
-use fanline_engine::leaf::LeafStatus;
-use fanline_engine::websocket::{Upgrade, UpgradeRules};
+use fanline_engine::auth::{ConnectionKind, Vouched};
+use fanline_engine::codec::leaf::LeafStatus;
+use fanline_engine::codec::websocket::{Upgrade, UpgradeRules};
 use fanline_engine::{
     Access, AccountId, Batch, CloseReason, ConnectionStatus, Ended, Peer, Place, ServerInfo,
-    SessionId, Shard, ShardConfig, ShardStatus, leaf,
+    SessionId, Shard, ShardConfig, ShardStatus, codec::leaf,
 };
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fanline_engine::certificate::{certificate_names, not_after};
+use fanline_engine::auth::certificate::{certificate_names, not_after};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use fanline_engine::certificate::may_be_a_client;
+use fanline_engine::auth::certificate::may_be_a_client;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use fanline_engine::certificate::{CertificateNames, certificate_names};
+use fanline_engine::auth::certificate::{CertificateNames, certificate_names};
 use fanline_engine::{TlsPeer, TlsTold};
 use ring::digest::{SHA256, digest};
 use rustls::crypto::{CryptoProvider, ring as provider};

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::access::{
+use fanline_engine::auth::{
     Access, AccessConfig, ClientLimits, Export, ExportKind, Import, ImportKind, Mapping,
     ResponseKind, User,
 };

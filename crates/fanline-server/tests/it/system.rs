@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
-use fanline_engine::access::{
+use fanline_engine::auth::{
     Access, AccessConfig, Allowed, Export, ExportKind, Import, ImportKind, Permissions,
     ResponseKind, User,
 };

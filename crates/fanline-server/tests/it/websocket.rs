@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use fanline_engine::websocket::{Deflater, unmask};
+use fanline_engine::codec::websocket::{Deflater, unmask};
 use fanline_server::access::{Access, AccessConfig, User};
 use fanline_server::{Auth, Limits, Options, WebSocketOptions};
 
@@ -191,7 +191,7 @@ impl<S: Read + Write> Write for Page<S> {
 }
 
 fn inflate(payload: &[u8]) -> Vec<u8> {
-    let mut inflater = fanline_engine::websocket::Inflater::new(1 << 26);
+    let mut inflater = fanline_engine::codec::websocket::Inflater::new(1 << 26);
     let mut room = vec![0; 1 << 20];
     let mut out = Vec::new();
     let mut at = 0;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Answer, Call, json};
 use crate::jetstream::transfer::SnapshotOptions;
 use crate::jetstream::{ApiError, StateInfo, StreamConfig};
-use crate::topic::is_literal_topic;
+use crate::subject::is_literal_topic;
 
 const CHUNK_BYTES_DEFAULT: usize = 128 * 1024;
 const CHUNK_BYTES_MIN: usize = 1024;

@@ -11,7 +11,7 @@ use super::overlaps::Overlaps;
 use super::stream::{Retention, StreamConfig};
 use super::values::Nanos;
 use crate::jetstream::error::ApiError;
-use crate::topic::{Filter, is_literal_topic};
+use crate::subject::{Filter, is_literal_topic};
 
 /// After which time a record is delivered again when nothing else is said.
 pub const ACK_WAIT_DEFAULT: Nanos = Nanos::from_secs(30);

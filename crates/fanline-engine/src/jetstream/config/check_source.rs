@@ -7,8 +7,8 @@ use super::check_stream::{check_filter, invalid, is_name, overlap};
 use super::overlaps::Overlaps;
 use super::stream::{External, StreamConfig, StreamSource};
 use crate::jetstream::error::ApiError;
-use crate::topic::is_literal_topic;
-use crate::transform::Transform;
+use crate::subject::is_literal_topic;
+use crate::subject::transform::Transform;
 
 /// The rules of [`check_origin`] that mirrors and sources report each in their own words.
 struct Words {

@@ -7,8 +7,8 @@ use super::stream::{Discard, PersistMode, Placement, Republish, Retention, Stora
 use super::values::Nanos;
 use crate::jetstream::error::ApiError;
 use crate::store::SEQUENCE_MAX;
-use crate::topic::Filter;
-use crate::transform::Transform;
+use crate::subject::Filter;
+use crate::subject::transform::Transform;
 
 /// Longest name of a stream or consumer.
 pub const NAME_BYTES_MAX: usize = 255;

@@ -1,8 +1,8 @@
 //! Which of many filters overlap.
 
 use crate::jetstream::error::ApiError;
-use crate::topic::Filter;
-use crate::trie::{OutOfSteps, Trie, Vacant};
+use crate::subject::Filter;
+use crate::subject::trie::{OutOfSteps, Trie, Vacant};
 
 /// How many tokens are compared for one request, at most: some tenths of a second. Only lists of thousands of
 /// filters, with wildcards that meet each other, need more; they are refused.

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use slab::Slab;
 
 use super::ConsumerId;
-use crate::trie::{Trie, Vacant};
+use crate::subject::trie::{Trie, Vacant};
 
 /// How many removals a group remembers. A consumer that has missed more counts anew.
 const REMOVALS_MAX: usize = 32;

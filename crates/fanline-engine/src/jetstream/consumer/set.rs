@@ -17,7 +17,7 @@ use super::status::Status;
 use super::{ConsumerId, RestoreError};
 use crate::jetstream::{AckPolicy, ApiError, ConsumerConfig, Message, Now, Retention};
 use crate::store::StoreError;
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 /// How long a changed state may stay unsaved. What is lost of it in a crash is delivered again.
 const SAVE_NANOS: u64 = 250_000_000;

@@ -4,7 +4,7 @@ use super::Stream;
 use super::headers::{Block, find};
 use crate::jetstream::{ApiError, Message, Port, Retention};
 use crate::store::{Cause, DiskError, Filters, NewRecord, StoreError};
-use crate::topic::is_literal_topic;
+use crate::subject::is_literal_topic;
 
 /// A message that has passed every check.
 #[derive(Clone, Copy, Debug, Default)]

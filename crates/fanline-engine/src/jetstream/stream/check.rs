@@ -10,7 +10,7 @@ use super::headers::{Block, HEADER_BYTES_MAX, PublishHeaders, find};
 use super::{Stream, counter};
 use crate::jetstream::{ApiError, Message};
 use crate::store::NEVER;
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 

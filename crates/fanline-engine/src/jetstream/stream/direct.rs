@@ -7,7 +7,7 @@ use super::headers::Block;
 use super::messages::Wanted;
 use crate::jetstream::{Message, Now, Port, Strictness, Timestamp, decode};
 use crate::store::{Filters, StoreError};
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 /// Most records that a request for the last ones of many subjects finds.
 const LAST_MAX: usize = 1_024;

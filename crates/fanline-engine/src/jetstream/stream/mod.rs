@@ -47,8 +47,8 @@ use source::Source;
 use super::consumer::Consumers;
 use super::{ApiError, BatchLimits, Discard, Message, Now, Port, Republish, StreamConfig};
 use crate::store::{Discard as StoreDiscard, NewRecord, Store, StoreLimits, StoreState};
-use crate::topic::Filter;
-use crate::transform::Transform;
+use crate::subject::Filter;
+use crate::subject::transform::Transform;
 
 /// A persisted stream and its consumers.
 pub struct Stream {

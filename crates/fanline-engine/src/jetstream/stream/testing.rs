@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::jetstream::{Message, Port};
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 /// Remembers what was published, as `topic headers payload`, and what was delivered, as
 /// `to > topic reply headers payload`.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 /// The origin's side and the copier's.
 const FAR: usize = 0;

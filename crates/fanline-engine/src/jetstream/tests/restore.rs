@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::jetstream::AccountLimits;
-use crate::s2::{Level, Packer, STREAM_HEAD};
+use crate::codec::s2::{Level, Packer, STREAM_HEAD};
 
 /// A backup of these records, as `docs/formats/backup.md` has it.
 fn backup(records: &[(u64, &str, usize)]) -> Vec<u8> {

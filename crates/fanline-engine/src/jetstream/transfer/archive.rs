@@ -255,7 +255,7 @@ fn record(body: &[u8]) -> Option<Frame<'_>> {
 mod tests {
     use super::super::framing;
     use super::*;
-    use crate::s2::{Level, Packer, STREAM_HEAD};
+    use crate::codec::s2::{Level, Packer, STREAM_HEAD};
 
     fn archive() -> Vec<u8> {
         let mut out = Vec::new();

@@ -4,7 +4,7 @@
 //! archive in frames that are not compressed is such a stream.
 
 use super::archive::ArchiveError;
-use crate::s2::{Level, Packer, S2Error, SNAPPY_HEAD, Unpacker};
+use crate::codec::s2::{Level, Packer, S2Error, SNAPPY_HEAD, Unpacker};
 
 /// What is unpacked at once.
 const ROOM_BYTES: usize = 16 * 1024;

@@ -3,9 +3,9 @@
 use super::super::bridging::BRIDGES_MAX;
 use super::super::requests::Request;
 use super::Outside;
-use crate::access::AccountId;
+use crate::auth::AccountId;
 use crate::jetstream::Message;
-use crate::router::{Exit, REPLIES, Terms};
+use crate::exchange::router::{Exit, REPLIES, Terms};
 
 impl Outside {
     /// Publishes a request in the account that answers it, with a reply that leads back.

@@ -10,10 +10,10 @@ use std::time::Duration;
 use super::super::Shard;
 use super::super::session::SessionId;
 use super::Leafs;
-use crate::access::AccountId;
-use crate::leaf::{LeafError, RETRY_AFTER_CLASH};
-use crate::nats::error::CloseReason;
-use crate::router::Subscriptions;
+use crate::auth::AccountId;
+use crate::codec::leaf::{LeafError, RETRY_AFTER_CLASH};
+use crate::codec::nats::error::CloseReason;
+use crate::exchange::router::Subscriptions;
 
 /// A circle that is still closed after this, and up to so much more, is cut.
 const PATIENCE_MIN: Duration = Duration::from_millis(50);

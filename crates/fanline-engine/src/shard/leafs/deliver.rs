@@ -9,10 +9,10 @@ use super::super::tracing::Onward;
 use super::super::verbs::Intake;
 use super::super::{Pending, Random, Shard};
 use super::{Leafs, Picked};
-use crate::access::AccountId;
-use crate::leaf::write_head;
+use crate::auth::AccountId;
+use crate::codec::leaf::write_head;
 use crate::outbox::Outbox;
-use crate::router::{Member, Route, Subscription};
+use crate::exchange::router::{Member, Route, Subscription};
 use crate::trace::HOP;
 
 impl Shard {

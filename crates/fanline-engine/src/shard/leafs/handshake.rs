@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::super::Shard;
 use super::super::session::{Peer, SessionId};
 use super::Seat;
-use crate::access::{Access, AccountId, Decision, Grant};
-use crate::leaf::{
+use crate::auth::{Access, AccountId, Decision, Grant};
+use crate::codec::leaf::{
     Agreed, Dialled, InfoTold, Leaf, LeafCompression, LeafConnect, LeafError, LeafInfo,
     LeafListener, PROTOCOL, Phase, RETRY_AFTER_CLASH, RETRY_AFTER_VERSION, Side, Welcome,
 };
-use crate::nats::error::{ClientError, CloseReason};
+use crate::codec::nats::error::{ClientError, CloseReason};
 
 impl Shard {
     /// A link to another server: one that has come here, or one that was dialled.
@@ -48,7 +48,7 @@ impl Shard {
             needs_auth: self.leaf_access().is_required(),
             welcome: None,
         };
-        crate::leaf::info_line(&self.info, &listener, &told)
+        crate::codec::leaf::info_line(&self.info, &listener, &told)
     }
 
     /// Whether leafs are told a nonce to be signed.
@@ -178,7 +178,7 @@ impl Shard {
         let (name, cluster) = (hub.server_name.clone(), hub.cluster.clone());
         session.takes_headers &= hub.headers;
         let takes_traces = hub.proto >= u64::from(PROTOCOL);
-        let mut rules = crate::leaf::Rules::default();
+        let mut rules = crate::codec::leaf::Rules::default();
         rules.deny(&remote.deny_imports, &remote.deny_exports);
         if has_jetstream && hub.jetstream && self.access.keeps_jetstream_apart(session.account) {
             rules.part_jetstream();
@@ -331,7 +331,7 @@ impl Shard {
             needs_auth: self.leaf_access().is_required(),
             welcome: Some(welcome),
         };
-        let line = crate::leaf::info_line(&self.info, &self.leaf_listener(), &told);
+        let line = crate::codec::leaf::info_line(&self.info, &self.leaf_listener(), &told);
         self.send(id, &line);
         self.leaf_is_ready(id);
         self.expire_in(id, expires_in);

@@ -2,11 +2,11 @@
 
 use super::super::session::SessionId;
 use super::super::{Shard, announce};
-use crate::access::AccountId;
-use crate::leaf::{Key, LOOPS, LeafError, write_interest};
-use crate::nats::error::ClientError;
-use crate::router::{LEAFS, SubId};
-use crate::topic::Filter;
+use crate::auth::AccountId;
+use crate::codec::leaf::{Key, LOOPS, LeafError, write_interest};
+use crate::codec::nats::error::ClientError;
+use crate::exchange::router::{LEAFS, SubId};
+use crate::subject::Filter;
 
 /// What every server answers for its own clients; other accounts lead there by themselves.
 const OWN_SERVICES: &[u8] = b"$SYS.REQ.";

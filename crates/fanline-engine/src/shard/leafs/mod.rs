@@ -1,8 +1,8 @@
 //! Other servers that are attached to this one, or to which it is attached, by the
-//! [leaf protocol](crate::leaf).
+//! [leaf protocol](crate::codec::leaf).
 //!
 //! One shard serves all of them. To the other shards, and to its own clients, what leafs want is interest
-//! of one more shard ([`LEAFS`](crate::router::LEAFS)), so that a message is handed here once. Who among the
+//! of one more shard ([`LEAFS`](crate::exchange::router::LEAFS)), so that a message is handed here once. Who among the
 //! leafs gets it is found by routers of their own.
 
 mod circles;
@@ -21,10 +21,10 @@ use hashbrown::HashMap;
 
 use super::session::{Session, SessionId};
 use super::{Random, Shard};
-use crate::access::AccountId;
-use crate::leaf::{LOOPS, LeafError};
-use crate::nats::error::CloseReason;
-use crate::router::{RouteMemo, Router, Routers};
+use crate::auth::AccountId;
+use crate::codec::leaf::{LOOPS, LeafError};
+use crate::codec::nats::error::CloseReason;
+use crate::exchange::router::{RouteMemo, Router, Routers};
 
 /// How many letters and digits tell the subjects apart by which loops are found.
 const LOOP_CHARS: usize = 22;

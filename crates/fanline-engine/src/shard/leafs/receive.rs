@@ -8,10 +8,10 @@ use super::super::deliver::{Message, Origin};
 use super::super::session::SessionId;
 use super::super::verbs::{Intake, asks_for_trace, text, write_args};
 use super::super::{PRODUCED_BYTES_MAX, Receipt, Shard};
-use crate::leaf::parse::{LeafMessage, LeafParsed, LeafVerb, parse_leaf};
-use crate::leaf::{LeafError, RETRY_AFTER_CLASH, Side};
-use crate::nats::error::CloseReason;
-use crate::nats::parse::Publish;
+use crate::codec::leaf::parse::{LeafMessage, LeafParsed, LeafVerb, parse_leaf};
+use crate::codec::leaf::{LeafError, RETRY_AFTER_CLASH, Side};
+use crate::codec::nats::error::CloseReason;
+use crate::codec::nats::parse::Publish;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
 /// What the replies of a stream's deliveries begin with.

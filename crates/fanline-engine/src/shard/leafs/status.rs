@@ -2,10 +2,10 @@
 
 use super::super::Shard;
 use super::super::session::{Session, SessionId};
-use crate::access::ConnectionKind;
-use crate::leaf::{LeafEnded, LeafStatus};
-use crate::router::Router;
-use crate::s2::Level;
+use crate::auth::ConnectionKind;
+use crate::codec::leaf::{LeafEnded, LeafStatus};
+use crate::exchange::router::Router;
+use crate::codec::s2::Level;
 
 impl Shard {
     /// The links over which messages cross. The list of what they want is there only if asked for.

@@ -3,12 +3,12 @@ use std::time::Duration;
 
 use super::super::session::{Peer, SessionId};
 use super::super::tests::{Client, World};
-use crate::access::{
+use crate::auth::{
     Access, AccessConfig, Account, Allowed, Auth, ConnectionKind, Permissions, User,
 };
-use crate::leaf::{Agreed, Dialled, LeafCredentials, LeafInfo, LeafListener, LeafRemote};
+use crate::codec::leaf::{Agreed, Dialled, LeafCredentials, LeafInfo, LeafListener, LeafRemote};
 use crate::limits::Limits;
-use crate::nats::error::CloseReason;
+use crate::codec::nats::error::CloseReason;
 
 /// A leaf that is driven by hand, at the first shard of a world.
 fn leaf(world: &mut World, name: &str) -> Client {

@@ -10,11 +10,11 @@ use super::kept::Operation;
 use super::names;
 use super::note::{Close, Note, Opened, Seat};
 use super::session::{DELIVER_SID, Held, REPLY_SID, Waiting};
-use crate::access::{AccountId, Decision, Grant};
-use crate::mqtt::{
+use crate::auth::{AccountId, Decision, Grant};
+use crate::codec::mqtt::{
     Accepted, Connect, Ended, Reason, SessionKey, SessionRecord, Will, id_hash, topic_to_subject,
 };
-use crate::nats::error::CloseReason;
+use crate::codec::nats::error::CloseReason;
 
 /// How long it is waited until a connection that waits for the keeper is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);

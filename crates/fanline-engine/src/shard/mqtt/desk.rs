@@ -9,9 +9,9 @@ use super::names;
 use super::note::{Close, KeptRelease, Note, Opened, Recall, Recalled, Retained, Seat};
 use super::session;
 use super::shared::Shares;
-use crate::access::AccountId;
+use crate::auth::AccountId;
 use crate::jetstream::{Handler, Message, Now, Ports};
-use crate::mqtt::{Due, SessionKey, SessionRecord, Sessions, Settings, Will, id_hash};
+use crate::codec::mqtt::{Due, SessionKey, SessionRecord, Sessions, Settings, Will, id_hash};
 
 /// Most retained messages that are handed over at once, and most bytes of them: in between others have their turn.
 const RECALLED_MAX: usize = 64;

@@ -14,13 +14,13 @@ use super::kept::{Answers, OWN};
 use super::names;
 use super::note::Note;
 use super::session::{Mqtt, Owned, Sub, Waiting};
-use crate::access::AccountId;
+use crate::auth::AccountId;
 use crate::jetstream::consumer::AckTopic;
-use crate::mqtt::{
+use crate::codec::mqtt::{
     Qos, Reason, SessionKey, Version, filter_to_subject, id_hash, parent_subject, qos_of,
     shared_id, split_shared, was_retained, write_properties,
 };
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 /// Messages of groups that wait for room at one member. One more is passed on.
 const WAITING_MAX: usize = 64;

@@ -8,9 +8,9 @@ use super::groups::is_shared;
 use super::names;
 use super::note::KeptRelease;
 use super::session::{Mqtt, Release, ReleaseStage, Waiting};
-use crate::access::AccountId;
-use crate::mqtt::{Ended, Names, Reason};
-use crate::nats::error::CloseReason;
+use crate::auth::AccountId;
+use crate::codec::mqtt::{Ended, Names, Reason};
+use crate::codec::nats::error::CloseReason;
 
 /// What an answer is about: the first letter of its topic's last token.
 pub(super) const PUBLISH: u8 = b'a';

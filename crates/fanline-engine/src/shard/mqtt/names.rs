@@ -1,6 +1,6 @@
 //! Under which names the state of sessions is kept; the table is in `docs/formats/mqtt.md`.
 
-use crate::mqtt::TEXT_BYTES_MAX;
+use crate::codec::mqtt::TEXT_BYTES_MAX;
 
 /// Messages of QoS 1 and 2, for as long as a session wants them.
 pub(super) const MESSAGES: &str = "$MQTT_msgs";

@@ -1,8 +1,8 @@
 //! What shards and the keeper tell each other of MQTT sessions.
 
 use super::names;
-use crate::access::AccountId;
-use crate::mqtt::{SessionKey, SessionRecord, Will};
+use crate::auth::AccountId;
+use crate::codec::mqtt::{SessionKey, SessionRecord, Will};
 
 /// A connection on whatever shard. The cid tells it from a later one in the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

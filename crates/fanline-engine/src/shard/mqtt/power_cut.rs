@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::access::{Access, ConnectionKind};
+use crate::auth::{Access, ConnectionKind};
 use crate::jetstream::{AccountFolders, AccountSync, Folders, JetStreams, Now, Settings};
 use crate::store::disk_tests::seeds;
 use crate::store::faulty::{Dice, Faulty, Reach};

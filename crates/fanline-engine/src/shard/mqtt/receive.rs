@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::super::session::SessionId;
 use super::super::{PRODUCED_BYTES_MAX, Receipt, Shard};
-use crate::mqtt::{Ended, Reason, Received, Verb};
-use crate::nats::error::CloseReason;
+use crate::codec::mqtt::{Ended, Reason, Received, Verb};
+use crate::codec::nats::error::CloseReason;
 use crate::outbox::Chunk;
 
 /// Most bytes that are kept of a client that does not wait to be let in. More: closed.

@@ -10,8 +10,8 @@ use super::groups::{SHARED, member_place};
 use super::kept::{Operation, Storing, UNKEPT};
 use super::note::{KeptRelease, Recall};
 use super::subscribe::Feed;
-use crate::mqtt::{Connection, Qos, Settings, Subscription, Subscriptions};
-use crate::topic::Filter;
+use crate::codec::mqtt::{Connection, Qos, Settings, Subscription, Subscriptions};
+use crate::subject::Filter;
 
 /// The sid of the subscription at which answers from the keeper arrive.
 pub(super) const REPLY_SID: &[u8] = b"i";
@@ -103,7 +103,7 @@ impl Sub {
             return false;
         }
         let matches = Filter::parse(&self.subject).is_ok_and(|filter| filter.matches(subject));
-        matches || crate::mqtt::parent_subject(&self.subject) == Some(subject)
+        matches || crate::codec::mqtt::parent_subject(&self.subject) == Some(subject)
     }
 }
 

@@ -6,9 +6,9 @@ use super::desk::Around;
 use super::names;
 use super::note::Note;
 use super::session::Waiting;
-use crate::access::AccountId;
+use crate::auth::AccountId;
 use crate::jetstream::Message;
-use crate::mqtt::{Qos, SessionKey, SessionRecord, Version, id_hash, split_shared};
+use crate::codec::mqtt::{Qos, SessionKey, SessionRecord, Version, id_hash, split_shared};
 
 /// The groups of all accounts, by their filters, with the client ids of their members.
 #[derive(Default)]

@@ -9,12 +9,12 @@ use super::kept::{Operation, Subscribing};
 use super::names;
 use super::note::{Note, Recall, Seat};
 use super::session::{PARENT, Sub};
-use crate::access::overlap;
-use crate::mqtt::{
+use crate::auth::overlap;
+use crate::codec::mqtt::{
     NameError, Property, Qos, Reason, SessionRecord, Subscribe, SubscribeFilter, Subscription,
     Unsubscribe, filter_to_subject, parent_subject, split_shared,
 };
-use crate::topic::Filter;
+use crate::subject::Filter;
 
 /// Most filters of a consumer. Of more, some are joined to wider ones, and what these match besides is
 /// passed by.

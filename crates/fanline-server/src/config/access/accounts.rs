@@ -1,6 +1,6 @@
 //! Accounts: `{ A { users: [ … ], exports: [ … ] }, B { … } }`, or only their names in a list.
 
-use fanline_engine::access::{Account, GLOBAL_ACCOUNT, TraceTo};
+use fanline_engine::auth::{Account, GLOBAL_ACCOUNT, TraceTo};
 use fanline_engine::jetstream::AccountLimits;
 
 use super::exports::{exports, imports};

@@ -1,7 +1,7 @@
 //! `auth_callout { issuer: A…, account: AUTH, auth_users: [ auth ] }`.
 
-use fanline_engine::access::nkey::{KeyKind, PublicKey};
-use fanline_engine::access::{Callout, GLOBAL_ACCOUNT};
+use fanline_engine::auth::nkey::{KeyKind, PublicKey};
+use fanline_engine::auth::{Callout, GLOBAL_ACCOUNT};
 
 use crate::config::read::{Given, Read};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanline_engine::access::{
+use fanline_engine::auth::{
     Export, ExportKind, Import, ImportKind, Latency, ResponseKind, Sampling,
 };
 

@@ -1,6 +1,6 @@
 //! Mappings: `{ a: b, "c.*": [ { destination: "d.$1", weight: 80 }, { destination: "e.$1" } ] }`.
 
-use fanline_engine::access::Mapping;
+use fanline_engine::auth::Mapping;
 
 use super::fault;
 use crate::config::read::{Given, Read};

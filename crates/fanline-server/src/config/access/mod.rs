@@ -9,7 +9,7 @@ mod proxies;
 mod show;
 mod users;
 
-use fanline_engine::access::AccessConfig;
+use fanline_engine::auth::AccessConfig;
 
 pub(super) use accounts::accounts;
 pub(super) use callout::callout;

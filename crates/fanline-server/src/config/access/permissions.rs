@@ -1,13 +1,13 @@
 //! Permissions: `{ publish: "a.>", subscribe: { allow: [ … ], deny: [ … ] }, allow_responses: true }`.
 
-use fanline_engine::access::{AllowResponses, Allowed, Pattern, Permissions};
+use fanline_engine::auth::{AllowResponses, Allowed, Pattern, Permissions};
 
 use super::fault;
 use crate::config::read::{Given, Read, go_duration};
 use crate::config::value::Value;
 
 /// Reads one text as a pattern.
-type Parse = fn(&str) -> Result<Pattern, fanline_engine::access::AccessError>;
+type Parse = fn(&str) -> Result<Pattern, fanline_engine::auth::AccessError>;
 
 /// Reads a block of permissions.
 pub(in crate::config) fn permissions(given: &Given<'_>) -> Read<Permissions> {

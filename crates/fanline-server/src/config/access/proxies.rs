@@ -1,6 +1,6 @@
 //! `proxies { trusted: [ { key: U… } ] }`.
 
-use fanline_engine::access::nkey::PublicKey;
+use fanline_engine::auth::nkey::PublicKey;
 
 use crate::config::read::{Given, Read};
 

@@ -1,6 +1,6 @@
 //! Shows users and accounts. Passwords are there: who shows them to anybody masks them.
 
-use fanline_engine::access::{
+use fanline_engine::auth::{
     AccessConfig, Account, Allowed, ExportKind, Identity, ImportKind, Password, Pattern,
     Permissions, User,
 };

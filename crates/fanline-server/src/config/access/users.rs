@@ -1,6 +1,6 @@
 //! Users: `[ { user: a, password: b }, { nkey: U… } ]`.
 
-use fanline_engine::access::{ConnectionKind, Identity, User};
+use fanline_engine::auth::{ConnectionKind, Identity, User};
 
 use super::fault;
 use super::permissions::permissions;

@@ -1,6 +1,6 @@
 //! Who may connect, and what they may do.
 
-use fanline_engine::access::GLOBAL_ACCOUNT;
+use fanline_engine::auth::GLOBAL_ACCOUNT;
 use serde_json::{Value as Json, json};
 
 use super::duration_text;

@@ -1,6 +1,6 @@
 //! Streams.
 
-use fanline_engine::access::DefaultDomains;
+use fanline_engine::auth::DefaultDomains;
 use serde_json::{Value as Json, json};
 
 use super::text_or_null;

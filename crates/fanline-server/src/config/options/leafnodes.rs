@@ -1,7 +1,7 @@
 //! Leaf nodes.
 
 use fanline_engine::Filter;
-use fanline_engine::access::User;
+use fanline_engine::auth::User;
 use serde_json::{Value as Json, json};
 
 use super::{duration_text, text_or_null, tls};

@@ -13,7 +13,7 @@ mod visitor;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 
-use fanline_engine::websocket::UpgradeRules;
+use fanline_engine::codec::websocket::UpgradeRules;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderValue, LOCATION};

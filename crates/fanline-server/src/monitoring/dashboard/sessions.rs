@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use fanline_engine::access::{Access, ConnectionKind, Grant};
+use fanline_engine::auth::{Access, ConnectionKind, Grant};
 
 use crate::identity::{new_nonce, new_secret};
 
@@ -124,7 +124,7 @@ impl Secrets {
 #[cfg(test)]
 mod tests {
     use fanline_engine::Peer;
-    use fanline_engine::access::{AccessConfig, Credentials, Decision, User};
+    use fanline_engine::auth::{AccessConfig, Credentials, Decision, User};
 
     use super::*;
 

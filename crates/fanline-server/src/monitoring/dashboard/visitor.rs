@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use fanline_engine::Peer;
-use fanline_engine::access::{
+use fanline_engine::auth::{
     Access, AccountId, Allowed, ConnectionKind, Credentials, Decision, Grant, Permissions, Rights,
     Vouched,
 };

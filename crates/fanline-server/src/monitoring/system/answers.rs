@@ -1,7 +1,7 @@
 //! What is answered.
 
 use fanline_engine::SubscriptionStatus;
-use fanline_engine::access::AccountId;
+use fanline_engine::auth::AccountId;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 

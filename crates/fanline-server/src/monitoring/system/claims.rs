@@ -6,8 +6,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use fanline_engine::access::jwt::{AccountClaims, Claims, GenericClaims, JwtError, verified};
-use fanline_engine::access::{AccountId, OperatorError};
+use fanline_engine::auth::jwt::{AccountClaims, Claims, GenericClaims, JwtError, verified};
+use fanline_engine::auth::{AccountId, OperatorError};
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;

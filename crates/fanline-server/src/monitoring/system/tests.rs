@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanline_engine::access::AccountId;
+use fanline_engine::auth::AccountId;
 use serde_json::Value;
 
 use crate::client::{Client, ConnectOptions};

@@ -1,6 +1,6 @@
 //! `$SYS.REQ.USER.INFO`: who one is, and what one may do.
 
-use fanline_engine::access::{Access, Account, Allowed, Pattern, Permissions};
+use fanline_engine::auth::{Access, Account, Allowed, Pattern, Permissions};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -106,7 +106,7 @@ fn show_allowed(allowed: &Allowed) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use fanline_engine::access::{AccessConfig, AllowResponses, User};
+    use fanline_engine::auth::{AccessConfig, AllowResponses, User};
 
     use super::*;
 

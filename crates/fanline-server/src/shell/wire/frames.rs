@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::mem;
 use std::task::{Context, Poll, ready};
 
-use fanline_engine::websocket::{
+use fanline_engine::codec::websocket::{
     BROWSER_FRAME_BYTES_MAX, COMPRESSED_BYTES_MIN, Compression, Deflater, Event, FrameHead,
     Inflater, Opcode, Unframer, Upgrade, Wrong, close_code, close_frame, control_frame, frame_head,
     mask_frame, message_bytes_max,

@@ -19,8 +19,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use fanline_engine::s2::Level;
-use fanline_engine::websocket::Deflater;
+use fanline_engine::codec::s2::Level;
+use fanline_engine::codec::websocket::Deflater;
 use fanline_engine::{CloseReason, Outbox};
 use tokio::io::{AsyncRead, ReadBuf};
 

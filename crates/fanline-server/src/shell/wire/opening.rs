@@ -8,11 +8,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use fanline_engine::Peer;
-use fanline_engine::access::ConnectionKind;
-use fanline_engine::leaf::{Agreed, Compressed, LEAF_LINE_BYTES_MAX, LeafCompression, LeafInfo};
-use fanline_engine::mqtt::CONNECT_BYTES_MAX;
-use fanline_engine::proxy::{PROXY_BYTES_MAX, Proxied, proxied};
-use fanline_engine::websocket::{
+use fanline_engine::auth::ConnectionKind;
+use fanline_engine::codec::leaf::{Agreed, Compressed, LEAF_LINE_BYTES_MAX, LeafCompression, LeafInfo};
+use fanline_engine::codec::mqtt::CONNECT_BYTES_MAX;
+use fanline_engine::codec::proxy::{PROXY_BYTES_MAX, Proxied, proxied};
+use fanline_engine::codec::websocket::{
     Asked, Compression, MESSAGE_BYTES_MAX, Upgrade, UpgradeRules, upgrade,
 };
 use tokio::net::TcpStream;

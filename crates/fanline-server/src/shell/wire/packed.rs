@@ -6,7 +6,7 @@ use std::mem;
 use std::task::{Context, Poll, ready};
 
 use fanline_engine::CloseReason;
-use fanline_engine::s2::{Level, PACKED_BYTES_MAX, Packer, STREAM_HEAD, Unpacker};
+use fanline_engine::codec::s2::{Level, PACKED_BYTES_MAX, Packer, STREAM_HEAD, Unpacker};
 use tokio::io::ReadBuf;
 
 use super::{Below, Ended, Room, gather};

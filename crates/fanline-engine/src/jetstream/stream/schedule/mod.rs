@@ -15,7 +15,7 @@ use super::Stream;
 use super::duration::parse_ttl;
 use super::headers::PublishHeaders;
 use crate::jetstream::ApiError;
-use crate::topic::is_literal_topic;
+use crate::subject::is_literal_topic;
 
 /// What is due when. A subject has one schedule at most.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use super::reader::{Heard, Reader};
 use crate::jetstream::consumer::AckTopic;
 use crate::jetstream::{Message, Now, Port};
 use crate::random::Random;
-use crate::topic::is_literal_topic;
+use crate::subject::is_literal_topic;
 
 impl Stream {
     /// Asks origins elsewhere for what comes next where that is due, and tells them how far this side is. To be

@@ -21,8 +21,8 @@ use crate::jetstream::{
     ApiError, External, Now, Port, StreamConfig, StreamSource, SubjectTransform,
 };
 use crate::store::{Filters, StoreError};
-use crate::topic::Filter;
-use crate::transform::Transform;
+use crate::subject::Filter;
+use crate::subject::transform::Transform;
 use reader::Reader;
 
 pub(super) use progress::Kept;
@@ -108,7 +108,7 @@ impl Source {
     fn new(
         config: &StreamSource,
         is_mirror: bool,
-    ) -> Result<Self, crate::transform::TransformError> {
+    ) -> Result<Self, crate::subject::transform::TransformError> {
         let mut renames = Vec::new();
         for rename in &config.subject_transforms {
             let transform = match rename.dest.is_empty() {

@@ -1,0 +1,355 @@
+//! What each type of token says. What is not known here is passed over; what is null is as good as
+//! missing. Limits of -1 are none.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::Body;
+use crate::auth::nkey::KeyKind;
+
+/// A value that may be null.
+fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::<T>::deserialize(from).map(Option::unwrap_or_default)
+}
+
+macro_rules! claims {
+    ($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+        #[allow(missing_docs, reason = "named as in the tokens of NATS")]
+        pub struct $name {
+            $(
+                $(#[$field_about])*
+                #[serde(default, deserialize_with = "or_default")]
+                pub $field: $type,
+            )*
+        }
+    };
+}
+
+claims!(
+    /// Who runs servers, and with which keys he signs accounts.
+    OperatorClaims {
+        signing_keys: Vec<String>,
+        system_account: String,
+        strict_signing_key_usage: bool,
+    }
+);
+
+impl Body for OperatorClaims {
+    const TYPE: &'static str = "operator";
+    const ISSUERS: &'static [KeyKind] = &[KeyKind::Operator];
+    const SUBJECTS: &'static [KeyKind] = &[KeyKind::Operator];
+}
+
+claims!(
+    /// An account.
+    AccountClaims {
+        imports: Vec<ImportClaims>,
+        exports: Vec<ExportClaims>,
+        limits: LimitClaims,
+        signing_keys: Vec<SignerClaims>,
+        /// Of users, by their key or `*`: what was issued up to then does not hold.
+        revocations: BTreeMap<String, i64>,
+        default_permissions: PermissionClaims,
+        mappings: BTreeMap<String, Vec<MappingClaims>>,
+        authorization: AuthorizationClaims,
+        trace: Option<TraceClaims>,
+        cluster_traffic: String,
+        tags: Vec<String>,
+    }
+);
+
+impl Body for AccountClaims {
+    const TYPE: &'static str = "account";
+    const ISSUERS: &'static [KeyKind] = &[KeyKind::Operator];
+    const SUBJECTS: &'static [KeyKind] = &[KeyKind::Account];
+}
+
+/// A user.
+// Flattened fields must not go through `or_default`, which would take a wrong one for a missing one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "named as in the tokens of NATS")]
+pub struct UserClaims {
+    pub issuer_account: String,
+    #[serde(deserialize_with = "or_default")]
+    pub tags: Vec<String>,
+    #[serde(flatten)]
+    pub terms: UserTerms,
+}
+
+impl Body for UserClaims {
+    const TYPE: &'static str = "user";
+    const ISSUERS: &'static [KeyKind] = &[KeyKind::Account];
+    const SUBJECTS: &'static [KeyKind] = &[KeyKind::User];
+}
+
+claims!(
+    /// That an account may import what another exports.
+    ActivationClaims {
+        subject: String,
+        kind: String,
+        issuer_account: String,
+    }
+);
+
+impl Body for ActivationClaims {
+    const TYPE: &'static str = "activation";
+    const ISSUERS: &'static [KeyKind] = &[KeyKind::Account];
+    const SUBJECTS: &'static [KeyKind] = &[KeyKind::Account];
+}
+
+claims!(
+    /// What a service says to the question whether somebody may connect.
+    ResponseToCallout {
+        /// The token of a user, who may.
+        jwt: String,
+        /// Why he may not.
+        error: String,
+        issuer_account: String,
+    }
+);
+
+impl Body for ResponseToCallout {
+    const TYPE: &'static str = "authorization_response";
+    const ISSUERS: &'static [KeyKind] = &[KeyKind::Account];
+    const SUBJECTS: &'static [KeyKind] = &[KeyKind::User];
+}
+
+/// Anything that somebody has signed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct GenericClaims(pub serde_json::Map<String, Value>);
+
+impl Body for GenericClaims {
+    const TYPE: &'static str = "generic";
+    const ISSUERS: &'static [KeyKind] = &[
+        KeyKind::Operator,
+        KeyKind::Account,
+        KeyKind::User,
+        KeyKind::Server,
+        KeyKind::Cluster,
+    ];
+    const SUBJECTS: &'static [KeyKind] = &[];
+}
+
+claims!(
+    /// What an account has from another.
+    ImportClaims {
+        name: String,
+        subject: String,
+        account: String,
+        token: String,
+        /// The older way to say where it is here: of streams a prefix, of services the topics *there*.
+        to: String,
+        local_subject: String,
+        #[serde(rename = "type")]
+        kind: String,
+        share: bool,
+        allow_trace: bool,
+    }
+);
+
+claims!(
+    /// What an account lets others have.
+    ExportClaims {
+        name: String,
+        subject: String,
+        #[serde(rename = "type")]
+        kind: String,
+        token_req: bool,
+        revocations: BTreeMap<String, i64>,
+        response_type: String,
+        /// Nanoseconds.
+        response_threshold: i64,
+        service_latency: Option<LatencyClaims>,
+        account_token_position: u16,
+        allow_trace: bool,
+    }
+);
+
+claims!(
+    /// Where it is told how long answers took.
+    LatencyClaims {
+        /// Of how many in a hundred, or `headers`.
+        sampling: SampleClaims,
+        results: String,
+    }
+);
+
+/// A number, or `headers`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct SampleClaims(pub Value);
+
+/// What an account may use. What is left out is 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "named as in the tokens of NATS")]
+pub struct LimitClaims {
+    pub subs: i64,
+    pub data: i64,
+    pub payload: i64,
+    pub imports: i64,
+    pub exports: i64,
+    pub wildcards: bool,
+    pub disallow_bearer: bool,
+    pub conn: i64,
+    pub leaf: i64,
+    #[serde(flatten)]
+    pub flat: TierClaims,
+    /// By the number of replicas: `R1`, `R3`.
+    #[serde(deserialize_with = "or_default")]
+    pub tiered_limits: BTreeMap<String, TierClaims>,
+}
+
+claims!(
+    /// What an account's streams may use.
+    TierClaims {
+        mem_storage: i64,
+        disk_storage: i64,
+        streams: i64,
+        consumer: i64,
+        max_ack_pending: i64,
+        mem_max_stream_bytes: i64,
+        disk_max_stream_bytes: i64,
+        max_bytes_required: bool,
+    }
+);
+
+/// A key that signs users.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum SignerClaims {
+    /// Of any rights.
+    Plain(String),
+    /// Of the rights that its template says.
+    Scoped(Box<ScopeClaims>),
+}
+
+claims!(
+    /// A key whose users all have the same rights.
+    ScopeClaims {
+        kind: String,
+        key: String,
+        role: String,
+        template: UserTerms,
+    }
+);
+
+claims!(
+    /// What may be published and subscribed to.
+    PermissionClaims {
+        #[serde(rename = "pub")]
+        publish: SubjectClaims,
+        #[serde(rename = "sub")]
+        subscribe: SubjectClaims,
+        resp: Option<ResponseClaims>,
+    }
+);
+
+claims!(
+    /// What is allowed in one direction; everything when empty.
+    SubjectClaims {
+        allow: Vec<String>,
+        deny: Vec<String>,
+    }
+);
+
+claims!(
+    /// Whether answers are allowed.
+    ResponseClaims {
+        max: i64,
+        /// Nanoseconds.
+        ttl: i64,
+    }
+);
+
+claims!(
+    /// Another name for what is published.
+    MappingClaims {
+        subject: String,
+        /// In how many cases of a hundred; 0 is all.
+        weight: u8,
+        cluster: String,
+    }
+);
+
+claims!(
+    /// Who decides who may connect.
+    AuthorizationClaims {
+        auth_users: Vec<String>,
+        allowed_accounts: Vec<String>,
+        xkey: String,
+    }
+);
+
+claims!(
+    /// Where traces go.
+    TraceClaims {
+        dest: String,
+        sampling: i64,
+    }
+);
+
+/// How a user may connect, and what it may do. Limits that are left out are 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "named as in the tokens of NATS")]
+pub struct UserTerms {
+    #[serde(flatten)]
+    pub permissions: PermissionClaims,
+    /// Networks, as `10.0.0.0/8`.
+    #[serde(deserialize_with = "networks")]
+    pub src: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub times: Vec<TimeRangeClaims>,
+    /// The time zone of `times`.
+    pub times_location: String,
+    pub subs: i64,
+    pub data: i64,
+    pub payload: i64,
+    pub bearer_token: bool,
+    pub proxy_required: bool,
+    #[serde(deserialize_with = "or_default")]
+    pub allowed_connection_types: Vec<String>,
+}
+
+impl UserTerms {
+    /// Whether nothing is said, as it must be for users of a scoped key, whose template says it all.
+    pub fn is_empty(&self) -> bool {
+        *self == UserTerms::default()
+    }
+}
+
+claims!(
+    /// A time of day, as `08:00:00`, from one to another.
+    TimeRangeClaims {
+        start: String,
+        end: String,
+    }
+);
+
+/// A list; in version 1, a text with commas.
+fn networks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Networks {
+        List(Vec<String>),
+        Text(String),
+    }
+    let texts = match Option::<Networks>::deserialize(from)? {
+        None => Vec::new(),
+        Some(Networks::List(texts)) => texts,
+        Some(Networks::Text(text)) => text.split(',').map(String::from).collect(),
+    };
+    let texts = texts.iter().map(|text| text.trim().to_owned());
+    Ok(texts.filter(|text| !text.is_empty()).collect())
+}

@@ -1,0 +1,227 @@
+//! What a user's token grants.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::account::{Authority, limit, permissions};
+use super::{networks, templates, times};
+use crate::auth::account::AccountId;
+use crate::auth::admit::{AccountExpiry, Grant, Key};
+use crate::auth::callout;
+use crate::auth::check::decode;
+use crate::auth::jwt::{Claims, Unverified, UserClaims, UserTerms};
+use crate::auth::nkey::{KeyKind, PublicKey};
+use crate::auth::permissions::Permissions;
+use crate::auth::rights::Rights;
+use crate::auth::user::ConnectionKind;
+
+/// What one user may use; `None` is no limit but that of the account and of the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UserLimits {
+    /// Subscriptions of one connection. More: `maximum subscriptions exceeded`, the connection stays.
+    pub subscriptions_max: Option<u64>,
+    /// Bytes of one message. More: `Maximum Payload Violation`, closed.
+    pub payload_bytes_max: Option<u64>,
+}
+
+/// A user's token, and what has to be known to tell whether it is good.
+pub(in crate::auth) struct JwtProof {
+    pub(in crate::auth) token: Unverified<UserClaims>,
+    pub(in crate::auth) account: AccountId,
+    pub(in crate::auth) authority: Arc<Authority>,
+    pub(in crate::auth) ip: String,
+    pub(in crate::auth) kind: ConnectionKind,
+    pub(in crate::auth) nonce: String,
+    pub(in crate::auth) signature: String,
+}
+
+/// By what somebody was let in, to see whether that still holds.
+#[derive(Clone, PartialEq, Eq)]
+pub(in crate::auth) struct JwtKey {
+    claims: Claims<UserClaims>,
+    /// His own, or those of the key that has signed.
+    terms: UserTerms,
+}
+
+// Some tokens need nothing beside them.
+impl std::fmt::Debug for JwtKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JwtKey").finish_non_exhaustive()
+    }
+}
+
+impl JwtKey {
+    /// What the token calls the user.
+    pub(in crate::auth) fn name(&self) -> &str {
+        &self.claims.name
+    }
+}
+
+impl JwtProof {
+    /// Whether the bearer may come in at `now`, in seconds since 1970, and with what.
+    pub(in crate::auth) fn perform(&self, now: i64) -> Option<Grant> {
+        let claims = self.token.clone().verify().ok()?;
+        if !self.authority.terms(&claims)?.bearer_token {
+            let key = PublicKey::parse_as(KeyKind::User, &claims.subject)?;
+            let signature = decode(&self.signature)?;
+            if self.nonce.is_empty() || !key.verifies(self.nonce.as_bytes(), &signature) {
+                return None;
+            }
+        }
+        let way = (self.ip.as_str(), self.kind);
+        self.authority.admit(self.account, claims, way, now)
+    }
+}
+
+/// For how long somebody may be connected by these terms, who comes from there and in this way:
+/// `Some(None)` is for ever, and `None` is not at all.
+#[expect(clippy::option_option, reason = "not at all, for ever, or so long")]
+pub(in crate::auth) fn stay(
+    terms: &UserTerms,
+    ip: &str,
+    kind: ConnectionKind,
+    expires_at: Option<i64>,
+    now: i64,
+) -> Option<Option<Duration>> {
+    let kinds = kinds(terms)?;
+    let may_come = (kinds.is_empty() || kinds.contains(&kind)) && networks::allow(&terms.src, ip);
+    if !may_come {
+        return None;
+    }
+    let open_for = times::open_for(&terms.times, &terms.times_location, now)?;
+    let left = expires_at.map(|end| seconds_until(end, now));
+    Some(left.into_iter().chain(open_for).min())
+}
+
+fn seconds_until(end: i64, now: i64) -> Duration {
+    let left = u64::try_from(end.saturating_sub(now));
+    Duration::from_secs(left.unwrap_or(0))
+}
+
+/// What somebody may use by his terms.
+pub(in crate::auth) fn limits(terms: &UserTerms) -> UserLimits {
+    UserLimits {
+        subscriptions_max: limit(terms.subs),
+        payload_bytes_max: limit(terms.payload),
+    }
+}
+
+impl Authority {
+    /// The terms of a user whose token was issued for this account, by somebody who may, and not
+    /// taken back: its own, or those of a scoped key.
+    fn terms<'a>(&'a self, claims: &'a Claims<UserClaims>) -> Option<&'a UserTerms> {
+        let account = &self.claims.subject;
+        let named = &claims.body.issuer_account;
+        let is_own_key = claims.issuer.encode() == *account;
+        // Without the account's name, it is the account itself that has to have signed.
+        if !(named == account || (named.is_empty() && is_own_key)) {
+            return None;
+        }
+        if self.has_revoked(&claims.subject, claims.issued_at) {
+            return None;
+        }
+        let terms = match self.signer(&claims.issuer)? {
+            None => &claims.body.terms,
+            // What the token says beside a template is not for its signer to say.
+            Some(_) if !claims.body.terms.is_empty() => return None,
+            Some(template) => template,
+        };
+        let is_barred = terms.bearer_token && self.claims.body.limits.disallow_bearer;
+        (!is_barred).then_some(terms)
+    }
+
+    /// What a user has whose token holds, who comes from there and in this way.
+    pub(in crate::auth) fn admit(
+        &self,
+        account: AccountId,
+        claims: Claims<UserClaims>,
+        (ip, kind): (&str, ConnectionKind),
+        now: i64,
+    ) -> Option<Grant> {
+        if !claims.holds_at(now) || !self.holds_at(now) {
+            return None;
+        }
+        let terms = self.terms(&claims)?.clone();
+        let expires_in = stay(&terms, ip, kind, claims.expires_at, now)?;
+        let grant = self.grant(account, JwtKey { claims, terms })?;
+        Some(Grant {
+            expires_in,
+            account_expiry: self.expiry(now),
+            ..grant
+        })
+    }
+
+    /// When the account's token expires, seen at `now`, in seconds since 1970.
+    pub(in crate::auth) fn expiry(&self, now: i64) -> Option<AccountExpiry> {
+        self.claims.expires_at.map(|end| AccountExpiry {
+            unix_seconds: end,
+            left: seconds_until(end, now),
+        })
+    }
+
+    /// What somebody has who was let in.
+    fn grant(&self, account: AccountId, key: JwtKey) -> Option<Grant> {
+        let is_scoped = matches!(self.signer(&key.claims.issuer), Some(Some(_)));
+        let said = &key.terms.permissions;
+        let permissions = match is_scoped {
+            true => permissions(&templates::expand(said, &key.claims, self)?),
+            false => permissions(said),
+        };
+        let mut permissions = permissions.ok()?;
+        if permissions == Permissions::default()
+            && let Some(default) = self.default_permissions()
+        {
+            permissions = default.clone();
+        }
+        if self.service().is_some() {
+            callout::deny_asking(&mut permissions);
+        }
+        let is_all = permissions == Permissions::default();
+        Some(Grant {
+            account,
+            user: key.claims.subject.as_str().into(),
+            rights: (!is_all).then(|| Arc::new(Rights::new(&permissions))),
+            limits: limits(&key.terms),
+            expires_in: None,
+            account_expiry: None,
+            needs_proxy: key.terms.proxy_required,
+            key: Some(Key::Jwt(Arc::new(key))),
+        })
+    }
+
+    /// Whether somebody who was let in by this is not to be, because it was taken back.
+    pub(in crate::auth) fn has_taken_back(&self, key: &JwtKey) -> bool {
+        self.has_revoked(&key.claims.subject, key.claims.issued_at)
+    }
+
+    /// What somebody has now who was let in before; `None` when he would not be let in any more.
+    pub(in crate::auth) fn renew(&self, account: AccountId, key: &JwtKey) -> Option<Grant> {
+        let terms = self.terms(&key.claims)?;
+        // From where and how he may come was looked at when he came.
+        let same_way = terms.src == key.terms.src
+            && terms.times == key.terms.times
+            && terms.times_location == key.terms.times_location
+            && terms.bearer_token == key.terms.bearer_token
+            && terms.proxy_required == key.terms.proxy_required
+            && terms.allowed_connection_types == key.terms.allowed_connection_types;
+        if !same_way {
+            return None;
+        }
+        let key = JwtKey {
+            claims: key.claims.clone(),
+            terms: terms.clone(),
+        };
+        self.grant(account, key)
+    }
+}
+
+/// The kinds of connections that are allowed; all when empty. Those that are not known are passed over,
+/// unless nothing else is left.
+fn kinds(terms: &UserTerms) -> Option<Vec<ConnectionKind>> {
+    let names = &terms.allowed_connection_types;
+    let known = names
+        .iter()
+        .filter_map(|name| ConnectionKind::parse(name).ok());
+    let known: Vec<ConnectionKind> = known.collect();
+    (names.is_empty() || !known.is_empty()).then_some(known)
+}

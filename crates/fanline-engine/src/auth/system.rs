@@ -1,0 +1,150 @@
+//! What every account may ask the system account, whether or not that exports it.
+
+use super::account::{Account, Import, ImportKind};
+use crate::subject::is_literal_topic;
+
+/// A request to the system account.
+struct Service {
+    /// How everybody asks.
+    subject: &'static str,
+    /// How it is asked for one account, whose name comes between the two.
+    own: (&'static str, &'static str),
+    /// Whether who answers is told who asks.
+    share: bool,
+}
+
+const OF_ACCOUNT: &str = "$SYS.REQ.ACCOUNT";
+
+const SERVICES: [Service; 4] = [
+    Service {
+        subject: "$SYS.REQ.USER.INFO",
+        own: ("$SYS.REQ.USER", "INFO"),
+        share: true,
+    },
+    Service {
+        subject: "$SYS.REQ.ACCOUNT.PING.CONNZ",
+        own: (OF_ACCOUNT, "CONNZ"),
+        share: false,
+    },
+    Service {
+        subject: "$SYS.REQ.ACCOUNT.PING.STATZ",
+        own: (OF_ACCOUNT, "STATZ"),
+        share: false,
+    },
+    Service {
+        subject: "$SYS.REQ.SERVER.PING.CONNZ",
+        own: (OF_ACCOUNT, "CONNZ"),
+        share: false,
+    },
+];
+
+impl Service {
+    /// What it is called in the system account when this account asks. `None` for an account whose name
+    /// says more, or other, than one token does.
+    fn subject_for(&self, account: &str) -> Option<String> {
+        let is_one = !account.contains('.') && is_literal_topic(account.as_bytes());
+        // That would be all accounts.
+        let is_all = account == "PING";
+        let (before, behind) = self.own;
+        (is_one && !is_all).then(|| format!("{before}.{account}.{behind}"))
+    }
+}
+
+/// What an account has from the system account without a word of the configuration, under the names by
+/// which everybody asks. What it has imported by one of these names itself is left out.
+pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
+    // The system account is asked directly by its own users, but for who they are.
+    let is_system = account.name == system;
+    let wanted = SERVICES.iter().filter(|service| {
+        let mut imported = account.imports.iter();
+        let is_imported = imported.any(|import| import.local() == service.subject);
+        !is_imported && (!is_system || service.share)
+    });
+    let imports = wanted.filter_map(|service| {
+        Some(Import {
+            kind: ImportKind::Service {
+                share: service.share,
+            },
+            account: system.into(),
+            subject: service.subject_for(&account.name)?,
+            to: Some(service.subject.into()),
+            allow_trace: false,
+        })
+    });
+    imports.collect()
+}
+
+/// An import of one of these requests, by the name that it has for everybody or for this account, as one
+/// that asks for this account only. `None` when it is about something else.
+pub(crate) fn own_import(import: &Import, account: &str) -> Option<Import> {
+    let ImportKind::Service { share } = import.kind else {
+        return None;
+    };
+    SERVICES.iter().find_map(|service| {
+        let own = service.subject_for(account)?;
+        let is_meant = import.subject == service.subject || import.subject == own;
+        is_meant.then(|| Import {
+            kind: ImportKind::Service {
+                share: share || service.share,
+            },
+            subject: own,
+            to: Some(import.local().into()),
+            ..import.clone()
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subjects(account: &Account) -> Vec<String> {
+        let imports = imports(account, "SYS");
+        imports.into_iter().map(|import| import.subject).collect()
+    }
+
+    #[test]
+    fn everybody_asks_for_his_own_account() {
+        let own = subjects(&Account::new("A"));
+        assert_eq!(
+            own,
+            [
+                "$SYS.REQ.USER.A.INFO",
+                "$SYS.REQ.ACCOUNT.A.CONNZ",
+                "$SYS.REQ.ACCOUNT.A.STATZ",
+                "$SYS.REQ.ACCOUNT.A.CONNZ",
+            ]
+        );
+        assert_eq!(subjects(&Account::new("SYS")), ["$SYS.REQ.USER.SYS.INFO"]);
+        for name in ["PING", "a.b", "*", ">", "a b", ""] {
+            assert!(subjects(&Account::new(name)).is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_imported_by_hand_leads_to_the_own_account_too() {
+        let import = |subject: &str, to: Option<&str>| Import {
+            kind: ImportKind::Service { share: false },
+            account: "SYS".into(),
+            subject: subject.into(),
+            to: to.map(String::from),
+            allow_trace: false,
+        };
+        let asked = import("$SYS.REQ.ACCOUNT.PING.CONNZ", Some("connections"));
+        let own = own_import(&asked, "A").expect("it is one of them");
+        assert_eq!(own.subject, "$SYS.REQ.ACCOUNT.A.CONNZ");
+        assert_eq!(own.local(), "connections");
+        let own = own_import(&import("$SYS.REQ.ACCOUNT.A.STATZ", None), "A");
+        assert_eq!(
+            own.expect("it is one of them").local(),
+            "$SYS.REQ.ACCOUNT.A.STATZ"
+        );
+        for other in [
+            "$SYS.REQ.ACCOUNT.B.CONNZ",
+            "$SYS.REQ.ACCOUNT.*.CONNZ",
+            "$SYS.REQ.SERVER.PING.VARZ",
+        ] {
+            assert_eq!(own_import(&import(other, None), "A"), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Whether a link is compressed, and how much is done for it.
+
+use std::time::Duration;
+
+use crate::codec::s2::Level;
+
+/// What a side wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeafCompression {
+    /// None.
+    Off,
+    /// What the other side wants.
+    Accept,
+    /// The farther the other side is, the more. A round trip of at most the first of these: nothing is made
+    /// shorter; at most the second: as quickly as possible; at most the third: better; more: best.
+    Auto(Vec<Duration>),
+    /// Always so.
+    Always(Level),
+}
+
+/// Up to which round trips what is written is compressed not at all, fast, and better.
+const RTT_THRESHOLDS: [Duration; 3] = [
+    Duration::from_millis(10),
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+];
+
+impl Default for LeafCompression {
+    fn default() -> Self {
+        LeafCompression::Auto(RTT_THRESHOLDS.to_vec())
+    }
+}
+
+impl LeafCompression {
+    /// What is called so, as `s2_fast` or `fast`; `None` when nothing is.
+    pub fn parse(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        Some(match name.strip_prefix("s2_").unwrap_or(&name) {
+            "off" | "disabled" => LeafCompression::Off,
+            "accept" => LeafCompression::Accept,
+            "auto" | "on" | "enabled" => LeafCompression::default(),
+            "uncompressed" => LeafCompression::Always(Level::Uncompressed),
+            "fast" => LeafCompression::Always(Level::Fast),
+            "better" => LeafCompression::Always(Level::Better),
+            "best" => LeafCompression::Always(Level::Best),
+            _ => return None,
+        })
+    }
+
+    /// What it is called where sides tell each other what they want.
+    pub fn name(&self) -> &'static str {
+        match self {
+            LeafCompression::Off => "off",
+            LeafCompression::Accept => "accept",
+            LeafCompression::Auto(_) => "s2_auto",
+            LeafCompression::Always(level) => level_name(*level),
+        }
+    }
+
+    /// What this side does when the other has said what it wants; `None` when nothing is compressed.
+    pub fn agree(&self, told: &str) -> Option<Self> {
+        let told = LeafCompression::parse(told).unwrap_or(LeafCompression::Off);
+        match (self, told) {
+            (LeafCompression::Off, _) | (_, LeafCompression::Off) => None,
+            (LeafCompression::Accept, LeafCompression::Accept) => None,
+            // How far it is, only who has asked for it cares.
+            (LeafCompression::Accept, LeafCompression::Auto(_)) => {
+                Some(LeafCompression::Always(Level::Fast))
+            }
+            (LeafCompression::Accept, theirs) => Some(theirs),
+            (ours, _) => Some(ours.clone()),
+        }
+    }
+
+    /// How what is written to a side that is so far away is compressed.
+    pub fn level(&self, rtt: Duration) -> Level {
+        match self {
+            LeafCompression::Off | LeafCompression::Accept => Level::Uncompressed,
+            LeafCompression::Always(level) => *level,
+            LeafCompression::Auto(thresholds) => {
+                let levels = [Level::Uncompressed, Level::Fast, Level::Better];
+                let reached = thresholds.iter().position(|most| rtt <= *most);
+                let level = reached.and_then(|at| levels.get(at));
+                level.copied().unwrap_or(Level::Best)
+            }
+        }
+    }
+}
+
+/// What a level is called where links are told of.
+pub(crate) fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Uncompressed => "s2_uncompressed",
+        Level::Fast => "s2_fast",
+        Level::Better => "s2_better",
+        Level::Best => "s2_best",
+    }
+}
+
+/// What both sides of a link have agreed on before its session begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compressed {
+    /// What this side does.
+    pub by: LeafCompression,
+    /// How long the other side took to answer then.
+    pub rtt: Duration,
+}
+
+impl Compressed {
+    /// How what is written is compressed, as far as is known how far away the other side is.
+    pub(crate) fn level(&self, rtt: Option<Duration>) -> Level {
+        self.by.level(rtt.unwrap_or(self.rtt))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_agree_as_nats_servers_do() {
+        for (ours, told, expected) in [
+            ("off", "s2_fast", None),
+            ("accept", "accept", None),
+            ("accept", "off", None),
+            ("accept", "", None),
+            ("accept", "s2_auto", Some("s2_fast")),
+            ("accept", "s2_best", Some("s2_best")),
+            ("s2_auto", "accept", Some("s2_auto")),
+            ("s2_fast", "s2_best", Some("s2_fast")),
+            ("s2_better", "s2_auto", Some("s2_better")),
+            ("s2_uncompressed", "s2_fast", Some("s2_uncompressed")),
+            ("accept", "s2_uncompressed", Some("s2_uncompressed")),
+            ("s2_fast", "off", None),
+            ("s2_fast", "not supported", None),
+        ] {
+            let agreed = LeafCompression::parse(ours).unwrap().agree(told);
+            assert_eq!(agreed.map(|by| by.name()), expected, "{ours} and {told}");
+        }
+        assert_eq!(LeafCompression::parse("zstd"), None);
+    }
+
+    #[test]
+    fn who_is_far_away_is_worth_more_effort() {
+        let millis = |list: &[u64]| list.iter().map(|ms| Duration::from_millis(*ms)).collect();
+        let usual = LeafCompression::default();
+        let never_plain = LeafCompression::Auto(millis(&[0, 50]));
+        for (by, rtt, expected) in [
+            (&usual, 1, "s2_uncompressed"),
+            (&usual, 10, "s2_uncompressed"),
+            (&usual, 11, "s2_fast"),
+            (&usual, 60, "s2_better"),
+            (&usual, 101, "s2_best"),
+            (&never_plain, 1, "s2_fast"),
+            (&never_plain, 51, "s2_best"),
+        ] {
+            let level = by.level(Duration::from_millis(rtt));
+            assert_eq!(level_name(level), expected, "{rtt} ms");
+        }
+    }
+}

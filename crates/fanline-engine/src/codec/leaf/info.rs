@@ -1,0 +1,267 @@
+//! The JSON of a leaf's INFO.
+
+use serde::{Deserialize, Serialize};
+
+use super::{LeafListener, PROTOCOL};
+use crate::auth::Lists;
+use crate::codec::nats::info::ServerInfo;
+
+/// What a hub says of itself.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+#[allow(missing_docs, reason = "named as on the wire")]
+pub struct LeafInfo {
+    pub server_id: String,
+    pub server_name: String,
+    pub version: String,
+    pub proto: u64,
+    pub headers: bool,
+    pub max_payload: i64,
+    pub tls_required: bool,
+    pub jetstream: bool,
+    pub domain: String,
+    pub nonce: String,
+    pub client_id: u64,
+    pub cluster: String,
+    pub leafnode_urls: Vec<String>,
+    pub info_on_connect: bool,
+    pub connect_info: bool,
+    pub compression: String,
+    pub remote_account: String,
+    pub import: Option<Subjects>,
+    pub export: Option<Subjects>,
+}
+
+/// Subjects that are allowed, all when there are none, and those that are denied whatever is allowed.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(default)]
+#[allow(missing_docs, reason = "named as on the wire")]
+pub struct Subjects {
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_none")]
+    pub allow: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_none")]
+    pub deny: Vec<String>,
+}
+
+/// An empty list is written as `null` by some.
+fn or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+impl LeafInfo {
+    /// Reads the JSON; `None` when it is none.
+    pub fn parse(json: &[u8]) -> Option<Self> {
+        // A list would be taken for the values of the fields.
+        let is_object = json.starts_with(b"{");
+        is_object.then(|| serde_json::from_slice(json).ok())?
+    }
+
+    /// The line by which a spoke asks a hub for compression, which it has to be let in for: the number is
+    /// the one that the hub has given.
+    pub fn wish(&self, compression: &str) -> String {
+        let wish = Wish {
+            client_id: self.client_id,
+            compression,
+        };
+        // Strings and numbers are always JSON.
+        let json = serde_json::to_string(&wish).unwrap_or_default();
+        format!("INFO {json} \r\n")
+    }
+
+    /// Whether it is that of a port for leafs.
+    pub fn is_of_leaf_port(&self) -> bool {
+        self.client_id != 0 && (self.info_on_connect || !self.leafnode_urls.is_empty())
+    }
+}
+
+impl From<Lists> for Subjects {
+    fn from(lists: Lists) -> Self {
+        Subjects {
+            allow: lists.allow,
+            deny: lists.deny,
+        }
+    }
+}
+
+/// What a spoke says before CONNECT, if it wants compression. Others say more, and it means nothing.
+#[derive(Serialize)]
+struct Wish<'a> {
+    client_id: u64,
+    compression: &'a str,
+}
+
+/// For whom INFO is written.
+pub(crate) struct Told<'a> {
+    pub(crate) client_id: u64,
+    pub(crate) nonce: &'a str,
+    pub(crate) needs_auth: bool,
+    /// In the form after CONNECT.
+    pub(crate) welcome: Option<Welcome<'a>>,
+}
+
+/// What a spoke is told once it was let in.
+#[derive(Clone, Default)]
+pub(crate) struct Welcome<'a> {
+    pub(crate) account: &'a str,
+    /// What it may have, and what it may give.
+    pub(crate) import: Option<Subjects>,
+    pub(crate) export: Option<Subjects>,
+}
+
+#[derive(Serialize)]
+struct Wire<'a> {
+    server_id: &'a str,
+    server_name: &'a str,
+    version: &'a str,
+    proto: u8,
+    go: &'a str,
+    fanline: &'a str,
+    host: &'a str,
+    port: u16,
+    headers: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    auth_required: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    tls_required: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    tls_verify: bool,
+    max_payload: usize,
+    #[serde(skip_serializing_if = "is_false")]
+    jetstream: bool,
+    client_id: u64,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    nonce: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compression: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<&'a str>,
+    api_lvl: u8,
+    info_on_connect: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    connect_info: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remote_account: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    import: Option<&'a Subjects>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    export: Option<&'a Subjects>,
+    leafnode_urls: &'a [String],
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// The whole INFO line of a hub.
+pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>) -> Vec<u8> {
+    let welcome = told.welcome.as_ref();
+    let wire = Wire {
+        server_id: &server.server_id,
+        server_name: &server.server_name,
+        version: &server.version,
+        proto: PROTOCOL,
+        go: "none",
+        fanline: &server.fanline,
+        host: &listener.host,
+        port: listener.port,
+        headers: server.headers,
+        auth_required: told.needs_auth,
+        tls_required: listener.tls.required,
+        tls_verify: listener.tls.verify,
+        max_payload: server.max_payload,
+        jetstream: server.jetstream,
+        client_id: told.client_id,
+        nonce: told.nonce,
+        cluster: server.cluster.as_deref(),
+        // What was agreed is not told again.
+        compression: welcome.is_none().then(|| listener.compression.name()),
+        domain: server.domain.as_deref(),
+        api_lvl: 5,
+        info_on_connect: true,
+        connect_info: welcome.is_some(),
+        remote_account: welcome.map(|welcome| welcome.account),
+        import: welcome.and_then(|welcome| welcome.import.as_ref()),
+        export: welcome.and_then(|welcome| welcome.export.as_ref()),
+        leafnode_urls: &listener.urls,
+    };
+    let mut line = b"INFO ".to_vec();
+    // Strings and numbers are always JSON.
+    serde_json::to_writer(&mut line, &wire).unwrap_or_default();
+    line.extend_from_slice(b" \r\n");
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_is_understood_by_a_spoke() {
+        let server = ServerInfo {
+            server_name: "hub".into(),
+            jetstream: true,
+            domain: Some("d".into()),
+            ..ServerInfo::default()
+        };
+        let welcome = Welcome {
+            account: "A",
+            import: None,
+            export: Some(Subjects {
+                allow: vec!["a.>".into()],
+                deny: Vec::new(),
+            }),
+        };
+        let told = Told {
+            client_id: 7,
+            nonce: "n",
+            needs_auth: true,
+            welcome: Some(welcome),
+        };
+        let line = line(&server, &LeafListener::default(), &told);
+        let json = line.strip_prefix(b"INFO ").unwrap();
+        let info = LeafInfo::parse(json.trim_ascii()).unwrap();
+        assert!(info.is_of_leaf_port() && info.connect_info && info.jetstream);
+        assert_eq!((&*info.server_name, &*info.domain), ("hub", "d"));
+        assert_eq!(info.remote_account, "A");
+        assert_eq!(info.export.unwrap().allow, ["a.>"]);
+        assert_eq!(info.import, None);
+        assert_eq!(info.compression, "");
+    }
+
+    #[test]
+    fn what_a_side_wants_is_understood_by_the_other() {
+        let told = Told {
+            client_id: 7,
+            nonce: "",
+            needs_auth: false,
+            welcome: None,
+        };
+        let line = line(&ServerInfo::default(), &LeafListener::default(), &told);
+        let hub = LeafInfo::parse(line.strip_prefix(b"INFO ").unwrap().trim_ascii()).unwrap();
+        assert_eq!(hub.compression, "s2_auto");
+        let wish = hub.wish("s2_fast");
+        let wish = wish.strip_prefix("INFO ").unwrap().trim();
+        let wish = LeafInfo::parse(wish.as_bytes()).unwrap();
+        assert_eq!((wish.client_id, &*wish.compression), (7, "s2_fast"));
+    }
+
+    #[test]
+    fn ports_of_another_kind_are_told_apart() {
+        for (json, expected) in [
+            (r#"{"client_id":1,"leafnode_urls":["a:1"]}"#, true),
+            (r#"{"client_id":1,"info_on_connect":true}"#, true),
+            (r#"{"client_id":1}"#, false),
+            (r#"{"leafnode_urls":["a:1"]}"#, false),
+        ] {
+            let info = LeafInfo::parse(json.as_bytes()).unwrap();
+            assert_eq!(info.is_of_leaf_port(), expected, "{json}");
+        }
+        assert_eq!(LeafInfo::parse(b"[]"), None);
+    }
+}

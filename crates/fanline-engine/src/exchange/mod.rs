@@ -1,0 +1,3 @@
+//! Who gets what: interest, routes, and delivery.
+
+pub(crate) mod router;

@@ -1,0 +1,578 @@
+//! Matches that were worked out before.
+
+mod siblings;
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use slab::Slab;
+
+use super::bridges::{Bridge, Exit};
+use super::interest::{Interest, LEAFS, ShardSet};
+use super::subscriptions::SubId;
+use crate::auth::{Permitted, Rights, RightsId};
+use crate::short_bytes::ShortBytes;
+use crate::subject::Filter;
+use crate::subject::trie::{NodeId, Trie, Vacant};
+use siblings::Siblings;
+
+/// Topics whose match is kept. The oldest goes when there are more.
+const ROUTES_MAX: usize = 32 * 1024;
+/// Targets in all kept routes together; wide routes count for what they hold.
+const TARGETS_MAX: usize = 2 * 1024 * 1024;
+/// How many users with different rights may publish to a topic in turn without their rules being asked each time.
+const PERMITTED_MAX: usize = 4;
+/// How many recent topics are remembered as seen once.
+const SEEN_SLOTS: usize = 8 * 1024;
+
+const HEAD: &[u8] = b"HMSG ";
+
+/// Everybody who gets the messages of one topic.
+#[derive(Default)]
+pub(crate) struct Route {
+    /// `HMSG <topic> `, which without the first letter is the start of a `MSG` line.
+    head: Vec<u8>,
+    /// Who gets each message.
+    pub(crate) plain: Vec<SubId>,
+    /// Shards with somebody who gets each message.
+    pub(crate) plain_remote: ShardSet,
+    /// Groups of which one member gets each message; they own parts of `members`.
+    groups: Vec<RouteGroup>,
+    members: Vec<Member>,
+    /// Where each message goes in other accounts.
+    exits: Vec<Exit>,
+    /// Tells a route from another one that takes its place.
+    generation: u64,
+    node: Option<NodeId>,
+    /// The rights of those who were permitted last to publish to the topic, the newest first. They are found
+    /// with the route, so that they cost no look-up of their own, and go with it.
+    permitted: [Option<Permitted>; PERMITTED_MAX],
+}
+
+/// A queue group in a route: its members under all filters that match.
+#[derive(Clone)]
+pub(crate) struct RouteGroup {
+    pub(crate) name: ShortBytes,
+    first: usize,
+    len: usize,
+    /// Local members and the weights of the remote ones.
+    pub(crate) weight: u32,
+}
+
+/// One who may be picked for a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Member {
+    Local(SubId),
+    Remote { shard: u16, weight: u32 },
+}
+
+impl Member {
+    pub(crate) fn weight(self) -> u32 {
+        match self {
+            Member::Local(_) => 1,
+            Member::Remote { weight, .. } => weight,
+        }
+    }
+}
+
+impl Route {
+    pub(crate) fn topic(&self) -> &[u8] {
+        &self.head[HEAD.len()..self.head.len() - 1]
+    }
+
+    #[inline]
+    pub(crate) fn msg_head(&self) -> &[u8] {
+        &self.head[1..]
+    }
+
+    #[inline]
+    pub(crate) fn hmsg_head(&self) -> &[u8] {
+        &self.head
+    }
+
+    #[inline]
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&RouteGroup, &[Member])> {
+        self.groups
+            .iter()
+            .map(|g| (g, &self.members[g.first..g.first + g.len]))
+    }
+
+    /// Whether there is more than plain subscriptions here.
+    #[inline]
+    pub(crate) fn leads_on(&self) -> bool {
+        !(self.groups.is_empty() && self.plain_remote.is_empty() && self.exits.is_empty())
+    }
+
+    /// Whether that is leafs, all that there are for the topic, and nothing else.
+    fn leads_to_leafs_alone(&self) -> bool {
+        let is_leafs_alone = self.plain_remote.len() == 1 && self.plain_remote.contains(LEAFS);
+        is_leafs_alone && self.groups.is_empty() && self.exits.is_empty()
+    }
+
+    pub(crate) fn has_groups(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn has_exits(&self) -> bool {
+        !self.exits.is_empty()
+    }
+
+    /// Where each message goes in other accounts.
+    pub(crate) fn exits(&self) -> &[Exit] {
+        &self.exits
+    }
+
+    /// Whether nobody gets anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.plain.is_empty() && !self.leads_on()
+    }
+
+    fn target_count(&self) -> usize {
+        self.plain.len() + self.members.len()
+    }
+
+    /// Takes the place of what was there, with all that `other` says, in the room that there is.
+    fn clone_targets(&mut self, other: &Route) {
+        self.head.clone_from(&other.head);
+        self.plain.clone_from(&other.plain);
+        self.plain_remote = other.plain_remote;
+        self.groups.clone_from(&other.groups);
+        self.members.clone_from(&other.members);
+    }
+}
+
+/// Collects a route from the filters that match. Its room is used again for the next one.
+#[derive(Default)]
+pub(super) struct RouteBuilder {
+    route: Route,
+    /// Which group a name is; the same name under two filters is one group.
+    groups: HashMap<ShortBytes, u32>,
+    /// Members as they were found, each with its group.
+    found: Vec<(u32, Member)>,
+}
+
+/// Room that is not kept for the next route, so that one odd topic does not cost memory for good.
+const BUILDER_TARGETS_KEPT: usize = 16 * 1024;
+
+impl RouteBuilder {
+    pub(super) fn add_plain(&mut self, subs: &[SubId], remote: ShardSet) {
+        self.route.plain.extend_from_slice(subs);
+        self.route.plain_remote.add(remote);
+    }
+
+    pub(super) fn add_group(&mut self, name: &ShortBytes, members: impl Iterator<Item = Member>) {
+        let next = u32::try_from(self.groups.len()).expect("fewer groups than members");
+        let group = *self.groups.entry_ref(name).or_insert(next);
+        self.found.extend(members.map(|m| (group, m)));
+    }
+
+    pub(super) fn add_exits(&mut self, exits: impl Iterator<Item = Exit>) {
+        self.route.exits.extend(exits);
+    }
+
+    fn start(&mut self, topic: &[u8]) {
+        if self.found.capacity() + self.route.plain.capacity() > BUILDER_TARGETS_KEPT {
+            *self = RouteBuilder::default();
+        }
+        let Route {
+            head,
+            plain,
+            plain_remote,
+            groups,
+            members,
+            exits,
+            ..
+        } = &mut self.route;
+        head.clear();
+        head.extend_from_slice(HEAD);
+        head.extend_from_slice(topic);
+        head.push(b' ');
+        plain.clear();
+        *plain_remote = ShardSet::default();
+        groups.clear();
+        members.clear();
+        exits.clear();
+        self.groups.clear();
+        self.found.clear();
+    }
+
+    /// Brings the members of each group together.
+    fn finish(&mut self) {
+        if self.found.is_empty() {
+            return;
+        }
+        // Local members first, which is what a message from another shard looks for; leafs last.
+        let distance = |member: &Member| match member {
+            Member::Local(_) => 0,
+            Member::Remote { shard: LEAFS, .. } => 2,
+            Member::Remote { .. } => 1,
+        };
+        self.found
+            .sort_unstable_by_key(|(group, member)| (*group, distance(member)));
+        let Route {
+            groups, members, ..
+        } = &mut self.route;
+        let none = RouteGroup {
+            name: ShortBytes::from(&b""[..]),
+            first: 0,
+            len: 0,
+            weight: 0,
+        };
+        groups.resize(self.groups.len(), none);
+        for (name, group) in &self.groups {
+            groups[*group as usize].name = name.clone();
+        }
+        let mut is_near = None;
+        for (at, member) in &self.found {
+            let group = &mut groups[*at as usize];
+            let is_far = distance(member) == 2;
+            // A group that has members on this server is served here.
+            if is_far && is_near == Some(*at) {
+                continue;
+            }
+            if !is_far {
+                is_near = Some(*at);
+            }
+            if group.len == 0 {
+                group.first = members.len();
+            }
+            group.len += 1;
+            group.weight = group.weight.saturating_add(member.weight());
+            members.push(*member);
+        }
+    }
+}
+
+/// Where a route was found last. Good for as long as [`Cache::holds`] says so.
+/// The default one stands for nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RouteMemo {
+    /// When it is not cached, 0 is where it was worked out, and others are one above siblings' places.
+    at: u32,
+    reach: Reach,
+    generation: u64,
+}
+
+impl RouteMemo {
+    #[inline]
+    pub(crate) fn reach(self) -> Reach {
+        self.reach
+    }
+}
+
+/// How far a cached route leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Nobody gets a message.
+    Nowhere,
+    /// Somebody gets each message, and all who do have plain subscriptions on this shard: there is
+    /// nothing to choose, and nothing crosses.
+    Plain,
+    /// The same, if there are any such, and all leafs that want it without a queue.
+    WithLeafs,
+    /// That is to be looked up.
+    #[default]
+    Unsaid,
+}
+
+/// The generation of no cached route.
+const UNCACHED: u64 = 0;
+
+/// Counts for monitoring.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) cached: usize,
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    /// Targets in all cached routes together, and in the widest one.
+    pub(crate) targets: usize,
+    pub(crate) targets_max: usize,
+}
+
+/// The routes of topics seen more than once.
+pub(super) struct Cache {
+    routes: Slab<Route>,
+    /// Where routes are worked out, and where one stays that is not cached.
+    builder: RouteBuilder,
+    siblings: Siblings,
+    by_topic: HashTable<u32>,
+    topics: Trie<CachedAt>,
+    hash_builder: DefaultHashBuilder,
+    /// For each slot, a trace of the topic that was last seen and not cached.
+    seen_once: Box<[u32]>,
+    targets: usize,
+    generation: u64,
+    eviction_cursor: usize,
+    hits: u64,
+    misses: u64,
+    invalidated: Vec<u32>,
+}
+
+#[derive(Default)]
+struct CachedAt(Option<u32>);
+
+impl Vacant for CachedAt {
+    fn is_vacant(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl Cache {
+    pub(super) fn new() -> Self {
+        Cache {
+            routes: Slab::new(),
+            builder: RouteBuilder::default(),
+            siblings: Siblings::new(),
+            by_topic: HashTable::new(),
+            topics: Trie::default(),
+            hash_builder: DefaultHashBuilder::default(),
+            seen_once: Box::default(),
+            targets: 0,
+            generation: 0,
+            eviction_cursor: 0,
+            hits: 0,
+            misses: 0,
+            invalidated: Vec::new(),
+        }
+    }
+
+    /// Whether a memo still stands for this topic.
+    #[inline]
+    pub(super) fn holds(&self, memo: RouteMemo, topic: &[u8]) -> bool {
+        let route = self.routes.get(memo.at as usize);
+        route.is_some_and(|r| r.generation == memo.generation && r.topic() == topic)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, memo: RouteMemo) -> &Route {
+        if memo.generation == UNCACHED {
+            self.uncached(memo)
+        } else {
+            &self.routes[memo.at as usize]
+        }
+    }
+
+    fn uncached(&self, memo: RouteMemo) -> &Route {
+        match memo.at.checked_sub(1) {
+            None => &self.builder.route,
+            Some(at) => self.siblings.route(at),
+        }
+    }
+
+    pub(super) fn exits_mut(&mut self, memo: RouteMemo) -> &mut Vec<Exit> {
+        if memo.generation != UNCACHED {
+            return &mut self.routes[memo.at as usize].exits;
+        }
+        match memo.at.checked_sub(1) {
+            None => &mut self.builder.route.exits,
+            Some(at) => self.siblings.exits_mut(at),
+        }
+    }
+
+    /// The route of a topic: the cached one, that of its siblings, or one worked out by the filters.
+    pub(super) fn find_or_build(
+        &mut self,
+        topic: &[u8],
+        filters: &Trie<Interest>,
+        bridges: &[Bridge],
+    ) -> RouteMemo {
+        let hash = self.hash(topic);
+        if let Some(at) = self.find(hash, topic) {
+            self.hits += 1;
+            return self.memo(at);
+        }
+        let was_seen = self.was_seen(hash);
+        if !was_seen && let Some(at) = self.siblings.find(topic) {
+            self.hits += 1;
+            return RouteMemo {
+                at: at + 1,
+                ..RouteMemo::default()
+            };
+        }
+        self.misses += 1;
+        let builder = &mut self.builder;
+        builder.start(topic);
+        filters.filters_matching(topic, &mut |interest: &Interest| {
+            interest.add_to(builder);
+            let ways = interest.bridges().iter();
+            builder.add_exits(ways.map(|at| bridges[*at].exit(topic)));
+        });
+        builder.finish();
+        if was_seen {
+            return self.keep(hash, topic);
+        }
+        let is_apart = || filters.decides_on_last_token(topic);
+        self.siblings.note(topic, &self.builder.route, is_apart);
+        RouteMemo::default()
+    }
+
+    /// Finds the cached route of a topic that was permitted under these rights. Nothing is worked out: a topic that
+    /// is not permitted takes nobody's place.
+    #[inline]
+    pub(super) fn find_permitted(
+        &mut self,
+        topic: &[u8],
+        rights: RightsId,
+        memo: &mut RouteMemo,
+    ) -> bool {
+        let Some(at) = self.find(self.hash(topic), topic) else {
+            return false;
+        };
+        let mut permitted = self.routes[at as usize].permitted.iter().flatten();
+        if !permitted.any(|permitted| permitted.is_under(rights)) {
+            return false;
+        }
+        self.hits += 1;
+        *memo = self.memo(at);
+        true
+    }
+
+    /// See [`Router::note_permitted`](super::Router::note_permitted).
+    pub(super) fn note_permitted(&mut self, topic: &[u8], memo: RouteMemo, rights: &Arc<Rights>) {
+        if self.holds(memo, topic) {
+            let all = &mut self.routes[memo.at as usize].permitted;
+            all.rotate_right(1);
+            all[0] = Some(Permitted::under(rights));
+        }
+    }
+
+    /// Forgets the routes of all topics that a filter matches.
+    pub(super) fn invalidate(&mut self, filter: Filter<'_>) {
+        self.siblings.invalidate();
+        if self.by_topic.is_empty() {
+            return;
+        }
+        let mut invalidated = std::mem::take(&mut self.invalidated);
+        self.topics
+            .topics_matching(filter, &mut |_, cached| invalidated.extend(cached.0));
+        for at in invalidated.drain(..) {
+            self.forget(at);
+        }
+        self.invalidated = invalidated;
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            cached: self.by_topic.len(),
+            hits: self.hits,
+            misses: self.misses,
+            targets: self.targets,
+            targets_max: (self.routes.iter())
+                .map(|(_, route)| route.target_count())
+                .max()
+                .unwrap_or(0),
+        }
+    }
+
+    /// Whether the topic is met again; notes it when not.
+    fn was_seen(&mut self, hash: u64) -> bool {
+        // Disjoint bits choose the slot and tell topics in one slot apart; 0 is an empty slot.
+        let [.., a, b, c, d] = hash.to_be_bytes();
+        let trace = u32::from_be_bytes([a, b, c, d]) | 1;
+        if self.seen_once.is_empty() {
+            // Of many accounts, most are quiet.
+            self.seen_once = vec![0; SEEN_SLOTS].into();
+        }
+        let slot = &mut self.seen_once[(hash >> 32) as usize & (SEEN_SLOTS - 1)];
+        std::mem::replace(slot, trace) == trace
+    }
+
+    /// Moves the route that was just worked out into the cache. One with an empty token matches
+    /// nothing and costs nothing to find that out, so it is not kept.
+    fn keep(&mut self, hash: u64, topic: &[u8]) -> RouteMemo {
+        if Filter::parse(topic).is_err() {
+            return RouteMemo::default();
+        }
+        self.generation += 1;
+        let node = self.topics.insert(topic);
+        // Clones hold just what they need; the builder's own lists keep their room.
+        let built = &self.builder.route;
+        let route = Route {
+            head: built.head.clone(),
+            plain: built.plain.clone(),
+            plain_remote: built.plain_remote,
+            groups: built.groups.clone(),
+            members: built.members.clone(),
+            exits: built.exits.clone(),
+            generation: self.generation,
+            node: Some(node),
+            permitted: Default::default(),
+        };
+        self.targets += route.target_count();
+        let at = u32::try_from(self.routes.insert(route)).expect("bounded by ROUTES_MAX");
+        self.topics.value_mut(node).0 = Some(at);
+        let Cache {
+            routes,
+            by_topic,
+            hash_builder,
+            ..
+        } = self;
+        by_topic.insert_unique(hash, at, |at| {
+            hash_topic(hash_builder, routes[*at as usize].topic())
+        });
+        while self.by_topic.len() > ROUTES_MAX
+            || (self.targets > TARGETS_MAX && self.by_topic.len() > 1)
+        {
+            self.evict_other_than(at);
+        }
+        self.memo(at)
+    }
+
+    fn memo(&self, at: u32) -> RouteMemo {
+        let route = &self.routes[at as usize];
+        let reach = match route.leads_on() {
+            true if route.leads_to_leafs_alone() => Reach::WithLeafs,
+            true => Reach::Unsaid,
+            false if route.plain.is_empty() => Reach::Nowhere,
+            false => Reach::Plain,
+        };
+        RouteMemo {
+            at,
+            reach,
+            generation: route.generation,
+        }
+    }
+
+    /// Takes routes in the order of their places, so that each has had about the same time.
+    fn evict_other_than(&mut self, keep: u32) {
+        loop {
+            self.eviction_cursor = (self.eviction_cursor + 1) % self.routes.capacity();
+            let at = u32::try_from(self.eviction_cursor).expect("bounded by ROUTES_MAX");
+            if at != keep && self.routes.contains(self.eviction_cursor) {
+                self.forget(at);
+                return;
+            }
+        }
+    }
+
+    fn forget(&mut self, at: u32) {
+        let route = self.routes.remove(at as usize);
+        self.targets -= route.target_count();
+        let hash = self.hash(route.topic());
+        if let Ok(entry) = self.by_topic.find_entry(hash, |other| *other == at) {
+            entry.remove();
+        }
+        if let Some(node) = route.node {
+            self.topics.value_mut(node).0 = None;
+            self.topics.release(node);
+        }
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, topic: &[u8]) -> Option<u32> {
+        let same = |at: &u32| self.routes[*at as usize].topic() == topic;
+        self.by_topic.find(hash, same).copied()
+    }
+
+    fn hash(&self, topic: &[u8]) -> u64 {
+        hash_topic(&self.hash_builder, topic)
+    }
+}
+
+fn hash_topic(builder: &DefaultHashBuilder, topic: &[u8]) -> u64 {
+    let mut hasher = builder.build_hasher();
+    hasher.write(topic);
+    hasher.finish()
+}

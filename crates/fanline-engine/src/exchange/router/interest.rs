@@ -1,0 +1,244 @@
+//! What is wanted under one filter.
+
+use hashbrown::HashMap;
+
+use super::cache::{Member, RouteBuilder};
+use super::subscriptions::SubId;
+use crate::short_bytes::ShortBytes;
+use crate::subject::trie::Vacant;
+
+/// The place of all leafs together among the shards: what they want is interest as that of a shard,
+/// and what is for them is handed to the shard that serves them.
+pub(crate) const LEAFS: u16 = 63;
+
+/// A set of shards, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ShardSet(u64);
+
+impl ShardSet {
+    pub(crate) fn set(&mut self, shard: u16, present: bool) {
+        let bit = 1 << shard;
+        if present {
+            self.0 |= bit;
+        } else {
+            self.0 &= !bit;
+        }
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn add(&mut self, other: ShardSet) {
+        self.0 |= other.0;
+    }
+
+    pub(crate) fn contains(self, shard: u16) -> bool {
+        self.0 & (1 << shard) != 0
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// The shards in it, the lowest first: one step for each of them.
+    pub(crate) fn iter(self) -> impl Iterator<Item = u16> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let lowest = u16::try_from(left.trailing_zeros()).ok();
+            let lowest = lowest.filter(|_| left != 0)?;
+            left &= left - 1;
+            Some(lowest)
+        })
+    }
+}
+
+/// The subscriptions and the remote interest that hang at one filter.
+#[derive(Default)]
+pub(crate) struct Interest {
+    plain: Vec<SubId>,
+    plain_remote: ShardSet,
+    /// Boxed because most filters have none.
+    groups: Option<Box<HashMap<ShortBytes, Group>>>,
+    /// Places in the router's list of bridges; most filters have none.
+    bridges: Option<Box<[usize]>>,
+}
+
+/// A queue group under one filter.
+#[derive(Default)]
+struct Group {
+    members: Vec<SubId>,
+    /// Other shards with members, and how many.
+    remote: Vec<(u16, u32)>,
+}
+
+impl Vacant for Interest {
+    fn is_vacant(&self) -> bool {
+        self.plain.is_empty()
+            && self.plain_remote.is_empty()
+            && self.groups.is_none()
+            && self.bridges.is_none()
+    }
+}
+
+impl Interest {
+    /// Adds a subscription; returns its slot, and the weight to announce when that has changed.
+    pub(super) fn join(&mut self, id: SubId, queue: &[u8]) -> (u32, Option<u32>) {
+        let members = if queue.is_empty() {
+            &mut self.plain
+        } else {
+            &mut self.group(queue).members
+        };
+        members.push(id);
+        let count = u32::try_from(members.len()).expect("ids are 32 bits");
+        // One plain subscription is as good as many: others need to know of the first only.
+        let is_news = count == 1 || !queue.is_empty();
+        (count - 1, is_news.then_some(count))
+    }
+
+    /// Takes the subscription in a slot away; returns the one that took its place, and the weight
+    /// to announce when that has changed.
+    pub(super) fn leave(&mut self, slot: u32, queue: &[u8]) -> (Option<SubId>, Option<u32>) {
+        let members = if queue.is_empty() {
+            &mut self.plain
+        } else {
+            &mut self.group(queue).members
+        };
+        members.swap_remove(slot as usize);
+        let moved = members.get(slot as usize).copied();
+        let count = u32::try_from(members.len()).expect("ids are 32 bits");
+        // A list that was long once must not stay so: a million may have come and gone.
+        if members.capacity() > 64 && members.len() < members.capacity() / 4 {
+            members.shrink_to(members.len() * 2);
+        }
+        if queue.is_empty() {
+            return (moved, (count == 0).then_some(0));
+        }
+        self.drop_if_empty(queue);
+        (moved, Some(count))
+    }
+
+    pub(super) fn set_remote(&mut self, shard: u16, queue: &[u8], weight: u32) {
+        if queue.is_empty() {
+            self.plain_remote.set(shard, weight > 0);
+            return;
+        }
+        let remote = &mut self.group(queue).remote;
+        remote.retain(|(other, _)| *other != shard);
+        if weight > 0 {
+            remote.push((shard, weight));
+        }
+        self.drop_if_empty(queue);
+    }
+
+    /// How much is wanted here apart from what leafs want: 1 or 0 without a queue, else how many members.
+    pub(super) fn weight_without_leafs(&self, queue: &[u8]) -> u32 {
+        if queue.is_empty() {
+            let mut shards = self.plain_remote;
+            shards.set(LEAFS, false);
+            let is_wanted = !(self.plain.is_empty() && shards.is_empty() && self.bridges.is_none());
+            return u32::from(is_wanted);
+        }
+        let Some(group) = self.find_group(queue) else {
+            return 0;
+        };
+        let remote = group.remote.iter().filter(|(shard, _)| *shard != LEAFS);
+        let members = u32::try_from(group.members.len()).unwrap_or(u32::MAX);
+        remote.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
+    }
+
+    /// Whether other shards or leafs want something here, with a queue or none.
+    pub(super) fn is_wanted_elsewhere(&self, queue: &[u8]) -> bool {
+        match queue {
+            [] => !self.plain_remote.is_empty(),
+            queue => self
+                .find_group(queue)
+                .is_some_and(|group| !group.remote.is_empty()),
+        }
+    }
+
+    /// How much leafs want here.
+    pub(super) fn leafs_weight(&self, queue: &[u8]) -> u32 {
+        if queue.is_empty() {
+            return u32::from(self.plain_remote.contains(LEAFS));
+        }
+        let mut remote = self
+            .find_group(queue)
+            .into_iter()
+            .flat_map(|group| &group.remote);
+        let leafs = remote.find(|(shard, _)| *shard == LEAFS);
+        leafs.map_or(0, |(_, weight)| *weight)
+    }
+
+    /// The subscriptions of this shard with a queue or none.
+    pub(super) fn members(&self, queue: &[u8]) -> &[SubId] {
+        match queue {
+            [] => &self.plain,
+            queue => self.find_group(queue).map_or(&[], |group| &group.members),
+        }
+    }
+
+    /// The queues that there are; an empty one stands for plain interest.
+    pub(super) fn queues(&self) -> impl Iterator<Item = &[u8]> {
+        let has_plain =
+            !(self.plain.is_empty() && self.plain_remote.is_empty()) || self.bridges.is_some();
+        let names = self.groups.iter().flat_map(|groups| groups.keys());
+        let plain = has_plain.then_some(&[][..]);
+        plain.into_iter().chain(names.map(ShortBytes::as_slice))
+    }
+
+    fn find_group(&self, name: &[u8]) -> Option<&Group> {
+        self.groups.as_ref()?.get(&ShortBytes::from(name))
+    }
+
+    /// A bridge hangs here.
+    pub(super) fn add_bridge(&mut self, at: usize) {
+        let mut all = self.bridges.take().map_or_else(Vec::new, Vec::from);
+        all.push(at);
+        self.bridges = Some(all.into());
+    }
+
+    /// No bridge hangs here any more.
+    pub(super) fn clear_bridges(&mut self) {
+        self.bridges = None;
+    }
+
+    /// The bridges that hang here.
+    pub(super) fn bridges(&self) -> &[usize] {
+        self.bridges.as_deref().unwrap_or_default()
+    }
+
+    /// Adds what is wanted here to a route.
+    pub(super) fn add_to(&self, route: &mut RouteBuilder) {
+        route.add_plain(&self.plain, self.plain_remote);
+        for (name, group) in self.groups.iter().flat_map(|groups| groups.iter()) {
+            let remote = group.remote.iter();
+            let remote = remote.map(|&(shard, weight)| Member::Remote { shard, weight });
+            let local = group.members.iter().copied().map(Member::Local);
+            route.add_group(name, local.chain(remote));
+        }
+    }
+
+    fn group(&mut self, name: &[u8]) -> &mut Group {
+        self.groups
+            .get_or_insert_default()
+            .entry(ShortBytes::from(name))
+            .or_default()
+    }
+
+    fn drop_if_empty(&mut self, name: &[u8]) {
+        let Some(groups) = &mut self.groups else {
+            return;
+        };
+        let name = ShortBytes::from(name);
+        if groups
+            .get(&name)
+            .is_some_and(|g| g.members.is_empty() && g.remote.is_empty())
+        {
+            groups.remove(&name);
+        }
+        if groups.is_empty() {
+            self.groups = None;
+        }
+    }
+}

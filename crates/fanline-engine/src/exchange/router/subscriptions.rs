@@ -1,0 +1,253 @@
+//! The subscriptions of all sessions of a shard, found by (session, sid).
+
+use std::hash::{BuildHasher, Hasher};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use slab::Slab;
+
+use crate::short_bytes::ShortBytes;
+use crate::slack::Slack;
+use crate::subject::trie::NodeId;
+
+/// A subscription's place in its shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SubId(u32);
+
+const NONE: SubId = SubId(u32::MAX);
+
+/// One `SUB`.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    sid: ShortBytes,
+    session: u32,
+    /// Position among those with the same filter and queue.
+    slot: u32,
+    delivered: u64,
+    /// Deliveries after which it ends; `u64::MAX` is never.
+    max: u64,
+    node: NodeId,
+    /// Neighbours in the list of its session.
+    next: SubId,
+    previous: SubId,
+    queue: Option<Box<[u8]>>,
+    /// For how many members of a group it stands: 1, unless it is a leaf's.
+    weight: u32,
+    /// Its client may not have all that matches.
+    is_filtered: bool,
+}
+
+impl Subscription {
+    /// The sid with the space that follows it in a `MSG` line.
+    #[inline]
+    pub(crate) fn sid_and_space(&self) -> &[u8] {
+        self.sid.as_slice()
+    }
+
+    pub(crate) fn sid(&self) -> &[u8] {
+        let all = self.sid.as_slice();
+        &all[..all.len() - 1]
+    }
+
+    #[inline]
+    pub(crate) fn session(&self) -> u32 {
+        self.session
+    }
+
+    pub(crate) fn queue(&self) -> &[u8] {
+        self.queue.as_deref().unwrap_or_default()
+    }
+
+    /// Whether each message has to be looked at, since its client may not have all that matches.
+    #[inline]
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.is_filtered
+    }
+
+    /// For how many members of a group it stands.
+    pub(crate) fn weight(&self) -> u32 {
+        self.weight
+    }
+
+    pub(crate) fn set_weight(&mut self, weight: u32) {
+        self.weight = weight;
+    }
+
+    pub(crate) fn set_filtered(&mut self, is_filtered: bool) {
+        self.is_filtered = is_filtered;
+    }
+
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// The most it will get in all, if that was said.
+    pub(crate) fn max(&self) -> Option<u64> {
+        (self.max != u64::MAX).then_some(self.max)
+    }
+
+    /// Counts a delivery; true when it was the last.
+    #[inline]
+    pub(crate) fn count(&mut self) -> bool {
+        self.delivered += 1;
+        self.delivered >= self.max
+    }
+
+    /// Whether it has had all it wanted.
+    #[inline]
+    pub(crate) fn is_spent(&self) -> bool {
+        self.delivered >= self.max
+    }
+
+    /// Ends it after `max` deliveries in all; true when those were made already.
+    pub(crate) fn limit(&mut self, max: u64) -> bool {
+        self.max = max;
+        self.is_spent()
+    }
+
+    pub(super) fn node(&self) -> NodeId {
+        self.node
+    }
+
+    pub(super) fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    pub(super) fn set_slot(&mut self, slot: u32) {
+        self.slot = slot;
+    }
+}
+
+/// All of them.
+#[derive(Default)]
+pub(crate) struct Subscriptions {
+    all: Slab<Subscription>,
+    by_sid: HashTable<SubId>,
+    hash_builder: DefaultHashBuilder,
+    /// The first subscription of each session.
+    heads: Vec<SubId>,
+    slack: Slack,
+}
+
+impl Subscriptions {
+    #[inline]
+    pub(crate) fn get(&self, id: SubId) -> &Subscription {
+        &self.all[id.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: SubId) -> &mut Subscription {
+        &mut self.all[id.0 as usize]
+    }
+
+    pub(crate) fn find(&self, session: u32, sid: &[u8]) -> Option<SubId> {
+        let hash = hash_sid(&self.hash_builder, session, sid);
+        let same = |id: &SubId| {
+            let sub = self.get(*id);
+            sub.session == session && sub.sid() == sid
+        };
+        self.by_sid.find(hash, same).copied()
+    }
+
+    /// The subscriptions of one session.
+    pub(crate) fn of_session(&self, session: u32) -> impl Iterator<Item = SubId> {
+        std::iter::successors(self.first_of_session(session), |id| {
+            some(self.get(*id).next)
+        })
+    }
+
+    /// One of them.
+    pub(crate) fn first_of_session(&self, session: u32) -> Option<SubId> {
+        self.heads.get(session as usize).copied().and_then(some)
+    }
+
+    pub(super) fn add(&mut self, session: u32, sid: &[u8], node: NodeId, queue: &[u8]) -> SubId {
+        let at = session as usize;
+        if self.heads.len() <= at {
+            self.heads.resize(at + 1, NONE);
+        }
+        let next = self.heads[at];
+        let id = self.all.insert(Subscription {
+            sid: ShortBytes::joined(sid, b" "),
+            session,
+            slot: 0,
+            delivered: 0,
+            max: u64::MAX,
+            node,
+            next,
+            previous: NONE,
+            queue: (!queue.is_empty()).then(|| queue.into()),
+            weight: 1,
+            is_filtered: false,
+        });
+        let id = SubId(u32::try_from(id).expect("fewer than 2^32 subscriptions"));
+        self.heads[at] = id;
+        if next != NONE {
+            self.get_mut(next).previous = id;
+        }
+        let hash = hash_sid(&self.hash_builder, session, sid);
+        let Subscriptions {
+            all,
+            by_sid,
+            hash_builder,
+            ..
+        } = self;
+        by_sid.insert_unique(hash, id, |id| {
+            let sub = &all[id.0 as usize];
+            hash_sid(hash_builder, sub.session, sub.sid())
+        });
+        id
+    }
+
+    pub(super) fn remove(&mut self, id: SubId) -> Subscription {
+        let sub = self.all.remove(id.0 as usize);
+        if sub.next != NONE {
+            self.get_mut(sub.next).previous = sub.previous;
+        }
+        if sub.previous != NONE {
+            self.get_mut(sub.previous).next = sub.next;
+        } else {
+            self.heads[sub.session as usize] = sub.next;
+        }
+        let hash = hash_sid(&self.hash_builder, sub.session, sub.sid());
+        if let Ok(entry) = self.by_sid.find_entry(hash, |other| *other == id) {
+            entry.remove();
+        }
+        if self.slack.is_due(self.all.len(), self.all.capacity()) {
+            self.give_room_back();
+        }
+        sub
+    }
+
+    /// Gives room back that nobody needs any more, if that was left for later.
+    pub(crate) fn trim(&mut self) {
+        if (self.slack).is_due_now(self.all.len(), self.all.capacity()) {
+            self.give_room_back();
+        }
+    }
+
+    #[cold]
+    fn give_room_back(&mut self) {
+        let Subscriptions {
+            all,
+            by_sid,
+            hash_builder,
+            ..
+        } = self;
+        all.shrink_to_fit();
+        by_sid.shrink_to(all.len(), |id| {
+            let sub = &all[id.0 as usize];
+            hash_sid(hash_builder, sub.session, sub.sid())
+        });
+    }
+}
+
+fn some(id: SubId) -> Option<SubId> {
+    (id != NONE).then_some(id)
+}
+
+fn hash_sid(builder: &DefaultHashBuilder, session: u32, sid: &[u8]) -> u64 {
+    let mut hasher = builder.build_hasher();
+    hasher.write_u32(session);
+    hasher.write(sid);
+    hasher.finish()
+}

@@ -1,0 +1,326 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::auth::Permissions;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Subscribe {
+        session: u32,
+        sid: u8,
+        filter: String,
+        queue: bool,
+    },
+    Unsubscribe {
+        session: u32,
+        sid: u8,
+    },
+    Remote {
+        shard: u16,
+        filter: String,
+        present: bool,
+    },
+    Ask(String),
+}
+
+fn path() -> impl Strategy<Value = String> {
+    let token = prop::sample::select(vec!["a", "b", "*", "c"]);
+    let end = prop::sample::select(vec!["", "", ".>"]);
+    (prop::collection::vec(token, 1..4), end).prop_map(|(t, end)| t.join(".") + end)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0u32..3, 0u8..6, path(), any::<bool>()).prop_map(|(session, sid, filter, queue)| {
+            Step::Subscribe {
+                session,
+                sid,
+                filter,
+                queue,
+            }
+        }),
+        (0u32..3, 0u8..6).prop_map(|(session, sid)| Step::Unsubscribe { session, sid }),
+        (1u16..3, path(), any::<bool>()).prop_map(|(shard, filter, present)| Step::Remote {
+            shard,
+            filter,
+            present
+        }),
+        path().prop_map(Step::Ask),
+        path().prop_map(Step::Ask),
+        (path(), 0u8..50).prop_map(|(path, name)| Step::Ask(format!("{path}.{name}"))),
+        (path(), 0u8..50).prop_map(|(path, name)| Step::Ask(format!("{path}.{name}"))),
+    ]
+}
+
+type Key = (u32, u8);
+
+proptest! {
+    /// However subscriptions come and go between look-ups, the cache says what a plain list says.
+    #[test]
+    fn agrees_with_a_list(steps in prop::collection::vec(step(), 1..120)) {
+        let mut router = Router::new();
+        let mut subs = Subscriptions::default();
+        let mut model: Vec<(Key, String, bool)> = Vec::new();
+        let mut remote: BTreeSet<(u16, String)> = BTreeSet::new();
+        let mut memo = RouteMemo::default();
+        for step in steps {
+            match step {
+                Step::Subscribe { session, sid, filter, queue } => {
+                    let name: &[u8] = if queue { b"q" } else { b"" };
+                    let parsed = Filter::parse(filter.as_bytes()).unwrap();
+                    let added = router.subscribe(&mut subs, session, &[b'0' + sid], parsed, name).is_some();
+                    let is_new = !model.iter().any(|(key, ..)| *key == (session, sid));
+                    prop_assert_eq!(added, is_new);
+                    if is_new { model.push(((session, sid), filter, queue)); }
+                }
+                Step::Unsubscribe { session, sid } => {
+                    let found = subs.find(session, &[b'0' + sid]);
+                    prop_assert_eq!(found.is_some(), model.iter().any(|(key, ..)| *key == (session, sid)));
+                    if let Some(id) = found { router.unsubscribe(&mut subs, id, |_, _, _| {}); }
+                    model.retain(|(key, ..)| *key != (session, sid));
+                }
+                Step::Remote { shard, filter, present } => {
+                    router.set_remote(shard, filter.as_bytes(), b"", u32::from(present));
+                    if present { remote.insert((shard, filter)); } else { remote.remove(&(shard, filter)); }
+                }
+                Step::Ask(topic) => {
+                    let route = router.route(topic.as_bytes(), &mut memo);
+                    let key = |id: SubId| { let sub = subs.get(id); (sub.session(), sub.sid()[0] - b'0') };
+                    let mut plain: Vec<Key> = route.plain.iter().map(|id| key(*id)).collect();
+                    let mut members: Vec<Key> = route.groups().flat_map(|(_, m)| m.iter())
+                        .filter_map(|m| match m { Member::Local(id) => Some(key(*id)), Member::Remote { .. } => None })
+                        .collect();
+                    plain.sort_unstable();
+                    members.sort_unstable();
+                    let expected = |queue: bool| {
+                        let mut keys: Vec<Key> = model.iter()
+                            .filter(|(_, f, q)| *q == queue && Filter::parse(f.as_bytes()).unwrap().matches(topic.as_bytes()))
+                            .map(|(key, ..)| *key).collect();
+                        keys.sort_unstable();
+                        keys
+                    };
+                    prop_assert_eq!(plain, expected(false));
+                    prop_assert_eq!(members, expected(true));
+                    let shards: BTreeSet<u16> = route.plain_remote.iter().collect();
+                    let expected: BTreeSet<u16> = remote.iter()
+                        .filter(|(_, f)| Filter::parse(f.as_bytes()).unwrap().matches(topic.as_bytes()))
+                        .map(|(shard, _)| *shard).collect();
+                    prop_assert_eq!(shards, expected);
+                    prop_assert!(route.groups().count() <= 1, "one name is one group");
+                }
+            }
+        }
+    }
+}
+
+/// A million changes a minute must not cost those who do not match them anything.
+#[test]
+fn a_change_takes_away_only_the_routes_that_it_matches() {
+    let mut router = Router::new();
+    let mut subs = Subscriptions::default();
+    let filter = |f: &'static str| Filter::parse(f.as_bytes()).unwrap();
+    router
+        .subscribe(&mut subs, 0, b"1", filter("orders.*"), b"")
+        .unwrap();
+    for topic in ["orders.a", "orders.b", "other"] {
+        for _ in 0..2 {
+            router.route(topic.as_bytes(), &mut RouteMemo::default());
+        }
+    }
+    assert_eq!(router.cache_counts().cached, 3);
+    let before = router.cache_counts().misses;
+    for i in 0..1000u32 {
+        let inbox = format!("_INBOX.{i}.*");
+        let (id, _) = router
+            .subscribe(
+                &mut subs,
+                1,
+                b"9",
+                Filter::parse(inbox.as_bytes()).unwrap(),
+                b"",
+            )
+            .unwrap();
+        // Each reply subject is used once and takes nobody's place.
+        router.route(
+            format!("_INBOX.{i}.x").as_bytes(),
+            &mut RouteMemo::default(),
+        );
+        router.unsubscribe(&mut subs, id, |_, _, _| {});
+        for topic in ["orders.a", "orders.b", "other"] {
+            router.route(topic.as_bytes(), &mut RouteMemo::default());
+        }
+    }
+    let counts = router.cache_counts();
+    assert_eq!(
+        counts.misses - before,
+        1000,
+        "only the inboxes were looked up"
+    );
+    assert_eq!(counts.cached, 3);
+    router
+        .subscribe(&mut subs, 1, b"9", filter("*.a"), b"")
+        .unwrap();
+    assert_eq!(router.cache_counts().cached, 2);
+}
+
+#[test]
+fn the_cache_is_bounded() {
+    let mut router = Router::new();
+    for i in 0..40_000u32 {
+        for _ in 0..2 {
+            router.route(format!("t.{i}").as_bytes(), &mut RouteMemo::default());
+        }
+    }
+    assert_eq!(router.cache_counts().cached, 32 * 1024);
+}
+
+/// Each of a million acknowledgements once had its route worked out, at the keeper and at a shard.
+#[test]
+fn siblings_share_a_route() {
+    let mut router = Router::new();
+    let mut subs = Subscriptions::default();
+    let filter = |f: &'static str| Filter::parse(f.as_bytes()).unwrap();
+    let mut number = 0;
+    let mut misses = |router: &mut Router, inbox: &str| {
+        let before = router.cache_counts().misses;
+        for _ in 0..100 {
+            number += 1;
+            let topic = format!("_INBOX.{inbox}.{number}");
+            let route = router.route(topic.as_bytes(), &mut RouteMemo::default());
+            assert_eq!(route.msg_head(), format!("MSG {topic} ").as_bytes());
+            assert_eq!(route.plain.len(), 1, "{topic}");
+        }
+        router.cache_counts().misses - before
+    };
+    for inbox in ["_INBOX.one.*", "_INBOX.two.*"] {
+        router
+            .subscribe(&mut subs, 1, inbox.as_bytes(), filter(inbox), b"")
+            .unwrap();
+    }
+    for inbox in ["one", "two"] {
+        assert_eq!(misses(&mut router, inbox), 2);
+        assert_eq!(misses(&mut router, inbox), 0);
+    }
+    // Who subscribes to one by its name sets it apart, and has nothing to do with the other inbox.
+    router
+        .subscribe(&mut subs, 2, b"1", filter("_INBOX.one.none"), b"")
+        .unwrap();
+    assert_eq!(misses(&mut router, "two"), 2);
+    assert_eq!(misses(&mut router, "one"), 100);
+}
+
+fn rights() -> Arc<Rights> {
+    Rights::new(&Permissions::default()).into()
+}
+
+/// Whether a topic is known to be permitted to somebody who has said nothing before.
+fn knows(router: &mut Router, topic: &str, rights: &Arc<Rights>) -> bool {
+    let mut memo = RouteMemo::default();
+    let id = Some(RightsId::of(rights));
+    let is_known = router.knows_permitted(topic.as_bytes(), id, &mut memo);
+    assert_eq!(router.holds(memo, topic.as_bytes()), is_known, "{topic}");
+    is_known
+}
+
+/// Publishes to a topic as far as the router is concerned, where the rules permit it.
+fn permit(router: &mut Router, topic: &str, rights: &Arc<Rights>) {
+    let mut memo = RouteMemo::default();
+    router.route(topic.as_bytes(), &mut memo);
+    router.note_permitted(topic.as_bytes(), memo, rights);
+}
+
+#[test]
+fn what_was_permitted_is_known_as_long_as_its_route() {
+    let mut router = Router::new();
+    let mut subs = Subscriptions::default();
+    let (own, others) = (rights(), rights());
+    assert!(!knows(&mut router, "a.b", &own));
+    permit(&mut router, "a.b", &own);
+    assert!(!knows(&mut router, "a.b", &own), "it came once");
+    for topic in ["a.b", "a.b", "b"] {
+        permit(&mut router, topic, &own);
+        permit(&mut router, topic, &own);
+    }
+    assert!(knows(&mut router, "a.b", &own) && knows(&mut router, "b", &own));
+    assert!(!knows(&mut router, "a.b", &others));
+    assert!(!knows(&mut router, "a.c", &own));
+    let mut none = RouteMemo::default();
+    assert!(!router.knows_permitted(b"a.b", None, &mut none));
+    // It is asked for once more when somebody else wants the topic.
+    let filter = Filter::parse(b"a.*").unwrap();
+    router.subscribe(&mut subs, 1, b"1", filter, b"").unwrap();
+    assert!(!knows(&mut router, "a.b", &own) && knows(&mut router, "b", &own));
+    permit(&mut router, "a.b", &own);
+    assert!(knows(&mut router, "a.b", &own));
+}
+
+#[test]
+fn what_is_not_permitted_takes_nobodys_place() {
+    let mut router = Router::new();
+    let own = rights();
+    for number in 0..1000 {
+        for _ in 0..3 {
+            assert!(!knows(&mut router, &format!("t.{number}"), &own));
+        }
+    }
+    assert_eq!(router.cache_counts().cached, 0);
+}
+
+/// A memo that was good before something else happened says nothing of what is there now.
+#[test]
+fn a_stale_memo_permits_nothing() {
+    let mut router = Router::new();
+    let mut subs = Subscriptions::default();
+    let own = rights();
+    let mut memo = RouteMemo::default();
+    for _ in 0..2 {
+        router.route(b"a", &mut memo);
+    }
+    let filter = Filter::parse(b"a").unwrap();
+    router.subscribe(&mut subs, 1, b"1", filter, b"").unwrap();
+    for _ in 0..2 {
+        router.route(b"b", &mut RouteMemo::default());
+    }
+    for topic in ["a", "b"] {
+        router.note_permitted(topic.as_bytes(), memo, &own);
+        assert!(!knows(&mut router, topic, &own), "{topic}");
+    }
+}
+
+#[test]
+fn a_few_users_may_take_turns() {
+    let mut router = Router::new();
+    let users: Vec<_> = (0..5).map(|_| rights()).collect();
+    for _ in 0..2 {
+        permit(&mut router, "a", &users[0]);
+    }
+    for user in &users[1..4] {
+        permit(&mut router, "a", user);
+    }
+    assert!(users[..4].iter().all(|user| knows(&mut router, "a", user)));
+    permit(&mut router, "a", &users[4]);
+    assert!(users[1..].iter().all(|user| knows(&mut router, "a", user)));
+    assert!(
+        !knows(&mut router, "a", &users[0]),
+        "the one that came first"
+    );
+}
+
+/// Rights that take the place of others may come to lie where those were.
+#[test]
+fn rights_that_are_gone_are_nobodys() {
+    let mut router = Router::new();
+    for number in 0..100 {
+        let before = rights();
+        let topic = format!("t.{number}");
+        for _ in 0..2 {
+            permit(&mut router, &topic, &before);
+        }
+        assert!(knows(&mut router, &topic, &before));
+        drop(before);
+        let after: Vec<_> = (0..20).map(|_| rights()).collect();
+        assert!(!after.iter().any(|own| knows(&mut router, &topic, own)));
+    }
+}

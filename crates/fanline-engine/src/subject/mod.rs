@@ -1,0 +1,153 @@
+//! The grammar of topics (what is published to) and filters (what is subscribed to).
+//!
+//! Both are tokens parted by `.`; no token is empty and none holds white space. In a filter the
+//! token `*` stands for exactly one token, and `>` as the last token for one or more.
+
+pub mod transform;
+pub(crate) mod trie;
+
+/// Why a filter was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilterError {
+    /// Two dots in a row, one at an end, or nothing at all.
+    #[error("a token is empty")]
+    EmptyToken,
+    /// Space, tab, CR or LF.
+    #[error("white space inside a token")]
+    WhiteSpace,
+    /// `>` anywhere but as the last token.
+    #[error("`>` must be the last token")]
+    TokensAfterFull,
+}
+
+/// A filter that is known to be well formed.
+///
+/// ```
+/// use fanline_engine::Filter;
+///
+/// let filter = Filter::parse(b"orders.*.created").unwrap();
+/// assert!(filter.matches(b"orders.eu.created"));
+/// assert!(!filter.matches(b"orders.created"));
+/// assert!(Filter::parse(b"orders..created").is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter<'a>(&'a [u8]);
+
+impl<'a> Filter<'a> {
+    /// Checks the grammar.
+    ///
+    /// # Errors
+    /// Says what is wrong with the bytes.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, FilterError> {
+        let mut ended = false;
+        for token in bytes.split(|b| *b == b'.') {
+            if ended {
+                return Err(FilterError::TokensAfterFull);
+            }
+            if token.is_empty() {
+                return Err(FilterError::EmptyToken);
+            }
+            if token
+                .iter()
+                .any(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'))
+            {
+                return Err(FilterError::WhiteSpace);
+            }
+            ended = token == b">";
+        }
+        Ok(Filter(bytes))
+    }
+
+    /// One that was checked before.
+    pub(crate) fn parsed(bytes: &'a [u8]) -> Self {
+        debug_assert!(Filter::parse(bytes).is_ok());
+        Filter(bytes)
+    }
+
+    /// The filter as written.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Whether it holds no wildcard, so that it matches one topic only.
+    pub fn is_literal(&self) -> bool {
+        !self.0.split(|b| *b == b'.').any(|t| t == b"*" || t == b">")
+    }
+
+    /// Whether a topic matches, compared token by token. This is the plain definition; the
+    /// [`Trie`](crate::Trie) answers the same question for many filters at once.
+    pub fn matches(&self, topic: &[u8]) -> bool {
+        let mut wanted = self.0.split(|b| *b == b'.');
+        let mut given = topic.split(|b| *b == b'.');
+        loop {
+            match (wanted.next(), given.next()) {
+                (None, None) => return true,
+                (_, Some(b"")) => return false,
+                (Some(b">"), Some(_)) => return given.all(|t| !t.is_empty()),
+                (Some(b"*"), Some(_)) => {}
+                (Some(w), Some(g)) if w == g => {}
+                _ => return false,
+            }
+        }
+    }
+}
+
+/// Whether a topic may be published to by a pedantic client: a literal filter.
+pub fn is_literal_topic(topic: &[u8]) -> bool {
+    Filter::parse(topic).is_ok_and(|f| f.is_literal())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grammar() {
+        for good in [
+            "a", "a.b", "*", ">", "a.*.b", "a.>", "fo*", "a>b.c", "é.ü", "*.*", "*.>",
+        ] {
+            assert!(Filter::parse(good.as_bytes()).is_ok(), "{good}");
+        }
+        for (bad, why) in [
+            ("", FilterError::EmptyToken),
+            (".", FilterError::EmptyToken),
+            ("a.", FilterError::EmptyToken),
+            (".a", FilterError::EmptyToken),
+            ("a..b", FilterError::EmptyToken),
+            ("a.>.b", FilterError::TokensAfterFull),
+            (">.>", FilterError::TokensAfterFull),
+            ("a b", FilterError::WhiteSpace),
+            ("a\r", FilterError::WhiteSpace),
+        ] {
+            assert_eq!(Filter::parse(bad.as_bytes()), Err(why), "{bad}");
+        }
+    }
+
+    #[test]
+    fn matching() {
+        for (filter, topic, expected) in [
+            ("a.b", "a.b", true),
+            ("a.b", "a.c", false),
+            ("a.*", "a.b", true),
+            ("a.*", "a", false),
+            ("a.*", "a.b.c", false),
+            ("a.>", "a.b.c", true),
+            ("a.>", "a", false),
+            (">", "a", true),
+            (">", "a..b", false),
+            ("*", "", false),
+            ("fo*", "foo", false),
+            ("fo*", "fo*", true),
+            ("a.*", "a.*", true),
+            ("a.*.c", "a.b.c", true),
+        ] {
+            let parsed = Filter::parse(filter.as_bytes()).unwrap();
+            assert_eq!(
+                parsed.matches(topic.as_bytes()),
+                expected,
+                "{filter} {topic}"
+            );
+        }
+    }
+}

@@ -1,0 +1,580 @@
+//! Stored paths, matched in both directions.
+
+use std::hash::{BuildHasher, Hasher};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use slab::Slab;
+
+use crate::short_bytes::ShortBytes;
+use crate::slack::Slack;
+use crate::subject::Filter;
+
+/// What hangs at a node. A vacant value lets the node be taken away.
+pub trait Vacant: Default {
+    /// Whether nothing is held here.
+    fn is_vacant(&self) -> bool;
+}
+
+/// The place of a path in a [`Trie`]; good until [`Trie::release`] takes it away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeId(u32);
+
+/// Two sets of filters are too many, with too many wildcards, to be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfSteps;
+
+const NONE: NodeId = NodeId(u32::MAX);
+const ROOT: NodeId = NodeId(0);
+
+/// A tree of dot-parted paths that is matched both ways: which stored filters match a topic, and
+/// which stored topics match a filter.
+///
+/// All edges live in one hash table keyed by (parent, token), so that a node costs no table of
+/// its own and a step down costs one probe. A match visits each node at most once, whatever the
+/// filters are.
+pub struct Trie<V> {
+    nodes: Slab<Node<V>>,
+    edges: HashTable<NodeId>,
+    hash_builder: DefaultHashBuilder,
+    slack: Slack,
+}
+
+struct Node<V> {
+    token: ShortBytes,
+    parent: NodeId,
+    first_child: NodeId,
+    next_sibling: NodeId,
+    previous_sibling: NodeId,
+    /// The children `*` and `>`, which a match visits without a probe.
+    star: NodeId,
+    full: NodeId,
+    value: V,
+}
+
+impl<V: Vacant> Default for Trie<V> {
+    fn default() -> Self {
+        let mut nodes = Slab::new();
+        nodes.insert(Node::new(ShortBytes::from(&b""[..]), NONE));
+        Trie {
+            nodes,
+            edges: HashTable::new(),
+            hash_builder: DefaultHashBuilder::default(),
+            slack: Slack::default(),
+        }
+    }
+}
+
+impl<V: Vacant> Node<V> {
+    fn new(token: ShortBytes, parent: NodeId) -> Self {
+        Node {
+            token,
+            parent,
+            first_child: NONE,
+            next_sibling: NONE,
+            previous_sibling: NONE,
+            star: NONE,
+            full: NONE,
+            value: V::default(),
+        }
+    }
+}
+
+impl<V: Vacant> Trie<V> {
+    /// How many nodes there are, the root included.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether no path is stored.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.len() == 1
+    }
+
+    /// The node of a path, made when it is not there. The caller gives it a value that is not
+    /// vacant, or calls [`Trie::release`].
+    pub fn insert(&mut self, path: &[u8]) -> NodeId {
+        let mut at = ROOT;
+        for token in path.split(|b| *b == b'.') {
+            at = match self.child(at, token) {
+                Some(child) => child,
+                None => self.add_child(at, token),
+            };
+        }
+        at
+    }
+
+    /// The node of a path.
+    pub fn find(&self, path: &[u8]) -> Option<NodeId> {
+        path.split(|b| *b == b'.')
+            .try_fold(ROOT, |at, token| self.child(at, token))
+    }
+
+    /// What hangs at a node.
+    pub fn value(&self, id: NodeId) -> &V {
+        &self.node(id).value
+    }
+
+    /// What hangs at a node, to be changed.
+    pub fn value_mut(&mut self, id: NodeId) -> &mut V {
+        &mut self.node_mut(id).value
+    }
+
+    /// The path of a node, built anew.
+    pub fn path(&self, id: NodeId) -> Vec<u8> {
+        let mut path = Vec::new();
+        self.write_path(id, &mut path);
+        path
+    }
+
+    /// The path of a node, in the place of what was in `path`.
+    pub fn write_path(&self, id: NodeId, path: &mut Vec<u8>) {
+        // The way leads up from the end: measured first, then filled from behind.
+        let mut bytes = 0;
+        let mut at = id;
+        while at != ROOT {
+            bytes += self.node(at).token.as_slice().len() + 1;
+            at = self.node(at).parent;
+        }
+        path.clear();
+        // A dot between any two: as many as there are tokens, but for one.
+        path.resize(bytes.saturating_sub(1), b'.');
+        let mut end = path.len();
+        at = id;
+        while at != ROOT {
+            let token = self.node(at).token.as_slice();
+            path[end - token.len()..end].copy_from_slice(token);
+            end = (end - token.len()).saturating_sub(1);
+            at = self.node(at).parent;
+        }
+    }
+
+    /// Takes a node away when it is vacant and has no children, and so on up.
+    pub fn release(&mut self, id: NodeId) {
+        let mut at = id;
+        while at != ROOT {
+            let node = self.node(at);
+            if !node.value.is_vacant() || node.first_child != NONE {
+                return;
+            }
+            let parent = node.parent;
+            self.remove_leaf(at);
+            at = parent;
+        }
+    }
+
+    /// Calls `found` with the value of each stored filter that matches `topic`. A topic with an
+    /// empty token matches nothing.
+    pub fn filters_matching<'a>(&'a self, topic: &[u8], found: &mut impl FnMut(&'a V)) {
+        if topic.is_empty() || has_empty_token(topic) {
+            return;
+        }
+        self.walk_filters(topic, found);
+    }
+
+    /// Whether filters that name a last token are among those that could match this topic with another
+    /// one: if not, all topics that differ in it match the same filters. One with an empty token matches
+    /// nothing, unlike others.
+    pub fn decides_on_last_token(&self, topic: &[u8]) -> bool {
+        topic.is_empty() || has_empty_token(topic) || self.walk_to_last(topic)
+    }
+
+    /// Calls `found` with each stored path that `filter` matches, wildcards in the stored path
+    /// being plain characters.
+    pub fn topics_matching(&self, filter: Filter<'_>, found: &mut impl FnMut(NodeId, &V)) {
+        let mut steps = vec![(ROOT, Some(filter.as_bytes()))];
+        while let Some((at, rest)) = steps.pop() {
+            let Some(rest) = rest else {
+                found(at, &self.node(at).value);
+                continue;
+            };
+            let (token, below) = split_token(rest);
+            match token {
+                b">" => self.each_child(at, &mut |child| self.walk_subtree(child, found)),
+                b"*" => self.each_child(at, &mut |child| steps.push((child, below))),
+                _ => steps.extend(self.child(at, token).map(|child| (child, below))),
+            }
+        }
+    }
+
+    /// A stored filter that some topic matches along with `filter`, and whose value is wanted. Takes one of
+    /// `steps` for each node that it looks at: wildcards on both sides meet more often than there are filters.
+    ///
+    /// # Errors
+    /// There were not steps enough to tell.
+    pub fn overlapping(
+        &self,
+        filter: Filter<'_>,
+        steps: &mut usize,
+        is_wanted: impl Fn(&V) -> bool,
+    ) -> Result<Option<&V>, OutOfSteps> {
+        let mut later = vec![(ROOT, filter.as_bytes())];
+        while let Some((at, rest)) = later.pop() {
+            let node = self.node(at);
+            let (token, below) = split_token(rest);
+            // What `>` stands for may go on.
+            let below = if token == b">" { Some(rest) } else { below };
+            let mut all;
+            let mut named;
+            let ways: &mut dyn Iterator<Item = NodeId> = match token {
+                b"*" | b">" => {
+                    all = self.children(at);
+                    &mut all
+                }
+                _ => {
+                    let literal = self.child(at, token);
+                    named = [literal, some(node.star), some(node.full)]
+                        .into_iter()
+                        .flatten();
+                    &mut named
+                }
+            };
+            for child in ways {
+                *steps = steps.checked_sub(1).ok_or(OutOfSteps)?;
+                let ends = below.is_none() || token == b">" || child == node.full;
+                let value = &self.node(child).value;
+                if ends && !value.is_vacant() && is_wanted(value) {
+                    return Ok(Some(value));
+                }
+                if let Some(below) = below
+                    && child != node.full
+                {
+                    later.push((child, below));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    // Walks keep their own stack: a topic of MQTT may have 65,536 levels, and a call for each of them would be
+    // more than a thread's stack holds. It is empty, and costs nothing, where no two ways part.
+
+    fn walk_filters<'a>(&'a self, topic: &[u8], found: &mut impl FnMut(&'a V)) {
+        let mut later = Vec::new();
+        let (mut at, mut rest) = (ROOT, topic);
+        loop {
+            let node = self.node(at);
+            if node.full != NONE {
+                found(&self.node(node.full).value);
+            }
+            let (token, below) = split_token(rest);
+            // A topic may hold `*` or `>` as plain characters; the nodes of these names are wildcards.
+            let literal = self
+                .child(at, token)
+                .filter(|c| *c != node.star && *c != node.full);
+            let star = some(node.star);
+            let next = match below {
+                Some(below) => fork(literal, star, below, &mut later),
+                None => {
+                    for child in [literal, star].into_iter().flatten() {
+                        found(&self.node(child).value);
+                    }
+                    None
+                }
+            };
+            match next.or_else(|| later.pop()) {
+                Some(next) => (at, rest) = next,
+                None => return,
+            }
+        }
+    }
+
+    fn walk_to_last(&self, topic: &[u8]) -> bool {
+        let mut later = Vec::new();
+        let (mut at, mut rest) = (ROOT, topic);
+        loop {
+            let node = self.node(at);
+            let is_literal = |child: &NodeId| *child != node.star && *child != node.full;
+            let (token, below) = split_token(rest);
+            let next = match below {
+                None if self.children(at).any(|child| is_literal(&child)) => return true,
+                None => None,
+                Some(below) => {
+                    let literal = self.child(at, token).filter(is_literal);
+                    fork(literal, some(node.star), below, &mut later)
+                }
+            };
+            match next.or_else(|| later.pop()) {
+                Some(next) => (at, rest) = next,
+                None => return false,
+            }
+        }
+    }
+
+    fn children(&self, at: NodeId) -> impl Iterator<Item = NodeId> {
+        let first = some(self.node(at).first_child);
+        std::iter::successors(first, |child| some(self.node(*child).next_sibling))
+    }
+
+    fn walk_subtree(&self, at: NodeId, found: &mut impl FnMut(NodeId, &V)) {
+        let mut stack = vec![at];
+        while let Some(at) = stack.pop() {
+            found(at, &self.node(at).value);
+            self.each_child(at, &mut |child| stack.push(child));
+        }
+    }
+
+    fn each_child(&self, at: NodeId, visit: &mut dyn FnMut(NodeId)) {
+        self.children(at).for_each(visit);
+    }
+
+    fn child(&self, parent: NodeId, token: &[u8]) -> Option<NodeId> {
+        let same = |id: &NodeId| {
+            let node = self.node(*id);
+            node.parent == parent && node.token.as_slice() == token
+        };
+        self.edges.find(self.hash(parent, token), same).copied()
+    }
+
+    fn add_child(&mut self, parent: NodeId, token: &[u8]) -> NodeId {
+        let mut node = Node::new(ShortBytes::from(token), parent);
+        node.next_sibling = self.node(parent).first_child;
+        let next = node.next_sibling;
+        let id = NodeId(u32::try_from(self.nodes.insert(node)).expect("fewer than 2^32 nodes"));
+        if next != NONE {
+            self.node_mut(next).previous_sibling = id;
+        }
+        let above = self.node_mut(parent);
+        above.first_child = id;
+        match token {
+            b"*" => above.star = id,
+            b">" => above.full = id,
+            _ => {}
+        }
+        let hash = self.hash(parent, token);
+        let Trie {
+            nodes,
+            edges,
+            hash_builder,
+            ..
+        } = self;
+        edges.insert_unique(hash, id, |id| {
+            let node = &nodes[id.0 as usize];
+            hash_edge(hash_builder, node.parent, node.token.as_slice())
+        });
+        id
+    }
+
+    fn remove_leaf(&mut self, id: NodeId) {
+        let node = self.nodes.remove(id.0 as usize);
+        let hash = hash_edge(&self.hash_builder, node.parent, node.token.as_slice());
+        if let Ok(entry) = self.edges.find_entry(hash, |other| *other == id) {
+            entry.remove();
+        }
+        if node.next_sibling != NONE {
+            self.node_mut(node.next_sibling).previous_sibling = node.previous_sibling;
+        }
+        if node.previous_sibling != NONE {
+            self.node_mut(node.previous_sibling).next_sibling = node.next_sibling;
+        } else {
+            self.node_mut(node.parent).first_child = node.next_sibling;
+        }
+        let above = self.node_mut(node.parent);
+        if above.star == id {
+            above.star = NONE;
+        }
+        if above.full == id {
+            above.full = NONE;
+        }
+        if (self.slack).is_due(self.nodes.len(), self.nodes.capacity()) {
+            self.give_room_back();
+        }
+    }
+
+    /// Gives room back that nobody needs any more, if that was left for later.
+    pub(crate) fn trim(&mut self) {
+        if (self.slack).is_due_now(self.nodes.len(), self.nodes.capacity()) {
+            self.give_room_back();
+        }
+    }
+
+    #[cold]
+    fn give_room_back(&mut self) {
+        let Trie {
+            nodes,
+            edges,
+            hash_builder,
+            ..
+        } = self;
+        nodes.shrink_to_fit();
+        edges.shrink_to(nodes.len(), |id| {
+            let node = &nodes[id.0 as usize];
+            hash_edge(hash_builder, node.parent, node.token.as_slice())
+        });
+    }
+
+    fn hash(&self, parent: NodeId, token: &[u8]) -> u64 {
+        hash_edge(&self.hash_builder, parent, token)
+    }
+
+    fn node(&self, id: NodeId) -> &Node<V> {
+        &self.nodes[id.0 as usize]
+    }
+
+    fn node_mut(&mut self, id: NodeId) -> &mut Node<V> {
+        &mut self.nodes[id.0 as usize]
+    }
+}
+
+fn hash_edge(builder: &DefaultHashBuilder, parent: NodeId, token: &[u8]) -> u64 {
+    let mut hasher = builder.build_hasher();
+    hasher.write_u32(parent.0);
+    hasher.write(token);
+    hasher.finish()
+}
+
+/// One of two ways down, with what is left of a topic behind it; where there are both, the second is kept for later.
+fn fork<'t>(
+    literal: Option<NodeId>,
+    star: Option<NodeId>,
+    rest: &'t [u8],
+    later: &mut Vec<(NodeId, &'t [u8])>,
+) -> Option<(NodeId, &'t [u8])> {
+    if literal.is_some()
+        && let Some(star) = star
+    {
+        later.push((star, rest));
+    }
+    literal.or(star).map(|child| (child, rest))
+}
+
+fn some(id: NodeId) -> Option<NodeId> {
+    (id != NONE).then_some(id)
+}
+
+fn split_token(path: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match path.iter().position(|b| *b == b'.') {
+        Some(dot) => (&path[..dot], Some(&path[dot + 1..])),
+        None => (path, None),
+    }
+}
+
+fn has_empty_token(topic: &[u8]) -> bool {
+    topic[0] == b'.' || topic[topic.len() - 1] == b'.' || topic.windows(2).any(|pair| pair == b"..")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::auth::overlap;
+
+    #[derive(Default)]
+    struct Held(Option<Vec<u8>>);
+
+    impl Vacant for Held {
+        fn is_vacant(&self) -> bool {
+            self.0.is_none()
+        }
+    }
+
+    fn put(trie: &mut Trie<Held>, path: &str) {
+        let id = trie.insert(path.as_bytes());
+        trie.value_mut(id).0 = Some(path.as_bytes().to_vec());
+    }
+
+    fn take(trie: &mut Trie<Held>, path: &str) {
+        let id = trie.find(path.as_bytes()).unwrap();
+        trie.value_mut(id).0 = None;
+        trie.release(id);
+    }
+
+    fn path() -> impl Strategy<Value = String> {
+        // Few distinct tokens, so that paths share prefixes and wildcards meet.
+        let token = prop::sample::select(vec!["a", "b", "c", "*", "aa"]);
+        let end = prop::sample::select(vec!["", ".>"]);
+        (prop::collection::vec(token, 1..5), end).prop_map(|(t, end)| t.join(".") + end)
+    }
+
+    /// Devices choose how many levels their topics have, up to 65,536: a match that calls itself for each of them
+    /// overflows the stack, and takes the whole server with it.
+    #[test]
+    fn paths_may_be_deep() {
+        const TOKENS: usize = 200_000;
+        let (topic, stars) = (vec!["a"; TOKENS].join("."), vec!["*"; TOKENS].join("."));
+        let mut trie = Trie::<Held>::default();
+        put(&mut trie, &topic);
+        put(&mut trie, &stars);
+        let mut found = 0;
+        trie.filters_matching(topic.as_bytes(), &mut |v: &Held| {
+            found += usize::from(v.0.is_some());
+        });
+        assert_eq!(found, 2);
+        assert!(trie.decides_on_last_token(topic.as_bytes()));
+        let mut found = 0;
+        let filter = Filter::parse(stars.as_bytes()).unwrap();
+        trie.topics_matching(filter, &mut |_, v| found += usize::from(v.0.is_some()));
+        assert_eq!(found, 2);
+        take(&mut trie, &topic);
+        take(&mut trie, &stars);
+        assert!(trie.is_empty());
+    }
+
+    /// Twice ten thousand filters of which none overlaps: each of one half meets the first token of all of the other.
+    #[test]
+    fn a_comparison_ends() {
+        let mut trie = Trie::<Held>::default();
+        for n in 0..10_000 {
+            put(&mut trie, &format!("a{n}.x"));
+        }
+        let mut steps = 25_000;
+        let mut ask = |filter: &str| {
+            let filter = Filter::parse(filter.as_bytes()).unwrap();
+            let found = trie.overlapping(filter, &mut steps, |_| true);
+            found.map(|found| found.is_some())
+        };
+        assert_eq!(ask("*.y"), Ok(false));
+        assert_eq!(ask("a7.*"), Ok(true));
+        assert_eq!(ask("a7.y"), Ok(false));
+        assert_eq!(ask("*.y"), Ok(false));
+        assert_eq!(ask("*.y"), Err(OutOfSteps));
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_naive_matcher(
+            stored in prop::collection::btree_set(path(), 0..40),
+            removed in prop::collection::vec(path(), 0..20),
+            asked in prop::collection::vec(path(), 1..20),
+        ) {
+            let mut trie = Trie::<Held>::default();
+            let mut model = BTreeSet::new();
+            for p in &stored { put(&mut trie, p); model.insert(p.clone()); }
+            for p in &removed { if model.remove(p) { take(&mut trie, p); } }
+            for question in &asked {
+                let mut found = BTreeSet::new();
+                trie.filters_matching(question.as_bytes(), &mut |v: &Held| {
+                    // Nodes on the way hold nothing and are met only as a path's end.
+                    if let Some(p) = &v.0 { assert!(found.insert(p.clone())); }
+                });
+                let expected: BTreeSet<_> = model.iter().map(|p| p.as_bytes().to_vec())
+                    .filter(|p| Filter::parse(p).unwrap().matches(question.as_bytes())).collect();
+                prop_assert_eq!(found, expected);
+
+                let filter = Filter::parse(question.as_bytes()).unwrap();
+                let mut found = BTreeSet::new();
+                trie.topics_matching(filter, &mut |_, v| {
+                    if let Some(p) = &v.0 { assert!(found.insert(p.clone())); }
+                });
+                let expected: BTreeSet<_> = model.iter().map(|p| p.as_bytes().to_vec())
+                    .filter(|p| filter.matches(p)).collect();
+                prop_assert_eq!(found, expected);
+
+                // A topic that both match has a token of its own for each wildcard of both.
+                let mut steps = 10_000;
+                let is_wanted = |v: &Held| v.0.as_ref().is_some_and(|p| p.len() > 2);
+                let found = trie.overlapping(filter, &mut steps, is_wanted).unwrap();
+                let expected = model.iter().any(|p| p.len() > 2 && overlap(p, question));
+                prop_assert_eq!(found.is_some(), expected);
+                if let Some(Held(Some(p))) = found {
+                    prop_assert!(overlap(std::str::from_utf8(p).unwrap(), question));
+                }
+            }
+            for p in &model { take(&mut trie, p); }
+            prop_assert!(trie.is_empty());
+            prop_assert_eq!(trie.edges.len(), 0);
+        }
+    }
+}
