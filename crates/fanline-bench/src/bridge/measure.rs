@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use fanline::Guard;
-use fanline_server::access::{Access, AccessConfig, User};
+use fanline_server::auth::{Access, AccessConfig, User};
 use fanline_server::bridge::{Bridge, Raw};
 use fanline_server::client::ConnectOptions;
 use fanline_server::{Auth, Handle, Options, Server};

@@ -455,7 +455,7 @@ mod tests {
     use fanline_server::config::LogOptions;
 
     use super::*;
-    use fanline_server::{Auth, access::Access};
+    use fanline_server::{Auth, auth::Access};
 
     fn check<T: std::fmt::Debug + PartialEq>(line: &str, look: impl Fn(Request) -> T, expected: T) {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();

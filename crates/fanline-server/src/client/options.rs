@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::address::{ServerAddress, parse_list};
 use super::error::ClientError;
 use super::tls::TlsSettings;
-use crate::access::nkey::SecretKey;
+use crate::auth::nkey::SecretKey;
 
 /// Where to connect, and as whom.
 ///

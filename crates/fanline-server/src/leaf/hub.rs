@@ -16,7 +16,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::LeafAddress;
 use super::proxy::Proxy;
-use crate::access::nkey::SecretKey;
+use crate::auth::nkey::SecretKey;
 use crate::client::{ConnectOptions, ServerAddress};
 use crate::options::{LeafnodeRemote, TlsHandshake, TlsOptions};
 use crate::shell::Carrier;

@@ -7,8 +7,8 @@ use std::io::{Read, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fanline_server::access::nkey::{KEY_BYTES, KeyKind, PublicKey, SecretKey};
-use fanline_server::access::{
+use fanline_server::auth::nkey::{KEY_BYTES, KeyKind, PublicKey, SecretKey};
+use fanline_server::auth::{
     Access, AccessConfig, AllowResponses, Allowed, ConnectionKind, Permissions, SALT_BYTES, User,
     hash_password,
 };

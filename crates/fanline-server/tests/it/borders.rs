@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use fanline_server::access::{
+use fanline_server::auth::{
     Access, AccessConfig, AllowResponses, Allowed, Export, ExportKind, Import, ImportKind, Mapping,
     Permissions, ResponseKind, User,
 };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fanline::prelude::*;
 use fanline::{Replay, ReplaySubject, Source, Subject};
-use fanline_server::access::{Access, AccessConfig, Allowed, Permissions, User};
+use fanline_server::auth::{Access, AccessConfig, Allowed, Permissions, User};
 use fanline_server::bridge::{
     BoxError, BridgeError, Decode, Draft, Encode, Fault, Json, MessagePack, Raw, WhenFull,
 };

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fanline_server::access::jwt::sign;
-use fanline_server::access::nkey::{KEY_BYTES, KeyKind, PublicKey, SecretKey};
-use fanline_server::access::sealed::{NONCE_BYTES, Sealer};
-use fanline_server::access::{Access, AccessConfig, Account, Callout, User};
+use fanline_server::auth::jwt::sign;
+use fanline_server::auth::nkey::{KEY_BYTES, KeyKind, PublicKey, SecretKey};
+use fanline_server::auth::sealed::{NONCE_BYTES, Sealer};
+use fanline_server::auth::{Access, AccessConfig, Account, Callout, User};
 use fanline_server::client::{Client, ConnectOptions, Subscription};
 use fanline_server::{Auth, Limits, Options};
 use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use fanline_server::access::jwt::sign;
-use fanline_server::access::nkey::KeyKind;
-use fanline_server::access::{Access, AccessConfig, Operators};
+use fanline_server::auth::jwt::sign;
+use fanline_server::auth::nkey::KeyKind;
+use fanline_server::auth::{Access, AccessConfig, Operators};
 use fanline_server::{Auth, DirectoryOptions, Options, ResolverOptions};
 use serde_json::{Value, json};
 

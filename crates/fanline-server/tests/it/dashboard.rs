@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fanline_server::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
-use fanline_server::access::{Access, AccessConfig, Permissions, SALT_BYTES, User, hash_password};
+use fanline_server::auth::nkey::{KEY_BYTES, KeyKind, SecretKey};
+use fanline_server::auth::{Access, AccessConfig, Permissions, SALT_BYTES, User, hash_password};
 use fanline_server::{Auth, Dashboard, JetStreamOptions, Options};
 use serde_json::{Value, json};
 
@@ -497,7 +497,7 @@ fn a_page_that_may_write_does_what_its_user_may() {
     let mut config = AccessConfig::default();
     let mut ada = User::new("ada", "s3cret");
     ada.permissions = Some(Permissions {
-        publish: fanline_server::access::Allowed::publish(Some(&["orders.>"]), &[]).unwrap(),
+        publish: fanline_server::auth::Allowed::publish(Some(&["orders.>"]), &[]).unwrap(),
         ..Permissions::default()
     });
     config.account_mut("$G").users = vec![ada, User::new("bob", "b0b")];

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fanline_server::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
-use fanline_server::access::{Access, AccessConfig, User};
+use fanline_server::auth::nkey::{KEY_BYTES, KeyKind, SecretKey};
+use fanline_server::auth::{Access, AccessConfig, User};
 use fanline_server::client::jetstream::{BucketConfig, JetStream, Storage};
 use fanline_server::client::{Client, ConnectOptions};
 use fanline_server::{

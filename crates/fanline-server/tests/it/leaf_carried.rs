@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
-use fanline_server::access::{Access, AccessConfig, User};
+use fanline_server::auth::{Access, AccessConfig, User};
 use fanline_server::client::{Client, ConnectOptions, Subscription};
 use fanline_server::{
     Auth, CompressionLevel, LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeProxy,

@@ -5,7 +5,7 @@ mod kept;
 
 use std::net::SocketAddr;
 
-use fanline_server::access::{
+use fanline_server::auth::{
     Access, AccessConfig, Allowed, ConnectionKind, Permissions, SALT_BYTES, User, hash_password,
 };
 use fanline_server::{Auth, JetStreamOptions, MqttOptions, Options, Server, WebSocketOptions};

@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fanline_server::access::jwt::sign;
-use fanline_server::access::nkey::{KEY_BYTES, KeyKind, SecretKey};
-use fanline_server::access::{Access, AccessConfig, Operators};
+use fanline_server::auth::jwt::sign;
+use fanline_server::auth::nkey::{KEY_BYTES, KeyKind, SecretKey};
+use fanline_server::auth::{Access, AccessConfig, Operators};
 use fanline_server::{
     Auth, DirectoryOptions, JetStreamOptions, MqttOptions, Options, ResolverOptions,
 };

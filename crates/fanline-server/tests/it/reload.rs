@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fanline_server::access::{Access, AccessConfig, Allowed, Permissions, User};
+use fanline_server::auth::{Access, AccessConfig, Allowed, Permissions, User};
 use fanline_server::{Auth, Limits, Options};
 
 use crate::raw::{RawClient, SHARD_COUNTS, Said, TestServer, options};

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use fanline_engine::codec::websocket::{Deflater, unmask};
-use fanline_server::access::{Access, AccessConfig, User};
+use fanline_server::auth::{Access, AccessConfig, User};
 use fanline_server::{Auth, Limits, Options, WebSocketOptions};
 
 use crate::raw::{TestServer, options};

@@ -5,8 +5,8 @@ mod tokens;
 use std::io::{IsTerminal, Read, Write};
 
 use clap::{Args, Subcommand, ValueEnum};
-use fanline_server::access::nkey::{KeyKind, SecretKey};
-use fanline_server::access::{SALT_BYTES, hash_password, is_hash_of};
+use fanline_server::auth::nkey::{KeyKind, SecretKey};
+use fanline_server::auth::{SALT_BYTES, hash_password, is_hash_of};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::failure::Failure;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use fanline_server::access::jwt::sign;
-use fanline_server::access::nkey::{KeyKind, PublicKey, SecretKey};
+use fanline_server::auth::jwt::sign;
+use fanline_server::auth::nkey::{KeyKind, PublicKey, SecretKey};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
