@@ -2,8 +2,8 @@
 //! compressed, 4 to a stream on disk, 8 the rest is sent as it is. Otherwise the rest is the frames of the archive, each
 //! one byte for its kind and two for its length before what it holds; lengths and checksums are filled in.
 
-use fanline_engine::jetstream::Folders;
 use fanline_engine::codec::s2::{Level, Packer, STREAM_HEAD};
+use fanline_engine::jetstream::Folders;
 
 use super::jetstream_account::{Account, Owned};
 use super::memory_disk::MemoryFolders;

@@ -6,17 +6,19 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Shard;
 use super::deliver::{Message, Origin};
 use super::latency::Outcome;
 pub(super) use super::mappings::Mapped;
 use super::mappings::Mappings;
 use super::requests::{Request, Requests};
 use super::verbs::Intake;
+use super::{Exchange, Shard};
 use crate::auth::{Access, AccountId};
 use crate::codec::nats::args::write_sizes;
 use crate::codec::nats::parse::Publish;
-use crate::exchange::router::{BridgeKind, Exit, RouteMemo, Terms, bridges, has_services, replies_of};
+use crate::exchange::router::{
+    BridgeKind, Exit, RouteMemo, Terms, bridges, has_services, replies_of,
+};
 
 /// Over how many bridges one message goes at most. What is behind the last one does not get it.
 pub(super) const BRIDGES_MAX: u8 = 8;
@@ -68,27 +70,27 @@ impl Shard {
         memo: RouteMemo,
     ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let (mut kept, mut left) = (Vec::new(), Vec::new());
-        let groups = self.routers[account].held_route(memo).groups();
+        let groups = self.exchange.routers[account].held_route(memo).groups();
         let own: Vec<_> = groups
             .map(|(group, _)| (group.name.as_slice().to_vec(), group.weight))
             .collect();
         if own.is_empty() {
             return (kept, left);
         }
-        let mut exits = self.routers[account].take_exits(memo);
+        let mut exits = self.exchange.routers[account].take_exits(memo);
         for (name, weight) in own {
             let streams = exits
                 .iter_mut()
                 .filter(|exit| exit.kind == BridgeKind::Stream);
             let beyond: u32 = streams
-                .map(|exit| self.routers.weight_of(exit, &name))
+                .map(|exit| self.exchange.routers.weight_of(exit, &name))
                 .sum();
-            match self.random.below(weight.saturating_add(beyond)) < weight {
+            match self.exchange.random.below(weight.saturating_add(beyond)) < weight {
                 true => kept.push(name),
                 false => left.push(name),
             }
         }
-        self.routers[account].restore_exits(memo, exits);
+        self.exchange.routers[account].restore_exits(memo, exits);
         (kept, left)
     }
 
@@ -96,18 +98,20 @@ impl Shard {
     pub(super) fn set_accounts(&mut self, access: &Access) {
         let accounts = access.accounts();
         self.set_quotas(access);
-        let ways = bridges(access, self.index);
+        let ways = bridges(access, self.exchange.index);
         for ((id, account), ways) in (0..).map(AccountId).zip(accounts).zip(ways) {
-            let router = self.routers.of(id);
+            let router = self.exchange.routers.of(id);
             router.set_bridges(ways);
             let weight = u32::from(has_services(id, account));
-            for shard in (0..self.config.shards).filter_map(|shard| u16::try_from(shard).ok()) {
-                if shard != self.index {
+            for shard in
+                (0..self.exchange.config.shards).filter_map(|shard| u16::try_from(shard).ok())
+            {
+                if shard != self.exchange.index {
                     router.set_remote(shard, &replies_of(shard), b"", weight);
                 }
             }
         }
-        let has_jetstream = self.info.jetstream;
+        let has_jetstream = self.exchange.info.jetstream;
         self.bridging.mappings = (0..)
             .map(AccountId)
             .zip(accounts)
@@ -129,7 +133,7 @@ impl Shard {
     ) -> Mapped {
         let found = self.bridging.mappings.get(account.index());
         match found {
-            Some(Some(mappings)) => mappings.apply(topic, &mut self.random, renamed),
+            Some(Some(mappings)) => mappings.apply(topic, &mut self.exchange.random, renamed),
             _ => Mapped::Unchanged,
         }
     }
@@ -175,8 +179,8 @@ impl Shard {
         }
         self.bridging.depth += 1;
         // In another account nothing is kept of what a device has published in this one.
-        let bits = std::mem::take(&mut self.pending.origin_bits);
-        let mut exits = self.routers[account].take_exits(memo);
+        let bits = std::mem::take(&mut self.exchange.pending.origin_bits);
+        let mut exits = self.exchange.routers[account].take_exits(memo);
         let mut delivered = false;
         for exit in &mut exits {
             let is_heard = match exit.kind {
@@ -205,13 +209,13 @@ impl Shard {
                 BridgeKind::Replies => false,
             };
             if !is_heard && may_be_skipped {
-                self.routers.note_unheard(exit);
+                self.exchange.routers.note_unheard(exit);
             }
             delivered |= is_heard;
         }
-        self.routers[account].put_exits(memo, topic, exits);
+        self.exchange.routers[account].put_exits(memo, topic, exits);
         self.bridging.depth -= 1;
-        self.pending.origin_bits = bits;
+        self.exchange.pending.origin_bits = bits;
         if self.bridging.depth == 0 {
             self.forget_served();
         }
@@ -239,7 +243,7 @@ impl Shard {
             Origin::ELSEWHERE,
             &mut exit.memo,
         );
-        let groups = self.routers.groups_of(exit);
+        let groups = self.exchange.routers.groups_of(exit);
         self.bridging.note_served(groups);
         delivered
     }
@@ -255,7 +259,7 @@ impl Shard {
         message: &Message<'_>,
         memo: RouteMemo,
     ) {
-        let route = self.routers[account].held_route(memo);
+        let route = self.exchange.routers[account].held_route(memo);
         let is_answer = |exit: &Exit| exit.kind == BridgeKind::Replies;
         if route.exits().iter().any(is_answer) {
             self.pass_answer(account, topic, message, Origin::ELSEWHERE);
@@ -286,9 +290,9 @@ impl Shard {
                 terms,
             };
             let requests = &mut self.bridging.requests;
-            let (key, now) = (self.secrets.number(), self.pending.now);
+            let (key, now) = (self.exchange.secrets.number(), self.exchange.pending.now);
             let at = requests.expect(request, measure.take(), key, now);
-            requests.write_topic(at, self.index, &mut frame);
+            requests.write_topic(at, self.exchange.index, &mut frame);
             waiting = Some(at);
         }
         let reply_bytes = frame.len();
@@ -370,8 +374,8 @@ impl Shard {
         is_detailed: bool,
         origin: Origin<'_>,
     ) -> Option<String> {
-        let session = self.sessions.get(origin.session? as usize)?;
-        let account = self.access.account(account)?;
+        let session = self.exchange.sessions.get(origin.session? as usize)?;
+        let account = self.exchange.access.account(account)?;
         let mut info = RequestInfo {
             acc: &account.name,
             rtt: session.rtt.map(|rtt| rtt.as_nanos()),
@@ -385,7 +389,7 @@ impl Shard {
                 name: Some(&session.options.name),
                 lang: Some(&session.options.lang),
                 ver: Some(&session.options.version),
-                server: Some(&self.info.server_id),
+                server: Some(&self.exchange.info.server_id),
                 kind: Some("Client"),
                 client_type: Some("nats"),
                 ..info
@@ -397,7 +401,7 @@ impl Shard {
     /// The same with what concerns the server alone, which tells it to nobody else: what he who asks may do,
     /// for how long, and how his token calls him.
     fn with_rights(&self, info: &str, origin: Origin<'_>) -> Option<String> {
-        let session = self.sessions.get(origin.session? as usize)?;
+        let session = self.exchange.sessions.get(origin.session? as usize)?;
         let mut info: Value = serde_json::from_str(info).ok()?;
         if let Some(tag) = session.grant.tag() {
             info["user_name"] = tag.into();
@@ -406,7 +410,7 @@ impl Shard {
             info["permissions"] = rights.shown();
         }
         if let Some(at) = session.expires_at {
-            let left = at.saturating_sub(self.pending.now).as_nanos();
+            let left = at.saturating_sub(self.exchange.pending.now).as_nanos();
             info["expires"] = u64::try_from(left).unwrap_or(u64::MAX).into();
         }
         Some(info.to_string())
@@ -415,7 +419,9 @@ impl Shard {
     /// Forgets the requests whose time is over.
     pub(super) fn expire_requests(&mut self, now: Duration) {
         let Shard {
-            bridging, routers, ..
+            bridging,
+            exchange: Exchange { routers, .. },
+            ..
         } = self;
         bridging.requests.expire(now, |account, reply| {
             let route = routers.of(account).route(reply, &mut RouteMemo::default());

@@ -13,13 +13,13 @@ use super::crossing::{Batch, Crossing, HOPS_MAX, TRACED};
 use super::mqtt::is_own_of_mqtt;
 use super::run::Waiting;
 use super::session::{Session, SessionId};
-use super::{Pending, Random, Shard};
+use super::{Exchange, Pending, Random, Shard};
 use crate::auth::AccountId;
 use crate::codec::leaf::LEAF_SHARD;
-use crate::outbox::{Chunk, Outbox};
 use crate::exchange::router::{
     LEAFS, Member, Route, RouteMemo, ShardSet, SubId, Subscription, Subscriptions,
 };
+use crate::outbox::{Chunk, Outbox};
 
 /// A message without its topic.
 pub(super) struct Message<'a> {
@@ -343,14 +343,18 @@ impl Shard {
         memo: &mut RouteMemo,
     ) -> bool {
         let Shard {
-            routers,
-            subs,
-            sessions,
-            pending,
-            random,
-            outgoing,
-            crossings,
             bridging,
+            exchange:
+                Exchange {
+                    routers,
+                    subs,
+                    sessions,
+                    pending,
+                    random,
+                    outgoing,
+                    crossings,
+                    ..
+                },
             ..
         } = self;
         let route = routers[account].route(topic, memo);
@@ -394,14 +398,18 @@ impl Shard {
     ) -> bool {
         let (kept, left) = self.share_groups(account, memo);
         let Shard {
-            routers,
-            subs,
-            sessions,
-            pending,
-            random,
-            outgoing,
-            crossings,
             bridging,
+            exchange:
+                Exchange {
+                    routers,
+                    subs,
+                    sessions,
+                    pending,
+                    random,
+                    outgoing,
+                    crossings,
+                    ..
+                },
             ..
         } = self;
         let route = routers[account].held_route(memo);
@@ -421,7 +429,7 @@ impl Shard {
         if crossings.has_leafs() {
             delivered |= self.give_to_leafs(account, topic, message, origin.session);
         }
-        if !self.routers.is_dead_end(account, memo) {
+        if !self.exchange.routers.is_dead_end(account, memo) {
             self.bridging.note_served(kept);
             delivered |= self.follow_bridges(account, topic, message, origin, memo);
         }
@@ -430,7 +438,7 @@ impl Shard {
 
     #[inline]
     pub(super) fn settle_if_needed(&mut self) {
-        if !self.pending.spent.is_empty() || self.pending.overflowed {
+        if !self.exchange.pending.spent.is_empty() || self.exchange.pending.overflowed {
             self.settle_fan_out();
         }
     }
@@ -452,19 +460,23 @@ impl Shard {
             is_for_leafs,
         } = crossing;
         if is_for_leafs {
-            self.crossings.set_leafs(plain, groups);
+            self.exchange.crossings.set_leafs(plain, groups);
             self.give_to_leafs(account, topic, &message, None);
             return self.settle_fan_out();
         }
-        let hops = self.pending.take_origin(hops);
+        let hops = self.exchange.pending.take_origin(hops);
         let Shard {
-            routers,
-            subs,
-            sessions,
-            pending,
-            random,
-            outgoing,
-            crossings,
+            exchange:
+                Exchange {
+                    routers,
+                    subs,
+                    sessions,
+                    pending,
+                    random,
+                    outgoing,
+                    crossings,
+                    ..
+                },
             ..
         } = self;
         let route = routers.of(account).route(topic, memo);
@@ -505,7 +517,7 @@ impl Shard {
         let has_exits = plain && route.has_exits();
         let first = fan_out.first_hop(account, crossings);
         crossings.post(outgoing, account, topic, &message, first | (hops + 1));
-        self.pending.origin_bits = 0;
+        self.exchange.pending.origin_bits = 0;
         if has_exits {
             self.follow_answers(account, topic, &message, *memo);
         }
@@ -516,24 +528,27 @@ impl Shard {
     /// waiting.
     fn settle_fan_out(&mut self) {
         self.name_traced();
-        while let Some(id) = self.pending.spent.pop() {
+        while let Some(id) = self.exchange.pending.spent.pop() {
             self.drop_subscription(id);
         }
-        if std::mem::take(&mut self.pending.overflowed) {
+        if std::mem::take(&mut self.exchange.pending.overflowed) {
             self.end_overflowed();
         }
     }
 
     fn end_overflowed(&mut self) {
-        let limits = &self.config.limits;
+        let limits = &self.exchange.config.limits;
         let has_too_much = |id: &SessionId| {
             // One that was written to may have gone since.
-            self.sessions.get(id.index()).is_some_and(|session| {
-                let most = limits.pending_bytes_max_of(session.leaf.is_some());
-                session.out.pending_bytes() > most
-            })
+            self.exchange
+                .sessions
+                .get(id.index())
+                .is_some_and(|session| {
+                    let most = limits.pending_bytes_max_of(session.leaf.is_some());
+                    session.out.pending_bytes() > most
+                })
         };
-        let dirty = self.pending.dirty.iter().copied();
+        let dirty = self.exchange.pending.dirty.iter().copied();
         let over: Vec<SessionId> = dirty.filter(has_too_much).collect();
         for id in over {
             self.end(id, crate::CloseReason::SlowConsumerPendingBytes);

@@ -12,13 +12,13 @@ impl Shard {
     pub fn admit_insider(&mut self, id: SessionId, account: AccountId) {
         self.bind(id, account);
         self.totals_of(account).opened -= 1;
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         session.is_insider = true;
         session.awaits_auth = false;
         // Who asks from another account is told in a header, whatever clients may have.
         session.takes_headers = true;
         // And what it says may have some.
-        session.parse_limits = parse_limits(&self.config.limits, true);
+        session.parse_limits = parse_limits(&self.exchange.config.limits, true);
         // Nor is it told that it was understood.
         session.options.verbose = false;
         let ping_at = session.ping_at;
@@ -27,13 +27,13 @@ impl Shard {
 
     /// Whether it is the server's own.
     pub fn is_insider(&self, id: SessionId) -> bool {
-        let session = self.sessions.get(id.index());
+        let session = self.exchange.sessions.get(id.index());
         session.is_some_and(|session| session.is_insider)
     }
 
     /// Whether it has said who it is, and was let in.
     pub fn is_admitted(&self, id: SessionId) -> bool {
-        let session = self.sessions.get(id.index());
+        let session = self.exchange.sessions.get(id.index());
         session.is_some_and(|session| {
             session.has_connected
                 && !session.awaits_auth
@@ -58,14 +58,14 @@ impl Shard {
         let Some(id) = self.client(cid) else {
             return false;
         };
-        let is_lame_duck = std::mem::replace(&mut self.info.lame_duck, true);
+        let is_lame_duck = std::mem::replace(&mut self.exchange.info.lame_duck, true);
         self.send_info(id, false);
-        self.info.lame_duck = is_lame_duck;
+        self.exchange.info.lame_duck = is_lame_duck;
         true
     }
 
     fn client(&self, cid: u64) -> Option<SessionId> {
-        let mut all = self.sessions.iter();
+        let mut all = self.exchange.sessions.iter();
         let found = all.find(|(_, session)| {
             session.cid == cid && session.is_client() && session.ending.is_none()
         });

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::Shard;
 use super::deliver::{Message, Origin};
 use crate::auth::{AccountId, ExportKind, Sampling};
-use crate::jetstream::Timestamp;
 use crate::exchange::router::Terms;
+use crate::jetstream::Timestamp;
 
 const TYPE: &str = "io.nats.server.metric.v1.service_latency";
 
@@ -91,12 +91,13 @@ impl Shard {
         let measured = terms.measured?;
         let headers = match measured.sampling {
             Sampling::Percent(percent) => {
-                let is_chosen = self.random.below(100) < u32::from(percent);
+                let is_chosen = self.exchange.random.below(100) < u32::from(percent);
                 is_chosen.then(Headers::new)?
             }
             Sampling::Headers => asking(&message.body[..message.header_bytes])?,
         };
         let export = self
+            .exchange
             .access
             .account(exporter)?
             .exports
@@ -110,7 +111,7 @@ impl Shard {
         };
         Some(Measure {
             subject: latency.subject.clone(),
-            asked_at: self.pending.now,
+            asked_at: self.exchange.pending.now,
             requestor: self.who_is(importer, terms.share, origin),
             rtt: self.rtt_of(origin),
             headers,
@@ -126,8 +127,8 @@ impl Shard {
         outcome: Outcome,
         responder: Origin<'_>,
     ) {
-        let id = self.secrets.id();
-        let now = self.pending.now;
+        let id = self.exchange.secrets.id();
+        let now = self.exchange.pending.now;
         let elapsed = now.saturating_sub(measure.asked_at);
         let (status, description) = outcome.words();
         let is_answered = outcome == Outcome::Answered;
@@ -155,19 +156,21 @@ impl Shard {
         let known = self.request_info(account, is_detailed, origin);
         let known = known.and_then(|text| serde_json::from_str(&text).ok());
         known.unwrap_or_else(|| {
-            let account = self.access.account(account);
+            let account = self.exchange.access.account(account);
             json!({ "acc": account.map_or("", |account| &account.name) })
         })
     }
 
     fn rtt_of(&self, origin: Origin<'_>) -> Duration {
-        let session = origin.session.and_then(|id| self.sessions.get(id as usize));
+        let session = origin
+            .session
+            .and_then(|id| self.exchange.sessions.get(id as usize));
         session.and_then(|session| session.rtt).unwrap_or_default()
     }
 
     /// When a moment of this server was.
     pub(super) fn date(&self, at: Duration) -> Timestamp {
-        let since_1970 = self.info.started_at.saturating_add(at);
+        let since_1970 = self.exchange.info.started_at.saturating_add(at);
         let nanos = i64::try_from(since_1970.as_nanos());
         Timestamp::from_unix_nanos(nanos.unwrap_or(i64::MAX))
     }

@@ -47,13 +47,13 @@ pub use status::{Ended, LeafTraffic, ShardStatus};
 
 use crate::auth::{Access, AccountId, Auth};
 use crate::codec::leaf::LEAF_SHARD;
-use crate::limits::Limits;
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::info::ServerInfo;
 use crate::codec::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
+use crate::exchange::router::{LEAFS, RouteMemo, Routers, SubId, Subscriptions};
+use crate::limits::Limits;
 use crate::outbox::{Chunk, Outbox};
 use crate::random::{self, Purpose, Seed};
-use crate::exchange::router::{LEAFS, RouteMemo, Routers, SubId, Subscriptions};
 use bridging::Bridging;
 use crossing::Said;
 use deliver::RemoteTargets;
@@ -103,36 +103,41 @@ pub struct ShardConfig {
 ///    [`next_ended`](Shard::next_ended) names, [`forget_some`](Shard::forget_some) of what it wanted until
 ///    nothing is left, and [`remove`](Shard::remove) it.
 pub struct Shard {
+    exchange: Exchange,
+    timers: BTreeSet<(Duration, SessionId)>,
+    leafs: Leafs,
+    bridging: Bridging,
+    /// What MQTT clients publish.
+    mqtt: Outbound,
+    /// When room was given back last that a great many subscriptions have needed.
+    trimmed_at: Duration,
+}
+
+/// What connections of every kind share: sessions, their subscriptions, routes, and what is to be written.
+struct Exchange {
     index: u16,
     config: Arc<ShardConfig>,
     /// What `config.auth` says, or what took its place.
     access: Arc<Access>,
     info: ServerInfo,
     sessions: Slab<Session>,
-    /// Who gets what in each account.
+    /// The routes of each account.
     routers: Routers,
     subs: Subscriptions,
     pending: Pending,
     outgoing: Vec<Batch>,
-    timers: BTreeSet<(Duration, SessionId)>,
     /// By account.
     totals: Vec<Totals>,
     random: Random,
     /// Identifiers that a peer must not be able to guess.
     secrets: random::Random,
     crossings: RemoteTargets,
-    leafs: Leafs,
     run: Run,
-    bridging: Bridging,
     quotas: Quotas,
-    /// What MQTT clients publish.
-    mqtt: Outbound,
-    /// Where a message is put together that did not come in the form in which it goes out.
+    /// A buffer for messages whose outgoing form differs from the incoming one.
     scratch: Vec<u8>,
-    /// How often somebody here has subscribed or unsubscribed.
+    /// How often a client here has subscribed or unsubscribed.
     interest_changes: u64,
-    /// When room was given back last that a great many subscriptions have needed.
-    trimmed_at: Duration,
 }
 
 /// What became of some input.
@@ -183,7 +188,7 @@ impl Shard {
         let outgoing = (0..config.shards).map(|_| Batch::default()).collect();
         let pending = Pending::new(&config.limits, config.traces);
         let mut secrets = random::Random::new(seed.into(), Purpose::Shard);
-        let mut shard = Shard {
+        let exchange = Exchange {
             index,
             access: config.auth.directory(),
             config,
@@ -193,22 +198,25 @@ impl Shard {
             subs: Subscriptions::default(),
             pending,
             outgoing,
-            timers: BTreeSet::new(),
             totals: Vec::new(),
             random: Random(secrets.number() | 1),
             secrets,
             crossings: RemoteTargets::new(index == LEAF_SHARD),
-            leafs: Leafs::default(),
             run: Run::default(),
-            bridging: Bridging::default(),
             quotas: Quotas::default(),
-            mqtt: Outbound::default(),
             scratch: Vec::new(),
             interest_changes: 0,
+        };
+        let mut shard = Shard {
+            exchange,
+            timers: BTreeSet::new(),
+            leafs: Leafs::default(),
+            bridging: Bridging::default(),
+            mqtt: Outbound::default(),
             trimmed_at: Duration::ZERO,
         };
-        shard.routers.ensure(AccountId::GLOBAL);
-        let access = Arc::clone(&shard.access);
+        shard.exchange.routers.ensure(AccountId::GLOBAL);
+        let access = Arc::clone(&shard.exchange.access);
         shard.set_accounts(&access);
         shard
     }
@@ -221,19 +229,19 @@ impl Shard {
         range: Range<usize>,
         now: Duration,
     ) -> Receipt {
-        if self.sessions[id.index()].mqtt.is_some() {
+        if self.exchange.sessions[id.index()].mqtt.is_some() {
             return self.receive_mqtt(id, chunk, range, now);
         }
-        if self.sessions[id.index()].leaf.is_some() {
+        if self.exchange.sessions[id.index()].leaf.is_some() {
             return self.receive_leaf(id, chunk, range, now);
         }
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
         self.begin_batch();
-        self.pending.now = now;
-        self.sessions[id.index()].active_at = now;
+        self.exchange.pending.now = now;
+        self.exchange.sessions[id.index()].active_at = now;
         let mut intake = self.begin_intake(id, chunk);
-        if self.sessions[id.index()].ending.is_some() {
+        if self.exchange.sessions[id.index()].ending.is_some() {
             receipt.consumed = input.len();
         }
         while receipt.consumed < input.len() {
@@ -259,11 +267,13 @@ impl Shard {
                     }
                 }
             }
-            if !self.pending.ended.is_empty() && self.sessions[id.index()].ending.is_some() {
+            if !self.exchange.pending.ended.is_empty()
+                && self.exchange.sessions[id.index()].ending.is_some()
+            {
                 receipt.consumed = input.len();
                 break;
             }
-            if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
+            if self.exchange.pending.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
             }
@@ -271,10 +281,10 @@ impl Shard {
         self.end_run(&intake);
         self.end_intake(&intake);
         self.tell_leafs();
-        receipt.produced_bytes = self.pending.produced_bytes;
-        receipt.told_bytes = self.pending.told_bytes;
-        let session = &mut self.sessions[id.index()];
-        if let Some((congested, _)) = self.pending.congested {
+        receipt.produced_bytes = self.exchange.pending.produced_bytes;
+        receipt.told_bytes = self.exchange.pending.told_bytes;
+        let session = &mut self.exchange.sessions[id.index()];
+        if let Some((congested, _)) = self.exchange.pending.congested {
             session.stalls += 1;
             receipt.congested = Some(congested);
         }
@@ -307,7 +317,7 @@ impl Shard {
                 self.end_intake(intake);
                 self.handle(id, verb, &input[..taken], now);
                 *intake = self.begin_intake(id, intake.chunk);
-                match self.sessions[id.index()].check {
+                match self.exchange.sessions[id.index()].check {
                     Some(_) => Taken::AwaitsCheck(taken),
                     None => Taken::Bytes(taken),
                 }
@@ -329,7 +339,7 @@ impl Shard {
         while let Some(said) = batch.read(place) {
             match said {
                 Said::Message(crossing) => self.fan_out_crossing(crossing, &mut memo),
-                Said::Had { from, account, had } => self.quotas.note(from, account, had),
+                Said::Had { from, account, had } => self.exchange.quotas.note(from, account, had),
                 Said::Note(note) => self.take_note(note),
                 Said::Interest {
                     from,
@@ -338,41 +348,43 @@ impl Shard {
                     queue,
                     weight,
                 } => {
-                    let router = self.routers.of(account);
+                    let router = self.exchange.routers.of(account);
                     router.set_remote(from, filter, queue, weight);
                     if weight == 0 {
-                        self.bridging.requests.note_unsubscribed(self.pending.now);
+                        self.bridging
+                            .requests
+                            .note_unsubscribed(self.exchange.pending.now);
                     }
                 }
             }
             self.take_answers();
-            if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
+            if self.exchange.pending.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
             }
         }
         self.tell_leafs();
-        receipt.produced_bytes = self.pending.produced_bytes;
-        receipt.congested = self.pending.congested.map(|(id, _)| id);
+        receipt.produced_bytes = self.exchange.pending.produced_bytes;
+        receipt.congested = self.exchange.pending.congested.map(|(id, _)| id);
         receipt
     }
 
     fn begin_batch(&mut self) {
-        self.pending.produced_bytes = 0;
-        self.pending.told_bytes = 0;
-        self.pending.congested = None;
+        self.exchange.pending.produced_bytes = 0;
+        self.exchange.pending.told_bytes = 0;
+        self.exchange.pending.congested = None;
     }
 
     /// The batch for another shard, to be taken and handed to its [`apply`](Shard::apply).
     pub fn outgoing(&mut self, shard: usize) -> &mut Batch {
-        &mut self.outgoing[shard]
+        &mut self.exchange.outgoing[shard]
     }
 
     /// The next session with something to write.
     pub fn next_dirty(&mut self) -> Option<SessionId> {
         loop {
-            let id = self.pending.dirty.pop()?;
-            if let Some(session) = self.sessions.get_mut(id.index())
+            let id = self.exchange.pending.dirty.pop()?;
+            if let Some(session) = self.exchange.sessions.get_mut(id.index())
                 && std::mem::take(&mut session.is_dirty)
             {
                 return Some(id);
@@ -382,33 +394,34 @@ impl Shard {
 
     /// Whether [`next_dirty`](Shard::next_dirty) or [`next_ended`](Shard::next_ended) has anything.
     pub fn has_work(&self) -> bool {
-        !self.pending.dirty.is_empty() || !self.pending.ended.is_empty()
+        !self.exchange.pending.dirty.is_empty() || !self.exchange.pending.ended.is_empty()
     }
 
     /// What waits for a connection.
     pub fn outbox(&mut self, id: SessionId) -> &mut Outbox {
-        &mut self.sessions[id.index()].out
+        &mut self.exchange.sessions[id.index()].out
     }
 
     /// How many bytes wait for a connection, 0 when it is gone.
     pub fn pending_bytes(&self, id: SessionId) -> usize {
-        self.sessions
+        self.exchange
+            .sessions
             .get(id.index())
             .map_or(0, |s| s.out.pending_bytes())
     }
 
     /// Tells that as much of an outbox was written as the peer would take.
     pub fn written(&mut self, id: SessionId, now: Duration) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         if session.out.is_empty() {
-            self.pending.reclaim(session);
+            self.exchange.pending.reclaim(session);
             if session.mqtt.is_some() {
                 self.recall_next(id);
             }
             return;
         }
         session.out.settle();
-        let limits = &self.config.limits;
+        let limits = &self.exchange.config.limits;
         let is_leaf = session.leaf.is_some();
         let is_patient = is_leaf && !limits.leafs_close_at_deadline;
         let deadline = session.out.block(now, is_patient) + limits.write_deadline_of(is_leaf);
@@ -418,8 +431,8 @@ impl Shard {
     /// The next session whose connection is to be closed: write what
     /// [`CloseReason::flushes`] says, close, then [`remove`](Shard::remove).
     pub fn next_ended(&mut self) -> Option<(SessionId, CloseReason)> {
-        let id = self.pending.ended.pop()?;
-        let reason = self.sessions[id.index()]
+        let id = self.exchange.pending.ended.pop()?;
+        let reason = self.exchange.sessions[id.index()]
             .ending
             .unwrap_or(CloseReason::ClientClosed);
         Some((id, reason))
@@ -428,18 +441,18 @@ impl Shard {
     /// Tells the time, before [`apply`](Shard::apply): from then on an answer to what it brings is
     /// allowed for so long.
     pub fn note_time(&mut self, now: Duration) {
-        self.pending.now = now;
+        self.exchange.pending.now = now;
     }
 
     /// How often somebody here has subscribed or unsubscribed. As long as it stays the same on all
     /// shards, so does what [`is_wanted`](Shard::is_wanted) says.
     pub fn interest_changes(&self) -> u64 {
-        self.interest_changes
+        self.exchange.interest_changes
     }
 
     /// Whether anybody gets what is published to a topic of an account, on this shard or another one.
     pub fn is_wanted(&mut self, account: AccountId, topic: &[u8]) -> bool {
-        let router = self.routers.of(account);
+        let router = self.exchange.routers.of(account);
         let route = router.route(topic, &mut RouteMemo::default());
         !route.plain.is_empty()
             || !route.plain_remote.is_empty()
@@ -449,30 +462,30 @@ impl Shard {
 
     /// Who may connect, and what they may do.
     pub fn access(&self) -> &Arc<Access> {
-        &self.access
+        &self.exchange.access
     }
 
     /// Whether there are lines for [`take_notices`](Shard::take_notices).
     pub fn has_notices(&self) -> bool {
-        !self.pending.notices.is_empty()
+        !self.exchange.pending.notices.is_empty()
     }
 
     /// Lines for the log since the last call, each about a session: who was refused, and what.
     pub fn take_notices(&mut self) -> Vec<(SessionId, String)> {
-        std::mem::take(&mut self.pending.notices)
+        std::mem::take(&mut self.exchange.pending.notices)
     }
 
     /// Whether there are traces to be taken.
     #[inline]
     pub fn has_traces(&self) -> bool {
-        !self.pending.trace_lines.is_empty()
+        !self.exchange.pending.trace_lines.is_empty()
     }
 
     /// Lines for a protocol trace since the last call, each with its session.
     ///
     /// What the server asks of itself is nobody's protocol.
     pub fn take_traces(&mut self) -> Vec<(SessionId, String)> {
-        let mut lines = std::mem::take(&mut self.pending.trace_lines);
+        let mut lines = std::mem::take(&mut self.exchange.pending.trace_lines);
         lines.retain(|(id, _)| !self.is_insider(*id));
         lines
     }
@@ -481,7 +494,7 @@ impl Shard {
     /// unless there are thousands, none of them in a group, whose messages another member should have: those go by
     /// and by, with [`forget_some`](Shard::forget_some).
     pub fn end(&mut self, id: SessionId, reason: CloseReason) {
-        let Some(session) = self.sessions.get_mut(id.index()) else {
+        let Some(session) = self.exchange.sessions.get_mut(id.index()) else {
             return;
         };
         if session.ending.is_some() {
@@ -492,43 +505,43 @@ impl Shard {
         if reason.is_slow_consumer() {
             let out = std::mem::take(&mut session.out);
             let backlog = self.backlog_of(id, &out);
-            let session = &mut self.sessions[id.index()];
+            let session = &mut self.exchange.sessions[id.index()];
             (session.out, session.backlog) = (out, Some(Box::new(backlog)));
         }
         if !reason.flushes() {
-            self.sessions[id.index()].out.discard();
+            self.exchange.sessions[id.index()].out.discard();
         }
-        self.pending.ended.push(id);
+        self.exchange.pending.ended.push(id);
         self.uncount_connection(id);
-        if !self.sessions[id.index()].may_leave_slowly() {
+        if !self.exchange.sessions[id.index()].may_leave_slowly() {
             self.drop_subscriptions(id);
         }
         self.end_mqtt(id, reason);
         self.forget_leaf(id);
         self.tell_leafs();
         // What is told of a connection that has ended is what it had.
-        self.sessions[id.index()].subscriptions = subscriptions;
+        self.exchange.sessions[id.index()].subscriptions = subscriptions;
     }
 
     /// Forgets some of what a client wanted whose connection ends. Returns whether there is more.
     pub fn forget_some(&mut self, id: SessionId) -> bool {
-        let Some(session) = self.sessions.get(id.index()) else {
+        let Some(session) = self.exchange.sessions.get(id.index()) else {
             return false;
         };
         let had = session.subscriptions;
         for _ in 0..FORGOTTEN_AT_ONCE {
-            let Some(sub) = self.subs.first_of_session(id.0) else {
+            let Some(sub) = self.exchange.subs.first_of_session(id.0) else {
                 break;
             };
             self.drop_subscription(sub);
         }
         self.tell_leafs();
-        self.sessions[id.index()].subscriptions = had;
-        self.subs.first_of_session(id.0).is_some()
+        self.exchange.sessions[id.index()].subscriptions = had;
+        self.exchange.subs.first_of_session(id.0).is_some()
     }
 
     fn drop_subscriptions(&mut self, id: SessionId) {
-        while let Some(sub) = self.subs.first_of_session(id.0) {
+        while let Some(sub) = self.exchange.subs.first_of_session(id.0) {
             self.drop_subscription(sub);
         }
     }
@@ -546,7 +559,7 @@ impl Shard {
 
     fn send_error(&mut self, id: SessionId, error: &ClientError) {
         // MQTT has words of its own, and none for what leaves the connection open.
-        if self.sessions[id.index()].mqtt.is_some() {
+        if self.exchange.sessions[id.index()].mqtt.is_some() {
             return;
         }
         let line = format!("-ERR '{error}'\r\n");
@@ -555,44 +568,50 @@ impl Shard {
 
     /// Queues bytes for a client.
     fn send(&mut self, id: SessionId, bytes: &[u8]) {
-        let session = &mut self.sessions[id.index()];
-        self.pending.mark_dirty(id.0, session);
+        let session = &mut self.exchange.sessions[id.index()];
+        self.exchange.pending.mark_dirty(id.0, session);
         session.out.append(bytes);
-        if self.pending.traces && !bytes.starts_with(b"INFO ") {
-            self.pending.trace_sent(id, bytes);
+        if self.exchange.pending.traces && !bytes.starts_with(b"INFO ") {
+            self.exchange.pending.trace_sent(id, bytes);
         }
         // A client that asks and never reads the answers is a slow consumer too.
         let pending_bytes = session.out.pending_bytes();
-        if pending_bytes > self.pending.congested_bytes {
-            self.pending.note_congested(id.0, pending_bytes);
-            let most = (self.config.limits).pending_bytes_max_of(session.leaf.is_some());
-            if pending_bytes > most && std::mem::take(&mut self.pending.overflowed) {
+        if pending_bytes > self.exchange.pending.congested_bytes {
+            self.exchange.pending.note_congested(id.0, pending_bytes);
+            let most = (self.exchange.config.limits).pending_bytes_max_of(session.leaf.is_some());
+            if pending_bytes > most && std::mem::take(&mut self.exchange.pending.overflowed) {
                 self.end(id, CloseReason::SlowConsumerPendingBytes);
             }
         }
     }
 
     fn drop_subscription(&mut self, id: SubId) {
-        self.interest_changes += 1;
+        self.exchange.interest_changes += 1;
         if self.is_of_leaf(id) {
             return self.drop_leaf_subscription(id);
         }
-        let sub = self.subs.get(id);
-        let session = &mut self.sessions[sub.session() as usize];
+        let sub = self.exchange.subs.get(id);
+        let session = &mut self.exchange.sessions[sub.session() as usize];
         session.subscriptions -= 1;
         session.in_groups -= u32::from(!sub.queue().is_empty());
         let (account, is_insider) = (session.account, session.is_insider);
-        self.bridging.requests.note_unsubscribed(self.pending.now);
+        self.bridging
+            .requests
+            .note_unsubscribed(self.exchange.pending.now);
         if !is_insider {
             self.count(account, |own| {
                 own.subscriptions = own.subscriptions.saturating_sub(1)
             });
         }
         let Shard {
-            routers,
-            subs,
-            outgoing,
-            index,
+            exchange:
+                Exchange {
+                    routers,
+                    subs,
+                    outgoing,
+                    index,
+                    ..
+                },
             ..
         } = self;
         routers[account].unsubscribe(subs, id, |filter, queue, weight| {

@@ -99,8 +99,8 @@ impl Shard {
     /// Whether a client may publish to a topic; tells it when not.
     #[inline(never)]
     pub(super) fn permit_publish(&mut self, id: SessionId, topic: &[u8]) -> Permit {
-        let now = self.pending.now;
-        let session = &mut self.sessions[id.index()];
+        let now = self.exchange.pending.now;
+        let session = &mut self.exchange.sessions[id.index()];
         let Some(restriction) = &mut session.restriction else {
             return Permit::Granted;
         };
@@ -120,7 +120,11 @@ impl Shard {
     /// first time.
     #[inline]
     pub(super) fn knows_permitted(&mut self, intake: &mut Intake<'_>, topic: &[u8]) -> bool {
-        self.routers[intake.account].knows_permitted(topic, intake.rights, &mut intake.memo)
+        self.exchange.routers[intake.account].knows_permitted(
+            topic,
+            intake.rights,
+            &mut intake.memo,
+        )
     }
 
     /// Takes note that what was just published was permitted by the rules, so that they need not be asked about its
@@ -128,17 +132,19 @@ impl Shard {
     #[cold]
     #[inline(never)]
     pub(super) fn note_permitted(&mut self, intake: &Intake<'_>, topic: &[u8]) {
-        let restriction = self.sessions[intake.id.index()].restriction.as_ref();
+        let restriction = self.exchange.sessions[intake.id.index()]
+            .restriction
+            .as_ref();
         if let Some(rights) = restriction.and_then(|restriction| restriction.sole_rights()) {
-            let router = &mut self.routers[intake.account];
+            let router = &mut self.exchange.routers[intake.account];
             router.note_permitted(topic, intake.memo, rights);
         }
     }
 
     /// Who a session is, for the log.
     fn who(&self, id: SessionId) -> String {
-        let session = &self.sessions[id.index()];
-        let account = self.access.account(session.account);
+        let session = &self.exchange.sessions[id.index()];
+        let account = self.exchange.access.account(session.account);
         let account = account.map_or("", |account| &account.name);
         let who = format!("{account}/user:{}", session.user());
         format!("{who:?}")
@@ -147,11 +153,11 @@ impl Shard {
     pub(super) fn deny_publish(&mut self, id: SessionId, topic: &[u8]) {
         let topic = text(topic);
         let who = self.who(id);
-        self.pending.notice(id, || {
+        self.exchange.pending.notice(id, || {
             format!("{who} - Publish Violation - Subject {topic:?}")
         });
         let error = ClientError::PublishDenied(topic);
-        self.pending.trace_refusal(&error);
+        self.exchange.pending.trace_refusal(&error);
         self.send_error(id, &error);
     }
 
@@ -163,7 +169,7 @@ impl Shard {
         queue: &[u8],
         sid: &[u8],
     ) -> bool {
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let Some(restriction) = &session.restriction else {
             return true;
         };
@@ -172,7 +178,7 @@ impl Shard {
         }
         let (who, sid) = (self.who(id), text(sid));
         let error = denied(filter, queue);
-        self.pending.notice(id, || {
+        self.exchange.pending.notice(id, || {
             let filter = text(filter);
             let queue = match queue {
                 [] => String::new(),
@@ -186,7 +192,7 @@ impl Shard {
 
     /// Whether single messages of a subscription are to be kept from its client.
     pub(super) fn is_filtered(&self, id: SessionId, filter: &[u8], queue: &[u8]) -> bool {
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let restriction = session.restriction.as_ref();
         // What an MQTT client is given is written otherwise.
         session.mqtt.is_some()
@@ -199,20 +205,20 @@ impl Shard {
 
     /// Drops what a client has subscribed to and may not any more, and tells it.
     pub(super) fn drop_denied_subscriptions(&mut self, id: SessionId) {
-        let account = self.sessions[id.index()].account;
-        let all: Vec<SubId> = self.subs.of_session(id.0).collect();
+        let account = self.exchange.sessions[id.index()].account;
+        let all: Vec<SubId> = self.exchange.subs.of_session(id.0).collect();
         for sub in all {
-            let subscription = self.subs.get(sub);
-            let filter = self.routers[account].filter_of(subscription);
+            let subscription = self.exchange.subs.get(sub);
+            let filter = self.exchange.routers[account].filter_of(subscription);
             let (queue, sid) = (subscription.queue().to_vec(), text(subscription.sid()));
-            let session = &self.sessions[id.index()];
+            let session = &self.exchange.sessions[id.index()];
             if session.mqtt.is_some() && is_own_of_mqtt(subscription.sid()) {
                 continue;
             }
             let restriction = session.restriction.as_ref();
             if restriction.is_none_or(|r| r.may_subscribe(&filter, &queue)) {
                 let is_filtered = self.is_filtered(id, &filter, &queue);
-                self.subs.get_mut(sub).set_filtered(is_filtered);
+                self.exchange.subs.get_mut(sub).set_filtered(is_filtered);
                 continue;
             }
             self.drop_subscription(sub);

@@ -73,19 +73,19 @@ impl Shard {
     pub(super) fn set_quotas(&mut self, access: &Access) {
         let mut quotas = Quotas::default();
         for (id, account) in (0..).map(AccountId).zip(access.accounts()) {
-            let before = self.quotas.0.remove(&id).unwrap_or_default();
+            let before = self.exchange.quotas.0.remove(&id).unwrap_or_default();
             if account.limits == ClientLimits::default() && before.elsewhere.is_empty() {
                 continue;
             }
-            let counted = self.sessions.iter();
+            let counted = self.exchange.sessions.iter();
             let counted = counted.filter(|(_, s)| s.is_counted && s.account == id);
-            let insiders = self.sessions.iter();
+            let insiders = self.exchange.sessions.iter();
             let insiders = insiders.filter(|(_, s)| s.is_insider && s.account == id);
             let served: usize = insiders.map(|(_, s)| s.subscriptions).sum();
             let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
             let own = Had {
                 connections: count(counted.count()),
-                subscriptions: count(self.routers.of(id).len().saturating_sub(served)),
+                subscriptions: count(self.exchange.routers.of(id).len().saturating_sub(served)),
             };
             let quota = Quota {
                 limits: account.limits,
@@ -93,20 +93,20 @@ impl Shard {
                 elsewhere: before.elsewhere,
             };
             quotas.0.insert(id, quota);
-            announce(&mut self.outgoing, self.index, id, own);
+            announce(&mut self.exchange.outgoing, self.exchange.index, id, own);
         }
-        self.quotas = quotas;
+        self.exchange.quotas = quotas;
     }
 
     /// Counts a session in its account. When that has all that it may have, the session is sent away.
     pub(super) fn count_connection(&mut self, id: SessionId) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let account = session.account;
-        if !session.is_counted && !self.quotas.allow_connection(account) {
+        if !session.is_counted && !self.exchange.quotas.allow_connection(account) {
             let error = Some(ClientError::AccountConnectionsExceeded);
             return self.refuse(id, error, CloseReason::MaximumAccountConnectionsExceeded);
         }
-        if let Some(max) = self.quotas.payload_bytes_max(account) {
+        if let Some(max) = self.exchange.quotas.payload_bytes_max(account) {
             let limits = &mut session.parse_limits;
             limits.payload_bytes_max = limits.payload_bytes_max.min(max);
         }
@@ -117,7 +117,7 @@ impl Shard {
 
     /// Counts a session in its account no more.
     pub(super) fn uncount_connection(&mut self, id: SessionId) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let account = session.account;
         if std::mem::take(&mut session.is_counted) {
             self.count(account, |own| {
@@ -128,9 +128,14 @@ impl Shard {
 
     /// Changes what this shard has of an account, for all shards to know if they must.
     pub(super) fn count(&mut self, account: AccountId, change: impl FnOnce(&mut Had)) {
-        if let Some(quota) = self.quotas.0.get_mut(&account) {
+        if let Some(quota) = self.exchange.quotas.0.get_mut(&account) {
             change(&mut quota.own);
-            announce(&mut self.outgoing, self.index, account, quota.own);
+            announce(
+                &mut self.exchange.outgoing,
+                self.exchange.index,
+                account,
+                quota.own,
+            );
         }
     }
 }
@@ -192,7 +197,7 @@ mod tests {
         };
         let mut world = world(1, limits);
         for shard in &mut world.shards {
-            shard.info.max_payload = 1000;
+            shard.exchange.info.max_payload = 1000;
         }
         let client = world.open(0);
         assert!(world.read(client).contains("\"max_payload\":10,"));

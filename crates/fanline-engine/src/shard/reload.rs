@@ -24,13 +24,15 @@ impl Shard {
         access: Arc<Access>,
         now: Duration,
     ) {
-        let before = std::mem::replace(&mut self.config, config);
-        self.info = info;
-        let limits = self.config.limits.clone();
-        self.pending.set_limits(&limits, self.config.traces);
+        let before = std::mem::replace(&mut self.exchange.config, config);
+        self.exchange.info = info;
+        let limits = self.exchange.config.limits.clone();
+        self.exchange
+            .pending
+            .set_limits(&limits, self.exchange.config.traces);
         let ids: Vec<SessionId> = self.session_ids().collect();
         for id in ids {
-            let session = &mut self.sessions[id.index()];
+            let session = &mut self.exchange.sessions[id.index()];
             session.parse_limits = parse_limits(&limits, session.takes_headers);
             if session.has_connected && limits.ping_interval != before.limits.ping_interval {
                 let ping_at = session.ping_at.min(now + limits.ping_interval);
@@ -43,7 +45,7 @@ impl Shard {
 
     /// Closes this many clients because the server has more than it may have by now: the youngest.
     pub fn close_excess(&mut self, count: usize) {
-        let mut clients: Vec<(u64, SessionId)> = (self.sessions.iter())
+        let mut clients: Vec<(u64, SessionId)> = (self.exchange.sessions.iter())
             .filter(|(_, session)| session.ending.is_none() && session.is_client())
             .map(|(index, session)| (session.cid, SessionId::from_index(index)))
             .collect();

@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use super::deliver::FanOut;
 use super::verbs::Intake;
-use super::{PRODUCED_BYTES_MAX, Shard};
+use super::{Exchange, PRODUCED_BYTES_MAX, Shard};
 use crate::codec::nats::parse::Publish;
-use crate::outbox::SHARED_BYTES_MIN;
 use crate::exchange::router::Reach;
+use crate::outbox::SHARED_BYTES_MIN;
 
 /// Messages for the topic of the intake's memo that are not delivered yet.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Shard {
         let may_run = intake.may_run && !is_reserved;
         match intake.memo.reach() {
             Reach::Nowhere => may_run && self.goes_nowhere(intake, publish),
-            Reach::WithLeafs if !self.crossings.serves_leafs() => false,
+            Reach::WithLeafs if !self.exchange.crossings.serves_leafs() => false,
             // While a run is collected, the memo is that of its topic.
             Reach::Plain | Reach::WithLeafs => {
                 let is_taken = may_run && self.extend_run(intake, publish, from);
@@ -63,20 +63,26 @@ impl Shard {
             && publish.header_bytes == 0
             && !publish.args.is_empty()
             && publish.body.len() < SHARED_BYTES_MIN;
-        if !is_plain || !self.routers[intake.account].holds(intake.memo, publish.topic) {
+        if !is_plain || !self.exchange.routers[intake.account].holds(intake.memo, publish.topic) {
             return false;
         }
-        if self.run.messages.is_empty() {
-            self.run.width = self.width_of_run(intake);
+        if self.exchange.run.messages.is_empty() {
+            self.exchange.run.width = self.width_of_run(intake);
         }
         let tail = from + publish.args.start..from + publish.body.end;
-        self.run.bytes += tail.len() + publish.topic.len();
+        self.exchange.run.bytes += tail.len() + publish.topic.len();
         let payload_bytes = publish.payload_bytes() as u64;
-        self.run.messages.push(Waiting {
+        self.exchange.run.messages.push(Waiting {
             tail,
             payload_bytes,
         });
-        if self.run.bytes.saturating_mul(self.run.width) > PRODUCED_BYTES_MAX {
+        if self
+            .exchange
+            .run
+            .bytes
+            .saturating_mul(self.exchange.run.width)
+            > PRODUCED_BYTES_MAX
+        {
             self.end_run(intake);
         }
         true
@@ -87,7 +93,7 @@ impl Shard {
             Reach::WithLeafs => self.leafs_in(intake.account),
             _ => 0,
         };
-        self.routers[intake.account].width(intake.memo) + leafs
+        self.exchange.routers[intake.account].width(intake.memo) + leafs
     }
 
     /// Whether a message has the topic of the last one, which nobody wants, and there is nobody to be
@@ -96,25 +102,29 @@ impl Shard {
     fn goes_nowhere(&self, intake: &Intake<'_>, publish: &Publish<'_>) -> bool {
         publish.reply.is_empty()
             && publish.header_bytes == 0
-            && self.routers[intake.account].holds(intake.memo, publish.topic)
+            && self.exchange.routers[intake.account].holds(intake.memo, publish.topic)
     }
 
     /// Delivers what was put aside.
     #[inline]
     pub(super) fn end_run(&mut self, intake: &Intake<'_>) {
-        if !self.run.messages.is_empty() {
+        if !self.exchange.run.messages.is_empty() {
             self.deliver_run(intake);
         }
     }
 
     #[inline(never)]
     fn deliver_run(&mut self, intake: &Intake<'_>) {
-        let mut run = std::mem::take(&mut self.run);
+        let mut run = std::mem::take(&mut self.exchange.run);
         let Shard {
-            routers,
-            subs,
-            sessions,
-            pending,
+            exchange:
+                Exchange {
+                    routers,
+                    subs,
+                    sessions,
+                    pending,
+                    ..
+                },
             ..
         } = self;
         let route = routers[intake.account].held_route(intake.memo);
@@ -132,7 +142,7 @@ impl Shard {
         }
         run.messages.clear();
         run.bytes = 0;
-        self.run = run;
+        self.exchange.run = run;
         self.settle_if_needed();
     }
 }

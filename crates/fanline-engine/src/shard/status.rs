@@ -137,8 +137,8 @@ impl Shard {
     pub fn remove(&mut self, id: SessionId, reason: CloseReason) -> Option<Ended> {
         self.end(id, reason);
         while self.forget_some(id) {}
-        self.pending.ended.retain(|other| *other != id);
-        let session = self.sessions.try_remove(id.index())?;
+        self.exchange.pending.ended.retain(|other| *other != id);
+        let session = self.exchange.sessions.try_remove(id.index())?;
         self.timers.remove(&(session.deadline, id));
         let reason = session.ending.unwrap_or(reason);
         let totals = self.totals_of(session.account);
@@ -167,12 +167,12 @@ impl Shard {
 
     /// The same for each account, by its id.
     pub fn status_by_account(&self) -> Vec<ShardStatus> {
-        let accounts = self.routers.len();
-        let mut all = vec![ShardStatus::default(); accounts.max(self.totals.len())];
-        for (status, totals) in all.iter_mut().zip(&self.totals) {
+        let accounts = self.exchange.routers.len();
+        let mut all = vec![ShardStatus::default(); accounts.max(self.exchange.totals.len())];
+        for (status, totals) in all.iter_mut().zip(&self.exchange.totals) {
             totals.add_to(status);
         }
-        for (status, router) in all.iter_mut().zip(self.routers.iter()) {
+        for (status, router) in all.iter_mut().zip(self.exchange.routers.iter()) {
             let cache = router.cache_counts();
             status.subscriptions = router.len();
             status.subscriptions_added = router.added();
@@ -182,7 +182,7 @@ impl Shard {
             status.cached_targets = cache.targets;
             status.cached_targets_max = cache.targets_max;
         }
-        for (_, session) in &self.sessions {
+        for (_, session) in &self.exchange.sessions {
             let status = &mut all[session.account.index()];
             if session.is_insider {
                 status.subscriptions -= session.subscriptions;
@@ -209,20 +209,20 @@ impl Shard {
     /// What is counted of an account beyond the life of its sessions.
     pub(super) fn totals_of(&mut self, account: AccountId) -> &mut Totals {
         let at = account.index();
-        if self.totals.len() <= at {
-            self.totals.resize(at + 1, Totals::default());
+        if self.exchange.totals.len() <= at {
+            self.exchange.totals.resize(at + 1, Totals::default());
         }
-        &mut self.totals[at]
+        &mut self.exchange.totals[at]
     }
 
     /// The number of a connection, which no other has had.
     pub fn cid(&self, id: SessionId) -> Option<u64> {
-        Some(self.sessions.get(id.index())?.cid)
+        Some(self.exchange.sessions.get(id.index())?.cid)
     }
 
     /// One connection, without the list of its subscriptions.
     pub fn connection(&self, id: SessionId) -> Option<ConnectionStatus> {
-        let mut status = self.sessions.get(id.index())?.status();
+        let mut status = self.exchange.sessions.get(id.index())?.status();
         if status.backlog.is_none() {
             status.backlog = self.backlog(id).map(Box::new);
         }
@@ -231,12 +231,12 @@ impl Shard {
 
     /// The subscriptions of one connection, none when it is gone.
     pub fn subscriptions(&self, id: SessionId) -> Vec<SubscriptionStatus> {
-        let Some(session) = self.sessions.get(id.index()) else {
+        let Some(session) = self.exchange.sessions.get(id.index()) else {
             return Vec::new();
         };
-        (self.subs.of_session(id.0))
+        (self.exchange.subs.of_session(id.0))
             .map(|sub| {
-                let sub = self.subs.get(sub);
+                let sub = self.exchange.subs.get(sub);
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 SubscriptionStatus {
                     subject: text(&self.router_of(session).filter_of(sub)),
@@ -253,7 +253,8 @@ impl Shard {
 
     /// All clients.
     pub fn session_ids(&self) -> impl Iterator<Item = SessionId> {
-        self.sessions
+        self.exchange
+            .sessions
             .iter()
             .filter(|(_, session)| session.is_client())
             .map(|(index, _)| SessionId::from_index(index))

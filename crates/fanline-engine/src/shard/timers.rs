@@ -7,8 +7,8 @@ use super::Shard;
 use super::leafs::Circle;
 use super::session::{Peer, SessionId};
 use crate::auth::ConnectionKind;
-use crate::limits::Limits;
 use crate::codec::nats::error::{ClientError, CloseReason};
+use crate::limits::Limits;
 
 /// A round trip that was measured longer ago than this is measured again.
 const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
@@ -44,8 +44,8 @@ impl Shard {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Duration) {
-        self.pending.now = now;
-        self.pending.trim();
+        self.exchange.pending.now = now;
+        self.exchange.pending.trim();
         self.trim(now);
         self.expire_requests(now);
         while let Some((at, id)) = self.timers.first().copied() {
@@ -53,7 +53,7 @@ impl Shard {
                 return;
             }
             self.timers.pop_first();
-            if self.sessions[id.index()].ending.is_none() {
+            if self.exchange.sessions[id.index()].ending.is_none() {
                 self.handle_session_timeout(id, now);
             }
         }
@@ -66,14 +66,14 @@ impl Shard {
             return;
         }
         self.trimmed_at = now;
-        self.subs.trim();
-        self.routers.trim();
+        self.exchange.subs.trim();
+        self.exchange.routers.trim();
         self.leafs.routers.trim();
     }
 
     fn handle_session_timeout(&mut self, id: SessionId, now: Duration) {
-        let limits = self.config.limits.clone();
-        let session = &self.sessions[id.index()];
+        let limits = self.exchange.config.limits.clone();
+        let session = &self.exchange.sessions[id.index()];
         let mut next = session.ping_at;
         if session.mqtt.is_some() {
             let Some(at) = self.handle_mqtt_timeout(id, now) else {
@@ -90,15 +90,15 @@ impl Shard {
             if !self.ping_if_quiet(id, now) {
                 return;
             }
-            next = now + ping_interval(&limits, &self.sessions[id.index()].peer);
-            self.sessions[id.index()].ping_at = next;
+            next = now + ping_interval(&limits, &self.exchange.sessions[id.index()].peer);
+            self.exchange.sessions[id.index()].ping_at = next;
         }
         match self.handle_circle(id, now) {
             Circle::Open => {}
             Circle::Suspected(at) => next = next.min(at),
             Circle::Cut => return,
         }
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let ends = [
             (
                 session.account_expires_at,
@@ -113,23 +113,23 @@ impl Shard {
             }
             next = next.min(at);
         }
-        if let Some(since) = self.sessions[id.index()].out.blocked_since() {
-            let is_leaf = self.sessions[id.index()].leaf.is_some();
+        if let Some(since) = self.exchange.sessions[id.index()].out.blocked_since() {
+            let is_leaf = self.exchange.sessions[id.index()].leaf.is_some();
             let deadline = since + limits.write_deadline_of(is_leaf);
             if now >= deadline {
                 return self.end(id, CloseReason::SlowConsumerWriteDeadline);
             }
             next = next.min(deadline);
         }
-        self.sessions[id.index()].deadline = next;
+        self.exchange.sessions[id.index()].deadline = next;
         self.timers.insert((next, id));
     }
 
     /// Pings a client from which nothing was heard, or whose round trip is not known. False when
     /// it has left too many unanswered and is gone.
     fn ping_if_quiet(&mut self, id: SessionId, now: Duration) -> bool {
-        let limits = &self.config.limits;
-        let session = &mut self.sessions[id.index()];
+        let limits = &self.exchange.config.limits;
+        let session = &mut self.exchange.sessions[id.index()];
         let interval = ping_interval(limits, &session.peer);
         // What is wanted is told to another server in one go, and a ping would wait behind it. A server that takes
         // of it is there.
@@ -158,7 +158,7 @@ impl Shard {
 
     /// Sets the time at which a session is looked at.
     pub(super) fn rearm(&mut self, id: SessionId, at: Duration) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         self.timers.remove(&(session.deadline, id));
         session.deadline = at;
         self.timers.insert((at, id));
@@ -166,7 +166,7 @@ impl Shard {
 
     /// The same, but never later than it would be anyway.
     pub(super) fn arm_before(&mut self, id: SessionId, at: Duration) {
-        if at < self.sessions[id.index()].deadline {
+        if at < self.exchange.sessions[id.index()].deadline {
             self.rearm(id, at);
         }
     }

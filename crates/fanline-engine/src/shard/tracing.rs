@@ -7,7 +7,7 @@ use super::crossing::{Crossing, TRACED};
 use super::deliver::{FanOut, Message, Origin, RemoteTargets};
 use super::session::{Session, SessionId};
 use super::verbs::{Intake, text};
-use super::{Pending, Shard};
+use super::{Exchange, Pending, Shard};
 use crate::auth::{AccountId, ExportKind, ImportKind};
 use crate::codec::leaf::LEAF_SHARD;
 use crate::codec::nats::error::ClientError;
@@ -193,9 +193,9 @@ impl Shard {
     ) {
         let (id, account) = (intake.id, intake.account);
         let body = &intake.chunk[from + publish.body.start..from + publish.body.end];
-        let by_parent = self.access.account(account);
+        let by_parent = self.exchange.access.account(account);
         let by_parent = by_parent.and_then(|account| account.trace.as_ref());
-        let ticket = self.random.below(100);
+        let ticket = self.exchange.random.below(100);
         let asked = Asked::read(&body[..publish.header_bytes], by_parent, ticket);
         let Some(asked) = asked else {
             return self.publish_untraced(intake, publish, from);
@@ -204,7 +204,7 @@ impl Shard {
             return intake.count(publish);
         }
         self.end_run(intake);
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let came_in = Event {
             r#type: "in",
             kind: Some(CLIENT),
@@ -226,7 +226,7 @@ impl Shard {
     pub(super) fn receive_traced(&mut self, crossing: Crossing<'_>, memo: &mut RouteMemo) {
         let (account, message) = (crossing.account, &crossing.message);
         let headers = &message.body[..message.header_bytes];
-        let by_parent = self.access.account(account);
+        let by_parent = self.exchange.access.account(account);
         let by_parent = by_parent.and_then(|account| account.trace.as_ref());
         // It was decided where it came from.
         if let Some(asked) = Asked::read(headers, by_parent, 0) {
@@ -240,7 +240,7 @@ impl Shard {
                 ..Event::default()
             };
             let mut trace = Trace::new(asked, message.payload_bytes(), came_in);
-            let hop = trace.hop_to(self.index);
+            let hop = trace.hop_to(self.exchange.index);
             trace.set_hop(hop);
             self.begin_trace(trace, account);
         }
@@ -269,7 +269,7 @@ impl Shard {
         let Some(asked) = Asked::read(headers, None, 0) else {
             return Some(false);
         };
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let leaf = session.leaf.as_ref()?;
         if leaf.rules.may_take(asked.to.as_bytes()) != Ok(true) {
             return (!asked.is_only).then_some(false);
@@ -290,7 +290,7 @@ impl Shard {
 
     /// A topic has got another name.
     pub(super) fn trace_mapping(&mut self, to: &[u8]) {
-        if let Some(traced) = &mut self.pending.traced {
+        if let Some(traced) = &mut self.exchange.pending.traced {
             traced.push(Event {
                 r#type: "sm",
                 to: text(to),
@@ -301,10 +301,10 @@ impl Shard {
 
     /// A message is about to leave its account as part of a stream.
     pub(super) fn trace_export(&mut self, account: AccountId, exit: &Exit, topic: &[u8]) {
-        if self.pending.traced.is_none() {
+        if self.exchange.pending.traced.is_none() {
             return;
         }
-        let importer = self.access.account(exit.account);
+        let importer = self.exchange.access.account(exit.account);
         let exporter = self.account_name(account);
         let may_look = importer.is_some_and(|importer| {
             importer.imports.iter().any(|import| {
@@ -325,10 +325,10 @@ impl Shard {
 
     /// A request is about to leave its account.
     pub(super) fn trace_import(&mut self, exit: &Exit, topic: &[u8]) {
-        if self.pending.traced.is_none() {
+        if self.exchange.pending.traced.is_none() {
             return;
         }
-        let exporter = self.access.account(exit.account);
+        let exporter = self.exchange.access.account(exit.account);
         let may_look = exporter.is_some_and(|exporter| {
             exporter.exports.iter().any(|export| {
                 export.allow_trace
@@ -347,7 +347,7 @@ impl Shard {
     }
 
     fn cross_border(&mut self, event: Event, may_look: bool) {
-        if let Some(traced) = &mut self.pending.traced {
+        if let Some(traced) = &mut self.exchange.pending.traced {
             traced.push(event);
             traced.hidden += usize::from(!may_look || traced.hidden > 0);
         }
@@ -355,7 +355,7 @@ impl Shard {
 
     /// The message has been everywhere beyond the border.
     pub(super) fn trace_return(&mut self) {
-        if let Some(traced) = &mut self.pending.traced {
+        if let Some(traced) = &mut self.exchange.pending.traced {
             traced.hidden = traced.hidden.saturating_sub(1);
         }
     }
@@ -363,11 +363,15 @@ impl Shard {
     /// Finds out what subscriptions ask for, while they are there.
     pub(super) fn name_traced(&mut self) {
         let Shard {
-            pending,
-            subs,
-            sessions,
-            routers,
-            access,
+            exchange:
+                Exchange {
+                    pending,
+                    subs,
+                    sessions,
+                    routers,
+                    access,
+                    ..
+                },
             ..
         } = self;
         let Some(traced) = &mut pending.traced else {
@@ -388,7 +392,7 @@ impl Shard {
 
     /// Whether a client may have messages told of there; tells it when not.
     fn may_trace(&mut self, id: SessionId, to: &str) -> bool {
-        let may = match &self.sessions[id.index()].restriction {
+        let may = match &self.exchange.sessions[id.index()].restriction {
             None => true,
             Some(restriction) => restriction.may_publish(to.as_bytes()),
         };
@@ -399,7 +403,7 @@ impl Shard {
     }
 
     fn begin_trace(&mut self, trace: Trace, account: AccountId) {
-        self.pending.set_traced(Some(Box::new(Traced {
+        self.exchange.pending.set_traced(Some(Box::new(Traced {
             trace,
             account,
             hidden: 0,
@@ -410,21 +414,21 @@ impl Shard {
     /// Tells what has become of a message.
     pub(super) fn end_trace(&mut self) {
         self.name_traced();
-        let traced = self.pending.traced.take();
-        self.pending.set_traced(None);
+        let traced = self.exchange.pending.traced.take();
+        self.exchange.pending.set_traced(None);
         let Some(mut traced) = traced else {
             return;
         };
-        let now = self.date(self.pending.now);
+        let now = self.date(self.exchange.pending.now);
         for event in &mut traced.trace.events {
             event.ts = now;
         }
         let (headers, body) = traced.trace.tell(&Teller {
-            name: &self.info.server_name,
-            host: &self.info.host,
-            id: &self.info.server_id,
-            ver: &self.info.version,
-            jetstream: self.info.jetstream,
+            name: &self.exchange.info.server_name,
+            host: &self.exchange.info.host,
+            id: &self.exchange.info.server_id,
+            ver: &self.exchange.info.version,
+            jetstream: self.exchange.info.jetstream,
             time: now,
         });
         let topic = traced.trace.asked.to.as_bytes();

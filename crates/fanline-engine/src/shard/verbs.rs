@@ -7,17 +7,17 @@ use super::mqtt::Mqtt;
 use super::permit::{Permit, Restriction};
 use super::session::{Peer, Session, SessionId};
 use super::timers::{auth_timeout, ping_interval};
-use super::{Shard, announce};
+use super::{Exchange, Shard, announce};
 use crate::auth::{AccountId, Grant, RightsId};
-use crate::limits::Limits;
 use crate::codec::mqtt::{CONNECT_BYTES_MAX, Settings};
 use crate::codec::nats::args;
 use crate::codec::nats::connect::ConnectOptions;
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::info::Audience;
 use crate::codec::nats::parse::{ParseLimits, Publish, Verb};
-use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 use crate::exchange::router::RouteMemo;
+use crate::limits::Limits;
+use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 use crate::subject::{Filter, is_literal_topic};
 use crate::trace::may_be_asked_for;
 
@@ -27,10 +27,10 @@ const FIRST_PING: Duration = Duration::from_secs(2);
 impl Shard {
     /// A new connection. It is sent INFO; when the server is full, an error as well.
     pub fn open(&mut self, cid: u64, peer: Peer, is_full: bool, now: Duration) -> SessionId {
-        let awaits_auth = self.access.is_required_of(peer.kind);
+        let awaits_auth = self.exchange.access.is_required_of(peer.kind);
         let id = self.insert_session(cid, peer, awaits_auth, now);
         self.totals_of(AccountId::GLOBAL).opened += 1;
-        if !self.sessions[id.index()].peer.is_greeted {
+        if !self.exchange.sessions[id.index()].peer.is_greeted {
             self.send_info(id, false);
         }
         if is_full {
@@ -54,8 +54,8 @@ impl Shard {
         awaits_auth: bool,
         now: Duration,
     ) -> SessionId {
-        let jitter = Duration::from_millis(u64::from(self.random.below(400)));
-        let limits = &self.config.limits;
+        let jitter = Duration::from_millis(u64::from(self.exchange.random.below(400)));
+        let limits = &self.exchange.config.limits;
         let is_mqtt = peer.kind.is_mqtt();
         let ping_at = now + FIRST_PING.min(ping_interval(limits, &peer)) + jitter;
         let deadline = if is_mqtt || awaits_auth {
@@ -107,20 +107,20 @@ impl Shard {
             backlog: None,
             deadline,
         };
-        let id = SessionId::from_index(self.sessions.insert(session));
+        let id = SessionId::from_index(self.exchange.sessions.insert(session));
         self.timers.insert((deadline, id));
         id
     }
 
     /// Puts a session into an account. What it was subscribed to in another one is gone.
     pub fn bind(&mut self, id: SessionId, account: AccountId) {
-        if self.sessions[id.index()].account == account {
+        if self.exchange.sessions[id.index()].account == account {
             return;
         }
         self.drop_subscriptions(id);
         self.uncount_connection(id);
-        self.routers.ensure(account);
-        let session = &mut self.sessions[id.index()];
+        self.exchange.routers.ensure(account);
+        let session = &mut self.exchange.sessions[id.index()];
         let before = std::mem::replace(&mut session.account, account);
         // It says where the last topic was found in the other account.
         session.memo = RouteMemo::default();
@@ -130,7 +130,7 @@ impl Shard {
 
     /// What the publishes of one client have in common until it says something else.
     pub(super) fn begin_intake<'a>(&self, id: SessionId, chunk: &'a Chunk) -> Intake<'a> {
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         Intake {
             id,
             account: session.account,
@@ -146,7 +146,9 @@ impl Shard {
             is_restricted: session.restriction.is_some(),
             rights: (session.restriction.as_ref()).and_then(|restriction| restriction.rights_id()),
             is_answered: session.options.verbose || session.options.pedantic,
-            may_run: !session.options.verbose && !session.options.pedantic && !self.pending.traces,
+            may_run: !session.options.verbose
+                && !session.options.pedantic
+                && !self.exchange.pending.traces,
             is_mapped: self.bridging.is_mapped(session.account),
             msgs: 0,
             bytes: 0,
@@ -155,7 +157,7 @@ impl Shard {
 
     /// Puts the counts where they belong.
     pub(super) fn end_intake(&mut self, intake: &Intake<'_>) {
-        let session = &mut self.sessions[intake.id.index()];
+        let session = &mut self.exchange.sessions[intake.id.index()];
         session.memo = intake.memo;
         session.in_msgs += intake.msgs;
         session.in_bytes += intake.bytes;
@@ -163,7 +165,7 @@ impl Shard {
 
     /// Does what a verb other than a publish says.
     pub(super) fn handle(&mut self, id: SessionId, verb: Verb<'_>, frame: &[u8], now: Duration) {
-        if self.pending.traces {
+        if self.exchange.pending.traces {
             self.trace_verb(id, &verb, frame);
         }
         match verb {
@@ -206,20 +208,25 @@ impl Shard {
     }
 
     fn has_too_many_tokens(&self, id: SessionId, filter: &[u8]) -> bool {
-        let max = self.config.limits.subscription_tokens_max;
+        let max = self.exchange.config.limits.subscription_tokens_max;
         let is_longer = |max| filter.split(|byte| *byte == b'.').count() > usize::from(max);
         // What the server itself wants does not depend on what clients may have.
-        max.is_some_and(is_longer) && !self.sessions[id.index()].is_insider
+        max.is_some_and(is_longer) && !self.exchange.sessions[id.index()].is_insider
     }
 
     /// Whether a client may have one more subscription.
     pub(super) fn has_room_for_subscription(&self, id: SessionId) -> bool {
-        let session = &self.sessions[id.index()];
-        let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
+        let session = &self.exchange.sessions[id.index()];
+        let max = self
+            .exchange
+            .config
+            .limits
+            .subscriptions_max
+            .unwrap_or(usize::MAX);
         let own = session.grant.limits.subscriptions_max;
         let max = own.map_or(max, |own| max.min(usize::try_from(own).unwrap_or(max)));
-        let is_full =
-            session.subscriptions >= max || !self.quotas.allow_subscription(session.account);
+        let is_full = session.subscriptions >= max
+            || !self.exchange.quotas.allow_subscription(session.account);
         // What the server itself is asked for does not depend on what clients may have.
         !is_full || session.is_insider
     }
@@ -232,19 +239,22 @@ impl Shard {
         queue: &[u8],
         sid: &[u8],
     ) -> bool {
-        if self.subs.find(id.0, sid).is_some() {
+        if self.exchange.subs.find(id.0, sid).is_some() {
             return true;
         }
         let Ok(parsed) = Filter::parse(filter) else {
             return false;
         };
-        let account = self.sessions[id.index()].account;
+        let account = self.exchange.sessions[id.index()].account;
         let is_filtered = self.is_filtered(id, filter, queue);
-        let Shard { routers, subs, .. } = self;
+        let Shard {
+            exchange: Exchange { routers, subs, .. },
+            ..
+        } = self;
         if let Some((sub, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue) {
             subs.get_mut(sub).set_filtered(is_filtered);
-            self.interest_changes += 1;
-            let session = &mut self.sessions[id.index()];
+            self.exchange.interest_changes += 1;
+            let session = &mut self.exchange.sessions[id.index()];
             session.subscriptions += 1;
             session.in_groups += u32::from(!queue.is_empty());
             if !self.is_insider(id) {
@@ -252,8 +262,8 @@ impl Shard {
             }
             if let Some(weight) = weight {
                 announce(
-                    &mut self.outgoing,
-                    self.index,
+                    &mut self.exchange.outgoing,
+                    self.exchange.index,
                     account,
                     filter,
                     queue,
@@ -265,9 +275,9 @@ impl Shard {
     }
 
     fn unsubscribe(&mut self, id: SessionId, sid: &[u8], max: Option<u64>) {
-        if let Some(sub) = self.subs.find(id.0, sid) {
+        if let Some(sub) = self.exchange.subs.find(id.0, sid) {
             let is_over = match max {
-                Some(max) if max > 0 => self.subs.get_mut(sub).limit(max),
+                Some(max) if max > 0 => self.exchange.subs.get_mut(sub).limit(max),
                 _ => true,
             };
             if is_over {
@@ -279,7 +289,7 @@ impl Shard {
 
     fn ping(&mut self, id: SessionId) {
         self.send(id, b"PONG\r\n");
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         if session.has_connected && !session.was_told_account && session.options.protocol >= 1 {
             session.was_told_account = true;
             self.send_info(id, true);
@@ -287,7 +297,7 @@ impl Shard {
     }
 
     pub(super) fn pong(&mut self, id: SessionId, now: Duration) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         if session.pings_out > 0 {
             session.rtt = Some(now.saturating_sub(session.pinged_at));
         }
@@ -333,7 +343,7 @@ impl Shard {
             ..
         } = *intake;
         intake.count(publish);
-        if self.pending.traces {
+        if self.exchange.pending.traces {
             self.trace_publish(id, publish, &chunk[from..]);
         }
         let is_reserved = is_reserved(publish);
@@ -371,7 +381,7 @@ impl Shard {
         };
         let delivered = if message.args.is_empty() {
             // Written in an unusual way: put into the usual one first.
-            let mut scratch = std::mem::take(&mut self.scratch);
+            let mut scratch = std::mem::take(&mut self.exchange.scratch);
             scratch.clear();
             write_args(&mut scratch, publish);
             let args_bytes = scratch.len();
@@ -381,7 +391,7 @@ impl Shard {
             message.args = &scratch[..args_bytes];
             message.tail = &scratch;
             let delivered = self.fan_out(account, publish.topic, &message, origin, memo);
-            self.scratch = scratch;
+            self.exchange.scratch = scratch;
             delivered
         } else {
             self.fan_out(account, publish.topic, &message, origin, memo)
@@ -420,7 +430,7 @@ impl Shard {
     /// What verbose and pedantic clients are told about a publish.
     #[cold]
     fn answer_publish(&mut self, id: SessionId, publish: &Publish<'_>) {
-        let options = &self.sessions[id.index()].options;
+        let options = &self.exchange.sessions[id.index()].options;
         let (verbose, pedantic) = (options.verbose, options.pedantic);
         if pedantic && !is_literal_topic(publish.topic) {
             self.send_error(id, &ClientError::InvalidPublishSubject);
@@ -433,13 +443,13 @@ impl Shard {
     /// Answers a request that nobody serves, at the requester's own subscription for the reply.
     #[cold]
     fn tell_no_responders(&mut self, id: SessionId, publish: &Publish<'_>) {
-        if !self.sessions[id.index()].options.no_responders {
+        if !self.exchange.sessions[id.index()].options.no_responders {
             return;
         }
-        let account = self.sessions[id.index()].account;
-        let route = self.routers[account].route(publish.reply, &mut RouteMemo::default());
+        let account = self.exchange.sessions[id.index()].account;
+        let route = self.exchange.routers[account].route(publish.reply, &mut RouteMemo::default());
         let candidates = route.plain.clone();
-        let is_own = |sub: &&_| self.subs.get(**sub).session() == id.0;
+        let is_own = |sub: &&_| self.exchange.subs.get(**sub).session() == id.0;
         let Some(own) = candidates.iter().find(is_own) else {
             return;
         };
@@ -449,7 +459,7 @@ impl Shard {
         let mut line = b"HMSG ".to_vec();
         line.extend_from_slice(publish.reply);
         line.push(b' ');
-        line.extend_from_slice(self.subs.get(*own).sid_and_space());
+        line.extend_from_slice(self.exchange.subs.get(*own).sid_and_space());
         line.extend_from_slice(format!("{0} {0}\r\n", status.len()).as_bytes());
         line.extend_from_slice(&status);
         line.extend_from_slice(b"\r\n");
@@ -457,43 +467,43 @@ impl Shard {
     }
 
     pub(super) fn acknowledge(&mut self, id: SessionId) {
-        if self.sessions[id.index()].options.verbose {
+        if self.exchange.sessions[id.index()].options.verbose {
             self.send(id, b"+OK\r\n");
         }
     }
 
     pub(super) fn send_info(&mut self, id: SessionId, connected: bool) {
-        if self.sessions[id.index()].mqtt.is_some() {
+        if self.exchange.sessions[id.index()].mqtt.is_some() {
             return;
         }
-        let session = &self.sessions[id.index()];
-        let account = self.access.account(session.account);
+        let session = &self.exchange.sessions[id.index()];
+        let account = self.exchange.access.account(session.account);
         let audience = Audience {
             client_id: session.cid,
             peer: &session.peer,
             needs_auth: self.needs_auth(&session.peer, connected),
             // Whose account is not known yet is told what holds for all.
             payload_bytes_max: (!session.awaits_auth)
-                .then(|| self.quotas.payload_bytes_max(session.account))
+                .then(|| self.exchange.quotas.payload_bytes_max(session.account))
                 .flatten(),
             account: account
                 .filter(|_| connected)
                 .map(|account| account.name.as_str()),
             is_system: connected && session.account == AccountId::SYSTEM,
         };
-        let line = self.info.line(&audience);
+        let line = self.exchange.info.line(&audience);
         self.send(id, &line);
     }
 
     /// Whether INFO says that credentials are needed.
     fn needs_auth(&self, peer: &Peer, connected: bool) -> bool {
-        let may_hide = !connected && self.access.has_no_auth_user(peer.kind);
-        self.access.is_required_of(peer.kind) && !may_hide
+        let may_hide = !connected && self.exchange.access.has_no_auth_user(peer.kind);
+        self.exchange.access.is_required_of(peer.kind) && !may_hide
     }
 
     /// The INFO that a connection begins with, for those who get it before their TLS begins.
     pub fn greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
-        self.info.line(&Audience {
+        self.exchange.info.line(&Audience {
             client_id: cid,
             peer,
             needs_auth: self.needs_auth(peer, false),
@@ -505,8 +515,8 @@ impl Shard {
 
     /// Tells every client that understands it that this server is going away.
     pub fn announce_lame_duck(&mut self) {
-        self.info.lame_duck = true;
-        let told: Vec<SessionId> = (self.sessions.iter())
+        self.exchange.info.lame_duck = true;
+        let told: Vec<SessionId> = (self.exchange.sessions.iter())
             .filter(|(_, s)| s.has_connected && s.options.protocol >= 1 && s.ending.is_none())
             .map(|(index, _)| SessionId::from_index(index))
             .collect();
@@ -521,7 +531,8 @@ impl Shard {
             Verb::Connect(json) => format!("CONNECT {}", redact(json)),
             _ => first_line(frame),
         };
-        self.pending
+        self.exchange
+            .pending
             .trace_lines
             .push((id, format!("<<- [{shown}]")));
     }
@@ -529,10 +540,12 @@ impl Shard {
     #[cold]
     fn trace_publish(&mut self, id: SessionId, publish: &Publish<'_>, input: &[u8]) {
         let body = &input[publish.body.start..publish.body.end - 2];
-        self.pending
+        self.exchange
+            .pending
             .trace_lines
             .push((id, format!("<<- [{}]", first_line(input))));
-        self.pending
+        self.exchange
+            .pending
             .trace_message(id, "<<-", body, publish.header_bytes);
     }
 }

@@ -38,22 +38,23 @@ impl Shard {
     /// Whether a server is reached by this link that is reached otherwise as well, or is this one.
     fn closes_circle(&self, id: SessionId, account: AccountId, filter: &[u8]) -> bool {
         let own = self.leafs.seats.get(&account).map(|seat| &*seat.own_loop);
-        own == Some(filter) || (self.leafs).is_wanted_by_another(account, filter, id, &self.subs)
+        own == Some(filter)
+            || (self.leafs).is_wanted_by_another(account, filter, id, &self.exchange.subs)
     }
 
     /// A link says that it leads to a server. Whether that is taken as any interest is.
     pub(super) fn leads_on(&mut self, id: SessionId, filter: &[u8]) -> bool {
-        let account = self.sessions[id.index()].account;
-        let is_held = self.sessions[id.index()]
+        let account = self.exchange.sessions[id.index()].account;
+        let is_held = self.exchange.sessions[id.index()]
             .leaf
             .as_ref()
             .is_some_and(|leaf| leaf.is_held());
         if !is_held && !self.closes_circle(id, account, filter) {
             return true;
         }
-        let more = Duration::from_millis(self.random.below(PATIENCE_MORE_MILLIS).into());
-        let at = self.pending.now + PATIENCE_MIN + more;
-        let Some(leaf) = &mut self.sessions[id.index()].leaf else {
+        let more = Duration::from_millis(self.exchange.random.below(PATIENCE_MORE_MILLIS).into());
+        let at = self.exchange.pending.now + PATIENCE_MIN + more;
+        let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf else {
             return false;
         };
         if leaf.circling.iter().all(|known| &**known != filter) {
@@ -68,7 +69,7 @@ impl Shard {
 
     /// A link does not lead to a server any more. Whether it was held for that.
     pub(super) fn leads_no_more(&mut self, id: SessionId, filter: &[u8]) -> bool {
-        let Some(leaf) = &mut self.sessions[id.index()].leaf else {
+        let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf else {
             return false;
         };
         let before = leaf.circling.len();
@@ -88,7 +89,7 @@ impl Shard {
             .get(&account)
             .map_or_else(Vec::new, |seat| seat.ready.clone());
         for id in links {
-            let session = &self.sessions[id.index()];
+            let session = &self.exchange.sessions[id.index()];
             let is_held = session.leaf.as_ref().is_some_and(|leaf| leaf.is_held());
             if is_held && session.ending.is_none() {
                 self.look_again(id);
@@ -97,7 +98,7 @@ impl Shard {
     }
 
     fn look_again(&mut self, id: SessionId) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let account = session.account;
         let Some(leaf) = &mut session.leaf else {
             return;
@@ -106,7 +107,7 @@ impl Shard {
         let (circling, free): (Vec<Box<[u8]>>, Vec<_>) = all
             .into_iter()
             .partition(|filter| self.closes_circle(id, account, filter));
-        if let Some(leaf) = &mut self.sessions[id.index()].leaf {
+        if let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf {
             leaf.held_until = leaf.held_until.filter(|_| !circling.is_empty());
             leaf.circling = circling;
         }
@@ -117,7 +118,7 @@ impl Shard {
 
     /// Cuts a link that closes a circle still; tells when to look otherwise.
     pub(in crate::shard) fn handle_circle(&mut self, id: SessionId, now: Duration) -> Circle {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let account = session.account;
         let Some(leaf) = &mut session.leaf else {
             return Circle::Open;

@@ -7,12 +7,12 @@ use super::super::run::Waiting;
 use super::super::session::{Session, SessionId};
 use super::super::tracing::Onward;
 use super::super::verbs::Intake;
-use super::super::{Pending, Random, Shard};
+use super::super::{Exchange, Pending, Random, Shard};
 use super::{Leafs, Picked};
 use crate::auth::AccountId;
 use crate::codec::leaf::write_head;
-use crate::outbox::Outbox;
 use crate::exchange::router::{Member, Route, Subscription};
+use crate::outbox::Outbox;
 use crate::trace::HOP;
 
 impl Shard {
@@ -26,15 +26,19 @@ impl Shard {
         message: &Message<'_>,
         from: Option<u32>,
     ) -> bool {
-        let (is_plain, groups) = self.crossings.take_leafs();
+        let (is_plain, groups) = self.exchange.crossings.take_leafs();
         // An answer finds its way only if it is known who waits for it.
         self.tell_leafs();
         let Shard {
             leafs,
-            subs,
-            sessions,
-            pending,
-            random,
+            exchange:
+                Exchange {
+                    subs,
+                    sessions,
+                    pending,
+                    random,
+                    ..
+                },
             ..
         } = self;
         let Leafs {
@@ -91,11 +95,15 @@ impl Shard {
     pub(in crate::shard) fn give_run_to_leafs(&mut self, intake: &Intake<'_>, run: &[Waiting]) {
         self.tell_leafs();
         let Shard {
-            routers,
             leafs,
-            subs,
-            sessions,
-            pending,
+            exchange:
+                Exchange {
+                    routers,
+                    subs,
+                    sessions,
+                    pending,
+                    ..
+                },
             ..
         } = self;
         let Some(seat) = leafs.seats.get_mut(&intake.account) else {

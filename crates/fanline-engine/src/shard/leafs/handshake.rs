@@ -29,11 +29,12 @@ impl Shard {
         let id = self.insert_session(cid, peer, true, agreed.greeted_at.unwrap_or(now));
         let side = dialled.map_or(Side::Listening, |dialled| Side::Dialling(dialled.into()));
         let is_dialled = matches!(side, Side::Dialling(_));
-        self.sessions[id.index()].leaf = Some(Box::new(Leaf::new(side, agreed.compressed)));
+        self.exchange.sessions[id.index()].leaf =
+            Some(Box::new(Leaf::new(side, agreed.compressed)));
         if is_dialled {
             self.answer_hub(id);
         } else if !is_greeted {
-            let line = self.leaf_greeting(cid, &self.sessions[id.index()].peer);
+            let line = self.leaf_greeting(cid, &self.exchange.sessions[id.index()].peer);
             self.send(id, &line);
         }
         id
@@ -48,13 +49,13 @@ impl Shard {
             needs_auth: self.leaf_access().is_required(),
             welcome: None,
         };
-        crate::codec::leaf::info_line(&self.info, &listener, &told)
+        crate::codec::leaf::info_line(&self.exchange.info, &listener, &told)
     }
 
     /// Whether leafs are told a nonce to be signed.
     pub fn leafs_need_nonce(&self) -> bool {
         // A proxy signs it, too.
-        self.leaf_access().needs_nonce() || !self.access.proxies().is_empty()
+        self.leaf_access().needs_nonce() || !self.exchange.access.proxies().is_empty()
     }
 
     /// Whether links that come here are compressed.
@@ -63,19 +64,19 @@ impl Shard {
     }
 
     fn leaf_listener(&self) -> Arc<LeafListener> {
-        let listener = self.info.leafs.as_ref();
+        let listener = self.exchange.info.leafs.as_ref();
         listener.map_or_else(Arc::default, Arc::clone)
     }
 
     /// Who may come as a leaf.
     pub(in crate::shard) fn leaf_access(&self) -> Arc<Access> {
         let listener = self.leaf_listener();
-        Arc::clone(listener.access.as_ref().unwrap_or(&self.access))
+        Arc::clone(listener.access.as_ref().unwrap_or(&self.exchange.access))
     }
 
     /// Says who this server is to the hub that was dialled.
     fn answer_hub(&mut self, id: SessionId) {
-        let Some(leaf) = &self.sessions[id.index()].leaf else {
+        let Some(leaf) = &self.exchange.sessions[id.index()].leaf else {
             return;
         };
         let Side::Dialling(dialled) = &leaf.side else {
@@ -89,20 +90,20 @@ impl Shard {
         let (account, cluster) = (remote.account.clone(), info.cluster.clone());
         let awaits_welcome = info.info_on_connect;
         let connect = LeafConnect {
-            version: self.info.version.clone(),
+            version: self.exchange.info.version.clone(),
             user: credentials.user.clone(),
             pass: credentials.pass.clone(),
             auth_token: credentials.auth_token.clone(),
             nkey: credentials.nkey.clone(),
             jwt: credentials.jwt.clone(),
             sig: credentials.sig.clone(),
-            server_id: self.info.server_id.clone(),
-            domain: self.info.domain.clone().unwrap_or_default(),
-            name: self.info.server_name.clone(),
+            server_id: self.exchange.info.server_id.clone(),
+            domain: self.exchange.info.domain.clone().unwrap_or_default(),
+            name: self.exchange.info.server_name.clone(),
             is_hub: remote.is_hub,
-            cluster: self.info.cluster_name().into(),
-            headers: self.info.headers,
-            jetstream: self.info.jetstream,
+            cluster: self.exchange.info.cluster_name().into(),
+            headers: self.exchange.info.headers,
+            jetstream: self.exchange.info.jetstream,
             deny_pub: remote.deny_imports.clone(),
             isolate: remote.requests_isolation,
             compress_mode: leaf.compression(None).into(),
@@ -110,19 +111,19 @@ impl Shard {
             protocol: PROTOCOL,
             ..LeafConnect::default()
         };
-        if !cluster.is_empty() && cluster == self.info.cluster_name() {
+        if !cluster.is_empty() && cluster == self.exchange.info.cluster_name() {
             return self.clash(
                 id,
                 &LeafError::SameCluster,
                 CloseReason::ClusterNamesIdentical,
             );
         }
-        let Some(account_id) = self.access.account_id(&account) else {
+        let Some(account_id) = self.exchange.access.account_id(&account) else {
             let error = LeafError::UnknownAccount(account);
             return self.clash(id, &error, CloseReason::MissingAccount);
         };
-        self.routers.ensure(account_id);
-        self.sessions[id.index()].account = account_id;
+        self.exchange.routers.ensure(account_id);
+        self.exchange.sessions[id.index()].account = account_id;
         self.send(id, &connect.line());
         if !awaits_welcome {
             self.finish_dialling(id, None);
@@ -131,7 +132,7 @@ impl Shard {
 
     /// Closes a link for a reason that will not pass soon.
     fn clash(&mut self, id: SessionId, error: &LeafError, reason: CloseReason) {
-        if let Some(leaf) = &mut self.sessions[id.index()].leaf {
+        if let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf {
             leaf.retry_after = Some(match error {
                 LeafError::Version(_) => RETRY_AFTER_VERSION,
                 _ => RETRY_AFTER_CLASH,
@@ -145,7 +146,7 @@ impl Shard {
         let Some(info) = LeafInfo::parse(json) else {
             return self.end(id, CloseReason::ProtocolViolation);
         };
-        let Some(leaf) = &mut self.sessions[id.index()].leaf else {
+        let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf else {
             return;
         };
         if let Side::Listening = leaf.side {
@@ -164,9 +165,9 @@ impl Shard {
 
     /// The hub has let this server in, or has changed what it may do.
     fn finish_dialling(&mut self, id: SessionId, welcome: Option<LeafInfo>) {
-        let has_jetstream = self.info.jetstream;
-        let session = &mut self.sessions[id.index()];
-        session.takes_headers = self.info.headers;
+        let has_jetstream = self.exchange.info.jetstream;
+        let session = &mut self.exchange.sessions[id.index()];
+        session.takes_headers = self.exchange.info.headers;
         let Some(leaf) = &mut session.leaf else {
             return;
         };
@@ -180,7 +181,10 @@ impl Shard {
         let takes_traces = hub.proto >= u64::from(PROTOCOL);
         let mut rules = crate::codec::leaf::Rules::default();
         rules.deny(&remote.deny_imports, &remote.deny_exports);
-        if has_jetstream && hub.jetstream && self.access.keeps_jetstream_apart(session.account) {
+        if has_jetstream
+            && hub.jetstream
+            && self.exchange.access.keeps_jetstream_apart(session.account)
+        {
             rules.part_jetstream();
         }
         if let Some(welcome) = &welcome {
@@ -202,8 +206,8 @@ impl Shard {
 
     /// CONNECT of the other side.
     pub(super) fn leaf_connect(&mut self, id: SessionId, json: &[u8]) {
-        let is_awaited = self.sessions[id.index()].awaits_auth;
-        let leaf = self.sessions[id.index()].leaf.as_ref();
+        let is_awaited = self.exchange.sessions[id.index()].awaits_auth;
+        let leaf = self.exchange.sessions[id.index()].leaf.as_ref();
         if !is_awaited || leaf.is_none_or(|leaf| !matches!(leaf.side, Side::Listening)) {
             return self.end(id, CloseReason::ProtocolViolation);
         }
@@ -214,8 +218,8 @@ impl Shard {
             return self.refuse_leaf(id, &error, reason);
         }
         let listener = self.leaf_listener();
-        let session = &mut self.sessions[id.index()];
-        session.takes_headers = connect.headers && self.info.headers;
+        let session = &mut self.exchange.sessions[id.index()];
+        session.takes_headers = connect.headers && self.exchange.info.headers;
         let options = &mut session.options;
         options.user = connect.user;
         options.pass = connect.pass;
@@ -243,7 +247,7 @@ impl Shard {
         match self.decide(id) {
             Decision::Admitted(grant) => self.let_leaf_in(id, grant),
             Decision::Refused => self.refuse_credentials(id),
-            Decision::Later(check) => self.sessions[id.index()].check = Some(check),
+            Decision::Later(check) => self.exchange.sessions[id.index()].check = Some(check),
         }
     }
 
@@ -267,7 +271,7 @@ impl Shard {
             let error = LeafError::ClusterWithSpaces;
             return Err((error, CloseReason::ProtocolViolation));
         }
-        if !connect.cluster.is_empty() && connect.cluster == self.info.cluster_name() {
+        if !connect.cluster.is_empty() && connect.cluster == self.exchange.info.cluster_name() {
             let error = LeafError::SameCluster;
             return Err((error, CloseReason::ClusterNamesIdentical));
         }
@@ -276,7 +280,7 @@ impl Shard {
 
     /// Tells what came of the check of a leaf's credentials.
     pub(in crate::shard) fn leaf_decided(&mut self, id: SessionId, outcome: Option<Grant>) {
-        let kind = self.sessions[id.index()].peer.kind;
+        let kind = self.exchange.sessions[id.index()].peer.kind;
         // Meanwhile the directory may have changed.
         match outcome.and_then(|grant| self.leaf_access().renew(&grant, kind)) {
             Some(grant) => self.let_leaf_in(id, grant),
@@ -291,7 +295,7 @@ impl Shard {
         let Some(account) = self.account_of(&grant) else {
             return self.refuse_credentials(id);
         };
-        let most = self.access.account(account);
+        let most = self.exchange.access.account(account);
         let most = most.and_then(|account| account.limits.leafnodes_max);
         let there = self.leafs.seats.get(&account);
         let there = there.map_or(0, |seat| seat.ready.len() as u64);
@@ -299,15 +303,15 @@ impl Shard {
             let error = Some(ClientError::AccountConnectionsExceeded);
             return self.refuse(id, error, CloseReason::MaximumAccountConnectionsExceeded);
         }
-        self.routers.ensure(account);
-        let session = &mut self.sessions[id.index()];
+        self.exchange.routers.ensure(account);
+        let session = &mut self.exchange.sessions[id.index()];
         session.account = account;
         session.has_connected = true;
         let mut welcome = Welcome::default();
         if let Some(leaf) = &mut session.leaf
             && leaf.has_jetstream
-            && self.info.jetstream
-            && self.access.keeps_jetstream_apart(account)
+            && self.exchange.info.jetstream
+            && self.exchange.access.keeps_jetstream_apart(account)
         {
             leaf.rules.part_jetstream();
         }
@@ -320,18 +324,18 @@ impl Shard {
         }
         let expires_in = grant.expires_in;
         self.follow_account_expiry(id, &grant);
-        self.sessions[id.index()].grant = grant;
+        self.exchange.sessions[id.index()].grant = grant;
         self.end_older(id);
         let name = self.account_name(account);
         welcome.account = &name;
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let told = InfoTold {
             client_id: session.cid,
             nonce: "",
             needs_auth: self.leaf_access().is_required(),
             welcome: Some(welcome),
         };
-        let line = crate::codec::leaf::info_line(&self.info, &self.leaf_listener(), &told);
+        let line = crate::codec::leaf::info_line(&self.exchange.info, &self.leaf_listener(), &told);
         self.send(id, &line);
         self.leaf_is_ready(id);
         self.expire_in(id, expires_in);
@@ -350,17 +354,19 @@ impl Shard {
             (Some(own), _) => own.account(grant.account).map(|own| own.name.as_str()),
             (None, _) => return Some(grant.account),
         };
-        name.map_or(Some(AccountId::GLOBAL), |name| self.access.account_id(name))
+        name.map_or(Some(AccountId::GLOBAL), |name| {
+            self.exchange.access.account_id(name)
+        })
     }
 
     /// The same server with the same accounts needs only one link: the newer one stays.
     fn end_older(&mut self, id: SessionId) {
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let (account, Some(leaf)) = (session.account, &session.leaf) else {
             return;
         };
         let is_same = |other: &SessionId| {
-            let other = self.sessions[other.index()].leaf.as_ref();
+            let other = self.exchange.sessions[other.index()].leaf.as_ref();
             other.is_some_and(|other| {
                 matches!(other.side, Side::Listening)
                     && !leaf.name.is_empty()
@@ -382,7 +388,7 @@ impl Shard {
 
     /// From now on messages and interest cross.
     fn leaf_is_ready(&mut self, id: SessionId) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let account = session.account;
         let Some(leaf) = &mut session.leaf else {
             return;
@@ -392,14 +398,14 @@ impl Shard {
             session.awaits_auth = false;
             let ping_at = session.ping_at;
             self.rearm(id, ping_at);
-            let random = &mut self.random;
+            let random = &mut self.exchange.random;
             let seat = self.leafs.seats.entry(account);
             let seat = seat.or_insert_with(|| Seat::new(random));
             seat.ready.push(id);
-            if let Some(leaf) = &mut self.sessions[id.index()].leaf {
+            if let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf {
                 leaf.reconnects = seat.note_known(leaf.known_as());
             }
-            self.routers.of(account).watch(true);
+            self.exchange.routers.of(account).watch(true);
             let name = self.account_name(account);
             let line = format!("Leafnode connection created for account: {name}");
             self.leafs.lines.push((id, line));
@@ -409,7 +415,7 @@ impl Shard {
 
     /// A link has ended.
     pub(in crate::shard) fn forget_leaf(&mut self, id: SessionId) {
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         if session.leaf.is_none() {
             return;
         }
@@ -419,14 +425,14 @@ impl Shard {
         };
         seat.ready.retain(|other| *other != id);
         if seat.ready.is_empty() {
-            self.routers.of(account).watch(false);
+            self.exchange.routers.of(account).watch(false);
         }
     }
 
     /// Another directory says who may come: who would not be let in by it is sent away.
     pub(in crate::shard) fn renew_leafs(&mut self) {
         for id in self.leaf_ids() {
-            let session = &self.sessions[id.index()];
+            let session = &self.exchange.sessions[id.index()];
             let Some(leaf) = session.leaf.as_ref().filter(|leaf| leaf.is_ready()) else {
                 continue;
             };
@@ -434,7 +440,7 @@ impl Shard {
                 continue;
             }
             if let Some(remote) = leaf.remote() {
-                if self.access.account_id(&remote.account) != Some(session.account) {
+                if self.exchange.access.account_id(&remote.account) != Some(session.account) {
                     self.end(id, CloseReason::MissingAccount);
                 }
                 continue;
@@ -446,7 +452,7 @@ impl Shard {
             {
                 continue;
             }
-            let session = &self.sessions[id.index()];
+            let session = &self.exchange.sessions[id.index()];
             let is_same = renewed.as_ref().is_some_and(|renewed| {
                 let (now, before) = (&renewed.rights, &session.grant.rights);
                 now.as_ref().map(|rights| rights.told())
@@ -456,7 +462,7 @@ impl Shard {
             match renewed {
                 Some(grant) if is_same => {
                     self.follow_account_expiry(id, &grant);
-                    self.sessions[id.index()].grant.account_expiry = grant.account_expiry;
+                    self.exchange.sessions[id.index()].grant.account_expiry = grant.account_expiry;
                 }
                 // It comes again at once, with what it may do now.
                 Some(_) => self.end(id, CloseReason::ServerShutdown),

@@ -20,7 +20,7 @@ impl Shard {
         let Ok(parsed) = Filter::parse(filter) else {
             return self.complain(id, &LeafError::InvalidSubscription);
         };
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let account = session.account;
         let leaf = session.leaf.as_ref();
         let may_be = leaf.is_some_and(|leaf| leaf.rules.may_be_wanted(filter, queue));
@@ -28,24 +28,29 @@ impl Shard {
             return;
         }
         let key = Key::new(filter, queue);
-        if let Some(sub) = self.subs.find(id.0, key.as_bytes()) {
-            let sub = self.subs.get_mut(sub);
+        if let Some(sub) = self.exchange.subs.find(id.0, key.as_bytes()) {
+            let sub = self.exchange.subs.get_mut(sub);
             if sub.weight() != weight {
                 sub.set_weight(weight);
                 self.note_leafs(account, filter, queue);
             }
             return;
         }
-        let session = &self.sessions[id.index()];
-        let max = self.config.limits.subscriptions_max.unwrap_or(usize::MAX);
+        let session = &self.exchange.sessions[id.index()];
+        let max = self
+            .exchange
+            .config
+            .limits
+            .subscriptions_max
+            .unwrap_or(usize::MAX);
         if session.subscriptions >= max {
             return self.send_error(id, &ClientError::SubscriptionsExceeded);
         }
         let router = self.leafs.routers.of(account);
-        let joined = router.subscribe(&mut self.subs, id.0, key.as_bytes(), parsed, queue);
+        let joined = router.subscribe(&mut self.exchange.subs, id.0, key.as_bytes(), parsed, queue);
         if let Some((sub, _)) = joined {
-            self.subs.get_mut(sub).set_weight(weight);
-            self.sessions[id.index()].subscriptions += 1;
+            self.exchange.subs.get_mut(sub).set_weight(weight);
+            self.exchange.sessions[id.index()].subscriptions += 1;
             self.note_leafs(account, filter, queue);
         }
     }
@@ -56,26 +61,28 @@ impl Shard {
             return;
         }
         let key = Key::new(filter, queue);
-        if let Some(sub) = self.subs.find(id.0, key.as_bytes()) {
+        if let Some(sub) = self.exchange.subs.find(id.0, key.as_bytes()) {
             self.drop_leaf_subscription(sub);
         }
     }
 
     /// Whether a subscription is a leaf's.
     pub(in crate::shard) fn is_of_leaf(&self, id: SubId) -> bool {
-        let session = self.subs.get(id).session() as usize;
-        self.sessions[session].leaf.is_some()
+        let session = self.exchange.subs.get(id).session() as usize;
+        self.exchange.sessions[session].leaf.is_some()
     }
 
     pub(in crate::shard) fn drop_leaf_subscription(&mut self, id: SubId) {
-        let sub = self.subs.get(id);
-        let session = &mut self.sessions[sub.session() as usize];
+        let sub = self.exchange.subs.get(id);
+        let session = &mut self.exchange.sessions[sub.session() as usize];
         session.subscriptions = session.subscriptions.saturating_sub(1);
         let account = session.account;
         let queue = sub.queue().to_vec();
         let filter = self.leafs.routers[account].filter_of(sub);
-        (self.leafs.routers[account]).unsubscribe(&mut self.subs, id, |_, _, _| {});
-        self.bridging.requests.note_unsubscribed(self.pending.now);
+        (self.leafs.routers[account]).unsubscribe(&mut self.exchange.subs, id, |_, _, _| {});
+        self.bridging
+            .requests
+            .note_unsubscribed(self.exchange.pending.now);
         self.note_leafs(account, &filter, &queue);
         if filter.starts_with(LOOPS) {
             self.look_again_at_circles(account);
@@ -88,17 +95,17 @@ impl Shard {
         let weight = match queue {
             [] => u32::from(!members.is_empty()),
             _ => members.iter().fold(0, |sum: u32, member| {
-                sum.saturating_add(self.subs.get(*member).weight())
+                sum.saturating_add(self.exchange.subs.get(*member).weight())
             }),
         };
-        let router = self.routers.of(account);
+        let router = self.exchange.routers.of(account);
         // A second leaf that wants the same is news to the first, and to nobody else.
         if router.leafs_weight(filter, queue) == weight {
             return router.note_news(filter, queue);
         }
         router.set_remote(LEAFS, filter, queue, weight);
-        self.interest_changes += 1;
-        let (_, others) = self.outgoing.split_at_mut(1);
+        self.exchange.interest_changes += 1;
+        let (_, others) = self.exchange.outgoing.split_at_mut(1);
         announce(others, LEAFS, account, filter, queue, weight);
     }
 
@@ -113,10 +120,10 @@ impl Shard {
     fn tell_leafs_news(&mut self) {
         let seats = self.leafs.seats.keys().copied();
         let accounts: Vec<AccountId> = seats
-            .filter(|account| self.routers[*account].has_news())
+            .filter(|account| self.exchange.routers[*account].has_news())
             .collect();
         for account in accounts {
-            let mut news = self.routers.of(account).take_news();
+            let mut news = self.exchange.routers.of(account).take_news();
             news.sort_unstable();
             news.dedup();
             let keys: Vec<Key> = (news.iter())
@@ -135,13 +142,13 @@ impl Shard {
         lines.clear();
         for key in keys {
             let weight = self.weight_for(id, account, key);
-            let leaf = self.sessions[id.index()].leaf.as_mut();
+            let leaf = self.exchange.sessions[id.index()].leaf.as_mut();
             if leaf.is_some_and(|leaf| leaf.told.note(key, weight)) {
                 write_interest(&mut lines, key.filter(), key.queue(), weight);
             }
         }
         if !lines.is_empty() {
-            self.pending.told_bytes += lines.len();
+            self.exchange.pending.told_bytes += lines.len();
             self.send(id, &lines);
         }
         lines.clear();
@@ -151,14 +158,14 @@ impl Shard {
 
     /// Tells a leaf everything, or what has become of it since other rules hold.
     pub(super) fn tell_leaf_all(&mut self, id: SessionId) {
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let account = session.account;
         let Some(leaf) = &session.leaf else {
             return;
         };
         let mut keys: Vec<Key> = leaf.told.keys().cloned().collect();
         let mut note = |filter: &[u8], queue: &[u8]| keys.push(Key::new(filter, queue));
-        self.routers[account].each_wanted(&mut note);
+        self.exchange.routers[account].each_wanted(&mut note);
         // First what shows the other side that this link closes a circle, before it has passed anything on.
         keys.sort_by_key(|key| !key.filter().starts_with(LOOPS));
         if let Some(seat) = self.leafs.seats.get(&account) {
@@ -171,7 +178,7 @@ impl Shard {
     /// How much is wanted under a filter by others than a leaf, as far as that leaf is to know.
     fn weight_for(&self, id: SessionId, account: AccountId, key: &Key) -> u32 {
         let (filter, queue) = (key.filter(), key.queue());
-        let Some(leaf) = &self.sessions[id.index()].leaf else {
+        let Some(leaf) = &self.exchange.sessions[id.index()].leaf else {
             return 0;
         };
         let is_loop = filter.starts_with(LOOPS);
@@ -183,13 +190,13 @@ impl Shard {
         if is_own_service || !leaf.rules.may_be_told(filter) {
             return 0;
         }
-        let near = self.routers[account].weight_without_leafs(filter, queue);
+        let near = self.exchange.routers[account].weight_without_leafs(filter, queue);
         if queue.is_empty() && near > 0 {
             return near;
         }
         let is_shared = |sub: &&SubId| {
-            let session = self.subs.get(**sub).session();
-            let other = self.sessions[session as usize].leaf.as_ref();
+            let session = self.exchange.subs.get(**sub).session();
+            let other = self.exchange.sessions[session as usize].leaf.as_ref();
             let is_between_hubs = || leaf.is_spoke() && other.is_some_and(|other| other.is_spoke());
             let is_beside = || other.is_some_and(|other| other.is_beside(leaf));
             session != id.0 && !is_beside() && (is_loop || !(leaf.isolates || is_between_hubs()))
@@ -200,7 +207,7 @@ impl Shard {
         match queue {
             [] => u32::from(others.next().is_some()),
             _ => others.fold(near, |sum, sub| {
-                sum.saturating_add(self.subs.get(*sub).weight())
+                sum.saturating_add(self.exchange.subs.get(*sub).weight())
             }),
         }
     }

@@ -101,7 +101,7 @@ impl Shard {
 
     /// Tells a leaf what is wrong.
     fn complain(&mut self, id: SessionId, error: &LeafError) {
-        self.pending.notice(id, || error.to_string());
+        self.exchange.pending.notice(id, || error.to_string());
         self.send(id, format!("-ERR '{error}'\r\n").as_bytes());
     }
 
@@ -109,12 +109,12 @@ impl Shard {
     pub(super) fn router_of(&self, session: &Session) -> &Router {
         match session.leaf {
             Some(_) => &self.leafs.routers[session.account],
-            None => &self.routers[session.account],
+            None => &self.exchange.routers[session.account],
         }
     }
 
     pub(in crate::shard) fn account_name(&self, account: AccountId) -> String {
-        let account = self.access.account(account);
+        let account = self.exchange.access.account(account);
         account.map_or_else(String::new, |account| account.name.clone())
     }
 
@@ -130,7 +130,7 @@ impl Shard {
 
     /// Closes the link that was dialled for this remote, if there is one.
     pub fn end_leaf(&mut self, remote: u64) {
-        let mut sessions = self.sessions.iter();
+        let mut sessions = self.exchange.sessions.iter();
         let found = sessions.find(|(_, session)| {
             let leaf = session.leaf.as_ref();
             leaf.is_some_and(|leaf| leaf.remote().is_some_and(|known| known.id == remote))
@@ -142,7 +142,7 @@ impl Shard {
 
     /// All links, at whatever stage.
     pub fn leaf_ids(&self) -> Vec<SessionId> {
-        let leafs = self.sessions.iter();
+        let leafs = self.exchange.sessions.iter();
         let leafs = leafs.filter(|(_, session)| session.leaf.is_some());
         leafs
             .map(|(index, _)| SessionId::from_index(index))

@@ -28,19 +28,19 @@ impl Shard {
     ) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
-        let rtt_before = self.sessions[id.index()].rtt;
+        let rtt_before = self.exchange.sessions[id.index()].rtt;
         self.begin_batch();
-        self.pending.now = now;
-        self.sessions[id.index()].active_at = now;
+        self.exchange.pending.now = now;
+        self.exchange.sessions[id.index()].active_at = now;
         let mut intake = self.begin_leaf_intake(id, chunk);
         while receipt.consumed < input.len() {
-            if self.sessions[id.index()].ending.is_some() {
+            if self.exchange.sessions[id.index()].ending.is_some() {
                 receipt.consumed = input.len();
                 break;
             }
             let rest = &input[receipt.consumed..];
             let from = range.start + receipt.consumed;
-            match parse_leaf(rest, self.config.limits.payload_bytes_max) {
+            match parse_leaf(rest, self.exchange.config.limits.payload_bytes_max) {
                 LeafParsed::Verb(LeafVerb::Message(message), taken) => {
                     self.take_from_leaf(&mut intake, &message, from);
                     receipt.consumed += taken;
@@ -51,7 +51,7 @@ impl Shard {
                     self.handle_leaf(id, verb, now);
                     intake = self.begin_leaf_intake(id, chunk);
                     receipt.consumed += taken;
-                    if self.sessions[id.index()].check.is_some() {
+                    if self.exchange.sessions[id.index()].check.is_some() {
                         receipt.awaits_check = true;
                         break;
                     }
@@ -62,7 +62,7 @@ impl Shard {
                 }
                 LeafParsed::Wrong(fault) => self.refuse(id, fault.error, fault.reason),
             }
-            if self.pending.produced_bytes > PRODUCED_BYTES_MAX {
+            if self.exchange.pending.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
             }
@@ -70,10 +70,10 @@ impl Shard {
         self.end_run(&intake);
         self.end_intake(&intake);
         self.tell_leafs();
-        receipt.produced_bytes = self.pending.produced_bytes;
-        receipt.was_measured = self.sessions[id.index()].rtt != rtt_before;
-        if let Some((congested, _)) = self.pending.congested {
-            self.sessions[id.index()].stalls += 1;
+        receipt.produced_bytes = self.exchange.pending.produced_bytes;
+        receipt.was_measured = self.exchange.sessions[id.index()].rtt != rtt_before;
+        if let Some((congested, _)) = self.exchange.pending.congested {
+            self.exchange.sessions[id.index()].stalls += 1;
             receipt.congested = Some(congested);
         }
         receipt
@@ -101,13 +101,13 @@ impl Shard {
     }
 
     fn is_ready(&self, id: SessionId) -> bool {
-        let leaf = self.sessions[id.index()].leaf.as_ref();
+        let leaf = self.exchange.sessions[id.index()].leaf.as_ref();
         leaf.is_some_and(|leaf| leaf.is_ready())
     }
 
     /// Somebody speaks before it was let in.
     fn refuse_early(&mut self, id: SessionId) {
-        let leaf = self.sessions[id.index()].leaf.as_ref();
+        let leaf = self.exchange.sessions[id.index()].leaf.as_ref();
         match leaf.map(|leaf| &leaf.side) {
             Some(Side::Listening) => self.refuse_credentials(id),
             _ => self.end(id, CloseReason::ProtocolViolation),
@@ -118,9 +118,10 @@ impl Shard {
     fn leaf_complains(&mut self, id: SessionId, error: &[u8]) {
         let error = text(error);
         let retry_after = LeafError::retry_after(&error);
-        self.pending
+        self.exchange
+            .pending
             .notice(id, || format!("Leafnode Error '{error}'"));
-        if let Some(leaf) = &mut self.sessions[id.index()].leaf {
+        if let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf {
             leaf.retry_after = retry_after.or(leaf.retry_after);
             leaf.complaint = Some(error);
         }
@@ -129,7 +130,7 @@ impl Shard {
 
     /// What the messages of one leaf have in common until it says something else.
     fn begin_leaf_intake<'a>(&self, id: SessionId, chunk: &'a Chunk) -> Intake<'a> {
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let leaf = session.leaf.as_ref();
         let mut intake = self.begin_intake(id, chunk);
         intake.origin.echo = false;
@@ -137,7 +138,7 @@ impl Shard {
         intake.is_restricted = leaf.is_some_and(|leaf| !leaf.rules.is_empty());
         let is_held = leaf.is_some_and(|leaf| leaf.is_held());
         intake.may_run =
-            intake.is_admitted && !is_held && !intake.is_mapped && !self.pending.traces;
+            intake.is_admitted && !is_held && !intake.is_mapped && !self.exchange.pending.traces;
         intake
     }
 
@@ -161,14 +162,14 @@ impl Shard {
             return self.refuse_early(id);
         }
         intake.count(publish);
-        let leaf = self.sessions[id.index()].leaf.as_ref();
+        let leaf = self.exchange.sessions[id.index()].leaf.as_ref();
         if leaf.is_some_and(|leaf| leaf.is_held()) {
             return;
         }
         // What the memo holds was allowed when it came for the first time.
         if let Some(leaf) = leaf
             && intake.is_restricted
-            && !self.routers[intake.account].holds(intake.memo, publish.topic)
+            && !self.exchange.routers[intake.account].holds(intake.memo, publish.topic)
         {
             match leaf.rules.may_take(publish.topic) {
                 Ok(true) => {}
@@ -199,7 +200,7 @@ impl Shard {
 
     /// A hub has said what may be published, and this is not among it.
     fn refuse_leaf_message(&mut self, id: SessionId, topic: &[u8]) {
-        if let Some(leaf) = &mut self.sessions[id.index()].leaf {
+        if let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf {
             if leaf.is_spoke() {
                 // It was said for this side to keep, and what a hub does is its own business.
                 return;
@@ -252,7 +253,7 @@ impl Shard {
         let memo = &mut intake.memo;
         if publish.args.is_empty() || !shown.is_empty() {
             // Not in the form in which it is passed on: put into that first.
-            let mut scratch = std::mem::take(&mut self.scratch);
+            let mut scratch = std::mem::take(&mut self.exchange.scratch);
             scratch.clear();
             let publish = Publish {
                 reply,
@@ -266,7 +267,7 @@ impl Shard {
             message.args = &scratch[..args_bytes];
             message.tail = &scratch;
             self.fan_out(account, publish.topic, &message, origin, memo);
-            self.scratch = scratch;
+            self.exchange.scratch = scratch;
         } else {
             self.fan_out(account, publish.topic, &message, origin, memo);
         }

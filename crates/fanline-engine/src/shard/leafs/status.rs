@@ -4,8 +4,8 @@ use super::super::Shard;
 use super::super::session::{Session, SessionId};
 use crate::auth::ConnectionKind;
 use crate::codec::leaf::{LeafEnded, LeafStatus};
-use crate::exchange::router::Router;
 use crate::codec::s2::Level;
+use crate::exchange::router::Router;
 
 impl Shard {
     /// The links over which messages cross. The list of what they want is there only if asked for.
@@ -16,15 +16,15 @@ impl Shard {
     }
 
     fn leaf_status(&self, id: SessionId, with_subscriptions: bool) -> Option<LeafStatus> {
-        let session = self.sessions.get(id.index())?;
+        let session = self.exchange.sessions.get(id.index())?;
         let leaf = session.leaf.as_ref()?;
         if !leaf.is_ready() || session.ending.is_some() {
             return None;
         }
         let router = self.leafs.routers.get(session.account);
-        let wanted = || self.subs.of_session(id.0);
+        let wanted = || self.exchange.subs.of_session(id.0);
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let filter = |router: &Router, sub| text(router.filter_of(self.subs.get(sub)));
+        let filter = |router: &Router, sub| text(router.filter_of(self.exchange.subs.get(sub)));
         let subscriptions_list = match router {
             Some(router) if with_subscriptions => wanted().map(|sub| filter(router, sub)).collect(),
             _ => Vec::new(),
@@ -53,13 +53,13 @@ impl Shard {
 
     /// How what is written over a link is compressed now; `None` when it is not.
     pub fn leaf_level(&self, id: SessionId) -> Option<Level> {
-        let session = self.sessions.get(id.index())?;
+        let session = self.exchange.sessions.get(id.index())?;
         session.leaf.as_ref()?.level(session.rtt)
     }
 
     /// Whether messages cross a link.
     pub fn is_linked(&self, id: SessionId) -> bool {
-        let session = self.sessions.get(id.index());
+        let session = self.exchange.sessions.get(id.index());
         session.is_some_and(|session| {
             session.ending.is_none() && session.leaf.as_ref().is_some_and(|leaf| leaf.is_ready())
         })

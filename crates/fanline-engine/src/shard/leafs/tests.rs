@@ -7,8 +7,8 @@ use crate::auth::{
     Access, AccessConfig, Account, Allowed, Auth, ConnectionKind, Permissions, User,
 };
 use crate::codec::leaf::{Agreed, Dialled, LeafCredentials, LeafInfo, LeafListener, LeafRemote};
-use crate::limits::Limits;
 use crate::codec::nats::error::CloseReason;
+use crate::limits::Limits;
 
 /// A leaf that is driven by hand, at the first shard of a world.
 fn leaf(world: &mut World, name: &str) -> Client {
@@ -311,7 +311,7 @@ fn servers_of_one_cluster_hear_each_other_without_their_hub() {
 }
 
 fn ending(world: &World, leaf: Client) -> Option<CloseReason> {
-    world.shards[leaf.shard].sessions[leaf.id.index()].ending
+    world.shards[leaf.shard].exchange.sessions[leaf.id.index()].ending
 }
 
 #[test]
@@ -513,8 +513,8 @@ fn hub_of_one_user() -> World {
         min_version: Some("2.10.0".into()),
         ..LeafListener::default()
     };
-    world.shards[0].info.leafs = Some(listener.into());
-    world.shards[0].info.server_name = "here".into();
+    world.shards[0].exchange.info.leafs = Some(listener.into());
+    world.shards[0].exchange.info.server_name = "here".into();
     world
 }
 
@@ -609,8 +609,8 @@ impl World {
             kind: ConnectionKind::Leafnode,
             ..Peer::default()
         };
-        self.shards[0].info.headers = true;
-        let cid = self.shards[0].sessions.len() as u64 + 100;
+        self.shards[0].exchange.info.headers = true;
+        let cid = self.shards[0].exchange.sessions.len() as u64 + 100;
         self.shards[0].open_leaf(cid, peer, dialled, Agreed::default(), Duration::ZERO)
     }
 }

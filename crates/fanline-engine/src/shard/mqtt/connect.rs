@@ -41,10 +41,10 @@ impl Shard {
     /// CONNECT: who a client is, and whether it may come in.
     pub(super) fn connect_mqtt(&mut self, id: SessionId, connect: &Connect<'_>) {
         let assigned = match connect.client_id {
-            "" => format!("fanline-{:016x}", self.secrets.number()),
+            "" => format!("fanline-{:016x}", self.exchange.secrets.number()),
             _ => String::new(),
         };
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let password = connect.password.map(String::from_utf8_lossy);
         let password = password
             .map(std::borrow::Cow::into_owned)
@@ -70,7 +70,7 @@ impl Shard {
         match self.decide(id) {
             Decision::Admitted(grant) => self.admit_mqtt(id, grant),
             Decision::Refused => self.refuse_credentials(id),
-            Decision::Later(check) => self.sessions[id.index()].check = Some(check),
+            Decision::Later(check) => self.exchange.sessions[id.index()].check = Some(check),
         }
     }
 
@@ -82,15 +82,15 @@ impl Shard {
         }
         let expires_in = grant.expires_in;
         self.settle_in(id, grant);
-        if self.sessions[id.index()].ending.is_some() {
+        if self.exchange.sessions[id.index()].ending.is_some() {
             return;
         }
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         session.has_connected = true;
         let account = session.account;
         let cid = session.cid;
         let keeper = self.keeper_index();
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let Some(mqtt) = &mut session.mqtt else {
             return;
         };
@@ -101,26 +101,26 @@ impl Shard {
                 client_id: mqtt.client_id.clone(),
             },
             seat: Seat {
-                shard: self.index,
+                shard: self.exchange.index,
                 session: id.0,
                 cid,
             },
             clean_start: mqtt.clean_start,
         };
-        self.outgoing[keeper].push_note(note);
-        self.rearm(id, self.pending.now + LOOK_AGAIN);
+        self.exchange.outgoing[keeper].push_note(note);
+        self.rearm(id, self.exchange.pending.now + LOOK_AGAIN);
         self.expire_in(id, expires_in);
     }
 
     /// The keeper's place, behind all shards.
     pub(super) fn keeper_index(&self) -> usize {
-        self.outgoing.len() - 1
+        self.exchange.outgoing.len() - 1
     }
 
     /// Tells the keeper something.
     pub(super) fn tell_keeper(&mut self, note: Note) {
         let keeper = self.keeper_index();
-        self.outgoing[keeper].push_note(note);
+        self.exchange.outgoing[keeper].push_note(note);
     }
 
     /// Takes what the keeper says.
@@ -157,14 +157,17 @@ impl Shard {
     }
 
     fn seated(&self, seat: Seat) -> Option<SessionId> {
-        let session = self.sessions.get(usize::try_from(seat.session).ok()?)?;
+        let session = self
+            .exchange
+            .sessions
+            .get(usize::try_from(seat.session).ok()?)?;
         let is_it = session.cid == seat.cid && session.ending.is_none();
         is_it.then_some(SessionId(seat.session))
     }
 
     /// Nobody else has the session any more: it goes on here.
     fn begin_mqtt(&mut self, id: SessionId, opened: &Opened) {
-        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
             return;
         };
         mqtt.started_unix_nanos = opened.started_unix_nanos;
@@ -186,7 +189,7 @@ impl Shard {
             self.resume_subscriptions(id, record);
         }
         // What is its own comes from no consumer any more.
-        let account = self.sessions[id.index()].account;
+        let account = self.exchange.sessions[id.index()].account;
         for ack in acks {
             self.publish_own(account, ack, b"", b"", b"");
         }
@@ -201,7 +204,7 @@ impl Shard {
     /// Has all kept of a session that begins or goes on, and lets its client in then.
     fn keep_begun(&mut self, id: SessionId, session_present: bool) {
         let groups = self.change_groups(id);
-        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
             return;
         };
         let is_persistent = mqtt.is_persistent();
@@ -221,7 +224,7 @@ impl Shard {
         if parts == 0 {
             return self.finish_operation(id, accept);
         }
-        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
             return;
         };
         let operation = mqtt.operation(accept);
@@ -249,7 +252,7 @@ impl Shard {
         operation: u32,
     ) {
         self.listen_to_replies(id);
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let (account, cid) = (session.account, session.cid);
         let Some(mqtt) = &session.mqtt else {
             return;
@@ -267,8 +270,8 @@ impl Shard {
         if reason.is_failure() {
             return self.refuse_mqtt(id, reason, CloseReason::ServerShutdown);
         }
-        let now = self.pending.now;
-        let session = &mut self.sessions[id.index()];
+        let now = self.exchange.pending.now;
+        let session = &mut self.exchange.sessions[id.index()];
         let Some(mqtt) = &mut session.mqtt else {
             return;
         };
@@ -297,7 +300,7 @@ impl Shard {
 
     /// Subscribes to where answers to this session go.
     pub(super) fn listen_to_replies(&mut self, id: SessionId) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let cid = session.cid;
         let Some(mqtt) = &mut session.mqtt else {
             return;
@@ -310,7 +313,7 @@ impl Shard {
 
     /// Subscribes to where its consumer delivers: from then on it does.
     pub(super) fn listen_to_consumer(&mut self, id: SessionId) {
-        let Some(mqtt) = &self.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &self.exchange.sessions[id.index()].mqtt else {
             return;
         };
         let subject = format!("{}{}", names::DELIVER_PREFIX, mqtt.hash);
@@ -320,10 +323,10 @@ impl Shard {
     /// Keeps what the session is; `operation` goes on when that is on the disk, unless it is 0.
     pub(super) fn keep_record(&mut self, id: SessionId, operation: u32) {
         self.listen_to_replies(id);
-        let mqtt = self.sessions[id.index()].mqtt.as_ref();
+        let mqtt = self.exchange.sessions[id.index()].mqtt.as_ref();
         let will = mqtt.and_then(|mqtt| mqtt.link.will().cloned());
         let will = will.filter(|will| self.may_leave(id, will));
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let (account, cid) = (session.account, session.cid);
         let Some(mqtt) = &mut session.mqtt else {
             return;
@@ -354,7 +357,7 @@ impl Shard {
         reason: Reason,
         close: CloseReason,
     ) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let before = session.out.pending_bytes();
         if let Some(mqtt) = &mut session.mqtt {
             match mqtt.link.is_asked() {
@@ -368,7 +371,7 @@ impl Shard {
 
     /// A connection has ended, for whatever reason; its subscriptions are gone.
     pub(in crate::shard) fn end_mqtt(&mut self, id: SessionId, reason: CloseReason) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let (account, cid) = (session.account, session.cid);
         let Some(mqtt) = &mut session.mqtt else {
             return;
@@ -379,7 +382,7 @@ impl Shard {
         }
         mqtt.early = Vec::new();
         self.leave_groups(id);
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let Some(mqtt) = &mut session.mqtt else {
             return;
         };
@@ -403,7 +406,7 @@ impl Shard {
         }
         self.keep_begun_messages(id);
         self.keep_ended_record(id, will.as_deref());
-        let Some(mqtt) = &self.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &self.exchange.sessions[id.index()].mqtt else {
             return;
         };
         let close = Close {
@@ -412,7 +415,7 @@ impl Shard {
                 client_id: mqtt.client_id.clone(),
             },
             seat: Seat {
-                shard: self.index,
+                shard: self.exchange.index,
                 session: id.0,
                 cid,
             },
@@ -430,7 +433,7 @@ impl Shard {
         if !has_subject || subject.starts_with(names::OWN_PREFIX) {
             return false;
         }
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         if session.restriction.is_none() {
             return true;
         }
@@ -442,13 +445,13 @@ impl Shard {
             Mapped::Unchanged => subject,
             Mapped::Lost => return false,
         };
-        let restriction = self.sessions[id.index()].restriction.as_ref();
+        let restriction = self.exchange.sessions[id.index()].restriction.as_ref();
         restriction.is_none_or(|restriction| restriction.may_publish(&subject))
     }
 
     fn keep_ended_record(&mut self, id: SessionId, will: Option<&Will>) {
-        let now = self.pending.now;
-        let session = &self.sessions[id.index()];
+        let now = self.exchange.pending.now;
+        let session = &self.exchange.sessions[id.index()];
         let account = session.account;
         let Some(mqtt) = session.mqtt.as_ref().filter(|mqtt| mqtt.is_kept) else {
             return;
@@ -473,8 +476,8 @@ impl Shard {
         id: SessionId,
         now: Duration,
     ) -> Option<Duration> {
-        let session = &mut self.sessions[id.index()];
-        let auth_timeout = auth_timeout(&self.config.limits, &session.peer);
+        let session = &mut self.exchange.sessions[id.index()];
+        let auth_timeout = auth_timeout(&self.exchange.config.limits, &session.peer);
         let before = session.out.pending_bytes();
         let mqtt = session.mqtt.as_mut()?;
         if !session.has_connected {
@@ -492,7 +495,7 @@ impl Shard {
         let next = mqtt.link.next_timeout();
         self.note_written(id, before);
         if let Some(ended) = ended {
-            let account = self.sessions[id.index()].account;
+            let account = self.exchange.sessions[id.index()].account;
             self.totals_of(account).stale += 1;
             self.end_wrong(id, ended);
             return None;

@@ -14,13 +14,13 @@ use super::names;
 use super::note::{Recalled, Retained};
 use super::session::{Mqtt, Owned, REPLY_SID, Waiting, is_own_of_mqtt, place_in};
 use crate::auth::AccountId;
-use crate::jetstream::consumer::AckTopic;
 use crate::codec::mqtt::{
     Delivery, Properties, Qos, Refused, Version, client_of, kept_id, qos_of, response_topic_of,
     topic_to_subject, ttl_of, was_retained, write_properties,
 };
-use crate::outbox::{Chunk, Outbox};
 use crate::exchange::router::{Route, SubId};
+use crate::jetstream::consumer::AckTopic;
+use crate::outbox::{Chunk, Outbox};
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
@@ -477,8 +477,8 @@ pub(super) fn life_left(headers: &[u8], stored_at: i64, now: i64) -> Option<Life
 impl Shard {
     /// Delivers what had to wait, as far as there is room.
     pub(super) fn deliver_waiting(&mut self, id: SessionId) {
-        let now = i64::try_from(self.pending.now.as_nanos()).unwrap_or(i64::MAX);
-        let before = self.sessions[id.index()].out.pending_bytes();
+        let now = i64::try_from(self.exchange.pending.now.as_nanos()).unwrap_or(i64::MAX);
+        let before = self.exchange.sessions[id.index()].out.pending_bytes();
         while let Some((packet_id, message)) = self.deliver_next(id, now) {
             match message {
                 Some(message) => self.own_message(id, packet_id, message),
@@ -495,18 +495,18 @@ impl Shard {
     /// The same up to a message that is to be kept as the session's own before it is sent, or was kept so and
     /// cannot be sent.
     fn deliver_next(&mut self, id: SessionId, now: i64) -> Option<(u16, Option<Waiting>)> {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let account = session.account;
         let mqtt = session.mqtt.as_mut().filter(|mqtt| mqtt.link.is_open())?;
         let now = mqtt.started_unix_nanos.saturating_add(now);
         while let Some(mut message) = mqtt.waiting.pop_front() {
             if !message.age(now) {
-                self.pending.mqtt.discard(account, &message);
+                self.exchange.pending.mqtt.discard(account, &message);
                 continue;
             }
             if let Some(packet_id) = message.packet_id.filter(|id| mqtt.is_releasing(Some(*id))) {
                 // If its confirmation was lost, it is asked for again.
-                self.pending.mqtt.note_arrived(id.0, packet_id);
+                self.exchange.pending.mqtt.note_arrived(id.0, packet_id);
                 mqtt.waiting.push_front(message);
                 return None;
             }
@@ -523,7 +523,7 @@ impl Shard {
                     session.out_msgs += 1;
                     session.out_bytes += message.payload.len() as u64;
                     if message.qos == Qos::AtMostOnce {
-                        self.pending.mqtt.discard(account, &message);
+                        self.exchange.pending.mqtt.discard(account, &message);
                     }
                 }
                 Err(Refused::NoRoom) => {
@@ -534,7 +534,7 @@ impl Shard {
                 Err(Refused::TooLarge) if message.is_owned => {
                     return Some((message.packet_id?, None));
                 }
-                Err(Refused::TooLarge) => self.pending.mqtt.discard(account, &message),
+                Err(Refused::TooLarge) => self.exchange.pending.mqtt.discard(account, &message),
             }
         }
         None
@@ -542,9 +542,9 @@ impl Shard {
 
     /// Delivers retained messages that were asked for.
     pub(super) fn deliver_recalled(&mut self, id: SessionId, recalled: &Recalled) {
-        let now = i64::try_from(self.pending.now.as_nanos()).unwrap_or(i64::MAX);
+        let now = i64::try_from(self.exchange.pending.now.as_nanos()).unwrap_or(i64::MAX);
         let recall = &recalled.recall;
-        let mqtt = self.sessions[id.index()].mqtt.as_ref();
+        let mqtt = self.exchange.sessions[id.index()].mqtt.as_ref();
         let sub = mqtt.and_then(|mqtt| mqtt.sub(recall.at));
         // Meanwhile its place may have become another's.
         let is_wanted = sub.is_some_and(|sub| recall.is_for(&sub.subject));
@@ -553,7 +553,7 @@ impl Shard {
                 self.deliver_retained(id, recall.at, message, now);
             }
         }
-        if let Some(mqtt) = &mut self.sessions[id.index()].mqtt {
+        if let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt {
             mqtt.is_recalling = false;
             if recalled.has_more && is_wanted {
                 mqtt.recalls.push_front(recall.clone());
@@ -563,7 +563,7 @@ impl Shard {
     }
 
     fn deliver_retained(&mut self, id: SessionId, at: u32, message: &Retained, now: i64) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let restriction = session.restriction.as_ref();
         if restriction.is_some_and(|restriction| !restriction.may_receive(&message.subject, b"")) {
             return;
@@ -580,7 +580,7 @@ impl Shard {
         if sub.is_open && message.subject.first() == Some(&b'$') {
             return;
         }
-        let Some(topic) = self.pending.mqtt.topic(&message.subject) else {
+        let Some(topic) = self.exchange.pending.mqtt.topic(&message.subject) else {
             return;
         };
         let mut properties = Vec::new();

@@ -15,11 +15,11 @@ use super::names;
 use super::note::Note;
 use super::session::{Mqtt, Owned, Sub, Waiting};
 use crate::auth::AccountId;
-use crate::jetstream::consumer::AckTopic;
 use crate::codec::mqtt::{
     Qos, Reason, SessionKey, Version, filter_to_subject, id_hash, parent_subject, qos_of,
     shared_id, split_shared, was_retained, write_properties,
 };
+use crate::jetstream::consumer::AckTopic;
 use crate::subject::Filter;
 
 /// Messages of groups that wait for room at one member. One more is passed on.
@@ -207,7 +207,7 @@ impl Shard {
     /// Tells the keeper of which groups a session is a member above QoS 0 by now; gives those that are new, whose
     /// consumers are to be made.
     pub(super) fn change_groups(&mut self, id: SessionId) -> Vec<Box<str>> {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let account = session.account;
         let Some(mqtt) = &mut session.mqtt else {
             return Vec::new();
@@ -239,7 +239,7 @@ impl Shard {
             return self.fail_operation(id, operation, Reason::TOPIC_FILTER_INVALID);
         };
         self.listen_to_replies(id);
-        let settings = &self.config.limits.mqtt;
+        let settings = &self.exchange.config.limits.mqtt;
         let hash = id_hash(filter);
         let name = names::group_consumer(&hash);
         let subject = String::from_utf8_lossy(&group.subject).into_owned();
@@ -270,7 +270,7 @@ impl Shard {
             },
             "action": "",
         });
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let (account, cid) = (session.account, session.cid);
         let reply = format!("{}{cid}.k{operation}", names::REPLY_PREFIX);
         let topic = names::create_consumer(&name);
@@ -285,7 +285,7 @@ impl Shard {
     pub(super) fn own_message(&mut self, id: SessionId, packet_id: u16, message: Waiting) {
         self.listen_to_replies(id);
         let reply = self.reply_topic(id, OWN, packet_id);
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let account = session.account;
         let Some(mqtt) = &mut session.mqtt else {
             return;
@@ -301,7 +301,7 @@ impl Shard {
 
     /// It is on the disk whose a message is, or will not be.
     pub(super) fn send_owned(&mut self, id: SessionId, packet_id: u16, reason: Reason) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let account = session.account;
         let before = session.out.pending_bytes();
         let Some(mqtt) = &mut session.mqtt else {
@@ -324,7 +324,7 @@ impl Shard {
         self.publish_own(account, &message.ack, b"", b"", b"");
         if !is_sent {
             self.disown(id, packet_id, b"");
-        } else if let Some(mqtt) = &mut self.sessions[id.index()].mqtt {
+        } else if let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt {
             let ack = message.ack;
             mqtt.owned.insert(message.token, Owned { packet_id, ack });
         }
@@ -332,7 +332,7 @@ impl Shard {
 
     /// A message is done with, whose it was kept.
     pub(super) fn disown(&mut self, id: SessionId, packet_id: u16, reply: &[u8]) -> bool {
-        let session = &self.sessions[id.index()];
+        let session = &self.exchange.sessions[id.index()];
         let account = session.account;
         let Some(mqtt) = &session.mqtt else {
             return false;
@@ -343,7 +343,7 @@ impl Shard {
 
     /// A connection is gone: what was begun and may be gone when its client is back is kept for it (MQTT-4.4.0-1).
     pub(super) fn keep_begun_messages(&mut self, id: SessionId) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let account = session.account;
         let Some(mqtt) = session.mqtt.as_mut().filter(|mqtt| mqtt.is_persistent()) else {
             return;
@@ -359,7 +359,7 @@ impl Shard {
 
     /// A connection is gone: what it had of groups and was not sent for good goes to other members.
     pub(super) fn leave_groups(&mut self, id: SessionId) {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let account = session.account;
         let Some(mqtt) = &mut session.mqtt else {
             return;

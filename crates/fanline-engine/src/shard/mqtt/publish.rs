@@ -15,14 +15,14 @@ use super::kept::{HOLD, PUBLISH, RELEASE};
 use super::names;
 use super::session::Held;
 use crate::auth::AccountId;
-use crate::jetstream::Message;
 use crate::codec::mqtt::{
     Names, Property, Publish, Qos, Reason, Version, response_topic_of, topic_to_subject, with_ttl,
     write_headers, write_headers_of,
 };
 use crate::codec::nats::parse::Publish as NatsPublish;
-use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 use crate::exchange::router::RouteMemo;
+use crate::jetstream::Message;
+use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
 /// Messages are gathered in a block of this size, or one of their own.
 const GATHERED_BYTES: usize = 64 * 1024;
@@ -180,7 +180,7 @@ impl Shard {
 
     /// Translates what a client publishes; ends its connection when that cannot be.
     fn translate_for(&mut self, id: SessionId, publish: &Publish<'_>) -> bool {
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let bytes_max = session.parse_limits.payload_bytes_max;
         let Some(mqtt) = &session.mqtt else {
             return false;
@@ -244,14 +244,14 @@ impl Shard {
 
     /// The same for one message whose headers say with which QoS, and which passes by whom it is kept for.
     fn publish_as_device(&mut self, id: SessionId, subject: &[u8], qos: Qos) {
-        let account = self.sessions[id.index()].account;
+        let account = self.exchange.sessions[id.index()].account;
         self.begin_as_device(account, subject, qos);
         self.publish_gathered(id);
         self.end_as_device();
     }
 
     fn begin_as_device(&mut self, account: AccountId, subject: &[u8], qos: Qos) {
-        self.pending.origin_bits = FROM_DEVICE;
+        self.exchange.pending.origin_bits = FROM_DEVICE;
         self.mqtt.is_mapped = true;
         if qos != Qos::AtMostOnce {
             self.pass_groups_by(account, subject);
@@ -259,7 +259,7 @@ impl Shard {
     }
 
     fn end_as_device(&mut self) {
-        self.pending.origin_bits = 0;
+        self.exchange.pending.origin_bits = 0;
         self.mqtt.is_mapped = false;
         self.forget_served();
     }
@@ -286,7 +286,7 @@ impl Shard {
         if !self.translate_for(id, publish) {
             return;
         }
-        let account = self.sessions[id.index()].account;
+        let account = self.exchange.sessions[id.index()].account;
         if !self.map_translated(account) {
             if publish.packet_id != 0 {
                 self.stored(id, PUBLISH, publish.packet_id, Reason::SUCCESS);
@@ -344,7 +344,7 @@ impl Shard {
     /// Whether a client may publish what was translated, by its other name if it has one; answers when not. 3.1.1 has
     /// no word for it, so that there the message is acknowledged and lost (its 3.3.5).
     fn permit_translated(&mut self, id: SessionId, publish: &Publish<'_>, kind: u8) -> bool {
-        if self.sessions[id.index()].restriction.is_none() {
+        if self.exchange.sessions[id.index()].restriction.is_none() {
             return true;
         }
         let subject = std::mem::take(&mut self.mqtt.subject);
@@ -354,7 +354,7 @@ impl Shard {
             return true;
         }
         let denial = self.denial();
-        let session = &mut self.sessions[id.index()];
+        let session = &mut self.exchange.sessions[id.index()];
         let before = session.out.pending_bytes();
         if let Some(mqtt) = &mut session.mqtt {
             let reason = match mqtt.link.version() {
@@ -381,7 +381,7 @@ impl Shard {
         if !self.translate_for(id, publish) {
             return;
         }
-        let account = self.sessions[id.index()].account;
+        let account = self.exchange.sessions[id.index()].account;
         if !self.map_translated(account) {
             return self.stored(id, HOLD, publish.packet_id, Reason::SUCCESS);
         }
@@ -399,7 +399,7 @@ impl Shard {
             payload: publish.payload.into(),
         };
         let packet_id = publish.packet_id;
-        let Some(mqtt) = &mut self.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
             return;
         };
         let kept = mqtt.is_persistent().then(|| held.encode());
@@ -419,7 +419,7 @@ impl Shard {
 
     /// Publishes a message of QoS 2 that is held.
     pub(super) fn release_message(&mut self, id: SessionId, packet_id: u16) {
-        let Some(mqtt) = &self.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &self.exchange.sessions[id.index()].mqtt else {
             return;
         };
         // A client may not publish it any more than it could: it went then.
@@ -458,7 +458,7 @@ impl Shard {
             &held.payload,
         );
         if held.retain {
-            let account = self.sessions[id.index()].account;
+            let account = self.exchange.sessions[id.index()].account;
             let reply = self.reply_topic(id, RELEASE, packet_id);
             let (subject, payload) = (&held.subject, &held.payload);
             if !self.retain(account, subject, reply.as_bytes(), &held.headers, payload) {
@@ -482,7 +482,7 @@ impl Shard {
         headers: &[u8],
         payload: &[u8],
     ) {
-        let account = self.sessions[id.index()].account;
+        let account = self.exchange.sessions[id.index()].account;
         let reply = self.reply_topic(id, kind, packet_id);
         let topic = [names::MESSAGES_PREFIX.as_bytes(), subject].concat();
         let headers = with_ttl(headers);
@@ -547,7 +547,7 @@ impl Shard {
         headers: &[u8],
         payload: &[u8],
     ) -> bool {
-        let mut tail = std::mem::take(&mut self.scratch);
+        let mut tail = std::mem::take(&mut self.exchange.scratch);
         tail.clear();
         let message = Message {
             topic,
@@ -578,13 +578,13 @@ impl Shard {
         }
         let memo = &mut RouteMemo::default();
         let is_wanted = self.fan_out(account, topic, &framed, Origin::ELSEWHERE, memo);
-        self.scratch = tail;
+        self.exchange.scratch = tail;
         is_wanted
     }
 
     /// Where the keeper answers.
     pub(super) fn reply_topic(&self, id: SessionId, kind: u8, number: u16) -> String {
-        let cid = self.sessions[id.index()].cid;
+        let cid = self.exchange.sessions[id.index()].cid;
         format!("{}{cid}.{}{number}", names::REPLY_PREFIX, char::from(kind))
     }
 }
