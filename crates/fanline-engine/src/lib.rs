@@ -31,7 +31,8 @@ pub mod store;
 pub mod subject;
 mod trace;
 
-pub use auth::{Access, AccountId, Auth};
+pub use auth::{Access, AccountId, Auth, Peer, TlsPeer};
+pub use codec::nats::connect::CookieCredentials;
 pub use codec::nats::error::{ClientError, CloseReason};
 pub use codec::nats::info::{ListenerInfo, ServerInfo, TlsTold};
 pub use codec::nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
@@ -40,9 +41,8 @@ pub use limits::Limits;
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use random::Seed;
 pub use shard::{
-    Backlog, Batch, ConnectionStatus, CookieCredentials, Ended, Keeper, LeafTraffic, MqttStatus,
-    Peer, Place, Receipt, SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus,
-    SubscriptionStatus, TlsPeer,
+    Backlog, Batch, ConnectionStatus, Ended, Keeper, LeafTraffic, MqttStatus, Place, Receipt,
+    SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus, SubscriptionStatus,
 };
 pub use subject::trie::{NodeId, OutOfSteps, Trie, Vacant};
 pub use subject::{Filter, FilterError, is_literal_topic};

@@ -8,7 +8,7 @@ use super::error::AccessError;
 use super::operator::Authority;
 use super::permissions::Permissions;
 use super::user::User;
-use crate::jetstream::AccountLimits as JetStreamLimits;
+use crate::limits::AccountLimits as JetStreamLimits;
 use crate::subject::Filter;
 use crate::subject::transform::{Transform, TransformError};
 

@@ -12,8 +12,8 @@ use super::rights::Rights;
 use super::user::{ConnectionKind, Identity, Password, User, same};
 use super::websocket::Door;
 use super::{Access, Place};
+use crate::auth::Peer;
 use crate::auth::certificate::CertificateNames;
-use crate::shard::Peer;
 
 /// What a client shows when it connects; what it does not show is empty.
 #[derive(Clone, Default)]

@@ -17,7 +17,7 @@ use super::operator::{Authority, JwtProof, limits, permissions, stay};
 use super::permissions::{Pattern, Permissions};
 use super::rights::Rights;
 use super::user::ConnectionKind;
-use crate::shard::Peer;
+use crate::auth::Peer;
 
 /// Where requests go.
 pub const REQUEST_SUBJECT: &str = "$SYS.REQ.USER.AUTH";

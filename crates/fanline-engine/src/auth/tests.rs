@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::auth::certificate::CertificateNames;
-use crate::shard::{Peer, TlsPeer};
+use crate::auth::{Peer, TlsPeer};
 
 fn export(kind: ExportKind, subject: &str, accounts: Option<&[&str]>) -> Export {
     Export {

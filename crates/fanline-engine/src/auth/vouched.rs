@@ -34,7 +34,7 @@ impl Access {
 mod tests {
     use super::super::{AccessConfig, Credentials, User};
     use super::*;
-    use crate::shard::Peer;
+    use crate::auth::Peer;
 
     fn access(users: &[(&str, &str)]) -> Access {
         let mut config = AccessConfig::default();

@@ -139,7 +139,7 @@ impl Access {
 mod tests {
     use super::super::*;
     use super::*;
-    use crate::shard::Peer;
+    use crate::auth::Peer;
 
     fn access(change: impl FnOnce(&mut AccessConfig)) -> Access {
         let mut config = AccessConfig::default();

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::account::{JetStream, Settings, StreamSync};
 use super::folders::Folders;
-use super::limits::{AccountLimits, Reserved, Used};
+use super::limits::{Reserved, Used};
 use super::overview::{Overview, OverviewWanted};
 use super::streams::StreamId;
 use super::{Handler, Message, Now, Ports, api};
 use crate::auth::{Access, Account, AccountId, ImportKind, TraceTo, covers};
+use crate::limits::AccountLimits;
 use crate::random::{Purpose, Random, Seed};
 use crate::store::{DiskError, Record, SyncId};
 use crate::trace::Asked;

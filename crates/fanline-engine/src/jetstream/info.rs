@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::limits::AccountLimits;
 use super::stream::{SourceStatus, Stream};
 use super::{API_LEVEL, Now, StreamConfig, Timestamp};
+use crate::limits::AccountLimits;
 use crate::store::StoreState;
 
 /// A stream, in a reply.

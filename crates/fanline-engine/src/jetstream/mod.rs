@@ -40,7 +40,9 @@ pub use config::*;
 pub use error::ApiError;
 pub use folders::Folders;
 pub use info::{AccountInfo, ApiStats, ClusterInfo, LostInfo, StateInfo, StreamInfo, TierInfo};
-pub use limits::{AccountLimits, ServerLimits};
+pub use limits::ServerLimits;
+
+pub use crate::limits::AccountLimits;
 pub use overview::{Overview, OverviewWanted, StreamOverview};
 pub use streams::StreamId;
 

@@ -40,9 +40,7 @@ use slab::Slab;
 pub use backlog::Backlog;
 pub use crossing::{Batch, Place};
 pub use keeper::Keeper;
-pub use session::{
-    ConnectionStatus, CookieCredentials, MqttStatus, Peer, SessionId, SubscriptionStatus, TlsPeer,
-};
+pub use session::{ConnectionStatus, MqttStatus, SessionId, SubscriptionStatus};
 pub use status::{Ended, LeafTraffic, ShardStatus};
 
 use crate::auth::{Access, AccountId, Auth};

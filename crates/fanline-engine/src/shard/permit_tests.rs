@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::session::Peer;
 use super::tests::{Client, World};
+use crate::auth::Peer;
 use crate::auth::{
     Access, AccessConfig, AllowResponses, Allowed, Auth, Credentials, Decision, Permissions,
     Rights, User, Vouched,

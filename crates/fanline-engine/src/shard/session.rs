@@ -6,9 +6,8 @@ use super::FORGOTTEN_AT_ONCE;
 use super::backlog::Backlog;
 use super::mqtt::Mqtt;
 use super::permit::Restriction;
-use crate::auth::certificate::CertificateNames;
 use crate::auth::nkey::PublicKey;
-use crate::auth::{AccountId, Check, ConnectionKind, Grant, Vouched};
+use crate::auth::{AccountId, Check, ConnectionKind, Grant, Peer, TlsPeer};
 use crate::codec::leaf::Leaf;
 use crate::codec::nats::connect::ConnectOptions;
 use crate::codec::nats::error::CloseReason;
@@ -29,59 +28,6 @@ impl SessionId {
 
     pub(super) fn from_index(index: usize) -> Self {
         SessionId(u32::try_from(index).expect("fewer than 2^32 connections"))
-    }
-}
-
-/// Who is at the other end.
-#[derive(Clone, Debug, Default)]
-pub struct Peer {
-    /// The address, as told to the client in INFO.
-    pub ip: String,
-    /// Its port, 0 when there is none.
-    pub port: u16,
-    /// How it comes.
-    pub kind: ConnectionKind,
-    /// What TLS says of it, when it comes over TLS.
-    pub tls: Option<Box<TlsPeer>>,
-    /// Credentials of its cookies, for what its CONNECT leaves out.
-    pub cookies: CookieCredentials,
-    /// What it has to sign, never the same twice; empty when nobody asks for a signature.
-    pub nonce: String,
-    /// It was sent INFO before TLS began, and gets no other.
-    pub is_greeted: bool,
-    /// The trusted proxy that it comes through, once that has said so.
-    pub proxy: Option<PublicKey>,
-    /// Who it is as far as the server knows already; its CONNECT is not asked then.
-    pub vouched: Option<Box<Vouched>>,
-}
-
-/// What TLS says of a connection.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TlsPeer {
-    /// `1.2` or `1.3`.
-    pub version: &'static str,
-    /// The cipher suite's name.
-    pub cipher_suite: String,
-    /// Whether the handshake came before INFO.
-    pub is_first: bool,
-    /// The names of the client's certificate, when it had to show one.
-    pub names: Option<CertificateNames>,
-}
-
-/// Credentials that came in cookies; empty where there was none.
-#[derive(Clone, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each holds what its name says")]
-pub struct CookieCredentials {
-    pub jwt: String,
-    pub user: String,
-    pub password: String,
-    pub token: String,
-}
-
-// Secrets never reach a log, not even through `{:?}`.
-impl std::fmt::Debug for CookieCredentials {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CookieCredentials(..)")
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::auth::Peer;
 
 /// Shards that are driven by hand, and what each of their clients was sent.
 pub(super) struct World {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::Shard;
 use super::leafs::Circle;
-use super::session::{Peer, SessionId};
+use super::session::SessionId;
 use crate::auth::ConnectionKind;
+use crate::auth::Peer;
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::limits::Limits;
 

@@ -16,7 +16,7 @@ use crate::auth::jwt::{
 };
 use crate::auth::nkey::{KeyKind, PublicKey};
 use crate::auth::permissions::{AllowResponses, Allowed, Permissions};
-use crate::jetstream::AccountLimits as JetStreamLimits;
+use crate::limits::AccountLimits as JetStreamLimits;
 
 /// The key of revocations that is for everybody.
 const EVERYBODY: &str = "*";

@@ -28,7 +28,7 @@ use super::jwt::{
     self, AccountClaims, Claims, GenericClaims, JwtError, OperatorClaims, Unverified, UserClaims,
 };
 use super::nkey::{KeyKind, PublicKey};
-use crate::shard::Peer;
+use crate::auth::Peer;
 pub use account::Authority;
 pub(super) use account::permissions;
 pub use grant::UserLimits;

@@ -10,10 +10,11 @@ use super::outgoing::{Again, Outgoing, Sent, Step as OutStep};
 use super::packet::{Ack, AckKind, Connect, Disconnect, Packet, Publish};
 use super::property::{Properties, Property};
 use super::reason::{Reason, Wrong};
-use super::verb::{Accepted, Delivery, Ended, Received, Refused, Settings, Verb, Will};
+use super::verb::{Accepted, Delivery, Ended, Received, Refused, Verb, Will};
 use super::{
     ALIASES_IN_MAX, ALIASES_OUT_MAX, CLIENT_ID_BYTES_MAX, CONNECT_BYTES_MAX, Qos, Version,
 };
+use crate::limits::MqttLimits;
 use crate::outbox::Outbox;
 
 /// A session that never expires (3.1.2.11.2).
@@ -38,7 +39,7 @@ enum Phase {
 /// for whatever reason, [`take_will`](Connection::take_will).
 #[derive(Debug)]
 pub struct Connection {
-    settings: Settings,
+    settings: MqttLimits,
     version: Version,
     phase: Phase,
     keep_alive: u16,
@@ -58,7 +59,7 @@ pub struct Connection {
 
 impl Connection {
     /// One that has just been opened.
-    pub fn new(settings: Settings, now: Duration) -> Self {
+    pub fn new(settings: MqttLimits, now: Duration) -> Self {
         Connection {
             settings,
             version: Version::V4,

@@ -49,14 +49,14 @@ pub use topic::{
     NameError, Shared, check_filter, filter_to_subject, is_hidden, parent_subject, split_shared,
     subject_to_topic, topic_to_subject,
 };
-pub use verb::{Accepted, Delivery, Ended, Received, Refused, Settings, Verb, Will};
+pub use verb::{Accepted, Delivery, Ended, Received, Refused, Verb, Will};
+
+pub use crate::limits::{CONNECT_BYTES_MAX, MqttLimits as Settings};
 
 /// Most bytes of a text or of binary data: its length has two bytes (1.5.4, 1.5.6).
 pub const TEXT_BYTES_MAX: usize = 65_535;
 /// Most that a variable byte integer holds (1.5.5), and so most bytes of a packet after its first two to five.
 pub const VARIABLE_MAX: u32 = 268_435_455;
-/// Most bytes of a CONNECT, which comes before anybody is known. More: closed.
-pub const CONNECT_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes of a client id. More: 0x85, or 2 in 3.1.1.
 pub const CLIENT_ID_BYTES_MAX: usize = 1024;
 /// Most filters of one SUBSCRIBE or UNSUBSCRIBE. More: 0x97 in 5.0, closed.

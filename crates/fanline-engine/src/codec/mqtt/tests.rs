@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::testing::{packet, plain_connect, publish, subscribe, written};
 use super::*;
+use crate::limits::MqttLimits;
 use crate::outbox::Outbox;
 
 const V4: Version = Version::V4;
@@ -347,7 +348,7 @@ fn filters_come_back() {
 }
 
 /// A connection that has been let in, and what it was told.
-fn open(version: Version, settings: Settings) -> (Connection, Outbox) {
+fn open(version: Version, settings: MqttLimits) -> (Connection, Outbox) {
     let (mut connection, mut out) = (Connection::new(settings, Duration::ZERO), Outbox::default());
     let bytes = testing::connect(&plain_connect(version));
     let received = connection.receive(&bytes, Duration::ZERO, &mut out);
@@ -373,7 +374,7 @@ fn a_client_that_takes_no_conn_ack_is_refused_by_a_shorter_one() {
             retain: false,
             properties: Properties::default(),
         });
-        let mut connection = Connection::new(Settings::default(), Duration::ZERO);
+        let mut connection = Connection::new(MqttLimits::default(), Duration::ZERO);
         let mut out = Outbox::default();
         take(&mut connection, &testing::connect(&connect), &mut out);
         let ended = connection.accept(&Accepted::default(), Duration::ZERO, &mut out);
@@ -406,7 +407,7 @@ fn ended(connection: &mut Connection, bytes: &[u8], out: &mut Outbox) -> u8 {
 #[test]
 fn what_is_published_is_acknowledged_when_it_is_kept() {
     for version in [V4, V5] {
-        let (mut connection, mut out) = open(version, Settings::default());
+        let (mut connection, mut out) = open(version, MqttLimits::default());
         let once = publish(version, Qos::AtLeastOnce, 3, "a");
         assert!(matches!(
             take(&mut connection, &once, &mut out),
@@ -437,7 +438,7 @@ fn what_is_published_is_acknowledged_when_it_is_kept() {
 
 #[test]
 fn a_message_that_cannot_be_kept_is_refused() {
-    let (mut connection, mut out) = open(V5, Settings::default());
+    let (mut connection, mut out) = open(V5, MqttLimits::default());
     take(
         &mut connection,
         &publish(V5, Qos::AtLeastOnce, 3, "a"),
@@ -447,7 +448,7 @@ fn a_message_that_cannot_be_kept_is_refused() {
     assert_eq!(over, None);
     assert_eq!(written(&mut out), [0x40, 3, 0, 3, 0x97]);
 
-    let (mut connection, mut out) = open(V4, Settings::default());
+    let (mut connection, mut out) = open(V4, MqttLimits::default());
     take(
         &mut connection,
         &publish(V4, Qos::AtLeastOnce, 3, "a"),
@@ -459,7 +460,7 @@ fn a_message_that_cannot_be_kept_is_refused() {
 
 #[test]
 fn a_delivery_is_written_and_acknowledged() {
-    let (mut connection, mut out) = open(V4, Settings::default());
+    let (mut connection, mut out) = open(V4, MqttLimits::default());
     let delivery = |qos, dup| Delivery {
         topic: "a/b",
         qos,
@@ -496,10 +497,10 @@ fn a_delivery_is_written_and_acknowledged() {
 
 #[test]
 fn what_connections_are_ended_for() {
-    let small = Settings {
+    let small = MqttLimits {
         receive_maximum: 1,
         reject_qos2_publish: true,
-        ..Settings::default()
+        ..MqttLimits::default()
     };
     let once = publish(V5, Qos::AtLeastOnce, 1, "a");
     let (mut connection, mut out) = open(V5, small.clone());
@@ -569,7 +570,7 @@ fn what_connections_are_ended_for() {
 #[test]
 fn connects_that_are_refused() {
     let connect = |bytes: &[u8]| {
-        let mut connection = Connection::new(Settings::default(), Duration::ZERO);
+        let mut connection = Connection::new(MqttLimits::default(), Duration::ZERO);
         let mut out = Outbox::default();
         let reason = ended(&mut connection, bytes, &mut out);
         (reason, written(&mut out))
@@ -597,7 +598,7 @@ fn connects_that_are_refused() {
 
 #[test]
 fn an_alias_stands_for_its_topic() {
-    let (mut connection, mut out) = open(V5, Settings::default());
+    let (mut connection, mut out) = open(V5, MqttLimits::default());
     let set = packet(0x30, b"\0\x03a/b\x03\x23\0\x02");
     take(&mut connection, &set, &mut out);
     let used = packet(0x30, b"\0\0\x03\x23\0\x02hi");
@@ -625,7 +626,7 @@ fn a_will_is_left_unless_the_client_takes_leave() {
             retain: true,
             properties: Properties::default(),
         });
-        let mut connection = Connection::new(Settings::default(), Duration::ZERO);
+        let mut connection = Connection::new(MqttLimits::default(), Duration::ZERO);
         let mut out = Outbox::default();
         let bytes = testing::connect(&connect);
         take(&mut connection, &bytes, &mut out);
@@ -640,7 +641,7 @@ fn a_will_is_left_unless_the_client_takes_leave() {
 
 #[test]
 fn silence_ends_a_connection_after_one_and_a_half_keep_alives() {
-    let (mut connection, mut out) = open(V5, Settings::default());
+    let (mut connection, mut out) = open(V5, MqttLimits::default());
     let at = Duration::from_secs;
     assert_eq!(connection.next_timeout(), Some(at(90)));
     let ping = packet(0xC0, b"");
@@ -655,7 +656,7 @@ fn silence_ends_a_connection_after_one_and_a_half_keep_alives() {
 
 #[test]
 fn what_was_under_way_is_sent_again() {
-    let (mut connection, mut out) = open(V5, Settings::default());
+    let (mut connection, mut out) = open(V5, MqttLimits::default());
     connection.restore(5, 50, Qos::AtLeastOnce, false);
     connection.restore(6, 60, Qos::ExactlyOnce, true);
     connection.restore_held([9].into_iter());

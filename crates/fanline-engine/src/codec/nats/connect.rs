@@ -2,7 +2,22 @@
 
 use serde_json::Value;
 
-use crate::shard::CookieCredentials;
+/// Credentials from the cookies of a WebSocket handshake; empty where a cookie is missing.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each holds what its name says")]
+pub struct CookieCredentials {
+    pub jwt: String,
+    pub user: String,
+    pub password: String,
+    pub token: String,
+}
+
+// Secrets never reach a log, not even through `{:?}`.
+impl std::fmt::Debug for CookieCredentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CookieCredentials(..)")
+    }
+}
 
 /// What a client asked for, all CONNECTs of its connection merged.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::auth::ConnectionKind;
+use crate::auth::Peer;
 use crate::codec::leaf::LeafListener;
-use crate::shard::Peer;
 
 /// What a server says of itself to everybody.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
-use crate::shard::CookieCredentials;
+use crate::codec::nats::connect::CookieCredentials;
 
 /// The most bytes of a request's line and headers. More: answered with 431.
 pub const UPGRADE_BYTES_MAX: usize = 16 * 1024;

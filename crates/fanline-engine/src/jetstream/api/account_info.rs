@@ -1,8 +1,8 @@
 //! `INFO`: what the account uses and may use.
 
 use super::{Answer, Call, json};
-use crate::jetstream::limits::tier_name;
 use crate::jetstream::{AccountInfo, ApiError, Overview, OverviewWanted, TierInfo};
+use crate::limits::tier_name;
 
 pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let sums = OverviewWanted::default();

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::Shard;
-use super::super::session::{Peer, SessionId};
+use super::super::session::SessionId;
 use super::Seat;
+use crate::auth::Peer;
 use crate::auth::{Access, AccountId, Decision, Grant};
 use crate::codec::leaf::{
     Agreed, Dialled, InfoTold, Leaf, LeafCompression, LeafConnect, LeafError, LeafInfo,

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::session::{Peer, SessionId};
+use super::super::session::SessionId;
 use super::super::tests::{Client, World};
+use crate::auth::Peer;
 use crate::auth::{
     Access, AccessConfig, Account, Allowed, Auth, ConnectionKind, Permissions, User,
 };

@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use crate::codec::mqtt::Settings;
+mod account;
+mod mqtt;
+
+pub use account::AccountLimits;
+pub(crate) use account::tier_name;
+pub use mqtt::{CONNECT_BYTES_MAX, MqttLimits};
 
 /// What one server grants its clients. The defaults are nats-server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +55,7 @@ pub struct Limits {
     /// A trace of the protocol shows the headers of messages and no payloads.
     pub traces_headers_only: bool,
     /// What MQTT clients are granted besides.
-    pub mqtt: Settings,
+    pub mqtt: MqttLimits,
 }
 
 impl Default for Limits {
@@ -75,7 +80,7 @@ impl Default for Limits {
             headers: true,
             traced_bytes_max: None,
             traces_headers_only: false,
-            mqtt: Settings::default(),
+            mqtt: MqttLimits::default(),
         }
     }
 }
