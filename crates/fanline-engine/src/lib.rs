@@ -29,6 +29,7 @@ mod short_bytes;
 mod slack;
 pub mod store;
 pub mod subject;
+pub mod time;
 mod trace;
 
 pub use auth::{Access, AccountId, Auth};

@@ -12,8 +12,8 @@ use serde::Serialize;
 use crate::auth::TraceTo;
 use crate::encoding::{ACCEPT_ENCODING, CONTENT_ENCODING, Encoding};
 use crate::exchange::router::LEAFS;
-use crate::jetstream::Timestamp;
 use crate::subject::is_literal_topic;
+use crate::time::Timestamp;
 
 const DESTINATION: &str = "Nats-Trace-Dest";
 const ONLY: &str = "Nats-Trace-Only";

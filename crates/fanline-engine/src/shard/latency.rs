@@ -14,7 +14,7 @@ use super::Shard;
 use super::deliver::{Message, Origin};
 use crate::auth::{AccountId, ExportKind, Sampling};
 use crate::exchange::router::Terms;
-use crate::jetstream::Timestamp;
+use crate::time::Timestamp;
 
 const TYPE: &str = "io.nats.server.metric.v1.service_latency";
 

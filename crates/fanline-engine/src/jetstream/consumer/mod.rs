@@ -12,7 +12,6 @@ mod ack;
 mod admin;
 mod done;
 mod due;
-mod duration;
 mod event;
 mod groups;
 mod ids;

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use num_bigint::BigInt;
 
 use super::append::{Admitted, Rollup};
-use super::duration::{Ttl, parse_ttl};
 use super::headers::{Block, HEADER_BYTES_MAX, PublishHeaders, find};
+use super::ttl::{Ttl, parse_ttl};
 use super::{Stream, counter};
 use crate::jetstream::{ApiError, Message};
 use crate::store::NEVER;

@@ -15,7 +15,6 @@ mod check;
 mod counter;
 mod dedupe;
 mod direct;
-mod duration;
 mod headers;
 mod messages;
 mod publish;
@@ -27,6 +26,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod ttl;
 
 use std::collections::{BTreeMap, HashSet};
 

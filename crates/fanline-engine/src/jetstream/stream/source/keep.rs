@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use num_bigint::BigInt;
 
 use super::super::append::{Admitted, Rollup};
-use super::super::duration::{Ttl, parse_ttl};
 use super::super::headers::{Block, find};
+use super::super::ttl::{Ttl, parse_ttl};
 use super::super::{Stream, counter};
 use super::{SOURCE_HEADER, Source};
 use crate::jetstream::{ApiError, Port};
