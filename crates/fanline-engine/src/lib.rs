@@ -20,6 +20,7 @@ pub mod auth;
 pub mod codec;
 pub mod encoding;
 mod exchange;
+pub mod ids;
 pub mod jetstream;
 mod limits;
 mod outbox;

@@ -14,7 +14,6 @@ mod done;
 mod due;
 mod event;
 mod groups;
-mod ids;
 mod info;
 mod lanes;
 mod machine;

@@ -16,6 +16,7 @@ use super::state::State;
 use super::status::Status;
 use super::{ConsumerId, RestoreError};
 use crate::jetstream::{AckPolicy, ApiError, ConsumerConfig, Message, Now, Retention};
+use crate::random::Seed;
 use crate::store::StoreError;
 use crate::subject::Filter;
 
@@ -41,7 +42,6 @@ const CONFIRMATIONS_MAX: usize = 65_536;
 /// A record costs one step per set of filters that matches it, plus what those do who wait for it;
 /// ten thousand consumers with nothing to do cost nothing. A delivery allocates nothing once
 /// buffers have grown.
-#[derive(Default)]
 pub struct Consumers {
     shared: Shared,
     groups: Groups,
@@ -83,10 +83,21 @@ impl Entry {
 
 impl Consumers {
     /// The consumers of a stream that has none yet.
-    pub fn new(stream: &str, account: &str, retention: Retention) -> Self {
-        let mut consumers = Consumers::default();
-        consumers.shared.stream = stream.to_owned();
-        consumers.shared.account = account.to_owned();
+    pub fn new(stream: &str, account: &str, retention: Retention, seed: Seed) -> Self {
+        let mut consumers = Consumers {
+            shared: Shared::new(stream, account, seed),
+            groups: Groups::default(),
+            entries: Slab::new(),
+            by_name: HashMap::new(),
+            by_subject: HashMap::new(),
+            receivers: Vec::new(),
+            ready: VecDeque::new(),
+            waiting_for_disk: Vec::new(),
+            durable: 0,
+            timers: BTreeSet::new(),
+            save_at: None,
+            rounds: 0,
+        };
         consumers.set_retention(retention);
         consumers
     }

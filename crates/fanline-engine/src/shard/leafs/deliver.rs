@@ -7,12 +7,13 @@ use super::super::run::Waiting;
 use super::super::session::{Session, SessionId};
 use super::super::tracing::Onward;
 use super::super::verbs::Intake;
-use super::super::{Exchange, Pending, Random, Shard};
+use super::super::{Exchange, Pending, Shard};
 use super::{Leafs, Picked};
 use crate::auth::AccountId;
 use crate::codec::leaf::write_head;
 use crate::exchange::router::{Member, Route, Subscription};
 use crate::outbox::Outbox;
+use crate::random::FastRandom;
 use crate::trace::HOP;
 
 impl Shard {
@@ -187,17 +188,11 @@ fn queue(
 /// One of the members of a group, by weight.
 fn by_weight<'a>(
     mut members: impl Iterator<Item = &'a Subscription> + Clone,
-    random: &mut Random,
+    random: &mut FastRandom,
 ) -> Option<&'a Subscription> {
     let weights = members.clone().map(Subscription::weight);
-    let mut ticket = random.below(weights.fold(0, u32::saturating_add));
-    members.find(|member| match ticket.checked_sub(member.weight()) {
-        Some(rest) => {
-            ticket = rest;
-            false
-        }
-        None => true,
-    })
+    let mut ticket = random.ticket(weights.fold(0, u32::saturating_add));
+    members.find(|member| ticket.is_held_by(member.weight()))
 }
 
 /// Whether a leaf may get a message.
