@@ -20,6 +20,7 @@ pub mod auth;
 pub mod codec;
 pub mod encoding;
 mod exchange;
+mod headers;
 pub mod ids;
 pub mod jetstream;
 mod limits;

@@ -8,9 +8,6 @@ use super::status::{Left, Status};
 use crate::jetstream::PriorityPolicy;
 use crate::time::Nanos;
 
-/// The highest API level that is known.
-pub(super) const API_LEVEL: u64 = 5;
-
 impl Consumer {
     /// Takes a pull request. Its answers go to `reply`; without one there is nobody to serve.
     ///

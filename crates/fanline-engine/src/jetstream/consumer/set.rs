@@ -15,6 +15,7 @@ use super::shared::{Context, Round, Shared, Work, nanos};
 use super::state::State;
 use super::status::Status;
 use super::{ConsumerId, RestoreError};
+use crate::jetstream::api::asks_too_much;
 use crate::jetstream::{AckPolicy, ApiError, ConsumerConfig, Message, Now, Retention};
 use crate::random::Seed;
 use crate::store::StoreError;
@@ -729,19 +730,4 @@ fn leave_subject(
             by_subject.remove(subject);
         }
     }
-}
-
-/// Whether a request asks for more than this server knows.
-fn asks_too_much(headers: &[u8]) -> bool {
-    const NAME: &[u8] = b"nats-required-api-level:";
-    headers.split(|b| *b == b'\n').any(|line| {
-        let Some((name, value)) = line.split_at_checked(NAME.len()) else {
-            return false;
-        };
-        let value = value.trim_ascii();
-        let level = super::write::parse_number(value);
-        name.eq_ignore_ascii_case(NAME)
-            && !value.is_empty()
-            && level.is_none_or(|level| level > super::pull::API_LEVEL)
-    })
 }

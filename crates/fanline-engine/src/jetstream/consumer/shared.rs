@@ -57,7 +57,6 @@ impl Shared {
 pub(super) struct Scratch {
     pub(super) reply: Vec<u8>,
     pub(super) headers: Vec<u8>,
-    pub(super) digits: Vec<u8>,
     pub(super) sequences: Vec<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! Storing a record, and all that follows from it.
 
 use super::Stream;
-use super::headers::{Block, find};
+use crate::headers::{Block, find};
 use crate::jetstream::{ApiError, Message, Port, Retention};
 use crate::store::{Cause, DiskError, Filters, NewRecord, StoreError};
 use crate::subject::is_literal_topic;
@@ -191,7 +191,7 @@ impl Stream {
         let whole_seconds = ttl - ttl % Nanos::from_secs(1).0;
         let shown = Nanos(whole_seconds).to_string();
         let mut headers = Vec::new();
-        Block::from(&mut headers, b"")
+        Block::new(&mut headers)
             .add("Nats-Marker-Reason", b"MaxAge")
             .add("Nats-TTL", shown.as_bytes())
             .add("Nats-Rollup", b"sub")

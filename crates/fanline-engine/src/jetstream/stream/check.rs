@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 use num_bigint::BigInt;
 
 use super::append::{Admitted, Rollup};
-use super::headers::{Block, HEADER_BYTES_MAX, PublishHeaders, find};
+use super::headers::{HEADER_BYTES_MAX, PublishHeaders};
 use super::ttl::{Ttl, parse_ttl};
 use super::{Stream, counter};
+use crate::headers::{Block, find};
 use crate::jetstream::{ApiError, Message};
 use crate::store::NEVER;
 use crate::subject::Filter;

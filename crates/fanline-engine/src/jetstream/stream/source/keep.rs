@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use num_bigint::BigInt;
 
 use super::super::append::{Admitted, Rollup};
-use super::super::headers::{Block, find};
 use super::super::ttl::{Ttl, parse_ttl};
 use super::super::{Stream, counter};
 use super::{SOURCE_HEADER, Source};
+use crate::headers::{Block, find};
 use crate::jetstream::{ApiError, Port};
 use crate::store::{NEVER, NewRecord, StoreError};
 
