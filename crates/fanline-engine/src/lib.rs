@@ -32,6 +32,7 @@ mod slack;
 pub mod store;
 pub mod subject;
 pub mod time;
+mod timers;
 mod trace;
 
 pub use auth::{Access, AccountId, Auth};

@@ -12,6 +12,7 @@ use super::{Handler, Message, Now, Ports, api};
 use crate::auth::{Access, Account, AccountId, ImportKind, TraceTo, covers};
 use crate::random::{Purpose, Random, Seed};
 use crate::store::{DiskError, Record, SyncId};
+use crate::timers::Timers;
 use crate::trace::Asked;
 
 /// What is asked of JetStream, in every account.
@@ -71,7 +72,7 @@ pub struct JetStreams {
     touched: BTreeSet<AccountId>,
     /// Those that may have something to be brought to the disk.
     unsynced: BTreeSet<AccountId>,
-    timers: BTreeSet<(Duration, AccountId)>,
+    timers: Timers<AccountId>,
     problems: Vec<String>,
 }
 
@@ -80,7 +81,6 @@ struct Seat {
     name: String,
     state: State,
     used: Used,
-    timer: Option<Duration>,
     /// Where traces of others go.
     trace: Option<TraceTo>,
     /// Its clients mean the JetStream of another server, where this one has none for them.
@@ -115,7 +115,7 @@ impl JetStreams {
             used: Used::default(),
             touched: BTreeSet::new(),
             unsynced: BTreeSet::new(),
-            timers: BTreeSet::new(),
+            timers: Timers::default(),
             problems: Vec::new(),
         }
     }
@@ -215,7 +215,7 @@ impl JetStreams {
             jetstream.unsubscribe_all(ports.of(account));
             jetstream.close(now, ports.of(account));
             self.problems.extend(jetstream.take_problems());
-            seat.set_timer(account, None, &mut self.timers);
+            self.timers.set(account, None);
             self.used = self.used.without(std::mem::take(&mut seat.used));
         }
     }
@@ -261,8 +261,7 @@ impl JetStreams {
         self.used = self.used.without(seat.used);
         self.used.add(used);
         seat.used = used;
-        let timer = jetstream.next_timeout();
-        seat.set_timer(account, timer, &mut self.timers);
+        self.timers.set(account, jetstream.next_timeout());
         self.unsynced.insert(account);
     }
 
@@ -278,8 +277,7 @@ impl JetStreams {
                         sync,
                     });
                 }
-                let timer = jetstream.next_timeout();
-                seat.set_timer(account, timer, &mut self.timers);
+                self.timers.set(account, jetstream.next_timeout());
             }
             self.unsynced.pop_last();
         }
@@ -372,29 +370,10 @@ impl Default for Seat {
             name: String::new(),
             state: State::Refused,
             used: Used::default(),
-            timer: None,
             trace: None,
             is_elsewhere: false,
             has_api: false,
         }
-    }
-}
-
-impl Seat {
-    fn set_timer(
-        &mut self,
-        account: AccountId,
-        timer: Option<Duration>,
-        timers: &mut BTreeSet<(Duration, AccountId)>,
-    ) {
-        if self.timer == timer {
-            return;
-        }
-        if let Some(before) = self.timer {
-            timers.remove(&(before, account));
-        }
-        timers.extend(timer.map(|at| (at, account)));
-        self.timer = timer;
     }
 }
 
@@ -476,13 +455,7 @@ impl Handler for JetStreams {
     }
 
     fn handle_timeout(&mut self, now: Now, ports: &mut dyn Ports) {
-        let mut due = Vec::new();
-        let until = self
-            .timers
-            .iter()
-            .take_while(|(at, _)| *at <= now.since_start);
-        due.extend(until.map(|(_, account)| *account));
-        for account in due {
+        while let Some(account) = self.timers.pop(now.since_start) {
             if let Some(jetstream) = self.touch(account) {
                 jetstream.handle_timeout(now, ports.of(account));
             }
@@ -490,7 +463,7 @@ impl Handler for JetStreams {
     }
 
     fn next_timeout(&self) -> Option<Duration> {
-        self.timers.first().map(|(at, _)| *at)
+        self.timers.next()
     }
 
     fn is_quick(&self, account: AccountId, topic: &[u8]) -> bool {

@@ -30,7 +30,6 @@ mod timers;
 mod tracing;
 mod verbs;
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +53,7 @@ use crate::exchange::router::{LEAFS, RouteMemo, Routers, SubId, Subscriptions};
 use crate::limits::Limits;
 use crate::outbox::{Chunk, Outbox};
 use crate::random::{FastRandom, Purpose, Random, Seed};
+use crate::timers::Timers;
 use bridging::Bridging;
 use crossing::Said;
 use deliver::RemoteTargets;

@@ -106,10 +106,9 @@ impl Shard {
             pinged_at: now,
             rtt: None,
             backlog: None,
-            deadline,
         };
         let id = SessionId::from_index(self.exchange.sessions.insert(session));
-        self.timers.insert((deadline, id));
+        self.timers.set(id, Some(deadline));
         id
     }
 
