@@ -13,6 +13,7 @@ mod barrier;
 mod batch;
 mod check;
 mod counter;
+mod decimal;
 mod dedupe;
 mod direct;
 mod headers;
