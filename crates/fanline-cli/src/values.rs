@@ -6,22 +6,14 @@ use fanline_server::client::jetstream::{Nanos, Timestamp};
 use fanline_server::{Cipher, Dashboard, Secret, SyncMode};
 use serde::de::DeserializeOwned;
 
-/// `500ms`, `2s`, `1.5s`, `1m`, `1h`; a bare number counts seconds.
+/// `500ms`, `2s`, `1.5s`, `1m`, `1h30m`; a bare number counts seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let seconds_per_unit = match &text[digits.len()..] {
-        "ns" => 1e-9,
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("expected a duration such as 500ms, 2s or 1m".into()),
-    };
-    digits
-        .parse::<f64>()
-        .ok()
-        .and_then(|number| Duration::try_from_secs_f64(number * seconds_per_unit).ok())
+    let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
+    let unit = if has_unit { "" } else { "s" };
+    let nanos: Option<Nanos> = format!("{text}{unit}").parse().ok();
+    nanos
+        .and_then(|nanos| u64::try_from(nanos.0).ok())
+        .map(Duration::from_nanos)
         .ok_or_else(|| "expected a duration such as 500ms, 2s or 1m".into())
 }
 
@@ -115,34 +107,10 @@ pub(crate) fn span(text: &str) -> Result<Nanos, String> {
     if matches!(text, "0" | "-1" | "never") {
         return Ok(Nanos::ZERO);
     }
-    let expected = || "expected a time such as 90s, 1h30m, 7d or 1y".to_owned();
-    let mut rest = text;
-    let mut seconds = 0.0;
-    while !rest.is_empty() {
-        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
-        let (number, after) = rest.split_at(number.ok_or_else(expected)?);
-        let unit = after.find(|c: char| !c.is_ascii_alphabetic());
-        let (unit, after) = after.split_at(unit.unwrap_or(after.len()));
-        let seconds_per_unit = match unit {
-            "ns" => 1e-9,
-            "us" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3_600.0,
-            "d" | "D" => 86_400.0,
-            "w" | "W" => 604_800.0,
-            "y" | "Y" => 31_536_000.0,
-            _ => return Err(expected()),
-        };
-        seconds += number.parse::<f64>().map_err(|_| expected())? * seconds_per_unit;
-        rest = after;
-    }
-    let span = Duration::try_from_secs_f64(seconds).map_err(|_| expected())?;
-    let nanos = i64::try_from(span.as_nanos()).map_err(|_| expected())?;
-    Some(Nanos(nanos))
-        .filter(|n| !n.is_zero())
-        .ok_or_else(expected)
+    Nanos::parse_with_days(text)
+        .ok()
+        .filter(|nanos| nanos.0 > 0)
+        .ok_or_else(|| "expected a time such as 90s, 1h30m, 7d or 1y".to_owned())
 }
 
 /// A [`span`] in which nothing is for ever.
@@ -241,6 +209,8 @@ mod tests {
             ("1.5s", Some(Duration::from_millis(1500))),
             ("250ms", Some(Duration::from_millis(250))),
             ("1m", Some(Duration::from_secs(60))),
+            ("1h30m", Some(Duration::from_secs(5_400))),
+            ("1.5", Some(Duration::from_millis(1500))),
             ("", None),
             ("s", None),
             ("-1s", None),

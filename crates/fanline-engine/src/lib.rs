@@ -20,6 +20,8 @@ pub mod auth;
 pub mod codec;
 pub mod encoding;
 mod exchange;
+mod headers;
+pub mod ids;
 pub mod jetstream;
 mod limits;
 mod outbox;
@@ -29,6 +31,8 @@ mod short_bytes;
 mod slack;
 pub mod store;
 pub mod subject;
+pub mod time;
+mod timers;
 mod trace;
 
 pub use auth::{Access, AccountId, Auth, Peer, TlsPeer};

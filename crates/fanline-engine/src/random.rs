@@ -1,4 +1,4 @@
-//! Random identifiers that a peer cannot predict from those it has seen.
+//! Random numbers: unpredictable ones for identifiers, fast ones for choices.
 
 use std::fmt;
 
@@ -6,14 +6,15 @@ use salsa20::Salsa20;
 use salsa20::cipher::generic_array::GenericArray;
 use salsa20::cipher::{KeyIvInit as _, StreamCipher as _};
 
+use crate::ids::{self, ID_CHARS};
+
 const SEED_BYTES: usize = 32;
-const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const EPHEMERAL_NAME_CHARS: usize = 8;
-const ID_CHARS: usize = 22;
 
 /// The secret that all random identifiers of a run are derived from. A server takes 32 bytes from the operating system;
 /// a `u64` is for tests, which want the same identifiers each time.
 #[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Default))]
 pub struct Seed([u8; SEED_BYTES]);
 
 impl From<[u8; SEED_BYTES]> for Seed {
@@ -48,6 +49,8 @@ pub(crate) enum Purpose {
     Streams,
     /// Ids of advisories.
     Advisories,
+    /// Ids of consumers' advisories, pins, and flow control subjects.
+    Consumers,
 }
 
 /// A cryptographic generator: the key stream of Salsa20 under the seed.
@@ -92,13 +95,55 @@ impl Random {
         self.token(ID_CHARS)
     }
 
-    fn token(&mut self, chars: usize) -> String {
-        let letters = ALPHABET.len() as u64;
-        let letter = |number: u64| {
-            let nth = usize::try_from(number % letters).unwrap_or(0);
-            char::from(ALPHABET[nth])
-        };
-        (0..chars).map(|_| letter(self.number())).collect()
+    /// Returns that many letters and digits.
+    pub(crate) fn token(&mut self, chars: usize) -> String {
+        ids::from_numbers((0..chars).map(|_| self.number()))
+    }
+}
+
+/// A fast generator (xorshift64*) that spreads messages over a queue group. A peer that sees some of its numbers can
+/// compute the others: identifiers come from [`Random`].
+#[derive(Clone, Debug)]
+pub(crate) struct FastRandom(u64);
+
+impl FastRandom {
+    pub(crate) fn new(seed: u64) -> Self {
+        // A state of zero would stay zero.
+        FastRandom(seed | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    /// Returns a number below `end`, or 0 when `end` is 0.
+    pub(crate) fn below(&mut self, end: u32) -> u32 {
+        let high = self.next() >> 32;
+        u32::try_from((high * u64::from(end)) >> 32).unwrap_or(0)
+    }
+
+    /// Draws one of so many tickets, to choose an item by weight.
+    pub(crate) fn ticket(&mut self, weights: u32) -> Ticket {
+        Ticket(self.below(weights))
+    }
+}
+
+/// A ticket of a lottery in which each item holds as many tickets as it weighs.
+pub(crate) struct Ticket(u32);
+
+impl Ticket {
+    /// Whether the next item, of this weight, holds the ticket.
+    pub(crate) fn is_held_by(&mut self, weight: u32) -> bool {
+        match self.0.checked_sub(weight) {
+            Some(rest) => {
+                self.0 = rest;
+                false
+            }
+            None => true,
+        }
     }
 }
 
@@ -118,6 +163,17 @@ mod tests {
     }
 
     #[test]
+    fn tickets_are_held_by_weight() {
+        let weights = [3, 0, 2];
+        let holder = |ticket| {
+            let mut ticket = Ticket(ticket);
+            weights.iter().position(|weight| ticket.is_held_by(*weight))
+        };
+        let holders: Vec<_> = (0..6).map(holder).collect();
+        assert_eq!(holders, [Some(0), Some(0), Some(0), Some(2), Some(2), None]);
+    }
+
+    #[test]
     fn key_streams_differ_by_seed_and_purpose() {
         let of = |seed: u64, purpose| Random::new(seed.into(), purpose).number();
         let numbers = [
@@ -126,6 +182,7 @@ mod tests {
             of(7, Purpose::Advisories),
             of(7, Purpose::Shard),
             of(7, Purpose::Accounts),
+            of(7, Purpose::Consumers),
         ];
         assert_eq!(HashSet::from(numbers).len(), numbers.len());
         assert_eq!(numbers[0], of(7, Purpose::Streams));

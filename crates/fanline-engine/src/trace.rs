@@ -12,8 +12,9 @@ use serde::Serialize;
 use crate::auth::TraceTo;
 use crate::encoding::{ACCEPT_ENCODING, CONTENT_ENCODING, Encoding};
 use crate::exchange::router::LEAFS;
-use crate::jetstream::Timestamp;
+use crate::headers::{self, Block};
 use crate::subject::is_literal_topic;
+use crate::time::Timestamp;
 
 const DESTINATION: &str = "Nats-Trace-Dest";
 const ONLY: &str = "Nats-Trace-Only";
@@ -32,7 +33,7 @@ pub(crate) const LEAF: u8 = 4;
 /// Whether headers may ask for a trace. Most do not, and are not looked at any further.
 #[inline]
 pub(crate) fn may_be_asked_for(headers: &[u8]) -> bool {
-    headers.split(|b| *b == b'\n').any(|line| match line {
+    headers::lines(headers).any(|line| match line {
         [b'N', ..] => line.starts_with(DESTINATION.as_bytes()),
         [b't' | b'T', ..] => line
             .get(..PARENT.len())
@@ -55,11 +56,9 @@ impl Asked {
     /// `None` when they ask for nothing. `by_parent` is where messages are told of that are part of a trace
     /// of others, and `ticket` a number below 100 that decides whether this one is.
     pub(crate) fn read(headers: &[u8], by_parent: Option<&TraceTo>, ticket: u32) -> Option<Self> {
-        let text = std::str::from_utf8(headers).ok()?;
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
-            let values = all.entry(name.into()).or_default();
-            values.push(value.trim().into());
+        for (name, value) in headers::each_text(headers) {
+            all.entry(name.into()).or_default().push(value.into());
         }
         let first = |name: &str| all.get(name).and_then(|values| values.first());
         let (to, is_only) = match first(DESTINATION) {
@@ -214,9 +213,12 @@ impl Trace {
         match self.asked.encoding() {
             None => (Vec::new(), json),
             Some(encoding) => {
-                let name = encoding.name();
-                let headers = format!("NATS/1.0\r\n{CONTENT_ENCODING}: {name}\r\n\r\n");
-                (headers.into_bytes(), encoding.pack(json))
+                let mut headers = Vec::new();
+                let block = Block::new(&mut headers);
+                block
+                    .add(CONTENT_ENCODING, encoding.name().as_bytes())
+                    .end();
+                (headers, encoding.pack(json))
             }
         }
     }

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fanline_engine::auth::nkey::{KEY_BYTES, KeyKind, SecretKey};
+use fanline_engine::ids;
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// A number that differs from call to call and run to run; not a secret.
@@ -42,15 +43,8 @@ pub(crate) fn new_secret() -> Option<String> {
 
 /// An id for an event: 22 characters that no other event has.
 pub(crate) fn new_event_id() -> String {
-    /// What an id is made of.
-    const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let mut number = u128::from(random_u64()) << 64 | u128::from(random_u64());
-    let digits = (0..22).map(|_| {
-        let digit = usize::try_from(number % 62).unwrap_or(0);
-        number /= 62;
-        char::from(ALPHABET[digit])
-    });
-    digits.collect()
+    let number = u128::from(random_u64()) << 64 | u128::from(random_u64());
+    ids::from_number(number, ids::ID_CHARS)
 }
 
 /// A key of the server's own, by which it is known and with which it signs.

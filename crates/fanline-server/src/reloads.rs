@@ -1,11 +1,9 @@
 //! Requests to read the configuration again. Where that comes from, and what of it was overridden, is
 //! known to whoever has started the server.
 
-use std::sync::PoisonError;
-
 use tokio::sync::{mpsc, oneshot};
 
-use crate::sync::Mutex;
+use crate::sync::Lock;
 
 /// Requests that wait to be looked at. One more is told to come again.
 const WAITING_MAX: usize = 16;
@@ -38,18 +36,17 @@ impl ReloadRequest {
 }
 
 /// Where requests go.
-pub(crate) struct Reloader(Mutex<Option<mpsc::Sender<ReloadRequest>>>);
+pub(crate) struct Reloader(Lock<Option<mpsc::Sender<ReloadRequest>>>);
 
 impl Reloader {
     pub(crate) fn new() -> Self {
-        Reloader(Mutex::new(None))
+        Reloader(Lock::new(None))
     }
 
     /// From now on they go here.
     pub(crate) fn listen(&self) -> ReloadRequests {
         let (to, requests) = mpsc::channel(WAITING_MAX);
-        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *current = Some(to);
+        *self.0.lock() = Some(to);
         ReloadRequests(requests)
     }
 
@@ -58,11 +55,7 @@ impl Reloader {
     /// # Errors
     /// Why it was not, in words for who has asked.
     pub(crate) async fn ask(&self) -> Result<(), String> {
-        let current = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let current = self.0.lock().clone();
         let Some(to) = current else {
             return Err(NOBODY.into());
         };

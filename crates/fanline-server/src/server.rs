@@ -29,7 +29,7 @@ use crate::control::{self, Order};
 use crate::options::{Addresses, Options};
 use crate::reloads::{ReloadRequests, Reloader};
 use crate::shell::{self, ARRIVALS_MAX, Common, Mailbox, Transport};
-use crate::sync::{AtomicU64, AtomicUsize, Mutex};
+use crate::sync::{AtomicU64, AtomicUsize, Lock};
 use crate::{identity, keeper, leaf, ports_file, resolver};
 
 /// The nats-server version that clients are told, because they branch on it.
@@ -127,15 +127,15 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         common,
         shards: Vec::new(),
         keeper: None,
-        access: Mutex::new(options.auth.directory()),
+        access: Lock::new(options.auth.directory()),
         next_cid: AtomicU64::new(1),
         next_shard: AtomicUsize::new(0),
         started_at: SystemTime::now(),
         info,
         key,
         remotes: watch::Sender::new(options.leafnodes.remotes.clone()),
-        options: Mutex::new(Arc::new(options)),
-        tls: Mutex::new(tls),
+        options: Lock::new(Arc::new(options)),
+        tls: Lock::new(tls),
         reloader: Reloader::new(),
         addresses,
         bridge: DefaultBridge::default(),

@@ -10,6 +10,8 @@
 //! The name is our own because `--cfg loom` would change tokio too. All other unit tests fail
 //! under it: loom's types work only inside a model.
 
+use std::sync::PoisonError;
+
 #[cfg(all(test, fanline_loom))]
 mod exports {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -23,3 +25,18 @@ mod exports {
 }
 
 pub(crate) use exports::*;
+
+/// A mutex that can still be locked after a thread has panicked with it: for values that are whole
+/// between any two statements. State that a panic may leave half changed needs a [`Mutex`].
+#[derive(Debug, Default)]
+pub(crate) struct Lock<T>(Mutex<T>);
+
+impl<T> Lock<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Lock(Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

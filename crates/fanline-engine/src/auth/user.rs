@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use subtle::ConstantTimeEq as _;
+
 use super::error::AccessError;
 use super::permissions::Permissions;
 
@@ -105,13 +107,7 @@ fn is_bcrypt(text: &str) -> bool {
 
 /// Compares in a time that depends on the lengths only.
 pub(crate) fn same(expected: &str, given: &str) -> bool {
-    let given = given.as_bytes();
-    let expected = expected.as_bytes();
-    let mut difference = expected.len() ^ given.len();
-    for (i, byte) in expected.iter().enumerate() {
-        difference |= usize::from(byte ^ given.get(i).copied().unwrap_or(0));
-    }
-    difference == 0
+    expected.as_bytes().ct_eq(given.as_bytes()).into()
 }
 
 /// The ways to connect that a user may be restricted to.

@@ -13,6 +13,7 @@ use crate::auth::{Access, Account, AccountId, ImportKind, TraceTo, covers};
 use crate::limits::AccountLimits;
 use crate::random::{Purpose, Random, Seed};
 use crate::store::{DiskError, Record, SyncId};
+use crate::timers::Timers;
 use crate::trace::Asked;
 
 /// What is asked of JetStream, in every account.
@@ -72,7 +73,7 @@ pub struct JetStreams {
     touched: BTreeSet<AccountId>,
     /// Those that may have something to be brought to the disk.
     unsynced: BTreeSet<AccountId>,
-    timers: BTreeSet<(Duration, AccountId)>,
+    timers: Timers<AccountId>,
     problems: Vec<String>,
 }
 
@@ -81,7 +82,6 @@ struct Seat {
     name: String,
     state: State,
     used: Used,
-    timer: Option<Duration>,
     /// Where traces of others go.
     trace: Option<TraceTo>,
     /// Its clients mean the JetStream of another server, where this one has none for them.
@@ -116,7 +116,7 @@ impl JetStreams {
             used: Used::default(),
             touched: BTreeSet::new(),
             unsynced: BTreeSet::new(),
-            timers: BTreeSet::new(),
+            timers: Timers::default(),
             problems: Vec::new(),
         }
     }
@@ -216,7 +216,7 @@ impl JetStreams {
             jetstream.unsubscribe_all(ports.of(account));
             jetstream.close(now, ports.of(account));
             self.problems.extend(jetstream.take_problems());
-            seat.set_timer(account, None, &mut self.timers);
+            self.timers.set(account, None);
             self.used = self.used.without(std::mem::take(&mut seat.used));
         }
     }
@@ -262,8 +262,7 @@ impl JetStreams {
         self.used = self.used.without(seat.used);
         self.used.add(used);
         seat.used = used;
-        let timer = jetstream.next_timeout();
-        seat.set_timer(account, timer, &mut self.timers);
+        self.timers.set(account, jetstream.next_timeout());
         self.unsynced.insert(account);
     }
 
@@ -279,8 +278,7 @@ impl JetStreams {
                         sync,
                     });
                 }
-                let timer = jetstream.next_timeout();
-                seat.set_timer(account, timer, &mut self.timers);
+                self.timers.set(account, jetstream.next_timeout());
             }
             self.unsynced.pop_last();
         }
@@ -373,29 +371,10 @@ impl Default for Seat {
             name: String::new(),
             state: State::Refused,
             used: Used::default(),
-            timer: None,
             trace: None,
             is_elsewhere: false,
             has_api: false,
         }
-    }
-}
-
-impl Seat {
-    fn set_timer(
-        &mut self,
-        account: AccountId,
-        timer: Option<Duration>,
-        timers: &mut BTreeSet<(Duration, AccountId)>,
-    ) {
-        if self.timer == timer {
-            return;
-        }
-        if let Some(before) = self.timer {
-            timers.remove(&(before, account));
-        }
-        timers.extend(timer.map(|at| (at, account)));
-        self.timer = timer;
     }
 }
 
@@ -477,13 +456,7 @@ impl Handler for JetStreams {
     }
 
     fn handle_timeout(&mut self, now: Now, ports: &mut dyn Ports) {
-        let mut due = Vec::new();
-        let until = self
-            .timers
-            .iter()
-            .take_while(|(at, _)| *at <= now.since_start);
-        due.extend(until.map(|(_, account)| *account));
-        for account in due {
+        while let Some(account) = self.timers.pop(now.since_start) {
             if let Some(jetstream) = self.touch(account) {
                 jetstream.handle_timeout(now, ports.of(account));
             }
@@ -491,7 +464,7 @@ impl Handler for JetStreams {
     }
 
     fn next_timeout(&self) -> Option<Duration> {
-        self.timers.first().map(|(at, _)| *at)
+        self.timers.next()
     }
 
     fn is_quick(&self, account: AccountId, topic: &[u8]) -> bool {

@@ -92,6 +92,7 @@ impl JetStream {
         let place = Place {
             account: &self.settings.account,
             domain: self.settings.domain.as_deref(),
+            seed: self.random.seed(),
         };
         let mut stream = Stream::new(config, home.store, created, &place, now)?;
         stream.set_batch_limits(self.settings.asset_limits.batches);

@@ -1,6 +1,5 @@
 //! The streams of an account: by name, by subject, by when they are due.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -13,6 +12,7 @@ use crate::store::DiskError;
 use crate::store::documents::Documents;
 use crate::subject::Filter;
 use crate::subject::trie::{Trie, Vacant};
+use crate::timers::Timers;
 
 /// Names a stream for as long as it lives; never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,7 +32,7 @@ pub(super) struct Streams {
     last_held: (Vec<u8>, Option<Key>),
     /// Who copies from a stream of this name, whether it exists or not.
     readers: HashMap<Box<str>, Vec<Key>>,
-    timers: BTreeSet<(Duration, Key)>,
+    timers: Timers<Key>,
     /// Those that something has happened to since [`take_touched`](Streams::take_touched).
     touched: Vec<Key>,
     ids: u64,
@@ -46,7 +46,6 @@ struct Entry {
     held: Held,
     id: StreamId,
     is_touched: bool,
-    timer: Option<Duration>,
     /// The disk has failed: why, and when it is tried again.
     rests: Option<(DiskError, Duration)>,
 }
@@ -186,7 +185,6 @@ impl Streams {
             held: Held::default(),
             id,
             is_touched: false,
-            timer: None,
             rests: None,
         });
         self.by_name.insert(name, key);
@@ -201,9 +199,7 @@ impl Streams {
         let entry = self.entries.try_remove(key)?;
         self.by_name.remove(entry.stream.config().name.as_str());
         self.by_id.remove(&entry.id);
-        if let Some(timer) = entry.timer {
-            self.timers.remove(&(timer, key));
-        }
+        self.timers.set(key, None);
         self.touched.retain(|other| *other != key);
         Some(entry.stream)
     }
@@ -293,17 +289,7 @@ impl Streams {
             None => entry.stream.next_sync_at(),
         };
         let timers = [entry.stream.next_timeout(), next_sync];
-        let due = timers.into_iter().flatten().min();
-        if due == entry.timer {
-            return;
-        }
-        if let Some(was) = entry.timer {
-            self.timers.remove(&(was, key));
-        }
-        if let Some(due) = due {
-            self.timers.insert((due, key));
-        }
-        entry.timer = due;
+        self.timers.set(key, timers.into_iter().flatten().min());
     }
 
     /// Whether the disk has failed, and is not tried again yet.
@@ -334,19 +320,12 @@ impl Streams {
 
     /// When the first of them is due.
     pub(super) fn next_timer(&self) -> Option<Duration> {
-        self.timers.first().map(|(due, _)| *due)
+        self.timers.next()
     }
 
     /// One that is due by now; its timer is gone.
     pub(super) fn take_due(&mut self, now: Duration) -> Option<Key> {
-        let (due, key) = self
-            .timers
-            .first()
-            .copied()
-            .filter(|(due, _)| *due <= now)?;
-        self.timers.remove(&(due, key));
-        self.entries.get_mut(key)?.timer = None;
-        Some(key)
+        self.timers.pop(now)
     }
 }
 

@@ -19,12 +19,13 @@ use crate::codec::nats::parse::Publish;
 use crate::exchange::router::{
     BridgeKind, Exit, RouteMemo, Terms, bridges, has_services, replies_of,
 };
+use crate::headers::Block;
 
 /// Over how many bridges one message goes at most. What is behind the last one does not get it.
 pub(super) const BRIDGES_MAX: u8 = 8;
 
 /// The header that tells who answers who asks.
-const REQUEST_INFO: &str = "Nats-Request-Info: ";
+const REQUEST_INFO: &str = "Nats-Request-Info";
 
 /// What a shard needs to go from account to account.
 #[derive(Default)]
@@ -474,19 +475,10 @@ fn with_info(headers: &[u8], info: Option<&str>) -> Vec<u8> {
     let Some(info) = info else {
         return headers.to_vec();
     };
-    let mut lines = headers.split_inclusive(|b| *b == b'\n');
-    let mut made = lines.next().unwrap_or(b"NATS/1.0\r\n").to_vec();
-    for line in lines {
-        let is_end = line.trim_ascii_end().is_empty();
-        let name = line.get(..REQUEST_INFO.len() - 1).unwrap_or_default();
-        let is_info = name.eq_ignore_ascii_case(REQUEST_INFO.trim_end().as_bytes());
-        if !is_end && !is_info {
-            made.extend_from_slice(line);
-        }
-    }
-    made.extend_from_slice(REQUEST_INFO.as_bytes());
-    made.extend_from_slice(info.as_bytes());
-    made.extend_from_slice(b"\r\n\r\n");
+    let is_other = |name: &[u8]| !name.eq_ignore_ascii_case(REQUEST_INFO.as_bytes());
+    let mut made = Vec::with_capacity(headers.len() + REQUEST_INFO.len() + info.len() + 14);
+    let block = Block::filtered(&mut made, headers, is_other);
+    block.add(REQUEST_INFO, info.as_bytes()).end();
     made
 }
 

@@ -13,13 +13,14 @@ use super::crossing::{Batch, Crossing, HOPS_MAX, TRACED};
 use super::mqtt::is_own_of_mqtt;
 use super::run::Waiting;
 use super::session::{Session, SessionId};
-use super::{Exchange, Pending, Random, Shard};
+use super::{Exchange, Pending, Shard};
 use crate::auth::AccountId;
 use crate::codec::leaf::LEAF_SHARD;
 use crate::exchange::router::{
     LEAFS, Member, Route, RouteMemo, ShardSet, SubId, Subscription, Subscriptions,
 };
 use crate::outbox::{Chunk, Outbox};
+use crate::random::{FastRandom, Ticket};
 
 /// A message without its topic.
 pub(super) struct Message<'a> {
@@ -259,7 +260,7 @@ impl FanOut<'_> {
         &mut self,
         route: &Route,
         message: &Message<'_>,
-        random: &mut Random,
+        random: &mut FastRandom,
         crossings: &mut RemoteTargets,
         is_served: impl Fn(&[u8]) -> bool,
     ) -> bool {
@@ -269,7 +270,7 @@ impl FanOut<'_> {
             if is_served(name) {
                 continue;
             }
-            let ticket = random.below(group.weight);
+            let ticket = random.ticket(group.weight);
             match self.deliver_to_one(members, route, message, ticket) {
                 Picked::Delivered => delivered = true,
                 Picked::Remote(shard) => crossings.add_group(shard, name),
@@ -286,15 +287,9 @@ impl FanOut<'_> {
         members: &[Member],
         route: &Route,
         message: &Message<'_>,
-        mut ticket: u32,
+        mut ticket: Ticket,
     ) -> Picked {
-        let holds_ticket = |member: &Member| match ticket.checked_sub(member.weight()) {
-            Some(rest) => {
-                ticket = rest;
-                false
-            }
-            None => true,
-        };
+        let holds_ticket = |member: &Member| ticket.is_held_by(member.weight());
         let start = members.iter().position(holds_ticket).unwrap_or(0);
         for member in members[start..].iter().chain(&members[..start]) {
             match *member {
@@ -499,7 +494,7 @@ impl Shard {
                 continue;
             }
             let (local, remote) = split_members(members);
-            let ticket = random.below(u32::try_from(local.len()).unwrap_or(u32::MAX));
+            let ticket = random.ticket(u32::try_from(local.len()).unwrap_or(u32::MAX));
             let picked = fan_out.deliver_to_one(local, route, &message, ticket);
             is_taken |= matches!(picked, Picked::Delivered);
             // Nor back to the leaf that it may have come from.

@@ -13,7 +13,7 @@ use super::crossing::{Batch, Crossing, Place, Said, TRACED};
 use super::deliver::{Message as Framed, RemoteTargets};
 use super::mqtt::{Around, Desk, Floor, Note};
 use super::requests::Requests;
-use super::{Random, Receipt, SHARDS_MAX, ShardConfig, announce};
+use super::{Receipt, SHARDS_MAX, ShardConfig, announce};
 use crate::auth::{Access, AccountId, overlap};
 use crate::codec::nats::args;
 use crate::exchange::router::{
@@ -21,7 +21,7 @@ use crate::exchange::router::{
     replies_of,
 };
 use crate::jetstream::{Handler, Message, Now, Port, Ports};
-use crate::random::{self, Purpose, Seed};
+use crate::random::{FastRandom, Purpose, Random, Seed};
 use crate::subject::is_literal_topic;
 
 /// How much may be posted before a round ends, so that what goes out does not pile up.
@@ -61,9 +61,9 @@ struct Outside {
     requests: Requests,
     /// When it was last called, since the server's start.
     now: Duration,
-    random: Random,
+    random: FastRandom,
     /// Reply subjects of requests to other accounts.
-    secrets: random::Random,
+    secrets: Random,
     /// A message as it crosses is put together here.
     frame: Vec<u8>,
     produced_bytes: usize,
@@ -81,7 +81,7 @@ impl<H: Handler> Keeper<H> {
         make: impl FnOnce(&mut dyn Ports) -> H,
     ) -> Self {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
-        let mut secrets = random::Random::new(seed.into(), Purpose::Shard);
+        let mut secrets = Random::new(seed.into(), Purpose::Shard);
         let mut outside = Outside {
             index,
             account: AccountId::GLOBAL,
@@ -93,7 +93,7 @@ impl<H: Handler> Keeper<H> {
             crossings: RemoteTargets::default(),
             requests: Requests::default(),
             now: Duration::ZERO,
-            random: Random(secrets.number() | 1),
+            random: FastRandom::new(secrets.number()),
             secrets,
             frame: Vec::new(),
             produced_bytes: 0,
@@ -308,15 +308,9 @@ impl Outside {
         let route = routers.of(account).route(to, &mut RouteMemo::default());
         crossings.set_plain(route.plain_remote);
         for (group, members) in route.groups() {
-            let mut ticket = random.below(group.weight);
+            let mut ticket = random.ticket(group.weight);
             let picked = members.iter().find_map(|member| match *member {
-                Member::Remote { shard, weight } => match ticket.checked_sub(weight) {
-                    Some(rest) => {
-                        ticket = rest;
-                        None
-                    }
-                    None => Some(shard),
-                },
+                Member::Remote { shard, weight } => ticket.is_held_by(weight).then_some(shard),
                 // There are no connections here.
                 Member::Local(_) => None,
             });

@@ -14,7 +14,8 @@ use super::Shard;
 use super::deliver::{Message, Origin};
 use crate::auth::{AccountId, ExportKind, Sampling};
 use crate::exchange::router::Terms;
-use crate::jetstream::Timestamp;
+use crate::headers::each_text;
+use crate::time::Timestamp;
 
 const TYPE: &str = "io.nats.server.metric.v1.service_latency";
 
@@ -184,9 +185,7 @@ fn nanos(duration: Duration) -> u64 {
 /// and W3C.
 fn asking(headers: &[u8]) -> Option<Headers> {
     let mut asking = Headers::new();
-    let text = std::str::from_utf8(headers).ok()?;
-    for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
-        let value = value.trim();
+    for (name, value) in each_text(headers) {
         let has_flag = |last: &str| u8::from_str_radix(last, 16).is_ok_and(|flags| flags & 1 == 1);
         let is_asking = match name.to_ascii_lowercase().as_str() {
             "uber-trace-id" => value.split(':').nth(3).is_some_and(has_flag),

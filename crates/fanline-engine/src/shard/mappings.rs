@@ -1,7 +1,7 @@
 //! Other names for what is published in an account.
 
-use super::Random;
 use crate::auth::Mapping;
+use crate::random::FastRandom;
 use crate::subject::trie::{Trie, Vacant};
 
 /// The mappings of one account, found by topic.
@@ -43,7 +43,12 @@ impl Mappings {
     }
 
     /// Gives a topic its other name, if it has one.
-    pub(super) fn apply(&self, topic: &[u8], random: &mut Random, made: &mut Vec<u8>) -> Mapped {
+    pub(super) fn apply(
+        &self,
+        topic: &[u8],
+        random: &mut FastRandom,
+        made: &mut Vec<u8>,
+    ) -> Mapped {
         let mut first: Option<usize> = None;
         self.by_source.filters_matching(topic, &mut |found| {
             first = first.into_iter().chain(found.0).min();
@@ -58,20 +63,14 @@ impl Mappings {
                 .iter()
                 .filter(|d| d.cluster.is_none())
         };
-        let mut ticket = random.below(100);
-        for destination in destinations() {
-            match ticket.checked_sub(u32::from(destination.weight)) {
-                Some(rest) => ticket = rest,
-                None => {
-                    let number = random.below(u32::MAX);
-                    let is_made = destination.transform.apply(topic, number, made);
-                    return if is_made {
-                        Mapped::Renamed
-                    } else {
-                        Mapped::Unchanged
-                    };
-                }
-            }
+        let mut ticket = random.ticket(100);
+        let chosen = destinations().find(|d| ticket.is_held_by(d.weight.into()));
+        if let Some(destination) = chosen {
+            let number = random.below(u32::MAX);
+            return match destination.transform.apply(topic, number, made) {
+                true => Mapped::Renamed,
+                false => Mapped::Unchanged,
+            };
         }
         // The rest keeps its name, unless somebody has said how much of it should.
         let source = mapping.source().as_bytes();
@@ -89,7 +88,7 @@ mod tests {
     /// What 1,000 messages to `topic` become, each name with its share in tens of percent.
     fn shares(mappings: &[Mapping], topic: &str) -> Vec<(String, usize)> {
         let mappings = Mappings::new(mappings).unwrap();
-        let mut random = Random(7);
+        let mut random = FastRandom::new(7);
         let mut counts = std::collections::BTreeMap::<String, usize>::new();
         for _ in 0..1000 {
             let mut made = Vec::new();

@@ -30,7 +30,6 @@ mod timers;
 mod tracing;
 mod verbs;
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +50,8 @@ use crate::codec::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
 use crate::exchange::router::{LEAFS, RouteMemo, Routers, SubId, Subscriptions};
 use crate::limits::Limits;
 use crate::outbox::{Chunk, Outbox};
-use crate::random::{self, Purpose, Seed};
+use crate::random::{FastRandom, Purpose, Random, Seed};
+use crate::timers::Timers;
 use bridging::Bridging;
 use crossing::Said;
 use deliver::RemoteTargets;
@@ -185,7 +185,7 @@ impl Shard {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
         let outgoing = (0..config.shards).map(|_| Batch::default()).collect();
         let pending = Pending::new(&config.limits, config.traces);
-        let mut secrets = random::Random::new(seed.into(), Purpose::Shard);
+        let mut secrets = Random::new(seed.into(), Purpose::Shard);
         let exchange = Exchange {
             index,
             access: config.auth.directory(),
@@ -631,24 +631,5 @@ fn announce(
         if shard != usize::from(from) {
             batch.push_interest(from, account, filter, queue, weight);
         }
-    }
-}
-
-/// Enough randomness to spread messages over a queue group (xorshift64*). A peer that sees some numbers can compute
-/// the others: identifiers come from [`random::Random`].
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    /// A number below `end`, or 0 when `end` is 0.
-    fn below(&mut self, end: u32) -> u32 {
-        let high = self.next() >> 32;
-        u32::try_from((high * u64::from(end)) >> 32).unwrap_or(0)
     }
 }

@@ -3,7 +3,6 @@
 //! A request that leaves its account has a reply of this shard's own, which leads back to here. It is
 //! forgotten with the answer, with the time, or when nobody listens for the answer any more.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use slab::Slab;
@@ -11,6 +10,7 @@ use slab::Slab;
 use super::latency::{Measure, Outcome};
 use crate::auth::{AccountId, ResponseKind};
 use crate::exchange::router::{REPLIES, RouteMemo, Terms};
+use crate::timers::Timers;
 
 /// Requests of one shard that wait for an answer. One more, and the one is forgotten whose time is
 /// over first.
@@ -31,7 +31,6 @@ pub(super) struct Waiting {
     pub(super) reply: Vec<u8>,
     pub(super) memo: RouteMemo,
     terms: Terms,
-    due: Duration,
     /// An answer has come since its time was set.
     is_used: bool,
     /// What its first answer, or its end without one, is reported with.
@@ -57,7 +56,7 @@ pub(super) struct Request<'a> {
 #[derive(Default)]
 pub(super) struct Requests {
     waiting: Slab<Waiting>,
-    due: BTreeSet<(Duration, usize)>,
+    due: Timers<usize>,
     sweep_at: Option<Duration>,
     /// Those to be reported that have ended without an answer, with the account that owes it.
     unanswered: Vec<(AccountId, Box<Measure>, Outcome)>,
@@ -73,7 +72,7 @@ impl Requests {
         now: Duration,
     ) -> usize {
         if self.waiting.len() >= WAITING_MAX
-            && let Some((_, first)) = self.due.first().copied()
+            && let Some(first) = self.due.first().copied()
         {
             self.forget(first);
         }
@@ -85,11 +84,10 @@ impl Requests {
             reply: request.reply.into(),
             memo: RouteMemo::default(),
             terms: request.terms,
-            due,
             is_used: false,
             measure,
         });
-        self.due.insert((due, at));
+        self.due.set(at, Some(due));
         at
     }
 
@@ -121,7 +119,7 @@ impl Requests {
     /// It is over.
     pub(super) fn forget(&mut self, at: usize) -> Option<Waiting> {
         let waiting = self.waiting.try_remove(at)?;
-        self.due.remove(&(waiting.due, at));
+        self.due.set(at, None);
         Some(waiting)
     }
 
@@ -135,8 +133,7 @@ impl Requests {
 
     /// When [`expire`](Self::expire) is wanted.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
-        let first = self.due.first().map(|(at, _)| *at);
-        [first, self.sweep_at].into_iter().flatten().min()
+        [self.due.next(), self.sweep_at].into_iter().flatten().min()
     }
 
     /// Forgets those whose time is over, and those whom nobody listens for.
@@ -145,15 +142,12 @@ impl Requests {
         now: Duration,
         mut listens: impl FnMut(AccountId, &[u8]) -> bool,
     ) {
-        while let Some((due, at)) = self.due.first().copied()
-            && due <= now
-        {
+        while let Some(at) = self.due.pop(now) {
             let waiting = &mut self.waiting[at];
             if std::mem::take(&mut waiting.is_used) {
                 // Whoever answers once may answer again.
-                self.due.pop_first();
-                waiting.due = now.saturating_add(waiting.terms.patience);
-                self.due.insert((waiting.due, at));
+                let due = now.saturating_add(waiting.terms.patience);
+                self.due.set(at, Some(due));
             } else if let Some(waiting) = self.forget(at)
                 && let Some(measure) = waiting.measure
             {
@@ -172,7 +166,7 @@ impl Requests {
             waiting.retain(|at, waiting| {
                 let is_wanted = listens(waiting.importer, &waiting.reply);
                 if !is_wanted {
-                    due.remove(&(waiting.due, at));
+                    due.set(at, None);
                     if let Some(measure) = waiting.measure.take() {
                         unanswered.push((waiting.exporter, measure, Outcome::Abandoned));
                     }

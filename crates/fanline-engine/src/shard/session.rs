@@ -84,8 +84,6 @@ pub(super) struct Session {
     pub(super) rtt: Option<Duration>,
     /// What waited for it when it was dropped for reading too slowly.
     pub(super) backlog: Option<Box<Backlog>>,
-    /// Its entry in the shard's timers.
-    pub(super) deadline: Duration,
 }
 
 /// What monitoring tells of a connection.

@@ -139,7 +139,7 @@ impl Shard {
         while self.forget_some(id) {}
         self.exchange.pending.ended.retain(|other| *other != id);
         let session = self.exchange.sessions.try_remove(id.index())?;
-        self.timers.remove(&(session.deadline, id));
+        self.timers.set(id, None);
         let reason = session.ending.unwrap_or(reason);
         let totals = self.totals_of(session.account);
         totals.in_msgs += session.in_msgs;

@@ -38,9 +38,8 @@ pub(super) fn auth_timeout(limits: &Limits, peer: &Peer) -> Duration {
 impl Shard {
     /// When [`handle_timeout`](Shard::handle_timeout) is wanted next.
     pub fn next_timeout(&self) -> Option<Duration> {
-        let session = self.timers.first().map(|(at, _)| *at);
         let reply = self.bridging.requests.next_timeout();
-        [session, reply].into_iter().flatten().min()
+        [self.timers.next(), reply].into_iter().flatten().min()
     }
 
     /// Does what is due at `now`.
@@ -49,11 +48,7 @@ impl Shard {
         self.exchange.pending.trim();
         self.trim(now);
         self.expire_requests(now);
-        while let Some((at, id)) = self.timers.first().copied() {
-            if at > now {
-                return;
-            }
-            self.timers.pop_first();
+        while let Some(id) = self.timers.pop(now) {
             if self.exchange.sessions[id.index()].ending.is_none() {
                 self.handle_session_timeout(id, now);
             }
@@ -122,8 +117,7 @@ impl Shard {
             }
             next = next.min(deadline);
         }
-        self.exchange.sessions[id.index()].deadline = next;
-        self.timers.insert((next, id));
+        self.timers.set(id, Some(next));
     }
 
     /// Pings a client from which nothing was heard, or whose round trip is not known. False when
@@ -159,16 +153,11 @@ impl Shard {
 
     /// Sets the time at which a session is looked at.
     pub(super) fn rearm(&mut self, id: SessionId, at: Duration) {
-        let session = &mut self.exchange.sessions[id.index()];
-        self.timers.remove(&(session.deadline, id));
-        session.deadline = at;
-        self.timers.insert((at, id));
+        self.timers.set(id, Some(at));
     }
 
     /// The same, but never later than it would be anyway.
     pub(super) fn arm_before(&mut self, id: SessionId, at: Duration) {
-        if at < self.exchange.sessions[id.index()].deadline {
-            self.rearm(id, at);
-        }
+        self.timers.set_earlier(id, at);
     }
 }

@@ -17,6 +17,7 @@ use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::info::Audience;
 use crate::codec::nats::parse::{ParseLimits, Publish, Verb};
 use crate::exchange::router::RouteMemo;
+use crate::headers::no_responders_status;
 use crate::limits::Limits;
 use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 use crate::subject::{Filter, is_literal_topic};
@@ -106,10 +107,9 @@ impl Shard {
             pinged_at: now,
             rtt: None,
             backlog: None,
-            deadline,
         };
         let id = SessionId::from_index(self.exchange.sessions.insert(session));
-        self.timers.insert((deadline, id));
+        self.timers.set(id, Some(deadline));
         id
     }
 
@@ -454,15 +454,14 @@ impl Shard {
         let Some(own) = candidates.iter().find(is_own) else {
             return;
         };
-        let mut status = b"NATS/1.0 503\r\nNats-Subject: ".to_vec();
-        status.extend_from_slice(publish.topic);
-        status.extend_from_slice(b"\r\n\r\n");
+        let mut status = Vec::new();
+        let status = no_responders_status(&mut status, publish.topic);
         let mut line = b"HMSG ".to_vec();
         line.extend_from_slice(publish.reply);
         line.push(b' ');
         line.extend_from_slice(self.exchange.subs.get(*own).sid_and_space());
         line.extend_from_slice(format!("{0} {0}\r\n", status.len()).as_bytes());
-        line.extend_from_slice(&status);
+        line.extend_from_slice(status);
         line.extend_from_slice(b"\r\n");
         self.send(id, &line);
     }

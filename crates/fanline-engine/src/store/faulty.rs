@@ -9,26 +9,23 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::disk::{Disk, DiskError, FileId};
 use super::sync::SyncRequest;
+use crate::random::FastRandom;
 
 /// The units in which a volatile cache reaches the disk: any of them may be missing after a power cut.
 const PAGE_BYTES: [usize; 2] = [4096, 512];
 const EIO: DiskError = DiskError::Other(5);
 
-/// Numbers that look random (xorshift64*).
+/// Choices by seed.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(u64);
+pub(crate) struct Dice(FastRandom);
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Self {
-        Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+        Dice(FastRandom::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }
 
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let number = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
-        usize::try_from(number).unwrap() % end.max(1)
+        usize::try_from(self.0.next() >> 33).unwrap() % end.max(1)
     }
 
     pub(crate) fn one_in(&mut self, sides: usize) -> bool {

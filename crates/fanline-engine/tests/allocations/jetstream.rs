@@ -58,7 +58,7 @@ fn deliveries_of_a_consumer() {
         };
         store.append(&record).expect("memory takes it");
     }
-    let mut consumers = Consumers::new("S", "$G", Retention::Limits);
+    let mut consumers = Consumers::new("S", "$G", Retention::Limits, 7.into());
     let mut port = Listener {
         acks: vec![vec![0; 100]; BATCH],
         delivered: 0,
@@ -148,7 +148,11 @@ fn a_publish_into_a_stream_allocates_nothing() {
     let json = r#"{"name":"S","subjects":["s.*"],"max_msgs":10000,"duplicate_window":1000000}"#;
     let config: StreamConfig = serde_json::from_str(json).expect("a configuration");
     let store = Store::memory(&StoreLimits::default());
-    let place = fanline_engine::jetstream::stream::Place::default();
+    let place = fanline_engine::jetstream::stream::Place {
+        account: "",
+        domain: None,
+        seed: 7.into(),
+    };
     let mut now = Now::default();
     let stream = Stream::new(config, store, 0, &place, now);
     let mut stream = stream.unwrap_or_else(|error| panic!("{error}"));

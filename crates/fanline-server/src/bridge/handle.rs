@@ -1,6 +1,6 @@
 //! A server's bridges: the one without credentials, and others.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use fanline::{IntoObservable, Source};
@@ -12,11 +12,11 @@ use super::line::{self, Line};
 use super::{Binding, Bridge, BridgedStream, Messages};
 use crate::Handle;
 use crate::client::{ConnectOptions, Message};
-use crate::sync::Mutex;
+use crate::sync::Lock;
 
 /// The bridge without credentials, while somebody uses it.
 #[derive(Default)]
-pub(crate) struct DefaultBridge(Mutex<Weak<Line>>);
+pub(crate) struct DefaultBridge(Lock<Weak<Line>>);
 
 impl Handle {
     /// The bridge without credentials. It is opened when it is asked for first, which waits for the
@@ -26,7 +26,7 @@ impl Handle {
     /// When the server has stopped, or asks for credentials.
     pub fn bridge(&self) -> Result<Bridge, BridgeError> {
         let known = self.default_bridge();
-        let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = known.0.lock();
         if let Some(line) = known.upgrade() {
             let bridge = Bridge { line };
             if !bridge.is_closed() {

@@ -1,12 +1,12 @@
 //! Who in this process gets what arrives: from the server, and from publishers of the same bridge.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fanline_engine::Filter;
 use tokio::task::AbortHandle;
 
 use crate::client::Message;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU64, Lock, Ordering};
 
 /// One end in this process.
 pub(super) trait Receive: Send + Sync {
@@ -28,7 +28,7 @@ pub(super) type Several = Arc<[Arc<dyn Receive>]>;
 /// All ends of a bridge.
 #[derive(Default)]
 pub(super) struct Receivers {
-    state: Mutex<State>,
+    state: Lock<State>,
     /// Counts the changes, so that a publisher knows whether those that it has found are still they.
     generation: AtomicU64,
 }
@@ -54,7 +54,7 @@ impl Receivers {
         receiver: Arc<dyn Receive>,
         task: Option<AbortHandle>,
     ) -> u64 {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.last_id += 1;
         let id = state.last_id;
         state.entries.push(Entry {
@@ -77,7 +77,7 @@ impl Receivers {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().entries.is_empty()
+        self.state.lock().entries.is_empty()
     }
 
     /// Removes all, and tells them that nothing follows.
@@ -89,7 +89,7 @@ impl Receivers {
 
     /// Observers may own whatever, so they are dropped by the caller, who holds no lock.
     fn remove_if(&self, is_over: impl Fn(&Entry) -> bool) -> Vec<Entry> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let over: Vec<Entry> = state
             .entries
             .extract_if(.., |entry| is_over(entry))
@@ -119,18 +119,13 @@ impl Receivers {
 
     /// Those whose filter matches a topic.
     pub(super) fn matching(&self, topic: &str) -> Several {
-        let state = self.lock();
+        let state = self.state.lock();
         let matches = |entry: &&Entry| {
             let filter = Filter::parse(entry.filter.as_bytes());
             filter.is_ok_and(|filter| filter.matches(topic.as_bytes()))
         };
         let found = state.entries.iter().filter(matches);
         found.map(|entry| Arc::clone(&entry.receiver)).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No update is left half done by a panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -141,7 +136,10 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Seen(Mutex<Vec<String>>, std::sync::atomic::AtomicBool);
+    struct Seen(
+        crate::sync::Mutex<Vec<String>>,
+        std::sync::atomic::AtomicBool,
+    );
 
     impl Receive for Seen {
         fn receive(&self, message: &Message) {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fanline_engine::time::{DurationError, Nanos};
+
 use super::error::{Fault, Place};
 use super::table::Kind;
 use super::value::{Map, Node, Value};
@@ -249,73 +251,13 @@ fn port(number: i64) -> Option<Option<u16>> {
     }
 }
 
-/// A duration as Go writes it: `1h30m`, `1.5s`, `100ms`, `0`; with Go's words for what is wrong.
+/// Parses a duration in the notation of Go that is not negative; the error is in Go's words.
 pub(super) fn go_duration(text: &str) -> Result<Duration, String> {
-    let invalid = || format!("time: invalid duration \"{text}\"");
-    let (is_negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Ok(Duration::ZERO);
+    let nanos: Nanos = text.parse().map_err(|e: DurationError| e.to_string())?;
+    match u64::try_from(nanos.0) {
+        Ok(nanos) => Ok(Duration::from_nanos(nanos)),
+        Err(_) => Err(format!("\"{text}\": a duration is not negative here")),
     }
-    let mut nanos: u64 = 0;
-    if rest.is_empty() {
-        return Err(invalid());
-    }
-    while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
-        let (number, after) = rest.split_at(end.unwrap_or(rest.len()));
-        if !number.contains(|c: char| c.is_ascii_digit()) || number.matches('.').count() > 1 {
-            return Err(invalid());
-        }
-        let end = after.find(|c: char| c.is_ascii_digit() || c == '.');
-        let (unit, after) = after.split_at(end.unwrap_or(after.len()));
-        let nanos_per_unit: u32 = match unit {
-            "" => return Err(format!("time: missing unit in duration \"{text}\"")),
-            "ns" => 1,
-            "us" | "µs" | "μs" => 1_000,
-            "ms" => 1_000_000,
-            "s" => 1_000_000_000,
-            "m" | "h" => 0,
-            _ => {
-                return Err(format!(
-                    "time: unknown unit \"{unit}\" in duration \"{text}\""
-                ));
-            }
-        };
-        let part = match (unit, nanos_per_unit) {
-            ("m", _) => scale(number, 60_000_000_000),
-            ("h", _) => scale(number, 3_600_000_000_000),
-            (_, nanos_per_unit) => scale(number, u64::from(nanos_per_unit)),
-        };
-        nanos = part
-            .and_then(|part| nanos.checked_add(part))
-            .filter(|nanos| i64::try_from(*nanos).is_ok())
-            .ok_or_else(invalid)?;
-        rest = after;
-    }
-    if is_negative && nanos > 0 {
-        return Err(format!("\"{text}\": a duration is not negative here"));
-    }
-    Ok(Duration::from_nanos(nanos))
-}
-
-/// A decimal number times a whole one, rounded down.
-fn scale(number: &str, factor: u64) -> Option<u64> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let whole: u64 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().ok()?
-    };
-    let mut sum = whole.checked_mul(factor)?;
-    let mut unit = factor;
-    for digit in fraction.bytes() {
-        unit /= 10;
-        sum = sum.checked_add(unit * u64::from(digit - b'0'))?;
-    }
-    Some(sum)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fanline_engine::time::Nanos;
 use serde_json::Value as Json;
 
 use super::Loaded;
@@ -73,25 +74,5 @@ fn mask(value: &mut Json) {
 
 /// A duration as Go writes it: `2m0s`, `1.5s`, `100ms`.
 pub(super) fn duration(duration: Duration) -> String {
-    let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
-    if seconds == 0 && nanos > 0 {
-        return match nanos {
-            n if n < 1_000 => format!("{n}ns"),
-            n if n < 1_000_000 => format!("{}µs", f64::from(n) / 1e3),
-            n => format!("{}ms", f64::from(n) / 1e6),
-        };
-    }
-    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    let mut text = String::new();
-    if hours > 0 {
-        text += &format!("{hours}h");
-    }
-    if hours > 0 || minutes > 0 {
-        text += &format!("{minutes}m");
-    }
-    let fraction = format!("{nanos:09}");
-    match fraction.trim_end_matches('0') {
-        "" => text + &format!("{}s", seconds % 60),
-        fraction => text + &format!("{}.{fraction}s", seconds % 60),
-    }
+    Nanos::from(duration).to_string()
 }

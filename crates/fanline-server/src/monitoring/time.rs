@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use fanline_engine::time::Nanos;
 use jiff::Timestamp;
 
 /// A moment in UTC with up to nanoseconds, as in RFC 3339.
@@ -26,37 +27,9 @@ pub(super) fn uptime(duration: Duration) -> String {
     text + &format!("{seconds}s")
 }
 
-/// To the nanosecond, in the form of Go's `Duration`: `1.5ms`, `1m2.5s`, `2h0m0s`.
+/// To the nanosecond, as Go writes it: `1.5ms`, `1m2.5s`, `2h0m0s`.
 pub(super) fn precise(duration: Duration) -> String {
-    const UNITS: [(u128, &str); 3] = [(1_000_000, "ms"), (1000, "µs"), (1, "ns")];
-    let nanos = duration.as_nanos();
-    let seconds = duration.as_secs();
-    if nanos == 0 {
-        return "0s".into();
-    }
-    if seconds == 0 {
-        let unit = UNITS.into_iter().find(|(unit, _)| nanos >= *unit);
-        let (unit, name) = unit.unwrap_or(UNITS[2]);
-        return decimal(nanos, unit) + name;
-    }
-    let rest = decimal(nanos % 60_000_000_000, 1_000_000_000) + "s";
-    match (seconds / 3600, seconds / 60 % 60) {
-        (0, 0) => rest,
-        (0, minutes) => format!("{minutes}m{rest}"),
-        (hours, minutes) => format!("{hours}h{minutes}m{rest}"),
-    }
-}
-
-/// `value / unit` with as many digits as it takes; the unit is a power of ten.
-fn decimal(value: u128, unit: u128) -> String {
-    let digits = unit.ilog10() as usize;
-    match value % unit {
-        0 => (value / unit).to_string(),
-        part => {
-            let part = format!("{part:0digits$}");
-            format!("{}.{}", value / unit, part.trim_end_matches('0'))
-        }
-    }
+    Nanos::from(duration).to_string()
 }
 
 #[cfg(test)]
@@ -87,22 +60,6 @@ mod tests {
             (366 * 86_400, "1y1d0h0m0s"),
         ] {
             assert_eq!(uptime(Duration::from_secs(seconds)), expected);
-        }
-    }
-
-    #[test]
-    fn precise_durations() {
-        for (nanos, expected) in [
-            (0, "0s"),
-            (7, "7ns"),
-            (986_000, "986µs"),
-            (1_437_743, "1.437743ms"),
-            (50_000_000, "50ms"),
-            (1_000_000_000, "1s"),
-            (62_500_000_000, "1m2.5s"),
-            (7_200_000_000_000, "2h0m0s"),
-        ] {
-            assert_eq!(precise(Duration::from_nanos(nanos)), expected);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a running server can be told to go by: other options, other users, certificates that are new.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fanline_engine::auth::{AccessConfig, AccessError, ListenerAccess};
 use fanline_engine::{Access, Limits, SHARDS_MAX, ServerInfo, ShardConfig};
@@ -67,10 +67,7 @@ impl Handle {
         };
         let remotes = options.leafnodes.remotes.clone();
         let connections_max = options.limits.connections_max;
-        *shared
-            .options
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Arc::new(options);
+        *shared.options.lock() = Arc::new(options);
         *current = Arc::clone(&access);
         shared.set_tls(&tls);
         // Under the lock, so that all hear of several in the same order.
@@ -132,8 +129,7 @@ impl Handle {
 
 impl Shared {
     fn set_tls(&self, tls: &Arc<ListenersTls>) {
-        let mut current = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
-        *current = Arc::clone(tls);
+        *self.tls.lock() = Arc::clone(tls);
     }
 
     /// Who may connect by these options, and what they may do, where it was `current` before.

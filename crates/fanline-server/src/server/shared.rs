@@ -1,6 +1,6 @@
 //! What the threads of a server share, and which shard a connection goes to.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use fanline_engine::auth::AccountId;
@@ -14,7 +14,7 @@ use crate::leaf::Dialled;
 use crate::options::{Addresses, LeafnodeRemote, Options};
 use crate::reloads::Reloader;
 use crate::shell::{Command, Common, Incoming, Listener, Transport};
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Lock, MutexGuard, Ordering};
 use crate::tls::ListenersTls;
 
 /// What the handle, the control thread and monitoring share.
@@ -24,16 +24,16 @@ pub(crate) struct Shared {
     /// The keeper, if there is JetStream.
     pub(crate) keeper: Option<mpsc::UnboundedSender<keeper::Command>>,
     /// Who may connect, and what they may do.
-    pub(super) access: Mutex<Arc<Access>>,
+    pub(super) access: Lock<Arc<Access>>,
     pub(super) next_cid: AtomicU64,
     pub(super) next_shard: AtomicUsize,
     pub(crate) started_at: SystemTime,
     pub(crate) info: ServerInfo,
     /// What the server signs with; its public part is its id.
     pub(crate) key: SecretKey,
-    pub(super) options: Mutex<Arc<Options>>,
+    pub(super) options: Lock<Arc<Options>>,
     /// What connections begin with.
-    pub(super) tls: Mutex<Arc<ListenersTls>>,
+    pub(super) tls: Lock<Arc<ListenersTls>>,
     /// Who reads the configuration again when the system account asks for it.
     pub(crate) reloader: Reloader,
     pub(crate) addresses: Addresses,
@@ -50,18 +50,17 @@ impl Shared {
 
     /// The same for one who is about to change it: others who want to wait until that is done.
     pub(crate) fn lock_access(&self) -> MutexGuard<'_, Arc<Access>> {
-        self.access.lock().unwrap_or_else(PoisonError::into_inner)
+        self.access.lock()
     }
 
     /// What the server goes by now.
     pub(crate) fn options(&self) -> Arc<Options> {
-        let options = self.options.lock();
-        Arc::clone(&options.unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.options.lock())
     }
 
     /// What connections begin with now.
     pub(crate) fn tls(&self) -> Arc<ListenersTls> {
-        Arc::clone(&self.tls.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.tls.lock())
     }
 
     /// Has one shard do something.

@@ -1,11 +1,9 @@
 //! How shards hand batches to each other: one lock and at most one wake-up a batch.
 
-use std::sync::PoisonError;
-
 use fanline_engine::Batch;
 use tokio::sync::Notify;
 
-use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, AtomicUsize, Lock, Ordering};
 
 /// A shard whose mailbox holds more than this is given time by those who post to it.
 pub(super) const FULL_BYTES: usize = 8 * 1024 * 1024;
@@ -101,7 +99,7 @@ impl Contents for Batch {
 /// A mailbox without its bell: many put in, one takes out.
 #[derive(Default)]
 struct Mail<C> {
-    waiting: Mutex<C>,
+    waiting: Lock<C>,
     /// Whether something waits. Written only under the lock, so that it is never clear while there
     /// is mail; read without it, and who finds it clear has missed nothing that was put in before
     /// it looked.
@@ -113,7 +111,7 @@ impl<C: Contents> Mail<C> {
     /// Puts something in and empties it. Returns whether the reader has to be woken: it has not
     /// been since it last took anything.
     fn put(&self, contents: &mut C) -> bool {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         waiting.append(contents);
         // Only an estimate for holding publishers back.
         self.bytes.store(waiting.bytes(), Ordering::Relaxed);
@@ -129,7 +127,7 @@ impl<C: Contents> Mail<C> {
         if !self.has_mail.load(Ordering::Acquire) {
             return;
         }
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         // Relaxed, because the lock orders it with every `put`.
         self.has_mail.store(false, Ordering::Relaxed);
         let mut contents = std::mem::take(&mut *waiting);
@@ -138,7 +136,7 @@ impl<C: Contents> Mail<C> {
         read(&contents);
         // The room goes back to be used again, unless new mail has its own by now.
         contents.clear();
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.is_empty() {
             *waiting = contents;
         }
@@ -152,10 +150,6 @@ impl<C: Contents> Mail<C> {
     /// About how much waits.
     fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, C> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

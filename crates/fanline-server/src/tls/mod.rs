@@ -6,7 +6,7 @@ mod names;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fanline_engine::auth::certificate::{CertificateNames, certificate_names};
@@ -20,7 +20,7 @@ use rustls::{
 };
 
 use crate::options::{Options, TlsOptions, TlsVersion};
-use crate::sync::Mutex;
+use crate::sync::Lock;
 use certificates::Certificates;
 use clients::ClientVerifier;
 
@@ -44,7 +44,7 @@ pub(crate) struct Tls {
     config: Arc<ServerConfig>,
     /// Until when the certificate holds.
     not_after: Option<String>,
-    begun: Mutex<Begun>,
+    begun: Lock<Begun>,
 }
 
 /// The TLS of every listener that has some.
@@ -96,7 +96,7 @@ impl Tls {
             options: options.clone(),
             config: Arc::new(config),
             not_after,
-            begun: Mutex::new(begun),
+            begun: Lock::new(begun),
         })
     }
 
@@ -118,8 +118,7 @@ impl Tls {
         let Some(most) = self.options.connection_rate_limit else {
             return true;
         };
-        // Nothing that holds it can panic.
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut begun = self.begun.lock();
         if begun.since.elapsed() >= Duration::from_secs(1) {
             (begun.since, begun.count) = (Instant::now(), 0);
         }

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::property::{Properties, Property};
 use super::topic::{has_subject, subject_to_topic};
 use super::{Publish, Qos, TEXT_BYTES_MAX};
+use crate::headers;
 
 const FIRST_LINE: &[u8] = b"NATS/1.0\r\n";
 const CONTENT_TYPE: &str = "Content-Type";
@@ -79,9 +80,7 @@ pub fn qos_of(block: &[u8]) -> Qos {
 }
 
 fn value_of<'a>(block: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
-    let mut all = Headers::new(block);
-    let found = all.find(|(name, _)| *name == wanted.as_bytes());
-    found.map(|(_, value)| value)
+    headers::find(block, wanted.as_bytes()).map(<[u8]>::trim_ascii_end)
 }
 
 /// Where an answer goes, as its publisher said it.
@@ -149,9 +148,7 @@ fn line_encoded(property: &Property<'_>, out: &mut Vec<u8>) {
 }
 
 fn line(out: &mut Vec<u8>, name: &str, value: &str) {
-    for part in [name, ": ", value, "\r\n"] {
-        out.extend_from_slice(part.as_bytes());
-    }
+    headers::write_line(out, name, value.as_bytes());
 }
 
 /// Whether a device may name a header so, and gets it back as it was.
@@ -171,38 +168,6 @@ fn is_value(value: &str) -> bool {
     value.trim() == value && !value.bytes().any(|b| matches!(b, b'\r' | b'\n'))
 }
 
-/// The headers of a block, in order, as far as they are well formed.
-#[derive(Clone, Debug)]
-pub struct Headers<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Headers<'a> {
-    /// Those of a block that begins with its version; a status in that line is no header.
-    pub fn new(block: &'a [u8]) -> Self {
-        let end = block.windows(2).position(|pair| pair == b"\r\n");
-        Headers {
-            rest: end.map_or(&[][..], |end| &block[end + 2..]),
-        }
-    }
-}
-
-impl<'a> Iterator for Headers<'a> {
-    type Item = (&'a [u8], &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let end = self.rest.windows(2).position(|pair| pair == b"\r\n")?;
-            let line = &self.rest[..end];
-            self.rest = &self.rest[end + 2..];
-            if let Some(colon) = line.iter().position(|b| *b == b':') {
-                let value = line[colon + 1..].trim_ascii();
-                return Some((line[..colon].trim_ascii(), value));
-            }
-        }
-    }
-}
-
 /// Appends the properties that a message has for a client of 5.0, from its headers and its reply
 /// subject; both may be empty. The block's length does not come before it.
 ///
@@ -220,7 +185,8 @@ pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &m
     let mut has_response = !reply.is_empty();
     let mut has_content_type = false;
     let mut has_correlation = false;
-    for (name, value) in Headers::new(block) {
+    for (name, value) in headers::each(block) {
+        let (name, value) = (name.trim_ascii(), value.trim_ascii_end());
         // What is base64 may be longer than what it stands for, so its length is not looked at here.
         let (Some(name), Ok(encoded)) = (text(name), std::str::from_utf8(value)) else {
             continue;
@@ -264,9 +230,8 @@ pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &m
             (name, Some(value)) => Property::User(name, value).write(out),
         }
     }
-    let says_text =
-        |(name, value): (&[u8], &[u8])| name == PAYLOAD_FORMAT.as_bytes() && value == b"1";
-    if Headers::new(block).any(says_text) {
+    let says_text = |(name, value): (&str, &str)| (name.trim(), value) == (PAYLOAD_FORMAT, "1");
+    if headers::each_text(block).any(says_text) {
         Property::PayloadFormat(true).write(out);
     }
 }

@@ -31,7 +31,7 @@ pub use connection::Connection;
 pub use decode::{Frame, Framed, decode, frame};
 pub use encode::{PublishHead, packet_bytes};
 pub use header::{
-    Headers, client_of, qos_of, response_topic_of, ttl_of, was_retained, with_ttl, write_headers,
+    client_of, qos_of, response_topic_of, ttl_of, was_retained, with_ttl, write_headers,
     write_headers_of, write_properties,
 };
 pub use names::Names;

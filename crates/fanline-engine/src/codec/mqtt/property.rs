@@ -3,153 +3,77 @@
 use super::bytes::{Reader, push_binary, push_variable};
 use super::reason::{Reason, Wrong};
 
-/// One property.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named as in table 2-4")]
-pub enum Property<'a> {
-    PayloadFormat(bool),
-    MessageExpiry(u32),
-    ContentType(&'a str),
-    ResponseTopic(&'a str),
-    CorrelationData(&'a [u8]),
-    SubscriptionId(u32),
-    SessionExpiry(u32),
-    AssignedClientId(&'a str),
-    ServerKeepAlive(u16),
-    AuthenticationMethod(&'a str),
-    AuthenticationData(&'a [u8]),
-    RequestProblem(bool),
-    WillDelay(u32),
-    RequestResponse(bool),
-    ResponseInformation(&'a str),
-    ServerReference(&'a str),
-    ReasonString(&'a str),
-    ReceiveMaximum(u16),
-    TopicAliasMaximum(u16),
-    TopicAlias(u16),
-    MaximumQos(bool),
-    RetainAvailable(bool),
-    User(&'a str, &'a str),
-    MaximumPacketSize(u32),
-    WildcardsAvailable(bool),
-    SubscriptionIdsAvailable(bool),
-    SharedAvailable(bool),
+/// The only property of two values.
+const USER: u8 = 38;
+
+/// Defines the properties from one table: identifier, name and type of the value, and how it is read and written.
+macro_rules! properties {
+    ($($id:literal $name:ident($type:ty) $read:path, $write:path;)+) => {
+        /// One property.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "named as in table 2-4")]
+        pub enum Property<'a> {
+            $($name($type),)+
+            User(&'a str, &'a str),
+        }
+
+        impl<'a> Property<'a> {
+            fn read(reader: &mut Reader<'a>) -> Result<(u8, Self), Wrong> {
+                let unknown = || Wrong::malformed("a property is not known");
+                let id = u8::try_from(reader.variable()?).map_err(|_| unknown())?;
+                let property = match id {
+                    $($id => Property::$name($read(reader)?),)+
+                    USER => Property::User(reader.text()?, reader.text()?),
+                    _ => return Err(unknown()),
+                };
+                Ok((id, property))
+            }
+
+            /// Appends it to a block.
+            pub fn write(&self, out: &mut Vec<u8>) {
+                match *self {
+                    $(Property::$name(value) => {
+                        out.push($id);
+                        $write(out, value);
+                    })+
+                    Property::User(name, value) => {
+                        out.push(USER);
+                        push_text(out, name);
+                        push_text(out, value);
+                    }
+                }
+            }
+        }
+    };
 }
 
-impl<'a> Property<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<(u32, Self), Wrong> {
-        let id = reader.variable()?;
-        let property = match id {
-            1 => Property::PayloadFormat(flag(reader)?),
-            2 => Property::MessageExpiry(reader.u32()?),
-            3 => Property::ContentType(reader.text()?),
-            8 => Property::ResponseTopic(reader.text()?),
-            9 => Property::CorrelationData(reader.binary()?),
-            11 => Property::SubscriptionId(not_zero(reader.variable()?)?),
-            17 => Property::SessionExpiry(reader.u32()?),
-            18 => Property::AssignedClientId(reader.text()?),
-            19 => Property::ServerKeepAlive(reader.u16()?),
-            21 => Property::AuthenticationMethod(reader.text()?),
-            22 => Property::AuthenticationData(reader.binary()?),
-            23 => Property::RequestProblem(flag(reader)?),
-            24 => Property::WillDelay(reader.u32()?),
-            25 => Property::RequestResponse(flag(reader)?),
-            26 => Property::ResponseInformation(reader.text()?),
-            28 => Property::ServerReference(reader.text()?),
-            31 => Property::ReasonString(reader.text()?),
-            33 => Property::ReceiveMaximum(not_zero(reader.u16()?)?),
-            34 => Property::TopicAliasMaximum(reader.u16()?),
-            35 => match reader.u16()? {
-                // MQTT-3.3.2-8.
-                0 => {
-                    let why = "a topic alias is 0";
-                    return Err(Wrong::because(Reason::TOPIC_ALIAS_INVALID, why));
-                }
-                alias => Property::TopicAlias(alias),
-            },
-            36 => Property::MaximumQos(flag(reader)?),
-            37 => Property::RetainAvailable(flag(reader)?),
-            38 => Property::User(reader.text()?, reader.text()?),
-            39 => Property::MaximumPacketSize(not_zero(reader.u32()?)?),
-            40 => Property::WildcardsAvailable(flag(reader)?),
-            41 => Property::SubscriptionIdsAvailable(flag(reader)?),
-            42 => Property::SharedAvailable(flag(reader)?),
-            _ => return Err(Wrong::malformed("a property is not known")),
-        };
-        Ok((id, property))
-    }
-
-    /// Appends it to a block.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        let id = self.id();
-        out.push(id);
-        match *self {
-            Property::PayloadFormat(value)
-            | Property::RequestProblem(value)
-            | Property::RequestResponse(value)
-            | Property::MaximumQos(value)
-            | Property::RetainAvailable(value)
-            | Property::WildcardsAvailable(value)
-            | Property::SubscriptionIdsAvailable(value)
-            | Property::SharedAvailable(value) => out.push(u8::from(value)),
-            Property::ServerKeepAlive(value)
-            | Property::ReceiveMaximum(value)
-            | Property::TopicAliasMaximum(value)
-            | Property::TopicAlias(value) => out.extend_from_slice(&value.to_be_bytes()),
-            Property::MessageExpiry(value)
-            | Property::SessionExpiry(value)
-            | Property::WillDelay(value)
-            | Property::MaximumPacketSize(value) => out.extend_from_slice(&value.to_be_bytes()),
-            Property::SubscriptionId(value) => push_variable(out, value),
-            Property::CorrelationData(value) | Property::AuthenticationData(value) => {
-                push_binary(out, value);
-            }
-            Property::ContentType(value)
-            | Property::ResponseTopic(value)
-            | Property::AssignedClientId(value)
-            | Property::AuthenticationMethod(value)
-            | Property::ResponseInformation(value)
-            | Property::ServerReference(value)
-            | Property::ReasonString(value) => push_binary(out, value.as_bytes()),
-            Property::User(name, value) => {
-                push_binary(out, name.as_bytes());
-                push_binary(out, value.as_bytes());
-            }
-        }
-    }
-
-    /// Its identifier, which has one byte for all that there are.
-    fn id(&self) -> u8 {
-        match self {
-            Property::PayloadFormat(_) => 1,
-            Property::MessageExpiry(_) => 2,
-            Property::ContentType(_) => 3,
-            Property::ResponseTopic(_) => 8,
-            Property::CorrelationData(_) => 9,
-            Property::SubscriptionId(_) => 11,
-            Property::SessionExpiry(_) => 17,
-            Property::AssignedClientId(_) => 18,
-            Property::ServerKeepAlive(_) => 19,
-            Property::AuthenticationMethod(_) => 21,
-            Property::AuthenticationData(_) => 22,
-            Property::RequestProblem(_) => 23,
-            Property::WillDelay(_) => 24,
-            Property::RequestResponse(_) => 25,
-            Property::ResponseInformation(_) => 26,
-            Property::ServerReference(_) => 28,
-            Property::ReasonString(_) => 31,
-            Property::ReceiveMaximum(_) => 33,
-            Property::TopicAliasMaximum(_) => 34,
-            Property::TopicAlias(_) => 35,
-            Property::MaximumQos(_) => 36,
-            Property::RetainAvailable(_) => 37,
-            Property::User(..) => 38,
-            Property::MaximumPacketSize(_) => 39,
-            Property::WildcardsAvailable(_) => 40,
-            Property::SubscriptionIdsAvailable(_) => 41,
-            Property::SharedAvailable(_) => 42,
-        }
-    }
+properties! {
+    1 PayloadFormat(bool) flag, push_flag;
+    2 MessageExpiry(u32) Reader::u32, push_u32;
+    3 ContentType(&'a str) Reader::text, push_text;
+    8 ResponseTopic(&'a str) Reader::text, push_text;
+    9 CorrelationData(&'a [u8]) Reader::binary, push_binary;
+    11 SubscriptionId(u32) variable_not_zero, push_variable;
+    17 SessionExpiry(u32) Reader::u32, push_u32;
+    18 AssignedClientId(&'a str) Reader::text, push_text;
+    19 ServerKeepAlive(u16) Reader::u16, push_u16;
+    21 AuthenticationMethod(&'a str) Reader::text, push_text;
+    22 AuthenticationData(&'a [u8]) Reader::binary, push_binary;
+    23 RequestProblem(bool) flag, push_flag;
+    24 WillDelay(u32) Reader::u32, push_u32;
+    25 RequestResponse(bool) flag, push_flag;
+    26 ResponseInformation(&'a str) Reader::text, push_text;
+    28 ServerReference(&'a str) Reader::text, push_text;
+    31 ReasonString(&'a str) Reader::text, push_text;
+    33 ReceiveMaximum(u16) u16_not_zero, push_u16;
+    34 TopicAliasMaximum(u16) Reader::u16, push_u16;
+    35 TopicAlias(u16) topic_alias, push_u16;
+    36 MaximumQos(bool) flag, push_flag;
+    37 RetainAvailable(bool) flag, push_flag;
+    39 MaximumPacketSize(u32) u32_not_zero, push_u32;
+    40 WildcardsAvailable(bool) flag, push_flag;
+    41 SubscriptionIdsAvailable(bool) flag, push_flag;
+    42 SharedAvailable(bool) flag, push_flag;
 }
 
 fn flag(reader: &mut Reader<'_>) -> Result<bool, Wrong> {
@@ -165,6 +89,43 @@ fn not_zero<T: Default + PartialEq>(value: T) -> Result<T, Wrong> {
         true => Err(Wrong::protocol("a property is 0")),
         false => Ok(value),
     }
+}
+
+fn u16_not_zero(reader: &mut Reader<'_>) -> Result<u16, Wrong> {
+    reader.u16().and_then(not_zero)
+}
+
+fn u32_not_zero(reader: &mut Reader<'_>) -> Result<u32, Wrong> {
+    reader.u32().and_then(not_zero)
+}
+
+fn variable_not_zero(reader: &mut Reader<'_>) -> Result<u32, Wrong> {
+    reader.variable().and_then(not_zero)
+}
+
+/// MQTT-3.3.2-8.
+fn topic_alias(reader: &mut Reader<'_>) -> Result<u16, Wrong> {
+    let why = "a topic alias is 0";
+    match reader.u16()? {
+        0 => Err(Wrong::because(Reason::TOPIC_ALIAS_INVALID, why)),
+        alias => Ok(alias),
+    }
+}
+
+fn push_flag(out: &mut Vec<u8>, value: bool) {
+    out.push(u8::from(value));
+}
+
+fn push_u16(out: &mut Vec<u8>, value: u16) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+fn push_u32(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+fn push_text(out: &mut Vec<u8>, value: &str) {
+    push_binary(out, value.as_bytes());
 }
 
 /// Which properties a packet may have (table 2-4), a bit for each identifier.

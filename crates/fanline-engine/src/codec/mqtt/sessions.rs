@@ -1,13 +1,13 @@
 //! Which client ids have a session, where each is connected, and what becomes of it when it is not: takeover
 //! (3.1.4), expiry (4.1) and wills that wait (3.1.3.2.2).
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hashbrown::HashMap;
 
 use super::verb::Will;
 use crate::auth::AccountId;
+use crate::timers::Timers;
 
 /// A session's name: ids are an account's own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -67,14 +67,14 @@ impl<P> Default for Entry<P> {
 #[derive(Debug)]
 pub struct Sessions<P> {
     all: HashMap<SessionKey, Entry<P>>,
-    due: BTreeSet<(Duration, SessionKey)>,
+    due: Timers<SessionKey>,
 }
 
 impl<P> Default for Sessions<P> {
     fn default() -> Self {
         Sessions {
             all: HashMap::new(),
-            due: BTreeSet::new(),
+            due: Timers::default(),
         }
     }
 }
@@ -83,7 +83,6 @@ impl<P: Copy + PartialEq> Sessions<P> {
     /// A client is let in.
     pub fn open(&mut self, key: &SessionKey, place: P, clean_start: bool) -> Opened<P> {
         let was_there = self.all.contains_key(key);
-        self.unschedule(key);
         let entry = self.all.entry(key.clone()).or_default();
         let taken_over = entry.place.replace(place);
         let was_session = was_there && (taken_over.is_some() || entry.ends_at.is_some());
@@ -93,6 +92,7 @@ impl<P: Copy + PartialEq> Sessions<P> {
         }
         entry.ends_at = None;
         let waiting = entry.will.take();
+        self.due.set(key.clone(), None);
         Opened {
             is_present: was_session && !clean_start,
             was_discarded,
@@ -154,17 +154,12 @@ impl<P: Copy + PartialEq> Sessions<P> {
 
     /// When [`next_due`](Sessions::next_due) is to be called.
     pub fn next_timeout(&self) -> Option<Duration> {
-        let (at, _) = self.due.first()?;
-        (*at != Duration::MAX).then_some(*at)
+        self.due.next()
     }
 
     /// The next thing that is due, if there is one; call it until there is none.
     pub fn next_due(&mut self, now: Duration) -> Option<Due> {
-        let (at, _) = self.due.first()?;
-        if *at > now || *at == Duration::MAX {
-            return None;
-        }
-        let (_, key) = self.due.pop_first()?;
+        let key = self.due.pop(now)?;
         let entry = self.all.get_mut(&key)?;
         if let Some((_, will)) = entry.will.take_if(|(at, _)| *at <= now) {
             self.schedule(&key);
@@ -185,25 +180,15 @@ impl<P: Copy + PartialEq> Sessions<P> {
         self.all.is_empty()
     }
 
-    fn due_at(&self, key: &SessionKey) -> Option<Duration> {
-        let entry = self.all.get(key)?;
-        let will_at = entry.will.as_ref().map(|(at, _)| *at);
-        match (will_at, entry.ends_at) {
-            (Some(will), Some(end)) => Some(will.min(end)),
-            (at, None) | (None, at) => at,
-        }
-    }
-
     fn schedule(&mut self, key: &SessionKey) {
-        if let Some(at) = self.due_at(key) {
-            self.due.insert((at, key.clone()));
-        }
-    }
-
-    fn unschedule(&mut self, key: &SessionKey) {
-        if let Some(at) = self.due_at(key) {
-            self.due.remove(&(at, key.clone()));
-        }
+        let Some(entry) = self.all.get(key) else {
+            return;
+        };
+        let will_at = entry.will.as_ref().map(|(at, _)| *at);
+        let first = [will_at, entry.ends_at].into_iter().flatten().min();
+        // A session that never ends needs no timer.
+        self.due
+            .set(key.clone(), first.filter(|at| *at != Duration::MAX));
     }
 
     /// Nothing is kept of an id that nobody has.

@@ -5,12 +5,10 @@
 //! for the next. What comes in is taken apart by an [`Unpacker`], one block at a time; a [`Packer`] makes blocks
 //! of what goes out.
 
-mod checksum;
 mod decode;
 mod encode;
 mod unpack;
 
-use checksum::masked_checksum;
 use encode::Encoder;
 pub use encode::Level;
 pub use unpack::{S2Error, Unpacker};
@@ -74,6 +72,13 @@ fn write_chunk(kind: u8, bytes: &[u8], body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
+/// The checksum of a chunk that stands for these bytes: CRC-32C, rotated and shifted as the format wants it.
+fn masked_checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+        .rotate_right(15)
+        .wrapping_add(0xa282_ead8)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -130,6 +135,20 @@ mod tests {
             write_chunk(COMPRESSED, &[], &block, &mut stream);
             let _ = unpack(&stream, step);
         }
+    }
+
+    #[test]
+    fn the_checksum_is_the_one_of_the_format() {
+        // CRC-32C of "123456789" is e3069283, by RFC 3720's polynomial.
+        assert_eq!(
+            masked_checksum(b"123456789"),
+            0xe306_9283_u32.rotate_right(15).wrapping_add(0xa282_ead8)
+        );
+        // The chunk in which nats-server says PONG.
+        assert_eq!(
+            masked_checksum(b"PONG\r\n").to_le_bytes(),
+            [0xf5, 0x6f, 0x1b, 0xe4]
+        );
     }
 
     #[test]

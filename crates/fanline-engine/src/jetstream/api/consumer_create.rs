@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::{Answer, Call, json};
+use crate::headers::Block;
 use crate::jetstream::account::JetStream;
 use crate::jetstream::advisory::Action;
 use crate::jetstream::consumer::{Consumer, ConsumerId};
@@ -113,7 +114,8 @@ fn create(call: &mut Call<'_>, request: Request) -> Result<Answer, ApiError> {
         .is_some_and(|config| config.direct || config.sourcing);
     if copies {
         let identity = call.stream(key)?.identity();
-        call.headers = format!("NATS/1.0\r\nNats-Stream-Identity: {identity}\r\n\r\n").into_bytes();
+        let block = Block::new(&mut call.headers);
+        block.add("Nats-Stream-Identity", identity.as_bytes()).end();
     }
     json(&info)
 }

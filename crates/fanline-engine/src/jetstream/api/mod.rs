@@ -35,6 +35,7 @@ use super::held;
 use super::stream::Stream;
 use super::streams::Key;
 use super::{API_LEVEL, ApiError, Message, Now, Port, Strictness, decode, shown_metadata};
+use crate::headers::{self, no_responders_status};
 use endpoints::ENDPOINTS;
 
 pub(super) use endpoints::Endpoint;
@@ -43,8 +44,6 @@ pub(super) use stream_create::created_reply;
 /// Requests of one consumer or stream: without it, nobody subscribes to them.
 const NEXT: &[u8] = b"CONSUMER.MSG.NEXT.";
 const DIRECT_GET: &[u8] = b"DIRECT.GET.";
-
-const LEVEL_HEADER: &[u8] = b"Nats-Required-Api-Level:";
 
 /// A request, and all that is needed to answer it.
 struct Call<'a> {
@@ -301,20 +300,17 @@ pub(super) fn no_responders(message: &Message<'_>, port: &mut dyn Port) {
     if message.reply.is_empty() || port.has_others(message.topic) {
         return;
     }
-    let mut headers = b"NATS/1.0 503\r\nNats-Subject: ".to_vec();
-    headers.extend(message.topic);
-    headers.extend(b"\r\n\r\n");
+    let mut headers = Vec::new();
     port.publish(&Message {
         topic: message.reply,
-        headers: &headers,
+        headers: no_responders_status(&mut headers, message.topic),
         ..Message::default()
     });
 }
 
 /// Whether a request asks for a level of the API that we do not speak.
 pub(super) fn asks_too_much(headers: &[u8]) -> bool {
-    let mut lines = headers.split(|b| *b == b'\n');
-    let Some(value) = lines.find_map(|line| line.strip_prefix(LEVEL_HEADER)) else {
+    let Some(value) = headers::find(headers, b"Nats-Required-Api-Level") else {
         return false;
     };
     match std::str::from_utf8(value.trim_ascii()) {

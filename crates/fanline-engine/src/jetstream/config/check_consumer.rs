@@ -9,9 +9,9 @@ use super::consumer::{AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy};
 use super::level::metadata_bytes;
 use super::overlaps::Overlaps;
 use super::stream::{Retention, StreamConfig};
-use super::values::Nanos;
 use crate::jetstream::error::ApiError;
 use crate::subject::{Filter, is_literal_topic};
+use crate::time::Nanos;
 
 /// After which time a record is delivered again when nothing else is said.
 pub const ACK_WAIT_DEFAULT: Nanos = Nanos::from_secs(30);

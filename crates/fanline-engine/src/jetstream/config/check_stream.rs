@@ -4,11 +4,11 @@ use super::check_source::{check_mirror, check_sources};
 use super::level::metadata_bytes;
 use super::overlaps::Overlaps;
 use super::stream::{Discard, PersistMode, Placement, Republish, Retention, Storage, StreamConfig};
-use super::values::Nanos;
 use crate::jetstream::error::ApiError;
 use crate::store::SEQUENCE_MAX;
 use crate::subject::Filter;
 use crate::subject::transform::Transform;
+use crate::time::Nanos;
 
 /// Longest name of a stream or consumer.
 pub const NAME_BYTES_MAX: usize = 255;

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::level::Metadata;
 use super::stream::{is_default, is_false, is_zero_i64, is_zero_u64};
-use super::values::{Metadata, Nanos, Timestamp};
+use crate::time::{Nanos, Timestamp};
 
 /// Where in the stream a consumer begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

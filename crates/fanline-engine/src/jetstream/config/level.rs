@@ -1,8 +1,12 @@
 //! The API level: which release of the protocol a stream or consumer needs, and which we speak.
 
+use std::collections::BTreeMap;
+
 use super::consumer::{AckPolicy, ConsumerConfig, PriorityPolicy};
 use super::stream::{PersistMode, StreamConfig};
-use super::values::Metadata;
+
+/// Free labels of a stream or consumer, in the order in which they are printed.
+pub type Metadata = BTreeMap<String, String>;
 
 /// The level that we speak.
 pub const API_LEVEL: u8 = 5;

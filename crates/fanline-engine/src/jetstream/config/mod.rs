@@ -12,8 +12,8 @@ mod stream;
 mod tests;
 mod update_consumer;
 mod update_stream;
-mod values;
 
+pub use crate::time::{Nanos, Timestamp};
 pub use check_consumer::{
     ACK_PENDING_DEFAULT, ACK_WAIT_DEFAULT, GROUP_BYTES_MAX, INACTIVE_THRESHOLD_DEFAULT,
     PINNED_TIMEOUT_DEFAULT, WAITING_DEFAULT, check_consumer_name,
@@ -24,10 +24,9 @@ pub use check_stream::{
 };
 pub use consumer::{AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy, ReplayPolicy};
 pub use decode::{Strictness, decode, decode_with_flag};
-pub use level::{API_LEVEL, own_metadata, shown_metadata, stored_metadata};
+pub use level::{API_LEVEL, Metadata, own_metadata, shown_metadata, stored_metadata};
 pub(in crate::jetstream) use overlaps::{OVERLAP_STEPS_MAX, Overlaps, too_many_filters};
 pub use stream::{
     Compression, ConsumerLimits, Discard, External, PersistMode, Placement, Republish, Retention,
     SourceConsumer, Storage, StreamConfig, StreamSource, SubjectTransform, SyncMode,
 };
-pub use values::{Metadata, Nanos, Timestamp};

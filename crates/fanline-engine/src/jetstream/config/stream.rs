@@ -3,7 +3,8 @@
 use super::decode::{object_or_default, optional_object};
 use serde::{Deserialize, Serialize};
 
-use super::values::{Metadata, Nanos, Timestamp};
+use super::level::Metadata;
+use crate::time::{Nanos, Timestamp};
 
 /// When a record may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

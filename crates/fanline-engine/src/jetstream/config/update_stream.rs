@@ -3,8 +3,8 @@
 use super::check_stream::{Pedantry, invalid};
 use super::level::own_metadata;
 use super::stream::{Discard, Retention, StreamConfig};
-use super::values::Nanos;
 use crate::jetstream::error::ApiError;
+use crate::time::Nanos;
 
 impl StreamConfig {
     /// What becomes of a stream with this configuration that is asked to be `wanted`.

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::duration::parse_go_duration;
 use super::write;
+use crate::time::Nanos;
 
 /// Where an acknowledgement is sent to, in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,10 @@ fn delay(options: &[u8]) -> Option<u64> {
     }
     let delay = match serde_json::from_slice::<Options>(options) {
         Ok(options) => u64::try_from(options.delay).ok(),
-        Err(_) => parse_go_duration(std::str::from_utf8(options).ok()?),
+        Err(_) => {
+            let delay: Nanos = std::str::from_utf8(options).ok()?.parse().ok()?;
+            u64::try_from(delay.0).ok()
+        }
     };
     delay.filter(|delay| *delay > 0)
 }

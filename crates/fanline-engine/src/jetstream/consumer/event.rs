@@ -151,7 +151,7 @@ impl Round<'_> {
         if !self.port.has_interest(topic.as_bytes()) {
             return;
         }
-        let id = self.shared.ids.next();
+        let id = self.shared.random.id();
         let mut body = event.body(&self.shared.account);
         body.kind = event.kind();
         body.id = &id;

@@ -60,7 +60,7 @@ impl Consumer {
         let Some(request) = self.requests.get_mut(at) else {
             return;
         };
-        let id = round.shared.ids.next();
+        let id = round.shared.random.id();
         request.id.clone_from(&id);
         self.pin.pinned = Some(Pinned {
             id: id.clone(),

@@ -1,15 +1,12 @@
 //! Pull requests as they come in.
 
-use super::duration::go_duration;
 use super::machine::Consumer;
 use super::request::PullRequest;
 use super::requests::Request;
 use super::shared::Round;
 use super::status::{Left, Status};
 use crate::jetstream::PriorityPolicy;
-
-/// The highest API level that is known.
-pub(super) const API_LEVEL: u64 = 5;
+use crate::time::Nanos;
 
 impl Consumer {
     /// Takes a pull request. Its answers go to `reply`; without one there is nobody to serve.
@@ -30,9 +27,9 @@ impl Consumer {
                 return;
             }
         };
-        let expires_max = match self.rules.expires_max.0 {
-            0 => String::new(),
-            nanos => go_duration(nanos),
+        let expires_max = match self.rules.expires_max {
+            Nanos::ZERO => String::new(),
+            max => max.to_string(),
         };
         let refused = request.refused(&self.rules, &self.config.priority_groups, &expires_max);
         if let Some(status) = refused.or_else(|| self.refused_now(&request, round)) {

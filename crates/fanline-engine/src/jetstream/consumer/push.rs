@@ -162,7 +162,7 @@ impl Consumer {
         else {
             return false;
         };
-        let id = round.shared.ids.letters(FLOW_ID_CHARS);
+        let id = round.shared.random.token(FLOW_ID_CHARS);
         let topic =
             format!("$JS.FC.{}.{}.{id}", round.shared.stream, self.config.name).into_bytes();
         round.send(&push.subject, &topic, Status::FlowControlRequest);

@@ -123,7 +123,6 @@ impl PullRequest {
 
 #[cfg(test)]
 mod tests {
-    use super::super::duration::go_duration;
     use super::*;
     use crate::jetstream::{ConsumerConfig, Nanos};
 
@@ -162,7 +161,7 @@ mod tests {
         let rules = Rules::new(config);
         let request = PullRequest::parse(body.as_bytes()).unwrap();
         let mut out = Vec::new();
-        let expires_max = go_duration(rules.expires_max.0);
+        let expires_max = rules.expires_max.to_string();
         if let Some(status) = request.refused(&rules, &config.priority_groups, &expires_max) {
             status.write(&mut out);
         }

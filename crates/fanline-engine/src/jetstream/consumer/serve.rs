@@ -1,10 +1,11 @@
 //! Delivering: which record goes out next, and to whom.
 
+use super::ack;
 use super::machine::Consumer;
 use super::pending::{NO_LANE, Sent, Slot};
 use super::shared::{Round, Work};
 use super::status::Status;
-use super::{ack, write};
+use crate::headers::Block;
 use crate::jetstream::{Message, PriorityPolicy};
 use crate::store::{Record, Search, StoreError};
 
@@ -417,18 +418,15 @@ impl Consumer {
         let mut headers = record.headers;
         let mut payload = record.payload;
         if self.rules.headers_only || self.pin.id().is_some() {
-            scratch.headers.clear();
-            scratch.headers.extend_from_slice(record.headers);
+            let mut block = Block::from(&mut scratch.headers, record.headers);
             if self.rules.headers_only {
-                scratch.digits.clear();
-                write::number(&mut scratch.digits, record.payload.len() as u64);
-                write::header(&mut scratch.headers, "Nats-Msg-Size", &scratch.digits);
+                block = block.add_number("Nats-Msg-Size", record.payload.len() as u64);
                 payload = b"";
             }
             if let Some(pin) = self.pin.id() {
-                write::header(&mut scratch.headers, "Nats-Pin-Id", pin.as_bytes());
+                block = block.add("Nats-Pin-Id", pin.as_bytes());
             }
-            headers = &scratch.headers;
+            headers = block.end();
         }
         round.port.deliver(
             to,

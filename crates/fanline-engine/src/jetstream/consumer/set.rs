@@ -1,6 +1,6 @@
 //! All consumers of a stream.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -15,9 +15,12 @@ use super::shared::{Context, Round, Shared, Work, nanos};
 use super::state::State;
 use super::status::Status;
 use super::{ConsumerId, RestoreError};
+use crate::jetstream::api::asks_too_much;
 use crate::jetstream::{AckPolicy, ApiError, ConsumerConfig, Message, Now, Retention};
+use crate::random::Seed;
 use crate::store::StoreError;
 use crate::subject::Filter;
+use crate::timers::Timers;
 
 /// How long a changed state may stay unsaved. What is lost of it in a crash is delivered again.
 const SAVE_NANOS: u64 = 250_000_000;
@@ -41,7 +44,6 @@ const CONFIRMATIONS_MAX: usize = 65_536;
 /// A record costs one step per set of filters that matches it, plus what those do who wait for it;
 /// ten thousand consumers with nothing to do cost nothing. A delivery allocates nothing once
 /// buffers have grown.
-#[derive(Default)]
 pub struct Consumers {
     shared: Shared,
     groups: Groups,
@@ -58,7 +60,7 @@ pub struct Consumers {
     /// Up to where the log was durable when they were looked at last.
     durable: u64,
     /// When each is to be looked at. It may be too early, never too late.
-    timers: BTreeSet<(u64, ConsumerId)>,
+    timers: Timers<ConsumerId>,
     /// When the states that have changed are to be saved.
     save_at: Option<u64>,
     rounds: u64,
@@ -69,7 +71,6 @@ struct Entry {
     is_ready: bool,
     /// It stands in its group's list of those who wait for a record.
     is_waiting: bool,
-    timer: Option<u64>,
 }
 
 impl Entry {
@@ -83,10 +84,21 @@ impl Entry {
 
 impl Consumers {
     /// The consumers of a stream that has none yet.
-    pub fn new(stream: &str, account: &str, retention: Retention) -> Self {
-        let mut consumers = Consumers::default();
-        consumers.shared.stream = stream.to_owned();
-        consumers.shared.account = account.to_owned();
+    pub fn new(stream: &str, account: &str, retention: Retention, seed: Seed) -> Self {
+        let mut consumers = Consumers {
+            shared: Shared::new(stream, account, seed),
+            groups: Groups::default(),
+            entries: Slab::new(),
+            by_name: HashMap::new(),
+            by_subject: HashMap::new(),
+            receivers: Vec::new(),
+            ready: VecDeque::new(),
+            waiting_for_disk: Vec::new(),
+            durable: 0,
+            timers: Timers::default(),
+            save_at: None,
+            rounds: 0,
+        };
         consumers.set_retention(retention);
         consumers
     }
@@ -198,7 +210,6 @@ impl Consumers {
             consumer,
             is_ready: false,
             is_waiting: false,
-            timer: None,
         });
         id
     }
@@ -264,9 +275,7 @@ impl Consumers {
         let was = &consumer.config;
         leave_subject(&mut self.by_subject, &mut self.receivers, was, id);
         self.groups.leave(consumer.group, id);
-        if let Some(timer) = entry.timer {
-            self.timers.remove(&(timer, id));
-        }
+        self.timers.set(id, None);
         // Its place may be given to another.
         self.ready.retain(|other| *other != id);
         self.shared.unsaved.retain(|other| *other != id);
@@ -490,13 +499,8 @@ impl Consumers {
 
     /// Does what is due by now, but for saving states. Records go out in [`settle`](Self::settle).
     pub fn handle_timeout(&mut self, context: &mut Context<'_>) {
-        let at = nanos(context.now);
         self.rounds += 1;
-        while let Some((due, id)) = self.timers.first().copied().filter(|(due, _)| *due <= at) {
-            self.timers.remove(&(due, id));
-            if let Some(entry) = self.entries.get_mut(id.0) {
-                entry.timer = None;
-            }
+        while let Some(id) = self.timers.pop(context.now.since_start) {
             self.and_ready(id, context, |consumer, work| {
                 consumer.catch_up(work);
                 consumer.handle_timeout(&mut work.round);
@@ -510,12 +514,8 @@ impl Consumers {
         if !self.ready.is_empty() {
             return Some(Duration::ZERO);
         }
-        let timer = self.timers.first().map(|(due, _)| *due);
-        [timer, self.save_at]
-            .into_iter()
-            .flatten()
-            .min()
-            .map(Duration::from_nanos)
+        let save_at = self.save_at.map(Duration::from_nanos);
+        [self.timers.next(), save_at].into_iter().flatten().min()
     }
 
     /// Hands `save` the state of each consumer that is due to be saved, as
@@ -670,19 +670,11 @@ impl Consumers {
     /// Sets the timer of a consumer, unless it rings early enough as it is: so it is not moved at
     /// every delivery, but when it rings.
     fn set_timer(&mut self, id: ConsumerId, now: Now) {
-        let Some(entry) = self.entries.get_mut(id.0) else {
-            return;
-        };
-        let Some(due) = entry.consumer.next_deadline(nanos(now), now.unix_nanos) else {
-            return;
-        };
-        if entry.timer.is_some_and(|timer| timer <= due) {
-            return;
+        let entry = self.entries.get_mut(id.0);
+        let due = entry.and_then(|entry| entry.consumer.next_deadline(nanos(now), now.unix_nanos));
+        if let Some(due) = due {
+            self.timers.set_earlier(id, Duration::from_nanos(due));
         }
-        if let Some(timer) = entry.timer.replace(due) {
-            self.timers.remove(&(timer, id));
-        }
-        self.timers.insert((due, id));
     }
 }
 
@@ -718,19 +710,4 @@ fn leave_subject(
             by_subject.remove(subject);
         }
     }
-}
-
-/// Whether a request asks for more than this server knows.
-fn asks_too_much(headers: &[u8]) -> bool {
-    const NAME: &[u8] = b"nats-required-api-level:";
-    headers.split(|b| *b == b'\n').any(|line| {
-        let Some((name, value)) = line.split_at_checked(NAME.len()) else {
-            return false;
-        };
-        let value = value.trim_ascii();
-        let level = super::write::parse_number(value);
-        name.eq_ignore_ascii_case(NAME)
-            && !value.is_empty()
-            && level.is_none_or(|level| level > super::pull::API_LEVEL)
-    })
 }

@@ -2,9 +2,9 @@
 
 use super::ConsumerId;
 use super::groups::Groups;
-use super::ids::Ids;
 use super::status::Status;
 use crate::jetstream::{Message, Now, Port};
+use crate::random::{Purpose, Random, Seed};
 use crate::store::Store;
 
 /// What surrounds a call: the time, the stream's records, and the outside.
@@ -18,7 +18,6 @@ pub struct Context<'a> {
 }
 
 /// What the consumers of a stream have in common.
-#[derive(Default)]
 pub(super) struct Shared {
     pub(super) stream: String,
     pub(super) account: String,
@@ -31,8 +30,26 @@ pub(super) struct Shared {
     pub(super) confirmations: Vec<(ConsumerId, Box<[u8]>)>,
     /// What has been delivered since [`settle`](super::Consumers::settle) was called.
     pub(super) delivered_bytes: u64,
-    pub(super) ids: Ids,
+    /// Ids of events, pins, and flow control subjects.
+    pub(super) random: Random,
     pub(super) scratch: Scratch,
+}
+
+impl Shared {
+    pub(super) fn new(stream: &str, account: &str, seed: Seed) -> Self {
+        Shared {
+            stream: stream.to_owned(),
+            account: account.to_owned(),
+            reports_done: false,
+            done: Vec::new(),
+            unused: Vec::new(),
+            unsaved: Vec::new(),
+            confirmations: Vec::new(),
+            delivered_bytes: 0,
+            random: Random::new(seed, Purpose::Consumers),
+            scratch: Scratch::default(),
+        }
+    }
 }
 
 /// Buffers that are filled anew for each message.
@@ -40,7 +57,6 @@ pub(super) struct Shared {
 pub(super) struct Scratch {
     pub(super) reply: Vec<u8>,
     pub(super) headers: Vec<u8>,
-    pub(super) digits: Vec<u8>,
     pub(super) sequences: Vec<u64>,
 }
 

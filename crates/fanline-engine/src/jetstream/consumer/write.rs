@@ -2,19 +2,7 @@
 
 /// Appends a number in decimal.
 pub(super) fn number(out: &mut Vec<u8>, number: u64) {
-    // 20 digits hold the largest.
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    let mut rest = number;
-    loop {
-        at -= 1;
-        digits[at] = b'0' + u8::try_from(rest % 10).unwrap_or(0);
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Reads a decimal number that is all of `text`.
@@ -26,20 +14,6 @@ pub(super) fn parse_number(text: &[u8]) -> Option<u64> {
         let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
         value.checked_mul(10)?.checked_add(digit)
     })
-}
-
-/// Appends one more line to a block of headers, making the block if there is none.
-pub(super) fn header(out: &mut Vec<u8>, name: &str, value: &[u8]) {
-    if out.ends_with(b"\r\n\r\n") {
-        out.truncate(out.len() - 2);
-    } else {
-        out.clear();
-        out.extend_from_slice(b"NATS/1.0\r\n");
-    }
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n\r\n");
 }
 
 #[cfg(test)]
@@ -57,14 +31,5 @@ mod tests {
         for bad in ["", "a", "1a", "-1", "18446744073709551616"] {
             assert_eq!(parse_number(bad.as_bytes()), None, "{bad}");
         }
-    }
-
-    #[test]
-    fn headers() {
-        let mut out = Vec::new();
-        header(&mut out, "A", b"1");
-        assert_eq!(out, b"NATS/1.0\r\nA: 1\r\n\r\n");
-        header(&mut out, "B", b"2");
-        assert_eq!(out, b"NATS/1.0\r\nA: 1\r\nB: 2\r\n\r\n");
     }
 }

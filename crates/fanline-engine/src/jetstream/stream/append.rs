@@ -1,10 +1,11 @@
 //! Storing a record, and all that follows from it.
 
 use super::Stream;
-use super::headers::{Block, find};
+use crate::headers::{Block, find};
 use crate::jetstream::{ApiError, Message, Port, Retention};
 use crate::store::{Cause, DiskError, Filters, NewRecord, StoreError};
 use crate::subject::is_literal_topic;
+use crate::time::{Nanos, Timestamp};
 
 /// A message that has passed every check.
 #[derive(Clone, Copy, Debug, Default)]
@@ -187,10 +188,12 @@ impl Stream {
     /// Stores a record that says that a subject's last record has expired.
     fn leave_marker(&mut self, subject: &[u8], port: &mut dyn Port) {
         let ttl = self.config.subject_delete_marker_ttl.0;
+        let whole_seconds = ttl - ttl % Nanos::from_secs(1).0;
+        let shown = Nanos(whole_seconds).to_string();
         let mut headers = Vec::new();
-        Block::from(&mut headers, b"")
+        Block::new(&mut headers)
             .add("Nats-Marker-Reason", b"MaxAge")
-            .add("Nats-TTL", shown(ttl).as_bytes())
+            .add("Nats-TTL", shown.as_bytes())
             .add("Nats-Rollup", b"sub")
             .end();
         let marker = Admitted {
@@ -223,7 +226,7 @@ impl Stream {
         {
             return;
         }
-        let time = crate::jetstream::Timestamp::from_unix_nanos(self.clock.unix_nanos).to_string();
+        let time = Timestamp::from_unix_nanos(self.clock.unix_nanos).to_string();
         let mut block = Block::from(&mut republish.headers, admitted.headers)
             .add("Nats-Stream", self.config.name.as_bytes())
             .add("Nats-Subject", admitted.subject)
@@ -261,16 +264,5 @@ pub(in crate::jetstream) fn refused(error: StoreError) -> ApiError {
         StoreError::TooLarge => ApiError::STREAM_MESSAGE_EXCEEDS_MAXIMUM,
         StoreError::Disk(DiskError::Full) => ApiError::INSUFFICIENT_RESOURCES,
         error => ApiError::stream_store_failed(error),
-    }
-}
-
-/// A duration of whole seconds as Go prints it: `1h0m5s`.
-fn shown(nanos: i64) -> String {
-    let seconds = nanos / 1_000_000_000;
-    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{seconds}s"),
-        (0, _) => format!("{minutes}m{seconds}s"),
-        _ => format!("{hours}h{minutes}m{seconds}s"),
     }
 }

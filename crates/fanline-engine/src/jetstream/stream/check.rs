@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use num_bigint::BigInt;
-
 use super::append::{Admitted, Rollup};
-use super::duration::{Ttl, parse_ttl};
-use super::headers::{Block, HEADER_BYTES_MAX, PublishHeaders, find};
+use super::decimal::Decimal;
+use super::headers::{HEADER_BYTES_MAX, PublishHeaders};
+use super::ttl::{Ttl, parse_ttl};
 use super::{Stream, counter};
+use crate::headers::{Block, find};
 use crate::jetstream::{ApiError, Message};
 use crate::store::NEVER;
 use crate::subject::Filter;
@@ -51,7 +51,7 @@ pub(super) struct SoFar {
     pub(super) messages: u64,
     pub(super) subjects: HashSet<Vec<u8>>,
     ids: HashSet<Vec<u8>>,
-    counters: HashMap<Vec<u8>, BigInt>,
+    counters: HashMap<Vec<u8>, Decimal>,
 }
 
 impl Checked {
@@ -212,7 +212,7 @@ impl Stream {
                 .read(known.last)
                 .map_err(ApiError::stream_store_failed)?;
             if let Some(record) = record {
-                sum += counter::value(record.payload)?;
+                sum += &counter::value(record.payload)?;
             }
         }
         edits.payload.clear();

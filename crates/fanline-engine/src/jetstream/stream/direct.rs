@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::Stream;
-use super::headers::Block;
 use super::messages::Wanted;
+use crate::headers::Block;
 use crate::jetstream::{Message, Now, Port, Strictness, Timestamp, decode};
 use crate::store::{Filters, StoreError};
 use crate::subject::Filter;
@@ -362,12 +362,12 @@ fn end_of_batch(
     reply: &[u8],
     port: &mut dyn Port,
 ) {
-    let mut headers = format!(
-        "NATS/1.0 204 EOB\r\nNats-Num-Pending: {pending}\r\nNats-Last-Sequence: {last_sequence}\r\n"
-    );
+    let mut headers = Vec::new();
+    let mut block = Block::with_status(&mut headers, "204 EOB")
+        .add_number("Nats-Num-Pending", pending)
+        .add_number("Nats-Last-Sequence", last_sequence);
     if let Some(up_to) = up_to {
-        headers.push_str(&format!("Nats-UpTo-Sequence: {up_to}\r\n"));
+        block = block.add_number("Nats-UpTo-Sequence", up_to);
     }
-    headers.push_str("\r\n");
-    status(reply, headers.as_bytes(), port);
+    status(reply, block.end(), port);
 }

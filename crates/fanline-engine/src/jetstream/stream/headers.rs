@@ -1,9 +1,9 @@
-//! The headers of a message: what they ask of a stream, and how a block of them is changed.
+//! The headers of a publish: what they ask of a stream.
+
+use crate::headers::each;
 
 /// How long a block of headers may be, so that its length fits two bytes.
 pub(super) const HEADER_BYTES_MAX: usize = 64 * 1024 - 1;
-
-const FIRST_LINE: &[u8] = b"NATS/1.0\r\n";
 
 /// What the headers of a publish ask of a stream. A header without a value asks for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,101 +104,6 @@ impl<'a> PublishHeaders<'a> {
     }
 }
 
-/// The headers of a block, in order: name and value, without the spaces before the value.
-pub(super) fn each(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    lines(block).filter_map(|line| {
-        let colon = line.iter().position(|b| *b == b':')?;
-        Some((&line[..colon], line[colon + 1..].trim_ascii_start()))
-    })
-}
-
-/// The first value of a name.
-pub(super) fn find<'a>(block: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
-    each(block)
-        .find(|(name, _)| *name == wanted)
-        .map(|(_, value)| value)
-}
-
-/// The lines after the first one, without their ends.
-fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = after_line(block);
-    std::iter::from_fn(move || {
-        let line = &rest[..line_bytes(rest)];
-        rest = after_line(rest);
-        (!line.is_empty()).then_some(line)
-    })
-}
-
-fn line_bytes(block: &[u8]) -> usize {
-    let end = block.iter().position(|b| *b == b'\r');
-    end.unwrap_or(block.len())
-}
-
-fn after_line(block: &[u8]) -> &[u8] {
-    block.get(line_bytes(block) + 2..).unwrap_or_default()
-}
-
-/// A block of headers that is being written, in a buffer that is used again and again.
-pub(super) struct Block<'a>(&'a mut Vec<u8>);
-
-impl<'a> Block<'a> {
-    /// Begins with the headers of another block, those that `keep` says.
-    pub(super) fn filtered(
-        buffer: &'a mut Vec<u8>,
-        block: &[u8],
-        keep: impl Fn(&[u8]) -> bool,
-    ) -> Self {
-        let begun = Block::from(buffer, b"");
-        for line in lines(block) {
-            let name = line.iter().position(|b| *b == b':').unwrap_or(line.len());
-            if keep(&line[..name]) {
-                begun.0.extend_from_slice(line);
-                begun.0.extend_from_slice(b"\r\n");
-            }
-        }
-        begun
-    }
-
-    /// Begins with all headers of another block.
-    pub(super) fn from(buffer: &'a mut Vec<u8>, block: &[u8]) -> Self {
-        buffer.clear();
-        match block.strip_suffix(b"\r\n") {
-            Some(open) => buffer.extend_from_slice(open),
-            None => buffer.extend_from_slice(FIRST_LINE),
-        }
-        Block(buffer)
-    }
-
-    /// Adds a header.
-    pub(super) fn add(self, name: &str, value: &[u8]) -> Self {
-        self.0.extend_from_slice(name.as_bytes());
-        self.0.extend_from_slice(b": ");
-        self.0.extend_from_slice(value);
-        self.0.extend_from_slice(b"\r\n");
-        self
-    }
-
-    /// Adds a header whose value is a number.
-    pub(super) fn add_number(self, name: &str, value: u64) -> Self {
-        let mut text = itoa::Buffer::new();
-        self.add(name, text.format(value).as_bytes())
-    }
-
-    /// Ends the block.
-    pub(super) fn end(self) -> &'a [u8] {
-        self.0.extend_from_slice(b"\r\n");
-        self.0
-    }
-
-    /// Ends the block; empty when no header is in it.
-    pub(super) fn end_or_empty(self) -> &'a [u8] {
-        if self.0 == FIRST_LINE {
-            return b"";
-        }
-        self.end()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,8 +119,6 @@ mod tests {
             ..PublishHeaders::default()
         };
         assert_eq!(PublishHeaders::parse(block), expected);
-        assert_eq!(find(block, b"Mine"), Some(&b"x"[..]));
-        assert_eq!(find(block, b"mine"), None);
     }
 
     #[test]
@@ -230,29 +133,5 @@ mod tests {
         ] {
             assert_eq!(PublishHeaders::parse(block), PublishHeaders::default());
         }
-    }
-
-    #[test]
-    fn blocks_are_changed() {
-        let mut buffer = Vec::new();
-        let block = b"NATS/1.0\r\nA: b\r\nNats-TTL: 1\r\n\r\n";
-        assert_eq!(
-            Block::from(&mut buffer, block).add_number("N", 7).end(),
-            b"NATS/1.0\r\nA: b\r\nNats-TTL: 1\r\nN: 7\r\n\r\n"
-        );
-        let without = |buffer: &mut Vec<u8>, block: &[u8], name: &[u8]| {
-            Block::filtered(buffer, block, |n| n != name)
-                .end_or_empty()
-                .to_vec()
-        };
-        assert_eq!(
-            without(&mut buffer, block, b"Nats-TTL"),
-            b"NATS/1.0\r\nA: b\r\n\r\n"
-        );
-        assert_eq!(without(&mut buffer, b"NATS/1.0\r\nA: b\r\n\r\n", b"A"), b"");
-        assert_eq!(
-            Block::from(&mut buffer, b"").add("A", b"b").end(),
-            b"NATS/1.0\r\nA: b\r\n\r\n"
-        );
     }
 }

@@ -13,9 +13,9 @@ mod barrier;
 mod batch;
 mod check;
 mod counter;
+mod decimal;
 mod dedupe;
 mod direct;
-mod duration;
 mod headers;
 mod messages;
 mod publish;
@@ -27,6 +27,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod ttl;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -46,6 +47,7 @@ use source::Source;
 
 use super::consumer::Consumers;
 use super::{ApiError, BatchLimits, Discard, Message, Now, Port, Republish, StreamConfig};
+use crate::random::Seed;
 use crate::store::{Discard as StoreDiscard, NewRecord, Store, StoreLimits, StoreState};
 use crate::subject::Filter;
 use crate::subject::transform::Transform;
@@ -90,12 +92,15 @@ pub struct Stream {
 }
 
 /// Where a stream is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(test, derive(Default))]
 pub struct Place<'a> {
     /// The account that it belongs to.
     pub account: &'a str,
     /// The server's JetStream domain, if it has a name.
     pub domain: Option<&'a str>,
+    /// Ids of its consumers are derived from this.
+    pub seed: Seed,
 }
 
 /// What publishes records once more.
@@ -145,7 +150,7 @@ impl Stream {
             fast: FastBatches::default(),
             batches_elsewhere: OpenBatches::default(),
             batch_limits: BatchLimits::default(),
-            consumers: Consumers::new(&config.name, place.account, config.retention),
+            consumers: Consumers::new(&config.name, place.account, config.retention, place.seed),
             done: Vec::new(),
             copies: BTreeMap::new(),
             sources: source::all(&config)?,

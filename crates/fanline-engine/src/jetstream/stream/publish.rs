@@ -4,7 +4,8 @@ use super::Stream;
 use super::acks::{Ack, Says};
 use super::batch::FastReply;
 use super::check::{Asked, Edits};
-use super::headers::{Block, NOTHING_ASKED, PublishHeaders};
+use super::headers::{NOTHING_ASKED, PublishHeaders};
+use crate::headers::Block;
 use crate::jetstream::{ApiError, Message, Now, Port};
 
 /// What became of a publish that was not refused.

@@ -176,7 +176,7 @@ impl Stream {
             from = sequence + 1;
             match self.store.read(sequence) {
                 Ok(Some(record)) => {
-                    let id = super::headers::find(record.headers, b"Nats-Msg-Id");
+                    let id = crate::headers::find(record.headers, b"Nats-Msg-Id");
                     if let Some(id) = id.filter(|id| !id.is_empty())
                         && dedupe.find(id, oldest).is_none()
                     {

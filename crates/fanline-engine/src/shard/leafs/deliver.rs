@@ -7,12 +7,14 @@ use super::super::run::Waiting;
 use super::super::session::{Session, SessionId};
 use super::super::tracing::Onward;
 use super::super::verbs::Intake;
-use super::super::{Exchange, Pending, Random, Shard};
+use super::super::{Exchange, Pending, Shard};
 use super::{Leafs, Picked};
 use crate::auth::AccountId;
 use crate::codec::leaf::write_head;
 use crate::exchange::router::{Member, Route, Subscription};
+use crate::headers::Block;
 use crate::outbox::Outbox;
+use crate::random::FastRandom;
 use crate::trace::HOP;
 
 impl Shard {
@@ -187,17 +189,11 @@ fn queue(
 /// One of the members of a group, by weight.
 fn by_weight<'a>(
     mut members: impl Iterator<Item = &'a Subscription> + Clone,
-    random: &mut Random,
+    random: &mut FastRandom,
 ) -> Option<&'a Subscription> {
     let weights = members.clone().map(Subscription::weight);
-    let mut ticket = random.below(weights.fold(0, u32::saturating_add));
-    members.find(|member| match ticket.checked_sub(member.weight()) {
-        Some(rest) => {
-            ticket = rest;
-            false
-        }
-        None => true,
-    })
+    let mut ticket = random.ticket(weights.fold(0, u32::saturating_add));
+    members.find(|member| ticket.is_held_by(member.weight()))
 }
 
 /// Whether a leaf may get a message.
@@ -296,17 +292,10 @@ fn write_anew(
 fn with_hop(message: &Message<'_>, hop: &str) -> (Vec<u8>, usize) {
     let (headers, rest) = message.body.split_at(message.header_bytes);
     let mut body = Vec::with_capacity(message.body.len() + HOP.len() + hop.len() + 4);
-    for (at, line) in headers.split_inclusive(|b| *b == b'\n').enumerate() {
-        let value = line.strip_prefix(HOP.as_bytes());
-        // The new hop begins with that over which it came.
-        if !value.is_some_and(|value| value.starts_with(b":")) {
-            body.extend_from_slice(line);
-        }
-        if at == 0 {
-            body.extend_from_slice(format!("{HOP}: {hop}\r\n").as_bytes());
-        }
-    }
-    let header_bytes = body.len();
+    let block = Block::like(&mut body, headers).add(HOP, hop.as_bytes());
+    // The new hop begins with that over which it came.
+    let block = block.copy(headers, |name| name != HOP.as_bytes());
+    let header_bytes = block.end().len();
     body.extend_from_slice(rest);
     (body, header_bytes)
 }

@@ -399,7 +399,7 @@ impl Shard {
             session.awaits_auth = false;
             let ping_at = session.ping_at;
             self.rearm(id, ping_at);
-            let random = &mut self.exchange.random;
+            let random = &mut self.exchange.secrets;
             let seat = self.leafs.seats.entry(account);
             let seat = seat.or_insert_with(|| Seat::new(random));
             seat.ready.push(id);

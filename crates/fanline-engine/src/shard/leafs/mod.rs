@@ -19,12 +19,13 @@ mod tests;
 
 use hashbrown::HashMap;
 
+use super::Shard;
 use super::session::{Session, SessionId};
-use super::{Random, Shard};
 use crate::auth::AccountId;
 use crate::codec::leaf::{LOOPS, LeafError};
 use crate::codec::nats::error::CloseReason;
 use crate::exchange::router::{RouteMemo, Router, Routers};
+use crate::random::Random;
 
 /// How many letters and digits tell the subjects apart by which loops are found.
 const LOOP_CHARS: usize = 22;
@@ -68,13 +69,8 @@ struct Picked {
 
 impl Seat {
     fn new(random: &mut Random) -> Self {
-        const CHARS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-        let mut own_loop = LOOPS.to_vec();
-        for _ in 0..LOOP_CHARS {
-            own_loop.push(CHARS[random.below(62) as usize]);
-        }
         Seat {
-            own_loop,
+            own_loop: [LOOPS, random.token(LOOP_CHARS).as_bytes()].concat(),
             ready: Vec::new(),
             memo: RouteMemo::default(),
             known: HashMap::new(),

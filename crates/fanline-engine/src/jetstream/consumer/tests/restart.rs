@@ -9,7 +9,7 @@ impl World {
     pub(super) fn restart(&mut self) {
         self.save(true);
         let created = self.now.unix_nanos;
-        self.consumers = Consumers::new("S", "$G", self.retention);
+        self.consumers = Consumers::new("S", "$G", self.retention, 8.into());
         for (config, state) in self.saved.clone().into_values() {
             self.call(|consumers, context| {
                 consumers.restore(config, created, &state, context).unwrap()

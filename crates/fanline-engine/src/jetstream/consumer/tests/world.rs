@@ -146,7 +146,7 @@ impl World {
         port.listening.insert("$JS.EVENT.>".into());
         World {
             store: Store::memory(&StoreLimits::default()),
-            consumers: Consumers::new("S", "$G", retention),
+            consumers: Consumers::new("S", "$G", retention, 7.into()),
             port,
             now: Now {
                 since_start: Duration::from_secs(1000),

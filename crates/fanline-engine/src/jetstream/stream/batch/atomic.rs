@@ -6,12 +6,13 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{ID_BYTES_MAX, batch_members};
+use crate::headers::{Block, find};
 use crate::jetstream::api::asks_too_much;
 use crate::jetstream::stream::Stream;
 use crate::jetstream::stream::acks::{Ack, Says};
 use crate::jetstream::stream::append::{Admitted, Rollup};
 use crate::jetstream::stream::check::{Asked, SoFar};
-use crate::jetstream::stream::headers::{Block, PublishHeaders, find};
+use crate::jetstream::stream::headers::PublishHeaders;
 use crate::jetstream::{ApiError, Discard, Message, Port, Timestamp};
 use crate::store::StoreError;
 

@@ -1,10 +1,11 @@
 //! What happens when a schedule is due, and what is due after a restart.
 
 use super::Pattern;
+use crate::headers::{Block, find};
 use crate::jetstream::stream::Stream;
 use crate::jetstream::stream::append::{Admitted, Rollup, is_marker};
-use crate::jetstream::stream::duration::{Ttl, parse_ttl};
-use crate::jetstream::stream::headers::{Block, PublishHeaders, find};
+use crate::jetstream::stream::headers::PublishHeaders;
+use crate::jetstream::stream::ttl::{Ttl, parse_ttl};
 use crate::jetstream::{Port, Timestamp};
 use crate::store::{NEVER, StoreError};
 

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) use pattern::{Pattern, PatternError};
 
 use super::Stream;
-use super::duration::parse_ttl;
 use super::headers::PublishHeaders;
+use super::ttl::parse_ttl;
 use crate::jetstream::ApiError;
 use crate::subject::is_literal_topic;
 

@@ -3,7 +3,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::cron::Cron;
-use crate::jetstream::stream::duration::parse_duration;
+use crate::time::Nanos;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
@@ -58,7 +58,7 @@ impl Pattern {
             return Some(Pattern::At(i64::try_from(time.as_nanosecond()).ok()?));
         }
         if let Some(interval) = text.strip_prefix("@every ") {
-            let interval = parse_duration(interval.trim().as_bytes())?;
+            let Nanos(interval) = interval.trim().parse().ok()?;
             return (interval >= NANOS_PER_SECOND).then_some(Pattern::Every(interval));
         }
         let line = match text {

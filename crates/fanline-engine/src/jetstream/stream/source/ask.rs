@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::headers::find;
 use super::Source;
 use super::reader::Names;
+use crate::headers::find;
 use crate::jetstream::{AckPolicy, ApiError, ConsumerConfig, DeliverPolicy, Message, Nanos};
 
 /// How often an origin that has nothing to say shows that it is there.

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use num_bigint::BigInt;
-
 use super::super::append::{Admitted, Rollup};
-use super::super::duration::{Ttl, parse_ttl};
-use super::super::headers::{Block, find};
+use super::super::decimal::Decimal;
+use super::super::ttl::{Ttl, parse_ttl};
 use super::super::{Stream, counter};
 use super::{SOURCE_HEADER, Source};
+use crate::headers::{Block, find};
 use crate::jetstream::{ApiError, Port};
 use crate::store::{NEVER, NewRecord, StoreError};
 
@@ -122,7 +121,7 @@ impl Stream {
                 .map_err(ApiError::stream_store_failed)?,
             None => None,
         };
-        let mut sum = BigInt::default();
+        let mut sum = Decimal::default();
         let mut counted = Counted::new();
         if let Some(record) = record {
             sum = counter::value(record.payload)?;

@@ -17,6 +17,7 @@ use ring::digest::{SHA256, digest};
 use serde::Serialize;
 
 use super::Stream;
+use crate::ids;
 use crate::jetstream::{
     ApiError, External, Now, Port, StreamConfig, StreamSource, SubjectTransform,
 };
@@ -29,8 +30,7 @@ pub(super) use progress::Kept;
 
 const SOURCE_HEADER: &str = "Nats-Stream-Source";
 
-/// What names that tell one stream from another are made of, and how long they are.
-const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// Characters of a name that tells one stream from another.
 const IDENTITY_CHARS: usize = 8;
 
 /// A stream to copy from.
@@ -222,13 +222,7 @@ impl Stream {
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15),
             |mixed, byte| (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3),
         );
-        let mut rest = mixed ^ (mixed >> 32);
-        let mut digit = || {
-            let at = usize::try_from(rest % 62).unwrap_or(0);
-            rest /= 62;
-            char::from(DIGITS[at])
-        };
-        (0..IDENTITY_CHARS).map(|_| digit()).collect()
+        ids::from_number((mixed ^ (mixed >> 32)).into(), IDENTITY_CHARS)
     }
 
     /// How far its mirror or sources are.
@@ -277,8 +271,6 @@ fn label(config: &StreamSource) -> String {
     };
     let hash = digest(&SHA256, api.as_bytes());
     let bytes = hash.as_ref().iter().take(IDENTITY_CHARS);
-    let tag: String = bytes
-        .map(|byte| char::from(DIGITS[usize::from(*byte) % DIGITS.len()]))
-        .collect();
+    let tag = ids::from_numbers(bytes.map(|byte| u64::from(*byte)));
     format!("{name}:{tag}")
 }

@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::super::headers::{Block, find};
 use super::ask::{Begun, Question, read_answer, status};
+use crate::headers::{Block, find};
 use crate::jetstream::consumer::AckTopic;
 use crate::jetstream::{ApiError, External, Message, Port, StreamSource};
 use crate::random::Random;
@@ -300,7 +300,7 @@ impl Reader {
         };
         while let Some(owed) = reading.owed.pop_front_if(|owed| owed.until <= durable) {
             let mut headers = Vec::new();
-            let headers = Block::from(&mut headers, b"")
+            let headers = Block::new(&mut headers)
                 .add_number("Nats-Last-Consumer", owed.delivered)
                 .add_number("Nats-Last-Stream", owed.taken)
                 .end();

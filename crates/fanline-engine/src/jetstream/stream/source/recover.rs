@@ -1,8 +1,8 @@
 //! How far a copy had come, as its own log tells.
 
 use super::super::Stream;
-use super::super::headers::find;
 use super::SOURCE_HEADER;
+use crate::headers::find;
 use crate::store::StoreError;
 
 impl Stream {

@@ -1,0 +1,62 @@
+//! The value of a `Nats-TTL` header.
+
+use crate::time::Nanos;
+
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
+/// How long a record lives, as `Nats-TTL` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ttl {
+    /// It does not expire, whatever the stream's age limit is.
+    Never,
+    /// It expires after so many nanoseconds, a second at least.
+    After(i64),
+}
+
+/// Reads a `Nats-TTL`: seconds, a duration of a second at least, or `never`.
+pub(super) fn parse_ttl(text: &[u8]) -> Option<Ttl> {
+    if text.eq_ignore_ascii_case(b"never") {
+        return Some(Ttl::Never);
+    }
+    let text = std::str::from_utf8(text).ok()?;
+    let nanos = match text.parse::<i64>() {
+        // More seconds than a clock can count are as good as none.
+        Ok(seconds) => seconds.saturating_mul(NANOS_PER_SECOND),
+        Err(_) => text.parse::<Nanos>().ok()?.0,
+    };
+    (nanos >= NANOS_PER_SECOND).then_some(Ttl::After(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lifetimes() {
+        let seconds = |n: i64| Some(Ttl::After(n * NANOS_PER_SECOND));
+        for (text, expected) in [
+            ("1", seconds(1)),
+            ("0", None),
+            ("-1", None),
+            ("never", Some(Ttl::Never)),
+            ("Never", Some(Ttl::Never)),
+            ("1s", seconds(1)),
+            ("0s", None),
+            ("999ms", None),
+            ("1h30m", seconds(5_400)),
+            ("1.5s", Some(Ttl::After(1_500_000_000))),
+            ("1.5", None),
+            ("99999999999999", Some(Ttl::After(i64::MAX))),
+            ("x", None),
+            ("", None),
+            ("5 ", None),
+            ("1s1", None),
+            ("s", None),
+            (".s", None),
+            ("1.2.3s", None),
+            ("9999999h", None),
+        ] {
+            assert_eq!(parse_ttl(text.as_bytes()), expected, "{text}");
+        }
+    }
+}

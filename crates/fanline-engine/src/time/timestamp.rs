@@ -1,0 +1,200 @@
+//! Points in time in the form of RFC 3339.
+
+use std::fmt;
+
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// The start of Unix time.
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+/// A point in time with the offset from UTC in which it was written, so that a configuration is
+/// printed as it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Timestamp {
+    /// The date and time at that offset.
+    local: DateTime,
+    offset_minutes: i16,
+}
+
+impl Timestamp {
+    /// "No time" in nats-server's JSON: the start of the year 1.
+    pub const ZERO: Timestamp = Timestamp {
+        local: DateTime::constant(1, 1, 1, 0, 0, 0, 0),
+        offset_minutes: 0,
+    };
+
+    /// A time in UTC.
+    pub fn from_unix_nanos(unix_nanos: i64) -> Timestamp {
+        Timestamp {
+            local: EPOCH.saturating_add(SignedDuration::from_nanos(unix_nanos)),
+            offset_minutes: 0,
+        }
+    }
+
+    /// Nanoseconds since 1970 UTC. A time outside of the years 1677 to 2262 is moved to their ends.
+    pub fn unix_nanos(&self) -> i64 {
+        let nanos = self.since_epoch().as_nanos();
+        i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// Whether it is "no time".
+    pub fn is_zero(&self) -> bool {
+        self.since_epoch() == Timestamp::ZERO.since_epoch()
+    }
+
+    fn since_epoch(&self) -> SignedDuration {
+        self.local.duration_since(EPOCH) - SignedDuration::from_mins(self.offset_minutes.into())
+    }
+
+    /// Parses RFC 3339 as Go does: `2026-11-21T22:31:01.482609064Z`, or with an offset such as `+02:00`.
+    pub fn parse(text: &str) -> Option<Timestamp> {
+        let (date_time, rest) = text.split_at_checked(19)?;
+        let (fraction, offset) = rest.split_at(rest.find(['Z', '+', '-'])?);
+        // jiff reads more forms, and leap seconds.
+        if !has_form(date_time, "0000-00-00T00:00:00") || date_time.ends_with("60") {
+            return None;
+        }
+        let local: DateTime = date_time.parse().ok()?;
+        let local = local.with().subsec_nanosecond(nanos(fraction)?).build();
+        Some(Timestamp {
+            local: local.ok()?,
+            offset_minutes: offset_minutes(offset)?,
+        })
+    }
+}
+
+/// The start of 1970.
+impl Default for Timestamp {
+    fn default() -> Timestamp {
+        Timestamp::from_unix_nanos(0)
+    }
+}
+
+/// Whether a text has a digit wherever the form has a zero, and the form's bytes elsewhere.
+fn has_form(text: &str, form: &str) -> bool {
+    let mut pairs = text.bytes().zip(form.bytes());
+    text.len() == form.len()
+        && pairs.all(|(byte, form)| match form {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte == form,
+        })
+}
+
+/// Nothing, or `.` or `,` and at least one digit. Digits after the ninth are cut off.
+fn nanos(fraction: &str) -> Option<i32> {
+    if fraction.is_empty() {
+        return Some(0);
+    }
+    let digits = fraction.strip_prefix(['.', ','])?;
+    let are_digits = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    are_digits.then(|| format!("{digits:0<9.9}").parse().ok())?
+}
+
+/// `Z`, or `+` or `-` and hours and minutes; Go's limits are these.
+fn offset_minutes(text: &str) -> Option<i16> {
+    if text == "Z" {
+        return Some(0);
+    }
+    let (sign, offset) = text.split_at_checked(1)?;
+    if !has_form(offset, "00:00") {
+        return None;
+    }
+    let (hours, minutes): (i16, i16) = (offset[..2].parse().ok()?, offset[3..].parse().ok()?);
+    let total = hours * 60 + minutes;
+    (hours <= 24 && minutes <= 60).then_some(if sign == "-" { -total } else { total })
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.local)?;
+        if self.offset_minutes == 0 {
+            return f.write_str("Z");
+        }
+        let sign = if self.offset_minutes < 0 { '-' } else { '+' };
+        let minutes = self.offset_minutes.unsigned_abs();
+        write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Timestamp::parse(&text)
+            .ok_or_else(|| de::Error::custom(format_args!("cannot parse {text:?} as a time")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn times() {
+        for (text, unix_nanos) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2026-11-21T22:31:01.482609064Z", 1_795_300_261_482_609_064),
+            ("2024-01-02T03:04:05.678+02:00", 1_704_157_445_678_000_000),
+            ("2024-02-29T00:00:00-00:30", 1_709_166_600_000_000_000),
+            ("1969-12-31T23:59:59.5Z", -500_000_000),
+            ("9999-12-31T23:59:59-24:60", i64::MAX),
+            ("0000-01-01T00:00:00+24:60", i64::MIN),
+        ] {
+            let time = Timestamp::parse(text).unwrap();
+            assert_eq!(time.unix_nanos(), unix_nanos, "{text}");
+            let text = text.replace("24:60", "25:00");
+            assert_eq!(time.to_string(), text);
+        }
+        let cut = Timestamp::parse("2026-11-21T22:31:01,4826090649Z").unwrap();
+        assert_eq!(cut.to_string(), "2026-11-21T22:31:01.482609064Z");
+        assert_eq!(Timestamp::ZERO.to_string(), "0001-01-01T00:00:00Z");
+        assert!(Timestamp::parse("0001-01-01T00:00:00Z").unwrap().is_zero());
+        assert!(
+            Timestamp::parse("0001-01-01T02:00:00+02:00")
+                .unwrap()
+                .is_zero()
+        );
+    }
+
+    #[test]
+    fn no_times() {
+        for text in [
+            "",
+            "2024",
+            "2024-13-01T00:00:00Z",
+            "2023-02-29T00:00:00Z",
+            "2024-01-01T24:00:00Z",
+            "2024-01-01T00:00:60Z",
+            "2024-01-01 00:00:00Z",
+            "2024-01-01t00:00:00Z",
+            "2024-01-01T00:00:00z",
+            "2024-01-01T00:00:00",
+            "2024-01-01T00:00:00.Z",
+            "2024-01-01T00:00:00+0200",
+            "2024-01-01T00:00:00+25:00",
+            "2024-01-01T00:00:00Zz",
+            "2024-01-01T00:00:00Z[UTC]",
+            "2024-01-01T00:00:0µZ",
+        ] {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_time_comes_back(unix_nanos: i64) {
+            let time = Timestamp::from_unix_nanos(unix_nanos);
+            prop_assert_eq!(time.unix_nanos(), unix_nanos);
+            prop_assert_eq!(Timestamp::parse(&time.to_string()), Some(time));
+        }
+    }
+}
