@@ -3,8 +3,7 @@
 use serde_json::Value as Json;
 
 use super::Loaded;
-use super::show::{MASK, masked, value};
-use super::table;
+use super::show::{MASK, masked, values};
 
 /// An option that has another value than before.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,23 +79,20 @@ impl Loaded {
     /// When something in it cannot.
     pub fn changes(&self, new: &Loaded) -> Result<Vec<Change>, NotReloadable> {
         let mut changes = Vec::new();
-        for entry in table::all() {
-            let (Some(before), Some(after)) = (value(entry, self), value(entry, new)) else {
-                continue;
-            };
+        for ((node, before), (_, after)) in values(self).into_iter().zip(values(new)) {
             if before == after {
                 continue;
             }
-            if !entry.reloads {
+            if !node.about.reloads {
                 return Err(NotReloadable {
-                    key: entry.key,
-                    old: masked(entry, before),
-                    new: masked(entry, after),
+                    key: &node.key,
+                    old: masked(node, before),
+                    new: masked(node, after),
                 });
             }
             changes.push(Change {
-                key: entry.key,
-                value: masked(entry, after),
+                key: &node.key,
+                value: masked(node, after),
             });
         }
         Ok(changes)

@@ -7,19 +7,9 @@ use std::time::Duration;
 use fanline_engine::auth::{ANYBODY, Access, AccessConfig, GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, User};
 
 use super::error::{Fault, Place};
-use super::options::tls_warnings;
-use super::read::{Given, Read};
-use super::table::Entry;
-use super::value::Map;
+use super::read::Given;
 use super::{JetStreamOptions, Loaded, access};
 use crate::{Auth, Cipher, Encryption, ResolverOptions, Secret, TlsOptions};
-
-/// Blocks `tls` about servers that this one connects to.
-const TLS_OF_DIALLERS: [&str; 3] = [
-    "leafnodes.remotes.tls",
-    "leafnodes.remotes.proxy.tls",
-    "resolver_tls",
-];
 
 /// The largest `max_payload`: byte counts of the protocol have at most nine digits.
 const PAYLOAD_BYTES_MAX: usize = 999_999_999;
@@ -81,33 +71,8 @@ impl Draft {
         });
     }
 
-    /// Adds a warning for each option of a block `tls` that has no effect.
-    pub(super) fn warn_of_tls(&mut self, option: &Entry, map: &Map) {
-        let is_dialler = TLS_OF_DIALLERS.contains(&option.key);
-        self.loaded
-            .unsupported
-            .extend(tls_warnings(map, is_dialler));
-    }
-
-    /// A duration; a bare number is taken as seconds, which nats-server deprecates.
-    pub(super) fn duration(&mut self, given: &Given<'_>) -> Read<Duration> {
-        let duration = given.duration()?;
-        self.note_number(given);
-        Ok(duration)
-    }
-
-    /// The same for these durations of a block that is read as a whole.
-    pub(super) fn note_numbers(&mut self, block: &Given<'_>, durations: &[&str]) -> Read<()> {
-        for field in block.fields()? {
-            let mut known = durations.iter();
-            if known.any(|key| key.eq_ignore_ascii_case(field.key)) {
-                self.note_number(&field);
-            }
-        }
-        Ok(())
-    }
-
-    fn note_number(&mut self, given: &Given<'_>) {
+    /// Notes a duration without a unit, which nats-server deprecates.
+    pub(super) fn note_number(&mut self, given: &Given<'_>) {
         if !given.is_number() {
             return;
         }

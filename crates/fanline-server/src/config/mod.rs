@@ -10,8 +10,8 @@
 //! ```
 //!
 //! [`parse`] reads the grammar (`lexer.rs`, `parser.rs`) and gives values that know their place.
-//! What they mean is in one table with an entry for each option (`table.rs`, `options/`), from
-//! which unknown keys are found, [`Loaded::settings`] is shown, a reload is decided
+//! What they mean is in one table with an entry for each option, also of blocks (`table.rs`, `options/`,
+//! `access/`), from which unknown keys are found, [`Loaded::settings`] is shown, a reload is decided
 //! ([`Loaded::changes`]) and `docs/configuration.md` is written ([`reference()`]).
 
 mod access;

@@ -9,6 +9,7 @@ use fanline_engine::auth::{AccessConfig, OperatorError, Operators};
 use serde_json::{Value as Json, json};
 
 use super::read::{Given, Read};
+use super::table::{self, Entry, Kind};
 use super::value::Value;
 use crate::checks::unix_seconds;
 use crate::{DirectoryOptions, ResolverOptions, TlsOptions, UrlOptions};
@@ -108,28 +109,11 @@ impl Resolver {
     }
 
     fn read_block(given: &Given<'_>) -> Read<Self> {
-        let mut kind = String::new();
-        let mut options = DirectoryOptions::default();
-        for field in given.fields()? {
-            match field.key.to_ascii_lowercase().as_str() {
-                "type" => kind = field.text()?.to_ascii_lowercase(),
-                "dir" => options.dir = field.path()?.unwrap_or_default(),
-                "allow_delete" => options.allow_delete = field.boolean()?,
-                "hard_delete" => options.hard_delete = field.boolean()?,
-                "limit" => {
-                    let max: usize = field.count()?;
-                    options.tokens_max = (max > 0).then_some(max);
-                }
-                "ttl" => options.ttl = Some(field.duration()?),
-                // With how many others it agrees, and how fast, is for clusters.
-                "interval" | "timeout" => drop(field.duration()?),
-                _ => {}
-            }
-        }
-        options.is_cache = match kind.as_str() {
-            "memory" | "mem" => return Ok(Resolver(ResolverOptions::Memory)),
-            "full" => false,
-            "cache" => true,
+        let ResolverBlock { kind, mut options } = table::read(ResolverBlock::default(), given)?;
+        options.is_cache = match kind.as_deref() {
+            Some("memory" | "mem") => return Ok(Resolver(ResolverOptions::Memory)),
+            Some("full") => false,
+            Some("cache") => true,
             _ => return Err(given.fault("resolver type must be memory, full or cache")),
         };
         if options.dir.as_os_str().is_empty() {
@@ -151,16 +135,70 @@ impl Resolver {
         match &self.0 {
             ResolverOptions::Memory => json!("MEMORY"),
             ResolverOptions::Url(own) => json!(format!("URL({})", own.url)),
-            ResolverOptions::Directory(options) => json!({
-                "type": if options.is_cache { "cache" } else { "full" },
-                "dir": options.dir.display().to_string(),
-                "allow_delete": options.allow_delete,
-                "hard_delete": options.hard_delete,
-                "limit": options.tokens_max.unwrap_or(0),
-                "ttl": options.ttl.map(super::show::duration),
-            }),
+            ResolverOptions::Directory(options) => {
+                let kind = if options.is_cache { "cache" } else { "full" };
+                table::show(ResolverBlock {
+                    kind: Some(kind.into()),
+                    options: options.clone(),
+                })
+            }
         }
     }
+}
+
+/// The block `resolver`, about a folder.
+#[derive(Default)]
+pub(super) struct ResolverBlock {
+    kind: Option<String>,
+    options: DirectoryOptions,
+}
+
+impl table::Block for ResolverBlock {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::new(
+            "type",
+            Kind::Text,
+            |block, given| {
+                block.kind = Some(given.text()?.to_ascii_lowercase());
+                Ok(())
+            },
+            |block| json!(block.kind),
+        )
+        .limit("`memory`, `full`, `cache`")
+        .help("Of what kind it is."),
+        Entry::<Self>::new(
+            "dir",
+            Kind::Path,
+            |block, given| {
+                block.options.dir = given.path()?.unwrap_or_default();
+                Ok(())
+            },
+            |block| json!(block.options.dir.display().to_string()),
+        )
+        .help("The folder: an account's JWT is in `<account>.jwt`."),
+        Entry::<Self>::flag("allow_delete", |block| &mut block.options.allow_delete)
+            .default("false")
+            .help("JWTs may be deleted."),
+        Entry::<Self>::flag("hard_delete", |block| &mut block.options.hard_delete)
+            .default("false")
+            .help("What is deleted is not kept beside."),
+        Entry::checked("interval", Kind::Duration).help("For clusters."),
+        Entry::checked("timeout", Kind::Duration).help("For clusters."),
+        Entry::<Self>::new(
+            "limit",
+            Kind::Integer,
+            |block, given| {
+                let most: usize = given.count()?;
+                block.options.tokens_max = (most > 0).then_some(most);
+                Ok(())
+            },
+            |block| json!(block.options.tokens_max.unwrap_or(0)),
+        )
+        .default("0")
+        .help("The most JWTs; 0 is any number."),
+        Entry::<Self>::maybe_duration("ttl", |block| &mut block.options.ttl)
+            .help("How long a JWT of a cache is good for."),
+    ];
 }
 
 /// A token, or that of a file, which may have lines around it that say what it is.
@@ -210,6 +248,7 @@ mod tests {
             key: "resolver",
             place: &place,
             node: &node,
+            is_variable: false,
         })
     }
 

@@ -7,7 +7,7 @@ use fanline_engine::time::{DurationError, Nanos};
 
 use super::error::{Fault, Place};
 use super::table::Kind;
-use super::value::{Map, Node, Value};
+use super::value::{Entry, Map, Node, Value};
 
 /// A value that was wanted, or what is wrong with what was given.
 pub(super) type Read<T> = Result<T, Fault>;
@@ -19,9 +19,21 @@ pub(super) struct Given<'a> {
     /// Where the key stands.
     pub(super) place: &'a Place,
     pub(super) node: &'a Node,
+    /// Whether a variable is defined by it, so that it need not be an option.
+    pub(super) is_variable: bool,
 }
 
 impl<'a> Given<'a> {
+    /// A key of a block.
+    pub(super) fn of(written: &'a Entry) -> Self {
+        Given {
+            key: &written.key,
+            place: &written.place,
+            node: &written.node,
+            is_variable: written.is_variable,
+        }
+    }
+
     /// What is wrong, at the place of the value.
     pub(super) fn fault(&self, reason: impl Into<String>) -> Fault {
         Fault {
@@ -41,6 +53,7 @@ impl<'a> Given<'a> {
             Kind::Bool => self.boolean().map(drop),
             Kind::Integer | Kind::Port => self.integer().map(drop),
             Kind::Size => self.storage().map(drop),
+            Kind::Duration => self.duration().map(drop),
             Kind::Text => self.text().map(drop),
             Kind::Block => self.map().map(drop),
             _ => Ok(()),
@@ -103,6 +116,7 @@ impl<'a> Given<'a> {
                     key: self.key,
                     place: &node.place,
                     node,
+                    is_variable: false,
                 })
                 .collect()),
             _ => Err(self.expected("a list")),
@@ -118,7 +132,7 @@ impl<'a> Given<'a> {
 
     /// The keys of a block with their values.
     pub(super) fn fields(&self) -> Read<Vec<Given<'a>>> {
-        Ok(fields(self.map()?).collect())
+        Ok(self.map()?.entries().iter().map(Given::of).collect())
     }
 
     /// A number that is not negative.
@@ -164,6 +178,24 @@ impl<'a> Given<'a> {
             .map_err(|_| self.fault(format!("could not parse port \"{number}\"")))?;
         let port = port(number).ok_or_else(|| self.not_a_port(&number.to_string()))?;
         Ok(((!host.is_empty()).then(|| host.to_owned()), port))
+    }
+
+    /// Reads an address to listen on; without a host in it, the host stays.
+    pub(super) fn listen(&self, host: &mut String, port: &mut Option<u16>) -> Read<()> {
+        let (name, number) = self.address()?;
+        if let Some(name) = name {
+            *host = name;
+        }
+        *port = number;
+        Ok(())
+    }
+
+    /// Reads a text over the one in effect; an empty one changes nothing.
+    pub(super) fn overwrite(&self, place: &mut String) -> Read<()> {
+        if let Some(text) = self.some_text()? {
+            *place = text;
+        }
+        Ok(())
     }
 
     /// A duration as text, or a bare number, which counts seconds.
@@ -227,15 +259,6 @@ impl<'a> Given<'a> {
                 .map_err(|_| self.fault(format!("{}: {number} is not a size", self.key))),
         }
     }
-}
-
-/// The keys of a block with their values.
-pub(super) fn fields(map: &Map) -> impl Iterator<Item = Given<'_>> {
-    map.entries().iter().map(|entry| Given {
-        key: &entry.key,
-        place: &entry.place,
-        node: &entry.node,
-    })
 }
 
 fn last_char_bytes(text: &str) -> usize {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{self, Entry, Standing};
+use super::table::{Node, Standing, TREE};
 
 /// What stands above the options.
 const HEAD: &str = include_str!("reference.md");
@@ -10,26 +10,20 @@ const HEAD: &str = include_str!("reference.md");
 /// The content of `docs/configuration.md`.
 pub fn reference() -> String {
     let mut page = HEAD.to_owned();
-    let mut blocks = Vec::new();
-    for entry in table::all() {
-        if !blocks.contains(&entry.block()) {
-            blocks.push(entry.block());
-        }
-    }
-    // Those outside of all blocks come first.
-    blocks.sort_by_key(|block| !block.is_empty());
-    for block in blocks {
-        let title = match block {
-            "" => "Options outside of blocks".into(),
-            block => format!("`{}`", shown(block)),
-        };
-        // Writing to a String does not fail.
-        let _ = write!(page, "\n## {title}\n\n{TABLE_HEAD}");
-        for entry in table::all().filter(|entry| entry.block() == block) {
-            page += &row(entry);
-        }
-    }
+    block(&mut page, "Options outside of blocks", &TREE);
     page
+}
+
+/// Writes the options of a block, and then those of the blocks within it.
+fn block(page: &mut String, title: &str, nodes: &[Node]) {
+    // Writing to a String does not fail.
+    let _ = write!(page, "\n## {title}\n\n{TABLE_HEAD}");
+    for node in nodes {
+        *page += &row(node);
+    }
+    for node in nodes.iter().filter(|node| !node.within.is_empty()) {
+        block(page, &format!("`{}`", shown(&node.key)), &node.within);
+    }
 }
 
 /// A path of options, with a word where people put a name of their own.
@@ -42,13 +36,14 @@ const TABLE_HEAD: &str = "\
 | --- | --- | --- | --- | --- | --- | --- |
 ";
 
-fn row(entry: &Entry) -> String {
-    let mut names = format!("`{}`", entry.name());
+fn row(node: &Node) -> String {
+    let entry = node.about;
+    let mut names = format!("`{}`", entry.name);
     for alias in entry.aliases {
         let _ = write!(names, ", `{alias}`");
     }
     let mut help = match entry.standing {
-        Standing::Works { .. } | Standing::Within => entry.help.to_owned(),
+        Standing::Works | Standing::Ignored => entry.help.to_owned(),
         Standing::Warned(sentence) => format!("{} **A warning only**: {sentence}.", entry.help),
         Standing::Refused(sentence) => format!("{} **Refused**: {sentence}.", entry.help),
     };
@@ -64,9 +59,9 @@ fn row(entry: &Entry) -> String {
         .filter(|flag| !flag.is_empty())
         .map(|flag| format!("`{flag}`"))
         .collect();
-    let reloads = match entry.standing {
-        Standing::Works { .. } if entry.reloads => "yes",
-        Standing::Works { .. } => "no",
+    let reloads = match (node.is_setting(), entry.reloads) {
+        (true, true) => "yes",
+        (true, false) => "no",
         _ => "",
     };
     format!(

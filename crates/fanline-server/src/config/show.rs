@@ -6,7 +6,8 @@ use fanline_engine::time::Nanos;
 use serde_json::Value as Json;
 
 use super::Loaded;
-use super::table::{self, Entry, Standing};
+use super::draft::Draft;
+use super::table::{Node, TREE};
 
 /// What is shown of a secret.
 pub(super) const MASK: &str = "********";
@@ -26,29 +27,62 @@ pub struct Setting {
 impl Loaded {
     /// All settings in effect, in the order of the reference page.
     pub fn settings(&self) -> Vec<Setting> {
-        let shown = table::all().filter_map(|entry| {
-            Some(Setting {
-                key: entry.key,
-                value: masked(entry, value(entry, self)?),
-            })
+        let shown = values(self).into_iter().map(|(node, value)| Setting {
+            key: &node.key,
+            value: masked(node, value),
         });
         shown.collect()
     }
 }
 
-/// An option's value in effect; `None` when it stands for nothing of its own.
-pub(super) fn value(entry: &Entry, loaded: &Loaded) -> Option<Json> {
-    match entry.standing {
-        Standing::Works { show, .. } => Some(show(loaded)),
-        _ => None,
+/// Each setting with its value in effect, secrets included.
+pub(super) fn values(loaded: &Loaded) -> Vec<(&'static Node, Json)> {
+    let mut values = Vec::new();
+    add(&TREE, &mut Draft::new(loaded.clone()), &mut values);
+    values
+}
+
+fn add(nodes: &'static [Node], draft: &mut Draft, values: &mut Vec<(&'static Node, Json)>) {
+    for node in nodes.iter().filter(|node| node.is_setting()) {
+        let Some(entry) = node.entry else {
+            continue;
+        };
+        let mut value = entry.show(draft);
+        let mut apart = Vec::new();
+        take_apart(&node.within, Some(&mut value), &mut apart);
+        let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
+        if is_empty && !apart.is_empty() {
+            value = Json::Null;
+        }
+        values.push((node, value));
+        values.append(&mut apart);
+        add(&node.within, draft, values);
+    }
+}
+
+/// Takes the values of options that are settings by themselves out of that of their block.
+fn take_apart(
+    nodes: &'static [Node],
+    mut block: Option<&mut Json>,
+    apart: &mut Vec<(&'static Node, Json)>,
+) {
+    for node in nodes {
+        let fields = block.as_mut().and_then(|block| block.as_object_mut());
+        if node.about.is_apart {
+            let value = fields.and_then(|fields| fields.remove(node.shown_as()));
+            apart.push((node, value.unwrap_or_default()));
+        } else {
+            let value = fields.and_then(|fields| fields.get_mut(node.shown_as()));
+            take_apart(&node.within, value, apart);
+        }
     }
 }
 
 /// A value as it may be shown.
-pub(super) fn masked(entry: &Entry, value: Json) -> Json {
+pub(super) fn masked(node: &Node, value: Json) -> Json {
     match value {
         Json::Null => Json::Null,
-        _ if entry.is_secret => MASK.into(),
+        _ if node.about.is_secret => MASK.into(),
         mut value => {
             mask(&mut value);
             value

@@ -1,53 +1,104 @@
-//! What an option is: one entry says all there is to say of it.
+//! What an option is: one entry has everything about it, in a block as well as at the top.
+//!
+//! A [`Block`] is a type with a table of its options. One reader goes through what is written ([`read`]), and gives
+//! each option to its own entry; an option that has none is refused there. The same table shows the block in effect
+//! ([`show`]), documents it, and has its known names.
 
-use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use serde_json::Value as Json;
 
-use super::Loaded;
 use super::draft::Draft;
 use super::options;
 use super::read::{Given, Read};
 
-/// Takes an option's value over.
-pub(super) type Apply = fn(&mut Draft, &Given<'_>) -> Read<()>;
-/// Tells an option's value in effect.
-pub(super) type Show = fn(&Loaded) -> Json;
+/// A type that the options of one block are read into, and shown from.
+pub(super) trait Block: Sized + 'static {
+    /// Its options, in the order in which they are documented.
+    const OPTIONS: &'static [Entry<Self>];
+}
 
-/// One option of the configuration.
-pub(super) struct Entry {
-    /// Where it stands: names of blocks, and its own, joined by points. `*` is any name.
-    pub(super) key: &'static str,
-    /// Other names, of the same block.
+/// One option of a block that is read into a `T`.
+pub(super) struct Entry<T: 'static> {
+    pub(super) about: About,
+    value: Field<T>,
+}
+
+/// What is known of an option, whatever the type of its block.
+pub(super) struct About {
+    /// Its name in its block; `*` is any name.
+    pub(super) name: &'static str,
     pub(super) aliases: &'static [&'static str],
-    /// Flags that override it.
+    /// Command-line flags that override it.
     pub(super) flags: &'static str,
     pub(super) kind: Kind,
-    /// What holds when it is not there.
+    /// The value in effect without the option.
     pub(super) default: &'static str,
-    /// What is allowed.
+    /// The values that are allowed.
     pub(super) limit: &'static str,
     /// Whether a reload may change it.
     pub(super) reloads: bool,
     /// Whether its value must not be shown.
     pub(super) is_secret: bool,
     pub(super) standing: Standing,
-    /// The block that has the same options in it.
+    /// The documented block that has the same options.
     pub(super) like: Option<&'static str>,
     pub(super) help: &'static str,
+    /// Whether it is a setting by itself, and not a part of its block's.
+    pub(super) is_apart: bool,
+    /// Whether a duration without a unit is deprecated.
+    pub(super) needs_unit: bool,
+    /// Whether it is TLS of connections that this server opens.
+    pub(super) is_dialer: bool,
+    /// A warning about a value, where the option has no effect or not all of it.
+    pub(super) warning: Option<Warning>,
+    pub(super) inside: Inside,
+    /// Its name in the shown block; none if another option shows it.
+    shown_as: Option<&'static str>,
+}
+
+/// Reads an option's value into its block.
+type Reader<T> = fn(&mut T, &Given<'_>) -> Read<()>;
+/// Returns the warning about a value, if any. The flag is [`About::is_dialer`] of the block.
+pub(super) type Warning = fn(&Given<'_>, bool) -> Option<String>;
+
+/// Where an option's value is stored.
+enum Field<T> {
+    Flag(fn(&mut T) -> &mut bool),
+    Text(fn(&mut T) -> &mut Option<String>),
+    Texts(fn(&mut T) -> &mut Vec<String>),
+    Path(fn(&mut T) -> &mut Option<PathBuf>),
+    Duration(fn(&mut T) -> &mut Duration),
+    MaybeDuration(fn(&mut T) -> &mut Option<Duration>),
+    Other {
+        read: Reader<T>,
+        show: fn(&T) -> Json,
+    },
+    /// The value has no effect, and has to be of its kind.
+    Checked,
+    /// The value has no effect.
+    Ignored,
+}
+
+/// The options within an option.
+#[derive(Clone, Copy)]
+pub(super) enum Inside {
+    Nothing,
+    /// Those of a [`Block`], which the option's own reader reads.
+    Block(fn() -> Vec<&'static About>),
+    /// Settings by themselves: each is read, shown and reloaded alone.
+    Section(&'static [Entry<Draft>]),
 }
 
 /// What becomes of an option.
 #[derive(Clone, Copy)]
 pub(super) enum Standing {
-    Works {
-        apply: Apply,
-        show: Show,
-    },
-    /// Its block reads it.
-    Within,
-    /// It is said loudly, and nothing else happens: every deployment carries it.
+    Works,
+    /// It is accepted, and changes nothing.
+    Ignored,
+    /// A warning at the start, and nothing else: every deployment has the option.
     Warned(&'static str),
     /// The configuration is refused.
     Refused(&'static str),
@@ -89,178 +140,382 @@ impl Kind {
     }
 }
 
-/// An option that works.
-pub(super) const fn works(key: &'static str, kind: Kind, apply: Apply, show: Show) -> Entry {
-    entry(key, kind, Standing::Works { apply, show })
-}
-
-/// An option that its block reads, and that has a value of its own to be shown and reloaded.
-pub(super) const fn shown(key: &'static str, kind: Kind, show: Show) -> Entry {
-    works(key, kind, |_, _| Ok(()), show)
-}
-
-/// An option that its block reads.
-pub(super) const fn within(key: &'static str, kind: Kind) -> Entry {
-    entry(key, kind, Standing::Within)
-}
-
-/// A block of which only a warning comes.
-#[allow(
-    dead_code,
-    reason = "for options that may be ignored without making the server less safe"
-)]
-pub(super) const fn warned(key: &'static str, kind: Kind, sentence: &'static str) -> Entry {
-    entry(key, kind, Standing::Warned(sentence))
-}
-
-/// An option that stops the start.
-pub(super) const fn refused(key: &'static str, kind: Kind, sentence: &'static str) -> Entry {
-    entry(key, kind, Standing::Refused(sentence))
-}
-
-const fn entry(key: &'static str, kind: Kind, standing: Standing) -> Entry {
-    Entry {
-        key,
-        aliases: &[],
-        flags: "",
-        kind,
-        default: "",
-        limit: "",
-        reloads: false,
-        is_secret: false,
-        standing,
-        like: None,
-        help: "",
+impl<T> Entry<T> {
+    /// An option with a reader and a writer of its own.
+    pub(super) const fn new(
+        name: &'static str,
+        kind: Kind,
+        read: Reader<T>,
+        show: fn(&T) -> Json,
+    ) -> Self {
+        Self::of(name, kind, Field::Other { read, show })
     }
-}
 
-impl Entry {
+    /// An option that another one shows.
+    pub(super) const fn unshown(name: &'static str, kind: Kind, read: Reader<T>) -> Self {
+        Self::new(name, kind, read, |_| Json::Null).shown_elsewhere()
+    }
+
+    /// A boolean.
+    pub(super) const fn flag(name: &'static str, place: fn(&mut T) -> &mut bool) -> Self {
+        Self::of(name, Kind::Bool, Field::Flag(place))
+    }
+
+    /// A text; an empty one is none.
+    pub(super) const fn text(name: &'static str, place: fn(&mut T) -> &mut Option<String>) -> Self {
+        Self::of(name, Kind::Text, Field::Text(place))
+    }
+
+    /// A text or a list of them.
+    pub(super) const fn texts(name: &'static str, place: fn(&mut T) -> &mut Vec<String>) -> Self {
+        Self::of(name, Kind::Texts, Field::Texts(place))
+    }
+
+    /// A path; an empty one is none.
+    pub(super) const fn path(
+        name: &'static str,
+        place: fn(&mut T) -> &mut Option<PathBuf>,
+    ) -> Self {
+        Self::of(name, Kind::Path, Field::Path(place))
+    }
+
+    /// A duration.
+    pub(super) const fn duration(name: &'static str, place: fn(&mut T) -> &mut Duration) -> Self {
+        Self::of(name, Kind::Duration, Field::Duration(place))
+    }
+
+    /// A duration without a default of its own.
+    pub(super) const fn maybe_duration(
+        name: &'static str,
+        place: fn(&mut T) -> &mut Option<Duration>,
+    ) -> Self {
+        Self::of(name, Kind::Duration, Field::MaybeDuration(place))
+    }
+
+    /// An option that is accepted with any value, and changes nothing.
+    pub(super) const fn ignored(name: &'static str, kind: Kind) -> Self {
+        Self::of(name, kind, Field::Ignored).standing(Standing::Ignored)
+    }
+
+    /// An option that is accepted with a value of its kind, and changes nothing.
+    pub(super) const fn checked(name: &'static str, kind: Kind) -> Self {
+        Self::of(name, kind, Field::Checked).standing(Standing::Ignored)
+    }
+
+    /// An option of which only a warning comes.
+    pub(super) const fn warned(name: &'static str, kind: Kind, sentence: &'static str) -> Self {
+        Self::of(name, kind, Field::Ignored).standing(Standing::Warned(sentence))
+    }
+
+    /// An option that stops the start.
+    pub(super) const fn refused(name: &'static str, kind: Kind, sentence: &'static str) -> Self {
+        Self::of(name, kind, Field::Ignored).standing(Standing::Refused(sentence))
+    }
+
+    const fn of(name: &'static str, kind: Kind, value: Field<T>) -> Self {
+        Entry {
+            about: About {
+                name,
+                aliases: &[],
+                flags: "",
+                kind,
+                default: "",
+                limit: "",
+                reloads: false,
+                is_secret: false,
+                standing: Standing::Works,
+                like: None,
+                help: "",
+                is_apart: false,
+                needs_unit: false,
+                is_dialer: false,
+                warning: None,
+                inside: Inside::Nothing,
+                shown_as: Some(name),
+            },
+            value,
+        }
+    }
+
+    const fn standing(mut self, standing: Standing) -> Self {
+        self.about.standing = standing;
+        self
+    }
+
     pub(super) const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
-        self.aliases = aliases;
+        self.about.aliases = aliases;
         self
     }
 
     pub(super) const fn flags(mut self, flags: &'static str) -> Self {
-        self.flags = flags;
+        self.about.flags = flags;
         self
     }
 
     pub(super) const fn default(mut self, default: &'static str) -> Self {
-        self.default = default;
+        self.about.default = default;
         self
     }
 
     pub(super) const fn limit(mut self, limit: &'static str) -> Self {
-        self.limit = limit;
+        self.about.limit = limit;
         self
     }
 
     pub(super) const fn reloads(mut self) -> Self {
-        self.reloads = true;
+        self.about.reloads = true;
         self
     }
 
     pub(super) const fn secret(mut self) -> Self {
-        self.is_secret = true;
+        self.about.is_secret = true;
         self
     }
 
     pub(super) const fn like(mut self, block: &'static str) -> Self {
-        self.like = Some(block);
+        self.about.like = Some(block);
         self
     }
 
     pub(super) const fn help(mut self, help: &'static str) -> Self {
-        self.help = help;
+        self.about.help = help;
         self
     }
 
-    /// The block that it stands in; empty outside of all.
-    pub(super) fn block(&self) -> &'static str {
-        self.key.rsplit_once('.').map_or("", |(block, _)| block)
+    pub(super) const fn apart(mut self) -> Self {
+        self.about.is_apart = true;
+        self
     }
 
-    /// Its name in that block.
-    pub(super) fn name(&self) -> &'static str {
-        self.key.rsplit_once('.').map_or(self.key, |(_, name)| name)
+    pub(super) const fn needs_unit(mut self) -> Self {
+        self.about.needs_unit = true;
+        self
     }
 
-    /// The block in which the options within it are listed.
-    pub(super) fn inside(&self) -> &'static str {
-        self.like.unwrap_or(self.key)
+    pub(super) const fn dialer(mut self) -> Self {
+        self.about.is_dialer = true;
+        self
     }
 
-    fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
-        std::iter::once(self.name()).chain(self.aliases.iter().copied())
+    pub(super) const fn warns(mut self, warning: Warning) -> Self {
+        self.about.warning = Some(warning);
+        self
+    }
+
+    pub(super) const fn block<B: Block>(mut self) -> Self {
+        self.about.inside = Inside::Block(abouts::<B>);
+        self
+    }
+
+    pub(super) const fn section(mut self, options: &'static [Entry<Draft>]) -> Self {
+        self.about.inside = Inside::Section(options);
+        self
+    }
+
+    pub(super) const fn shown_as(mut self, name: &'static str) -> Self {
+        self.about.shown_as = Some(name);
+        self
+    }
+
+    pub(super) const fn shown_elsewhere(mut self) -> Self {
+        self.about.shown_as = None;
+        self
+    }
+
+    /// Reads a value into the block.
+    pub(super) fn read(&self, block: &mut T, given: &Given<'_>) -> Read<()> {
+        match self.value {
+            Field::Flag(place) => *place(block) = given.boolean()?,
+            Field::Text(place) => *place(block) = given.some_text()?,
+            Field::Texts(place) => *place(block) = given.texts()?,
+            Field::Path(place) => *place(block) = given.path()?,
+            Field::Duration(place) => *place(block) = given.duration()?,
+            Field::MaybeDuration(place) => *place(block) = Some(given.duration()?),
+            Field::Other { read, .. } => read(block, given)?,
+            Field::Checked => given.is_of(self.about.kind)?,
+            Field::Ignored => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the value in effect.
+    pub(super) fn show(&self, block: &mut T) -> Json {
+        match self.value {
+            Field::Flag(place) => (*place(block)).into(),
+            Field::Text(place) => place(block).clone().into(),
+            Field::Texts(place) => place(block).clone().into(),
+            Field::Path(place) => options::text_or_null(place(block).as_deref()),
+            Field::Duration(place) => options::duration_text(*place(block)),
+            Field::MaybeDuration(place) => place(block).map(options::duration_text).into(),
+            Field::Other { show, .. } => show(block),
+            Field::Checked | Field::Ignored => Json::Null,
+        }
     }
 }
 
-/// All options, in the order in which they are documented.
-pub(super) fn all() -> impl Iterator<Item = &'static Entry> {
+impl About {
+    fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// Whether the option is written in this way; names are the same in upper and lower case.
+    fn is_named(&self, name: &str) -> bool {
+        self.names().any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
+fn abouts<B: Block>() -> Vec<&'static About> {
+    B::OPTIONS.iter().map(|entry| &entry.about).collect()
+}
+
+/// Returns which of the options of a block has this name.
+pub(super) fn find<'a>(
+    options: impl Iterator<Item = &'a About> + Clone,
+    name: &str,
+) -> Option<usize> {
+    let named = options.clone().position(|option| option.is_named(name));
+    named.or_else(|| options.clone().position(|option| option.name == "*"))
+}
+
+/// Reads a block, on top of what it is without any option.
+pub(super) fn read<B: Block>(mut block: B, given: &Given<'_>) -> Read<B> {
+    for field in given.fields()? {
+        read_option(&mut block, &field)?;
+    }
+    Ok(block)
+}
+
+/// Reads one option of a block by its own entry. An option without an entry is refused.
+pub(super) fn read_option<B: Block>(block: &mut B, given: &Given<'_>) -> Read<()> {
+    let options = B::OPTIONS.iter().map(|entry| &entry.about);
+    match find(options, given.key) {
+        Some(at) => B::OPTIONS[at].read(block, given),
+        None if given.is_variable => Ok(()),
+        None => Err(given.fault(format!("unknown field {:?}", given.key))),
+    }
+}
+
+/// Shows a block, secrets included.
+pub(super) fn show<B: Block>(mut block: B) -> Json {
+    let options = B::OPTIONS.iter();
+    let works = options.filter(|entry| matches!(entry.about.standing, Standing::Works));
+    let shown = works.filter_map(|entry| {
+        let name = entry.about.shown_as?;
+        Some((name.to_owned(), entry.show(&mut block)))
+    });
+    Json::Object(shown.collect())
+}
+
+/// Sets a value, if it could be read.
+pub(super) fn set<V>(place: &mut V, value: Read<V>) -> Read<()> {
+    *place = value?;
+    Ok(())
+}
+
+/// An option with its full name.
+pub(super) struct Node {
+    /// Names of blocks, and its own, joined by points.
+    pub(super) key: String,
+    pub(super) about: &'static About,
+    /// How it is read and shown, if it is a setting by itself outside of any [`Block`].
+    pub(super) entry: Option<&'static Entry<Draft>>,
+    /// The options within it that are documented there.
+    pub(super) within: Vec<Node>,
+}
+
+impl Node {
+    fn new(block: &str, about: &'static About, entry: Option<&'static Entry<Draft>>) -> Self {
+        let key = match block {
+            "" => about.name.to_owned(),
+            block => format!("{block}.{}", about.name),
+        };
+        let within = match about.inside {
+            _ if about.like.is_some() => Vec::new(),
+            Inside::Nothing => Vec::new(),
+            Inside::Block(abouts) => {
+                let abouts = abouts().into_iter();
+                abouts.map(|about| Node::new(&key, about, None)).collect()
+            }
+            Inside::Section(entries) => section(&key, entries.iter()),
+        };
+        Node {
+            key,
+            about,
+            entry,
+            within,
+        }
+    }
+
+    /// Whether it is a setting by itself.
+    pub(super) fn is_setting(&self) -> bool {
+        let is_shown = self.entry.is_some() || self.about.is_apart;
+        is_shown && matches!(self.about.standing, Standing::Works)
+    }
+
+    /// Its name in the shown block.
+    pub(super) fn shown_as(&self) -> &'static str {
+        self.about.shown_as.unwrap_or(self.about.name)
+    }
+}
+
+fn section(block: &str, entries: impl Iterator<Item = &'static Entry<Draft>>) -> Vec<Node> {
+    let nodes = entries.map(|entry| Node::new(block, &entry.about, Some(entry)));
+    nodes.collect()
+}
+
+/// The options outside of all blocks, in the order in which they are documented.
+pub(super) fn top() -> impl Iterator<Item = &'static Entry<Draft>> {
     options::ALL.iter().copied().flatten()
 }
 
-static BLOCKS: LazyLock<HashMap<&str, Vec<&Entry>>> = LazyLock::new(|| {
-    let mut blocks: HashMap<&str, Vec<&Entry>> = HashMap::new();
-    for entry in all() {
-        blocks.entry(entry.block()).or_default().push(entry);
+/// The options outside of all blocks, with those within them.
+pub(super) static TREE: LazyLock<Vec<Node>> = LazyLock::new(|| section("", top()));
+
+/// Calls `visit` with each option and the block that it stands in, a block before its options.
+pub(super) fn visit<'a>(
+    block: &'a str,
+    nodes: &'a [Node],
+    seen: &mut impl FnMut(&'a str, &'a Node),
+) {
+    for node in nodes {
+        seen(block, node);
+        visit(&node.key, &node.within, seen);
     }
-    blocks
-});
-
-fn in_block(block: &str) -> &'static [&'static Entry] {
-    BLOCKS.get(block).map_or(&[], Vec::as_slice)
 }
 
-/// Whether anything is known of what stands in a block.
-pub(super) fn is_block(block: &str) -> bool {
-    BLOCKS.contains_key(block)
-}
-
-/// Whether a block has such an option.
-pub(super) fn has(block: &str, wanted: impl Fn(&Entry) -> bool) -> bool {
-    in_block(block).iter().any(|entry| wanted(entry))
-}
-
-/// The option of this name in a block; names are the same in upper and lower case.
-pub(super) fn find(block: &str, name: &str) -> Option<&'static Entry> {
-    let entries = in_block(block);
-    let named = entries
-        .iter()
-        .find(|entry| entry.names().any(|known| known.eq_ignore_ascii_case(name)));
-    let any = || entries.iter().find(|entry| entry.name() == "*");
-    named.or_else(any).copied()
-}
-
-/// What could have been meant by a name that the block does not have.
-pub(super) fn advice(block: &str, name: &str) -> Option<String> {
+/// Returns what could have been meant by a name that a block with these options does not have.
+pub(super) fn advice(options: &[&'static About], name: &str) -> Option<String> {
     /// A longer name was not meant to be any of these.
     const NAME_CHARS_MAX: usize = 64;
     if name.len() > NAME_CHARS_MAX {
         return None;
     }
     let name = name.to_ascii_lowercase();
-    let elsewhere = all().find(|entry| entry.block() != block && entry.names().any(|n| n == name));
-    let nearest = in_block(block)
+    let nearest = options
         .iter()
-        .flat_map(|entry| entry.names())
+        .flat_map(|option| option.names())
         .map(|known| (distance(&name, known), known))
         .min_by_key(|(distance, _)| *distance)
         .filter(|(distance, known)| *distance <= known.len().min(name.len()).div_ceil(3));
-    match (nearest, elsewhere) {
-        (Some((_, known)), _) => Some(format!("did you mean \"{known}\"?")),
-        (None, Some(entry)) if entry.block().is_empty() => {
-            Some("it belongs at the top, outside of all blocks".into())
+    if let Some((_, known)) = nearest {
+        return Some(format!("did you mean \"{known}\"?"));
+    }
+    let mut elsewhere = None;
+    visit("", &TREE, &mut |block, node| {
+        if elsewhere.is_none() && node.about.names().any(|known| known == name) {
+            elsewhere = Some(block);
         }
-        (None, Some(entry)) => Some(format!(
+    });
+    match elsewhere? {
+        "" => Some("it belongs at the top, outside of all blocks".into()),
+        block => Some(format!(
             "it belongs into {}",
-            entry.block().replace(".*", "").replace('.', " { ") + " { }"
+            block.replace(".*", "").replace('.', " { ") + " { }"
         )),
-        (None, None) => None,
     }
 }
 
-/// How many letters have to be changed, put in or left out.
+/// Returns how many letters have to be changed, put in or left out.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,10 +1,10 @@
 //! Goes through what a configuration says, and asks the table of options about each key.
 
 use super::draft::Draft;
-use super::error::{Fault, Place};
+use super::error::Fault;
 use super::read::Given;
-use super::table::{self, Entry, Standing};
-use super::value::{Map, Node, Value};
+use super::table::{self, About, Entry, Inside, Standing};
+use super::value::{self, Map, Node, Value};
 
 /// Takes over everything that a configuration says, or says all that is wrong with it.
 pub(super) fn apply(draft: &mut Draft, map: &Map) -> Vec<Fault> {
@@ -12,7 +12,7 @@ pub(super) fn apply(draft: &mut Draft, map: &Map) -> Vec<Fault> {
         draft,
         faults: Vec::new(),
     };
-    walk.block("", map);
+    walk.settings(&table::top().collect::<Vec<_>>(), map);
     walk.faults
 }
 
@@ -29,50 +29,51 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The options of a block that works.
-    fn block(&mut self, block: &str, map: &Map) {
-        self.check_spellings(block, map);
-        for entry in map.entries() {
-            let Some(option) = table::find(block, &entry.key) else {
-                if !entry.is_variable {
-                    self.unknown(block, &entry.key, &entry.place);
-                }
-                continue;
-            };
-            let given = Given {
-                key: &entry.key,
-                place: &entry.place,
-                node: &entry.node,
-            };
-            self.option(option, &given);
+    /// Takes over settings: those outside of all blocks, or those of a section.
+    fn settings(&mut self, entries: &[&'static Entry<Draft>], map: &Map) {
+        let abouts: Vec<&About> = entries.iter().map(|entry| &entry.about).collect();
+        self.check_spellings(&abouts, map);
+        for written in map.entries() {
+            match table::find(abouts.iter().copied(), &written.key) {
+                Some(at) => self.setting(entries[at], &Given::of(written)),
+                None => self.unknown(&abouts, written),
+            }
         }
     }
 
-    fn option(&mut self, option: &'static Entry, given: &Given<'_>) {
-        match option.standing {
-            Standing::Works { apply, .. } => {
-                let before = self.faults.len();
-                if !has_working(option.inside()) {
-                    self.check(option, given.node, Ignored::No);
-                }
-                // What is in it makes no sense: one fault for that is enough.
-                if self.faults.len() > before {
-                    return;
-                }
-                if let Err(fault) = apply(self.draft, given) {
-                    self.faults.push(fault);
-                } else if let Value::Map(map) = &given.node.value
-                    && has_working(option.inside())
-                {
-                    self.block(option.inside(), map);
-                }
+    fn setting(&mut self, entry: &'static Entry<Draft>, given: &Given<'_>) {
+        let about = &entry.about;
+        if !matches!(about.standing, Standing::Works) {
+            return self.without_effect(about, given);
+        }
+        let before = self.faults.len();
+        self.check(about, given, Ignored::No);
+        // What is in it makes no sense: one fault for that is enough.
+        if self.faults.len() > before {
+            return;
+        }
+        match (
+            entry.read(self.draft, given),
+            about.inside,
+            &given.node.value,
+        ) {
+            (Err(fault), _, _) => self.faults.push(fault),
+            (Ok(()), Inside::Section(entries), Value::Map(map)) => {
+                self.settings(&entries.iter().collect::<Vec<_>>(), map);
             }
-            Standing::Within => self.check(option, given.node, Ignored::No),
+            _ => {}
+        }
+    }
+
+    /// Warns of an option that has no effect, or refuses it.
+    fn without_effect(&mut self, option: &'static About, given: &Given<'_>) {
+        match option.standing {
+            Standing::Works | Standing::Ignored => {}
             Standing::Warned(sentence) => self.ignore(option, given, sentence),
             // It asks for nothing.
             Standing::Refused(_) if is_off(&given.node.value) => {}
             Standing::Refused(sentence) => {
-                self.check(option, given.node, Ignored::Yes);
+                self.check_inside(option, given.node, Ignored::Yes);
                 self.faults.push(Fault {
                     place: Some(given.place.clone()),
                     reason: format!("{}: {sentence}", given.key),
@@ -82,34 +83,37 @@ impl Walk<'_> {
     }
 
     /// Ignores an option with a warning. A value of the wrong type is refused, as by nats-server.
-    fn ignore(&mut self, option: &'static Entry, given: &Given<'_>, sentence: &str) {
+    fn ignore(&mut self, option: &'static About, given: &Given<'_>, sentence: &str) {
         if let Err(fault) = given.is_of(option.kind) {
             return self.faults.push(fault);
         }
-        self.check(option, given.node, Ignored::Yes);
+        self.check_inside(option, given.node, Ignored::Yes);
         if !is_off(&given.node.value) {
             let key = given.key;
             self.draft.warn(given.place, format!("{key}: {sentence}"));
         }
     }
 
-    /// Looks for keys that nobody knows, without taking anything over.
-    fn check(&mut self, option: &Entry, node: &Node, ignored: Ignored) {
-        let inside = option.inside();
-        if !table::is_block(inside) {
-            return;
+    /// Looks for unknown options within an option, and warns of what should be written otherwise. Nothing is taken
+    /// over.
+    fn check(&mut self, option: &'static About, given: &Given<'_>, ignored: Ignored) {
+        if option.needs_unit && ignored == Ignored::No {
+            self.draft.note_number(given);
         }
+        self.check_inside(option, given.node, ignored);
+    }
+
+    fn check_inside(&mut self, option: &'static About, node: &Node, ignored: Ignored) {
+        let Inside::Block(options) = option.inside else {
+            return;
+        };
+        let options = options();
         match &node.value {
-            Value::Map(map) => {
-                if inside == "tls" && ignored == Ignored::No {
-                    self.draft.warn_of_tls(option, map);
-                }
-                self.check_keys(inside, map, ignored);
-            }
+            Value::Map(map) => self.check_block(option, &options, map, ignored),
             Value::List(nodes) => {
                 for node in nodes {
                     if let Value::Map(map) = &node.value {
-                        self.check_keys(inside, map, ignored);
+                        self.check_block(option, &options, map, ignored);
                     }
                 }
             }
@@ -117,41 +121,49 @@ impl Walk<'_> {
         }
     }
 
-    fn check_keys(&mut self, block: &str, map: &Map, ignored: Ignored) {
-        self.check_spellings(block, map);
-        for entry in map.entries() {
-            let Some(option) = table::find(block, &entry.key) else {
-                if !entry.is_variable {
-                    self.unknown(block, &entry.key, &entry.place);
-                }
+    fn check_block(
+        &mut self,
+        block: &'static About,
+        options: &[&'static About],
+        map: &Map,
+        ignored: Ignored,
+    ) {
+        self.check_spellings(options, map);
+        for written in map.entries() {
+            let Some(at) = table::find(options.iter().copied(), &written.key) else {
+                self.unknown(options, written);
                 continue;
             };
-            let given = Given {
-                key: &entry.key,
-                place: &entry.place,
-                node: &entry.node,
-            };
-            match option.standing {
-                Standing::Refused(_) | Standing::Warned(_) if ignored == Ignored::Yes => {}
-                Standing::Refused(_) | Standing::Warned(_) => self.option(option, &given),
-                _ => self.check(option, &entry.node, ignored),
+            let (option, given) = (options[at], Given::of(written));
+            if ignored == Ignored::No {
+                let warning = option
+                    .warning
+                    .and_then(|warning| warning(&given, block.is_dialer));
+                if let Some(reason) = warning {
+                    self.draft.warn(given.place, reason);
+                }
+                self.without_effect(option, &given);
+            }
+            if matches!(option.standing, Standing::Works | Standing::Ignored) {
+                self.check(option, &given, ignored);
             }
         }
     }
 
     /// Refuses a block or a list that is written twice under two names. nats-server takes one of them by chance,
     /// or mixes them.
-    fn check_spellings(&mut self, block: &str, map: &Map) {
+    fn check_spellings(&mut self, options: &[&'static About], map: &Map) {
         let mut seen: Vec<(&'static str, &str)> = Vec::new();
         for entry in map.entries() {
-            let Some(option) = table::find(block, &entry.key) else {
+            let Some(at) = table::find(options.iter().copied(), &entry.key) else {
                 continue;
             };
+            let name = options[at].name;
             let is_scalar = !matches!(entry.node.value, Value::Map(_) | Value::List(_));
-            if option.name() == "*" || is_scalar {
+            if name == "*" || is_scalar {
                 continue;
             }
-            match seen.iter().find(|(name, _)| *name == option.name()) {
+            match seen.iter().find(|(known, _)| *known == name) {
                 Some((_, first)) => self.faults.push(Fault {
                     place: Some(entry.place.clone()),
                     reason: format!(
@@ -159,15 +171,21 @@ impl Walk<'_> {
                         entry.key
                     ),
                 }),
-                None => seen.push((option.name(), &entry.key)),
+                None => seen.push((name, &entry.key)),
             }
         }
     }
 
-    fn unknown(&mut self, block: &str, key: &str, place: &Place) {
-        let advice = table::advice(block, key).map_or_else(String::new, |text| format!("; {text}"));
+    /// Refuses an option that the block does not have. A key that a variable is defined by is none.
+    fn unknown(&mut self, options: &[&'static About], written: &value::Entry) {
+        if written.is_variable {
+            return;
+        }
+        let key = &written.key;
+        let advice = table::advice(options, key);
+        let advice = advice.map_or_else(String::new, |text| format!("; {text}"));
         self.faults.push(Fault {
-            place: Some(place.clone()),
+            place: Some(written.place.clone()),
             reason: format!("unknown field {key:?}{advice}"),
         });
     }
@@ -182,11 +200,4 @@ fn is_off(value: &Value) -> bool {
         Value::List(nodes) => nodes.is_empty(),
         _ => false,
     }
-}
-
-/// Whether options of a block take themselves over.
-fn has_working(block: &str) -> bool {
-    table::has(block, |entry| {
-        matches!(entry.standing, Standing::Works { .. })
-    })
 }

@@ -1,25 +1,147 @@
 //! Accounts: `{ A { users: [ … ], exports: [ … ] }, B { … } }`, or only their names in a list.
 
-use fanline_engine::auth::{Account, GLOBAL_ACCOUNT, TraceTo};
+use fanline_engine::auth::{Account, ClientLimits, GLOBAL_ACCOUNT, Permissions, TraceTo};
 use fanline_engine::jetstream::AccountLimits;
+use serde_json::{Value as Json, json};
 
-use super::exports::{exports, imports};
-use super::mappings::mappings;
-use super::permissions::permissions;
-use super::users::users;
+use super::exports::{self, ExportBlock, export};
+use super::imports::{self, ImportBlock, import};
+use super::jetstream::jetstream;
+use super::mappings::{Mappings, mappings, show_mappings};
+use super::permissions::{permissions, show_permissions};
+use super::users::{UserBlock, show_user, users};
 use crate::config::read::{Given, Read};
+use crate::config::table::Kind::{Any, Block, Blocks, Integer, Size};
+use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
 
-/// Reads the block of accounts.
+/// The block `accounts`.
+#[derive(Default)]
+pub(in crate::config) struct Accounts(Vec<Account>);
+
+impl table::Block for Accounts {
+    const OPTIONS: &'static [Entry<Self>] =
+        &[Entry::<Self>::unshown("*", Block, |accounts, given| {
+            accounts.0.push(account(given)?);
+            Ok(())
+        })
+        .block::<Account>()
+        .help("One account.")];
+}
+
+impl table::Block for Account {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::text("nkey", |account| &mut account.nkey).help("Its public key."),
+        Entry::<Self>::new(
+            "users",
+            Blocks,
+            |account, given| set(&mut account.users, users(given)),
+            |account| account.users.iter().map(show_user).collect(),
+        )
+        .block::<UserBlock>()
+        .like("authorization.users")
+        .help("Its users."),
+        Entry::<Self>::new(
+            "default_permissions",
+            Block,
+            |account, given| {
+                set(
+                    &mut account.default_permissions,
+                    permissions(given).map(Some),
+                )
+            },
+            |account| {
+                let own = account.default_permissions.as_ref();
+                own.map_or(Json::Null, show_permissions)
+            },
+        )
+        .block::<Permissions>()
+        .like("authorization.default_permissions")
+        .help("What users without permissions of their own may do."),
+        Entry::<Self>::new(
+            "jetstream",
+            Any,
+            |account, given| set(&mut account.jetstream, jetstream(given)),
+            |account| account.jetstream.clone().map_or(Json::Null, table::show),
+        )
+        .block::<AccountLimits>()
+        .help("Its streams: `enabled`, or a block of limits."),
+        Entry::<Self>::new(
+            "limits",
+            Block,
+            |account, given| {
+                set(
+                    &mut account.limits,
+                    table::read(ClientLimits::default(), given),
+                )
+            },
+            |account| table::show(account.limits),
+        )
+        .block::<ClientLimits>()
+        .help("What its clients may use together; -1 is no limit."),
+        Entry::<Self>::new(
+            "exports",
+            Blocks,
+            |account, given| {
+                set(
+                    &mut account.exports,
+                    given.items()?.iter().map(export).collect(),
+                )
+            },
+            |account| account.exports.iter().map(exports::show).collect(),
+        )
+        .block::<ExportBlock>()
+        .help("What others may import."),
+        Entry::<Self>::new(
+            "imports",
+            Blocks,
+            |account, given| {
+                set(
+                    &mut account.imports,
+                    given.items()?.iter().map(import).collect(),
+                )
+            },
+            |account| account.imports.iter().map(imports::show).collect(),
+        )
+        .block::<ImportBlock>()
+        .help("What it has from others."),
+        Entry::<Self>::new(
+            "mappings",
+            Block,
+            |account, given| set(&mut account.mappings, mappings(given)),
+            |account| show_mappings(&account.mappings),
+        )
+        .block::<Mappings>()
+        .alias(&["maps"])
+        .like("mappings")
+        .help("Other names."),
+        Entry::<Self>::new(
+            "msg_trace",
+            Any,
+            |account, given| set(&mut account.trace, trace(given)),
+            |account| account.trace.clone().map_or(Json::Null, Trace::show),
+        )
+        .block::<Trace>()
+        .alias(&["trace_dest"])
+        .help("Where traces go."),
+    ];
+}
+
+/// Reads the accounts.
 pub(in crate::config) fn accounts(given: &Given<'_>) -> Read<Vec<Account>> {
     match given.node.value {
-        Value::List(_) => given
-            .texts()?
-            .iter()
-            .map(|name| named(given, name))
-            .collect(),
-        _ => given.fields()?.iter().map(account).collect(),
+        Value::List(_) => {
+            let names = given.texts()?;
+            names.iter().map(|name| named(given, name)).collect()
+        }
+        _ => Ok(table::read(Accounts::default(), given)?.0),
     }
+}
+
+/// Shows accounts by their names.
+pub(in crate::config) fn show_accounts<'a>(accounts: impl Iterator<Item = &'a Account>) -> Json {
+    let shown = accounts.map(|account| (account.name.clone(), table::show(account.clone())));
+    Json::Object(shown.collect())
 }
 
 fn named(given: &Given<'_>, name: &str) -> Read<Account> {
@@ -31,38 +153,50 @@ fn named(given: &Given<'_>, name: &str) -> Read<Account> {
 
 /// Reads one account, whose name is the key.
 fn account(given: &Given<'_>) -> Read<Account> {
-    let mut account = named(given, given.key)?;
-    let Value::Map(_) = given.node.value else {
-        return Err(given.fault("Expected map entries for accounts"));
-    };
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "nkey" => account.nkey = field.some_text()?,
-            "users" => account.users = users(&field)?,
-            "default_permissions" => account.default_permissions = Some(permissions(&field)?),
-            "jetstream" => account.jetstream = jetstream(&field)?,
-            "limits" => limits(&field, &mut account)?,
-            "exports" => account.exports = exports(&field)?,
-            "imports" => account.imports = imports(&field)?,
-            "mappings" | "maps" => account.mappings = mappings(&field)?,
-            _ => account.trace = trace(&field)?,
-        }
+    let account = named(given, given.key)?;
+    match given.node.value {
+        Value::Map(_) => table::read(account, given),
+        _ => Err(given.fault("Expected map entries for accounts")),
     }
-    Ok(account)
 }
 
-/// `"topic"` or `{ dest: "topic", sampling: 10% }`.
+/// Where traces go: `"subject"`, or `{ dest: "subject", sampling: 10% }`.
+struct Trace {
+    dest: Option<String>,
+    percent: u8,
+}
+
+impl table::Block for Trace {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::text("dest", |trace| &mut trace.dest).help("The subject."),
+        Entry::<Self>::new(
+            "sampling",
+            Any,
+            |trace, given| set(&mut trace.percent, sampling(given)),
+            |trace| json!(trace.percent),
+        )
+        .help("Of how many messages."),
+    ];
+}
+
+impl Trace {
+    fn show(to: TraceTo) -> Json {
+        table::show(Trace {
+            dest: Some(to.dest),
+            percent: to.percent,
+        })
+    }
+}
+
 fn trace(given: &Given<'_>) -> Read<Option<TraceTo>> {
     if let Value::Text(_) = given.node.value {
         return Ok(given.some_text()?.map(TraceTo::all));
     }
-    let (mut dest, mut percent) = (None, 100);
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "dest" => dest = field.some_text()?,
-            _ => percent = sampling(&field)?,
-        }
-    }
+    let trace = Trace {
+        dest: None,
+        percent: 100,
+    };
+    let Trace { dest, percent } = table::read(trace, given)?;
     Ok(dest.map(|dest| TraceTo { dest, percent }))
 }
 
@@ -79,63 +213,44 @@ fn sampling(given: &Given<'_>) -> Read<u8> {
     }
 }
 
-fn limits(given: &Given<'_>, account: &mut Account) -> Read<()> {
-    let limits = &mut account.limits;
-    for field in given.fields()? {
-        // A negative number is no limit.
-        let max = u64::try_from(field.integer()?).ok();
-        match field.key.to_ascii_lowercase().as_str() {
-            "max_connections" | "max_conn" => limits.connections_max = max,
-            "max_subscriptions" | "max_subs" => limits.subscriptions_max = max,
-            "max_payload" | "max_pay" => limits.payload_bytes_max = max,
-            _ => limits.leafnodes_max = max,
-        }
-    }
-    Ok(())
+impl table::Block for ClientLimits {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::new(
+            "max_connections",
+            Integer,
+            |limits, given| set(&mut limits.connections_max, limit(given)),
+            |limits| json!(limits.connections_max),
+        )
+        .alias(&["max_conn"])
+        .help("Connections."),
+        Entry::<Self>::new(
+            "max_subscriptions",
+            Integer,
+            |limits, given| set(&mut limits.subscriptions_max, limit(given)),
+            |limits| json!(limits.subscriptions_max),
+        )
+        .alias(&["max_subs"])
+        .help("Subscriptions."),
+        Entry::<Self>::new(
+            "max_payload",
+            Size,
+            |limits, given| set(&mut limits.payload_bytes_max, limit(given)),
+            |limits| json!(limits.payload_bytes_max),
+        )
+        .alias(&["max_pay"])
+        .help("Bytes of a message."),
+        Entry::<Self>::new(
+            "max_leafnodes",
+            Integer,
+            |limits, given| set(&mut limits.leafnodes_max, limit(given)),
+            |limits| json!(limits.leafnodes_max),
+        )
+        .alias(&["max_leafs"])
+        .help("Leaf nodes."),
+    ];
 }
 
-fn jetstream(given: &Given<'_>) -> Read<Option<AccountLimits>> {
-    let mut limits = AccountLimits::default();
-    match &given.node.value {
-        Value::Bool(is_on) => return Ok(is_on.then_some(limits)),
-        Value::Text(text) => {
-            return match text.to_ascii_lowercase().as_str() {
-                "enabled" | "enable" => Ok(Some(limits)),
-                "disabled" | "disable" => Ok(None),
-                _ => Err(given.fault(format!(
-                    "Expected 'enabled' or 'disabled' for string value, got '{text}'"
-                ))),
-            };
-        }
-        _ => {}
-    }
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "max_memory" | "max_mem" | "mem" | "memory" => limits.max_memory = bytes(&field)?,
-            "max_store" | "max_file" | "max_disk" | "store" | "disk" => {
-                limits.max_storage = bytes(&field)?;
-            }
-            "max_streams" | "streams" => limits.max_streams = field.integer()?,
-            "max_consumers" | "consumers" => limits.max_consumers = field.integer()?,
-            "max_bytes_required" | "max_stream_bytes" | "max_bytes" => {
-                limits.max_bytes_required = field.boolean()?;
-            }
-            "mem_max_stream_bytes" | "memory_max_stream_bytes" => {
-                limits.memory_max_stream_bytes = bytes(&field)?;
-            }
-            "disk_max_stream_bytes" | "store_max_stream_bytes" => {
-                limits.storage_max_stream_bytes = bytes(&field)?;
-            }
-            "max_ack_pending" => limits.max_ack_pending = field.integer()?,
-            // Where an account's traffic flows in a cluster, of which there is none.
-            _ => {}
-        }
-    }
-    Ok(Some(limits))
-}
-
-/// -1 is no limit.
-fn bytes(field: &Given<'_>) -> Read<i64> {
-    let bytes = field.storage()?;
-    Ok(bytes.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX)))
+/// A number; a negative one is no limit.
+fn limit(given: &Given<'_>) -> Read<Option<u64>> {
+    Ok(u64::try_from(given.integer()?).ok())
 }

@@ -2,52 +2,93 @@
 
 use fanline_engine::auth::nkey::{KeyKind, PublicKey};
 use fanline_engine::auth::{Callout, GLOBAL_ACCOUNT};
+use serde_json::{Value as Json, json};
 
 use crate::config::read::{Given, Read};
+use crate::config::table::Kind::Text;
+use crate::config::table::{self, Entry, set};
 
-/// Reads who is asked who may connect.
+/// The block `auth_callout`.
+#[derive(Default)]
+pub(in crate::config) struct CalloutBlock {
+    issuer: Option<PublicKey>,
+    account: Option<String>,
+    auth_users: Vec<String>,
+    allowed_accounts: Vec<String>,
+    xkey: Option<PublicKey>,
+}
+
+impl table::Block for CalloutBlock {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::new(
+            "issuer",
+            Text,
+            |callout, given| {
+                let key = key(
+                    given,
+                    KeyKind::Account,
+                    "user to be a valid public account nkey",
+                );
+                set(&mut callout.issuer, key)
+            },
+            |callout| json!(callout.issuer.map(|key| key.encode())),
+        )
+        .help("The public key of the account that signs its answers."),
+        Entry::<Self>::text("account", |callout| &mut callout.account)
+            .alias(&["acc"])
+            .default("$G")
+            .help("The account that it is in."),
+        Entry::<Self>::texts("auth_users", |callout| &mut callout.auth_users)
+            .alias(&["users"])
+            .help("Users about whom it is not asked: itself."),
+        Entry::<Self>::texts("allowed_accounts", |callout| &mut callout.allowed_accounts)
+            .default("all")
+            .help("Accounts in which it may put users, and about whose users it is asked."),
+        Entry::<Self>::new(
+            "xkey",
+            Text,
+            |callout, given| {
+                let key = key(given, KeyKind::Curve, "xkey to be a valid public xkey");
+                set(&mut callout.xkey, key)
+            },
+            |callout| json!(callout.xkey.map(|key| key.encode())),
+        )
+        .alias(&["key"])
+        .help("The public key (`X…`) that requests are sealed for."),
+    ];
+}
+
+/// Reads which service decides who may connect.
 pub(in crate::config) fn callout(given: &Given<'_>) -> Read<Callout> {
-    let (mut issuer, mut account, mut xkey) = (None, None, None);
-    let (mut auth_users, mut allowed_accounts) = (Vec::new(), Vec::new());
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "issuer" => issuer = Some(issuer_key(&field)?),
-            "account" | "acc" => account = field.some_text()?,
-            "auth_users" | "users" => auth_users = field.texts()?,
-            "allowed_accounts" => allowed_accounts = field.texts()?,
-            "xkey" | "key" => xkey = Some(curve_key(&field)?),
-            _ => {}
-        }
-    }
-    let Some(issuer) = issuer else {
+    let block = table::read(CalloutBlock::default(), given)?;
+    let Some(issuer) = block.issuer else {
         return Err(given.fault("Authorization callouts require an issuer to be specified"));
     };
-    if auth_users.is_empty() {
+    if block.auth_users.is_empty() {
         return Err(given.fault("Authorization callouts require authorized users to be specified"));
     }
     Ok(Callout {
         issuer,
-        account: account.unwrap_or_else(|| GLOBAL_ACCOUNT.into()),
-        auth_users,
-        allowed_accounts,
-        xkey,
+        account: block.account.unwrap_or_else(|| GLOBAL_ACCOUNT.into()),
+        auth_users: block.auth_users,
+        allowed_accounts: block.allowed_accounts,
+        xkey: block.xkey,
     })
 }
 
-fn curve_key(given: &Given<'_>) -> Read<PublicKey> {
-    let text = given.text()?;
-    PublicKey::parse_as(KeyKind::Curve, text).ok_or_else(|| {
-        given.fault(format!(
-            "Expected callout xkey to be a valid public xkey, got {text:?}"
-        ))
+/// Shows which service decides who may connect.
+pub(in crate::config) fn show_callout(callout: &Callout) -> Json {
+    table::show(CalloutBlock {
+        issuer: Some(callout.issuer),
+        account: Some(callout.account.clone()),
+        auth_users: callout.auth_users.clone(),
+        allowed_accounts: callout.allowed_accounts.clone(),
+        xkey: callout.xkey,
     })
 }
 
-fn issuer_key(given: &Given<'_>) -> Read<PublicKey> {
+fn key(given: &Given<'_>, kind: KeyKind, what: &str) -> Read<Option<PublicKey>> {
     let text = given.text()?;
-    PublicKey::parse_as(KeyKind::Account, text).ok_or_else(|| {
-        given.fault(format!(
-            "Expected callout user to be a valid public account nkey, got {text:?}"
-        ))
-    })
+    let wrong = || given.fault(format!("Expected callout {what}, got {text:?}"));
+    PublicKey::parse_as(kind, text).ok_or_else(wrong).map(Some)
 }

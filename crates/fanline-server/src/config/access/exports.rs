@@ -1,44 +1,91 @@
-//! What accounts let each other have: `exports` and `imports`.
+//! What an account lets others have: `exports`.
 
 use std::time::Duration;
 
-use fanline_engine::auth::{
-    Export, ExportKind, Import, ImportKind, Latency, ResponseKind, Sampling,
-};
+use fanline_engine::auth::{Export, ExportKind, Latency, ResponseKind, Sampling};
+use serde_json::{Value as Json, json};
 
 use crate::config::read::{Given, Read};
+use crate::config::table::Kind::{Any, Integer, Text, Texts};
+use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
 
-/// Reads the exports of an account.
-pub(super) fn exports(given: &Given<'_>) -> Read<Vec<Export>> {
-    given.items()?.iter().map(export).collect()
+/// One of `exports`.
+#[derive(Default)]
+pub(super) struct ExportBlock {
+    stream: Option<String>,
+    service: Option<String>,
+    accounts: Option<Vec<String>>,
+    account_token_position: Option<usize>,
+    response: Option<ResponseKind>,
+    response_threshold: Option<Duration>,
+    latency: Option<Latency>,
+    allow_trace: bool,
 }
 
-/// Reads the imports of an account.
-pub(super) fn imports(given: &Given<'_>) -> Read<Vec<Import>> {
-    given.items()?.iter().map(import).collect()
+impl table::Block for ExportBlock {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::text("stream", |export| &mut export.stream)
+            .help("A filter that others may subscribe to."),
+        Entry::<Self>::text("service", |export| &mut export.service)
+            .help("A filter that others may send requests to."),
+        Entry::<Self>::new(
+            "accounts",
+            Texts,
+            |export, given| {
+                let names = given.texts()?;
+                export.accounts = (!names.is_empty()).then_some(names);
+                Ok(())
+            },
+            |export| json!(export.accounts),
+        )
+        .default("all")
+        .help("Who may."),
+        Entry::<Self>::new(
+            "account_token_position",
+            Integer,
+            |export, given| {
+                export.account_token_position = Some(given.count()?).filter(|at| *at > 0);
+                Ok(())
+            },
+            |export| json!(export.account_token_position),
+        )
+        .help("The token, from 1, that must be the importer's name."),
+        Entry::<Self>::new(
+            "response",
+            Text,
+            |export, given| set(&mut export.response, response(given).map(Some)),
+            |export| json!(export.response.map(response_name)),
+        )
+        .alias(&["response_type"])
+        .default("single")
+        .limit("`single`, `stream`, `chunked`")
+        .help("How many answers a request gets."),
+        Entry::<Self>::maybe_duration("response_threshold", |export| {
+            &mut export.response_threshold
+        })
+        .alias(&["threshold", "response_max_time", "response_time"])
+        .help("How long an answer may take."),
+        Entry::<Self>::new(
+            "latency",
+            Any,
+            |export, given| set(&mut export.latency, latency(given).map(Some)),
+            |export| export.latency.clone().map_or(Json::Null, table::show),
+        )
+        .block::<Latency>()
+        .help("Where it is told how long answers took."),
+        Entry::<Self>::flag("allow_trace", |export| &mut export.allow_trace)
+            .default("false")
+            .help("Traces go on beyond it."),
+    ];
 }
 
-fn export(given: &Given<'_>) -> Read<Export> {
-    let (mut stream, mut service, mut response) = (None, None, None);
-    let (mut response_threshold, mut latency) = (None, None);
-    let (mut accounts, mut account_token_position, mut allow_trace) = (None, None, false);
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "stream" => stream = field.some_text()?,
-            "service" => service = field.some_text()?,
-            "accounts" => accounts = Some(field.texts()?),
-            "account_token_position" => account_token_position = Some(field.count()?),
-            "response" | "response_type" => response = Some(response_kind(&field)?),
-            "response_threshold" | "threshold" | "response_max_time" | "response_time" => {
-                response_threshold = Some(field.duration()?);
-            }
-            "latency" => latency = Some(latency_of(&field)?),
-            _ => allow_trace = field.boolean()?,
-        }
-    }
-    let of_service = response.is_some() || response_threshold.is_some() || latency.is_some();
-    let (kind, subject) = match (stream, service) {
+/// Reads one of `exports`.
+pub(super) fn export(given: &Given<'_>) -> Read<Export> {
+    let block = table::read(ExportBlock::default(), given)?;
+    let of_service =
+        block.response.is_some() || block.response_threshold.is_some() || block.latency.is_some();
+    let (kind, subject) = match (block.stream, block.service) {
         (Some(_), Some(_)) => {
             return Err(given.fault("Detected stream but already saw a service"));
         }
@@ -48,9 +95,9 @@ fn export(given: &Given<'_>) -> Read<Export> {
         (Some(subject), None) => (ExportKind::Stream, subject),
         (None, Some(subject)) => {
             let kind = ExportKind::Service {
-                response: response.unwrap_or_default(),
-                response_threshold: response_threshold.filter(|time: &Duration| !time.is_zero()),
-                latency,
+                response: block.response.unwrap_or_default(),
+                response_threshold: block.response_threshold.filter(|time| !time.is_zero()),
+                latency: block.latency,
             };
             (kind, subject)
         }
@@ -59,23 +106,82 @@ fn export(given: &Given<'_>) -> Read<Export> {
     Ok(Export {
         kind,
         subject,
-        accounts: accounts.filter(|names: &Vec<String>| !names.is_empty()),
-        account_token_position: account_token_position.filter(|position| *position > 0),
-        allow_trace,
+        accounts: block.accounts,
+        account_token_position: block.account_token_position,
+        allow_trace: block.allow_trace,
     })
 }
 
-fn response_kind(field: &Given<'_>) -> Read<ResponseKind> {
-    let text = field.text()?;
+/// Shows one of `exports`.
+pub(super) fn show(export: &Export) -> Json {
+    let mut block = ExportBlock {
+        accounts: export.accounts.clone(),
+        account_token_position: export.account_token_position,
+        allow_trace: export.allow_trace,
+        ..ExportBlock::default()
+    };
+    let subject = Some(export.subject.clone());
+    match &export.kind {
+        ExportKind::Stream => block.stream = subject,
+        ExportKind::Service {
+            response,
+            response_threshold,
+            latency,
+        } => {
+            block.service = subject;
+            block.response = Some(*response);
+            block.response_threshold = *response_threshold;
+            block.latency.clone_from(latency);
+        }
+    }
+    table::show(block)
+}
+
+fn response(given: &Given<'_>) -> Read<ResponseKind> {
+    let text = given.text()?;
     match text.to_ascii_lowercase().as_str() {
         "single" | "singleton" => Ok(ResponseKind::Single),
         "stream" => Ok(ResponseKind::Stream),
         "chunk" | "chunked" => Ok(ResponseKind::Chunked),
-        _ => Err(field.fault(format!("Unknown response type: \"{text}\""))),
+        _ => Err(given.fault(format!("Unknown response type: \"{text}\""))),
     }
 }
 
-fn latency_of(given: &Given<'_>) -> Read<Latency> {
+fn response_name(response: ResponseKind) -> &'static str {
+    match response {
+        ResponseKind::Single => "single",
+        ResponseKind::Stream => "stream",
+        ResponseKind::Chunked => "chunked",
+    }
+}
+
+impl table::Block for Latency {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::new(
+            "subject",
+            Text,
+            |latency, given| {
+                given.text()?.clone_into(&mut latency.subject);
+                Ok(())
+            },
+            |latency| json!(latency.subject),
+        )
+        .help("The subject of the reports."),
+        Entry::<Self>::new(
+            "sampling",
+            Any,
+            |latency, given| set(&mut latency.sampling, sampling(given)),
+            |latency| match latency.sampling {
+                Sampling::Percent(percent) => json!(percent),
+                Sampling::Headers => json!("headers"),
+            },
+        )
+        .default("100%")
+        .help("Of how many requests."),
+    ];
+}
+
+fn latency(given: &Given<'_>) -> Read<Latency> {
     let mut latency = Latency {
         subject: String::new(),
         sampling: Sampling::Percent(100),
@@ -84,75 +190,23 @@ fn latency_of(given: &Given<'_>) -> Read<Latency> {
         latency.subject.clone_from(subject);
         return Ok(latency);
     }
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "subject" => field.text()?.clone_into(&mut latency.subject),
-            _ => latency.sampling = sampling(&field)?,
-        }
+    let latency = table::read(latency, given)?;
+    match latency.subject.is_empty() {
+        true => Err(given.fault("Latency subject required, but missing")),
+        false => Ok(latency),
     }
-    if latency.subject.is_empty() {
-        return Err(given.fault("Latency subject required, but missing"));
-    }
-    Ok(latency)
 }
 
-fn sampling(field: &Given<'_>) -> Read<Sampling> {
-    let percent = match &field.node.value {
+fn sampling(given: &Given<'_>) -> Read<Sampling> {
+    let percent = match &given.node.value {
         Value::Text(text) if text.eq_ignore_ascii_case("headers") => {
             return Ok(Sampling::Headers);
         }
         Value::Text(text) => text.trim_end_matches('%').parse().ok(),
-        _ => u8::try_from(field.integer()?).ok(),
+        _ => u8::try_from(given.integer()?).ok(),
     };
     percent
         .filter(|percent| (1..=100).contains(percent))
         .map(Sampling::Percent)
-        .ok_or_else(|| field.fault("sampling must be in the range 1 to 100, or \"headers\""))
-}
-
-fn import(given: &Given<'_>) -> Read<Import> {
-    let (mut source, mut to, mut prefix) = (None, None, None);
-    let (mut share, mut allow_trace) = (false, false);
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            key @ ("stream" | "service") => {
-                if source.is_some() {
-                    return Err(given.fault("Expected an import to be a stream or a service"));
-                }
-                source = Some((key == "service", source_of(&field)?));
-            }
-            "to" => to = field.some_text()?,
-            "prefix" => prefix = field.some_text()?,
-            "share" => share = field.boolean()?,
-            _ => allow_trace = field.boolean()?,
-        }
-    }
-    let (is_service, (account, subject)) =
-        source.ok_or_else(|| given.fault("Expected an import to be a stream or a service"))?;
-    let prefixed = prefix.map(|prefix| format!("{}.{subject}", prefix.trim_end_matches('.')));
-    Ok(Import {
-        kind: if is_service {
-            ImportKind::Service { share }
-        } else {
-            ImportKind::Stream
-        },
-        account,
-        to: to.or(prefixed),
-        subject,
-        allow_trace,
-    })
-}
-
-/// `{ account: A, subject: s }`.
-fn source_of(given: &Given<'_>) -> Read<(String, String)> {
-    let (mut account, mut subject) = (None, None);
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "account" => account = field.some_text()?,
-            _ => subject = field.some_text()?,
-        }
-    }
-    account
-        .zip(subject)
-        .ok_or_else(|| given.fault("an import needs an account and a subject"))
+        .ok_or_else(|| given.fault("sampling must be in the range 1 to 100, or \"headers\""))
 }

@@ -1,14 +1,76 @@
 //! Mappings: `{ a: b, "c.*": [ { destination: "d.$1", weight: 80 }, { destination: "e.$1" } ] }`.
 
 use fanline_engine::auth::Mapping;
+use serde_json::{Value as Json, json};
 
 use super::fault;
 use crate::config::read::{Given, Read};
+use crate::config::table::Kind::Any;
+use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
+
+/// The block `mappings`.
+#[derive(Default)]
+pub(in crate::config) struct Mappings(Vec<Mapping>);
+
+impl table::Block for Mappings {
+    const OPTIONS: &'static [Entry<Self>] =
+        &[Entry::<Self>::unshown("*", Any, |mappings, given| {
+            mappings.0.push(mapping(given)?);
+            Ok(())
+        })
+        .block::<Destination>()
+        .help("One name, or a list of those it may become.")];
+}
+
+/// One of the names that a subject may get.
+struct Destination {
+    name: Option<String>,
+    weight: u8,
+    cluster: Option<String>,
+}
+
+impl table::Block for Destination {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::text("destination", |destination| &mut destination.name)
+            .alias(&["dest"])
+            .help("A name, with `$1` and so on."),
+        Entry::<Self>::new(
+            "weight",
+            Any,
+            |destination, given| set(&mut destination.weight, weight(given)),
+            |destination| json!(destination.weight),
+        )
+        .default("100%")
+        .help("In how many cases of a hundred."),
+        Entry::<Self>::text("cluster", |destination| &mut destination.cluster)
+            .help("Only in this cluster."),
+    ];
+}
 
 /// Reads a block of mappings.
 pub(in crate::config) fn mappings(given: &Given<'_>) -> Read<Vec<Mapping>> {
-    given.fields()?.iter().map(mapping).collect()
+    Ok(table::read(Mappings::default(), given)?.0)
+}
+
+/// Shows a block of mappings.
+pub(in crate::config) fn show_mappings(mappings: &[Mapping]) -> Json {
+    mappings.iter().map(show_mapping).collect()
+}
+
+fn show_mapping(mapping: &Mapping) -> Json {
+    let destinations = mapping.destinations().iter().map(|destination| {
+        let name = destination.transform.destination();
+        table::show(Destination {
+            name: Some(String::from_utf8_lossy(name).into_owned()),
+            weight: destination.weight,
+            cluster: destination.cluster.clone(),
+        })
+    });
+    json!({
+        "source": mapping.source(),
+        "destinations": destinations.collect::<Vec<_>>(),
+    })
 }
 
 fn mapping(given: &Given<'_>) -> Read<Mapping> {
@@ -29,25 +91,27 @@ fn mapping(given: &Given<'_>) -> Read<Mapping> {
 }
 
 fn destination(given: &Given<'_>) -> Read<(String, u8, Option<String>)> {
-    let (mut name, mut percent, mut cluster) = (None, 100, None);
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "dest" | "destination" => name = field.some_text()?,
-            "weight" => percent = weight(&field)?,
-            _ => cluster = field.some_text()?,
-        }
-    }
+    let destination = Destination {
+        name: None,
+        weight: 100,
+        cluster: None,
+    };
+    let Destination {
+        name,
+        weight,
+        cluster,
+    } = table::read(destination, given)?;
     let name = name.ok_or_else(|| given.fault("Expected a destination for the mapping"))?;
-    Ok((name, percent, cluster))
+    Ok((name, weight, cluster))
 }
 
 /// A number or a text that ends in `%`.
-fn weight(field: &Given<'_>) -> Read<u8> {
-    let weight = match &field.node.value {
+fn weight(given: &Given<'_>) -> Read<u8> {
+    let weight = match &given.node.value {
         Value::Text(text) => text.trim_end_matches('%').parse().ok(),
-        _ => u8::try_from(field.integer()?).ok(),
+        _ => u8::try_from(given.integer()?).ok(),
     };
     weight
         .filter(|weight| *weight <= 100)
-        .ok_or_else(|| field.fault("Invalid weight, needs to be <= 100"))
+        .ok_or_else(|| given.fault("Invalid weight, needs to be <= 100"))
 }

@@ -1,23 +1,24 @@
-//! Reads the blocks about users and accounts into an [`AccessConfig`], and shows one.
+//! Blocks about users and accounts: how each is read into an [`AccessConfig`], and shown. Passwords are in what is
+//! shown; they are masked where it is printed.
 
 mod accounts;
 mod callout;
 mod exports;
+mod imports;
+mod jetstream;
 mod mappings;
 mod permissions;
 mod proxies;
-mod show;
 mod users;
 
-use fanline_engine::auth::AccessConfig;
+use fanline_engine::auth::{AccessConfig, Account, GLOBAL_ACCOUNT};
 
-pub(super) use accounts::accounts;
-pub(super) use callout::callout;
-pub(super) use mappings::mappings;
-pub(super) use permissions::permissions;
-pub(super) use proxies::proxies;
-pub(super) use show::{show, show_user};
-pub(super) use users::users;
+pub(super) use accounts::{Accounts, accounts, show_accounts};
+pub(super) use callout::{CalloutBlock, callout, show_callout};
+pub(super) use mappings::{Mappings, mappings, show_mappings};
+pub(super) use permissions::{permissions, show_permissions};
+pub(super) use proxies::{Proxies, proxies};
+pub(super) use users::{UserBlock, show_password, show_user, users};
 
 use super::error::Fault;
 use super::read::Given;
@@ -33,4 +34,10 @@ pub(super) fn has_users(access: &AccessConfig) -> bool {
         .accounts
         .iter()
         .any(|account| !account.users.is_empty())
+}
+
+/// The account of everything that is configured outside of accounts.
+pub(super) fn global(access: &AccessConfig) -> Option<&Account> {
+    let mut accounts = access.accounts.iter();
+    accounts.find(|account| account.name == GLOBAL_ACCOUNT)
 }

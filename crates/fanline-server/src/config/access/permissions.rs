@@ -1,45 +1,121 @@
 //! Permissions: `{ publish: "a.>", subscribe: { allow: [ … ], deny: [ … ] }, allow_responses: true }`.
 
-use fanline_engine::auth::{AllowResponses, Allowed, Pattern, Permissions};
+use fanline_engine::auth::{AccessError, AllowResponses, Allowed, Pattern, Permissions};
+use serde_json::{Value as Json, json};
 
 use super::fault;
 use crate::config::read::{Given, Read, go_duration};
+use crate::config::show::duration;
+use crate::config::table::Kind::{Any, Duration, Integer, Texts};
+use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
 
 /// Reads one text as a pattern.
-type Parse = fn(&str) -> Result<Pattern, fanline_engine::auth::AccessError>;
+type Parse = fn(&str) -> Result<Pattern, AccessError>;
+
+impl table::Block for Permissions {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::new(
+            "publish",
+            Any,
+            |own, given| set(&mut own.publish, allowed(given, Pattern::parse)),
+            |own| table::show(AllowedBlock::of(&own.publish)),
+        )
+        .block::<AllowedBlock>()
+        .alias(&["pub", "import"])
+        .default("everything")
+        .help("Subjects, or `{ allow: [ … ], deny: [ … ] }`; what is denied is denied."),
+        Entry::<Self>::new(
+            "subscribe",
+            Any,
+            |own, given| {
+                set(
+                    &mut own.subscribe,
+                    allowed(given, Pattern::parse_with_queue),
+                )
+            },
+            |own| table::show(AllowedBlock::of(&own.subscribe)),
+        )
+        .block::<AllowedBlock>()
+        .alias(&["sub", "export"])
+        .like("authorization.default_permissions.publish")
+        .default("everything")
+        .help(
+            "The same for subscriptions; `\"subject queue\"` is for members of that queue group.",
+        ),
+        Entry::<Self>::new(
+            "allow_responses",
+            Any,
+            |own, given| set(&mut own.responses, responses(given)),
+            |own| own.responses.map_or(Json::Null, table::show),
+        )
+        .block::<AllowResponses>()
+        .alias(&["publish_allow_responses"])
+        .default("false")
+        .help("To publish to the reply subjects of what was received: `true`, or a block."),
+    ];
+}
 
 /// Reads a block of permissions.
 pub(in crate::config) fn permissions(given: &Given<'_>) -> Read<Permissions> {
-    let mut permissions = Permissions::default();
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "publish" | "pub" | "import" => permissions.publish = allowed(&field, Pattern::parse)?,
-            "subscribe" | "sub" | "export" => {
-                permissions.subscribe = allowed(&field, Pattern::parse_with_queue)?;
-            }
-            _ => permissions.responses = responses(&field)?,
-        }
-    }
-    // Whoever may answer is not meant to publish everywhere.
+    let mut permissions = table::read(Permissions::default(), given)?;
+    // A client that may answer requests must not get to publish everywhere by that.
     if permissions.responses.is_some() && permissions.publish.allow.is_none() {
         permissions.publish.allow = Some(Vec::new());
     }
     Ok(permissions)
 }
 
+/// Shows a block of permissions.
+pub(in crate::config) fn show_permissions(permissions: &Permissions) -> Json {
+    table::show(permissions.clone())
+}
+
+/// What is allowed and denied, of publishing or of subscribing.
+struct AllowedBlock {
+    allowed: Allowed,
+    parse: Parse,
+}
+
+impl AllowedBlock {
+    fn of(allowed: &Allowed) -> Self {
+        AllowedBlock {
+            allowed: allowed.clone(),
+            parse: Pattern::parse,
+        }
+    }
+}
+
+impl table::Block for AllowedBlock {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::new(
+            "allow",
+            Texts,
+            |block, given| {
+                set(
+                    &mut block.allowed.allow,
+                    patterns(given, block.parse).map(some),
+                )
+            },
+            |block| json!(block.allowed.allow.as_deref().map(texts)),
+        )
+        .help("What is allowed."),
+        Entry::<Self>::new(
+            "deny",
+            Texts,
+            |block, given| set(&mut block.allowed.deny, patterns(given, block.parse)),
+            |block| json!(texts(&block.allowed.deny)),
+        )
+        .help("What is denied."),
+    ];
+}
+
 fn allowed(given: &Given<'_>, parse: Parse) -> Read<Allowed> {
     let mut allowed = Allowed::default();
     if let Value::Map(_) = given.node.value {
-        for field in given.fields()? {
-            match field.key.to_ascii_lowercase().as_str() {
-                "allow" => allowed.allow = some(patterns(&field, parse)?),
-                _ => allowed.deny = patterns(&field, parse)?,
-            }
-        }
-    } else {
-        allowed.allow = some(patterns(given, parse)?);
+        return Ok(table::read(AllowedBlock { allowed, parse }, given)?.allowed);
     }
+    allowed.allow = some(patterns(given, parse)?);
     Ok(allowed)
 }
 
@@ -56,26 +132,59 @@ fn patterns(given: &Given<'_>, parse: Parse) -> Read<Vec<Pattern>> {
         .map_err(|e| fault(given, e))
 }
 
-fn responses(given: &Given<'_>) -> Read<Option<AllowResponses>> {
-    let mut responses = AllowResponses::default();
-    if let Value::Bool(is_allowed) = given.node.value {
-        return Ok(is_allowed.then_some(responses));
-    }
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "max" | "max_msgs" | "max_messages" | "max_responses" => match field.integer()? {
-                0 => {}
-                number => responses.max = u64::try_from(number).ok(),
+fn texts(patterns: &[Pattern]) -> Vec<String> {
+    let text = |pattern: &Pattern| match pattern.queue() {
+        Some(queue) => format!("{} {queue}", pattern.subject()),
+        None => pattern.subject().to_owned(),
+    };
+    patterns.iter().map(text).collect()
+}
+
+impl table::Block for AllowResponses {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::new(
+            "max",
+            Integer,
+            |responses, given| {
+                match given.integer()? {
+                    0 => {}
+                    number => responses.max = u64::try_from(number).ok(),
+                }
+                Ok(())
             },
-            // A negative time is for ever.
-            _ if field.text().is_ok_and(|t| t.trim().starts_with('-')) => responses.expires = None,
-            _ => {
-                let expires = go_duration(field.text()?).map_err(|e| fault(&field, e))?;
+            |responses| json!(responses.max),
+        )
+        .alias(&["max_msgs", "max_messages", "max_responses"])
+        .default("1")
+        .help("How often."),
+        Entry::<Self>::new(
+            "expires",
+            Duration,
+            |responses, given| {
+                let text = given.text()?;
+                // A negative time is for ever.
+                if text.trim().starts_with('-') {
+                    responses.expires = None;
+                    return Ok(());
+                }
+                let expires = go_duration(text).map_err(|e| fault(given, e))?;
                 if !expires.is_zero() {
                     responses.expires = Some(expires);
                 }
-            }
-        }
+                Ok(())
+            },
+            |responses| json!(responses.expires.map(duration)),
+        )
+        .alias(&["expiration", "ttl"])
+        .default("2m")
+        .help("For how long."),
+    ];
+}
+
+fn responses(given: &Given<'_>) -> Read<Option<AllowResponses>> {
+    let responses = AllowResponses::default();
+    if let Value::Bool(is_allowed) = given.node.value {
+        return Ok(is_allowed.then_some(responses));
     }
-    Ok(Some(responses))
+    table::read(responses, given).map(Some)
 }

@@ -1,29 +1,58 @@
 //! `proxies { trusted: [ { key: U… } ] }`.
 
 use fanline_engine::auth::nkey::PublicKey;
+use serde_json::json;
 
 use crate::config::read::{Given, Read};
+use crate::config::table::Kind::{Blocks, Text};
+use crate::config::table::{self, Entry};
 
-/// Reads which proxies are believed.
-pub(in crate::config) fn proxies(given: &Given<'_>) -> Read<Vec<PublicKey>> {
-    let mut keys = Vec::new();
-    let fields = given.fields()?.into_iter();
-    for trusted in fields.filter(|field| field.key.eq_ignore_ascii_case("trusted")) {
-        for proxy in trusted.items()? {
-            for field in proxy.fields()? {
-                let names = ["key", "public_key"];
-                if names
-                    .iter()
-                    .any(|name| field.key.eq_ignore_ascii_case(name))
-                {
-                    let text = field.text()?;
-                    let key = PublicKey::parse(text);
-                    keys.push(
-                        key.ok_or_else(|| field.fault(format!("invalid proxy key {text:?}")))?,
-                    );
-                }
+/// The block `proxies`: the keys of those that are trusted.
+#[derive(Default)]
+pub(in crate::config) struct Proxies(pub(in crate::config) Vec<PublicKey>);
+
+impl table::Block for Proxies {
+    const OPTIONS: &'static [Entry<Self>] = &[Entry::<Self>::new(
+        "trusted",
+        Blocks,
+        |proxies, given| {
+            for given in given.items()? {
+                let proxy = table::read(Proxy::default(), &given)?;
+                proxies.0.extend(proxy.0);
             }
-        }
-    }
-    Ok(keys)
+            Ok(())
+        },
+        |proxies| {
+            let proxies = proxies.0.iter();
+            proxies.map(|key| table::show(Proxy(vec![*key]))).collect()
+        },
+    )
+    .block::<Proxy>()
+    .help("Their keys.")];
+}
+
+/// One of `trusted`.
+#[derive(Default)]
+struct Proxy(Vec<PublicKey>);
+
+impl table::Block for Proxy {
+    const OPTIONS: &'static [Entry<Self>] = &[Entry::<Self>::new(
+        "key",
+        Text,
+        |proxy, given| {
+            let text = given.text()?;
+            let key = PublicKey::parse(text);
+            let wrong = || given.fault(format!("invalid proxy key {text:?}"));
+            proxy.0.push(key.ok_or_else(wrong)?);
+            Ok(())
+        },
+        |proxy| json!(proxy.0.first().map(|key| key.encode())),
+    )
+    .alias(&["public_key"])
+    .help("The public key of one.")];
+}
+
+/// Reads which proxies are trusted.
+pub(in crate::config) fn proxies(given: &Given<'_>) -> Read<Vec<PublicKey>> {
+    Ok(table::read(Proxies::default(), given)?.0)
 }

@@ -3,12 +3,11 @@
 use fanline_engine::auth::DefaultDomains;
 use serde_json::{Value as Json, json};
 
-use super::text_or_null;
-use crate::config::Loaded;
+use super::{Entry, jetstream_limits, text_or_null};
 use crate::config::draft::Draft;
 use crate::config::read::{Given, Read};
+use crate::config::table;
 use crate::config::table::Kind::{Block, Bool, Integer, Path, Size, Text};
-use crate::config::table::{Entry, refused, warned, within, works};
 use crate::config::value::Value;
 use crate::{Cipher, SyncMode};
 
@@ -17,7 +16,7 @@ const BUFFERED: &str = "without effect: Fanline holds publishers back before the
 const QUEUES: &str = "without effect: JetStream answers requests in their order and drops none";
 
 pub(super) const OPTIONS: &[Entry] = &[
-    works(
+    Entry::new(
         "jetstream",
         Block,
         |draft, given| {
@@ -40,129 +39,126 @@ pub(super) const OPTIONS: &[Entry] = &[
             };
             Ok(())
         },
-        |loaded| json!(loaded.options.jetstream.is_some()),
+        |draft| json!(draft.loaded.options.jetstream.is_some()),
     )
+    .section(SECTION)
     .flags("-js, --jetstream")
     .default("off")
     .help("Keep streams: a block, `true`, `false`, `enabled` or `disabled`."),
-    works(
-        "jetstream.enabled",
-        Bool,
+    Entry::new("store_dir", Path, set_store_dir, show_store_dir)
+        .alias(&["storedir"])
+        .flags("-sd, --store_dir")
+        .help("The same outside of the block; both is an error."),
+    Entry::new(
+        "default_js_domain",
+        Block,
         |draft, given| {
-            draft.has_jetstream = given.boolean()?;
+            let domains = table::read(Domains::default(), given)?;
+            draft.loaded.access.default_domains = domains.0;
             Ok(())
         },
-        |loaded| json!(loaded.options.jetstream.is_some()),
+        |draft| match &draft.loaded.access.default_domains {
+            none if none.is_empty() => Json::Null,
+            domains => json!(domains),
+        },
     )
+    .block::<Domains>()
+    .reloads()
+    .help("The JetStream domain that clients of an account mean who name none: their requests to `$JS.API` go there, over leaf nodes. For accounts without JetStream here. With `\"\"`, links of leaf nodes do not keep the JetStream of the two sides apart in this account, as old setups without domains want it."),
+];
+
+const SECTION: &[Entry] = &[
+    Entry::flag("enabled", |d| &mut d.has_jetstream)
     .alias(&["enable"])
     .default("true")
     .help("Whether the block counts."),
-    works("jetstream.store_dir", Path, set_store_dir, show_store_dir)
+    Entry::new("store_dir", Path, set_store_dir, show_store_dir)
         .alias(&["store", "storedir"])
         .flags("-sd, --store_dir")
         .help(
             "Where streams are stored: in `jetstream/fanline` there, or in `fanline` if the folder is called `jetstream` itself.",
         ),
-    works("store_dir", Path, set_store_dir, show_store_dir)
-        .alias(&["storedir"])
-        .flags("-sd, --store_dir")
-        .help("The same outside of the block; both is an error."),
-    works(
-        "jetstream.max_memory_store",
+    Entry::new(
+        "max_memory_store",
         Size,
         |draft, given| {
             draft.jetstream.memory_bytes_max = given.storage()?;
             Ok(())
         },
-        |loaded| json!(loaded.jetstream.memory_bytes_max),
+        |draft| json!(draft.loaded.jetstream.memory_bytes_max),
     )
     .alias(&["max_mem_store", "max_mem"])
     .default("three quarters of the machine's memory")
     .limit("-1 is the default")
     .help("Bytes of all streams in memory."),
-    works(
-        "jetstream.max_file_store",
+    Entry::new(
+        "max_file_store",
         Size,
         |draft, given| {
             draft.jetstream.file_bytes_max = given.storage()?;
             Ok(())
         },
-        |loaded| json!(loaded.jetstream.file_bytes_max),
+        |draft| json!(draft.loaded.jetstream.file_bytes_max),
     )
     .alias(&["max_file"])
     .default("three quarters of what is free on the disk")
     .limit("-1 is the default")
     .help("Bytes of all streams on disk."),
-    works(
-        "jetstream.sync_interval",
+    Entry::new(
+        "sync_interval",
         Text,
         |draft, given| {
             draft.jetstream.sync = match &given.node.value {
                 Value::Text(text) if text == "always" => SyncMode::Commit,
-                _ => SyncMode::Interval(draft.duration(given)?),
+                _ => SyncMode::Interval(given.duration()?),
             };
             Ok(())
         },
-        |loaded| match loaded.jetstream.sync {
+        |draft| match draft.loaded.jetstream.sync {
             SyncMode::Interval(every) => super::duration_text(every),
             SyncMode::None => json!("none"),
             _ => json!("always"),
         },
     )
     .alias(&["sync"])
+    .needs_unit()
     .default("always")
     .limit("`always` or a duration")
     .help(
         "When an acknowledgement may be sent: when its record is on the disk, or at once, with \
          the disk synced now and then.",
     ),
-    works(
-        "jetstream.domain",
-        Text,
-        |draft, given| {
-            draft.jetstream.domain = given.some_text()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.jetstream.domain),
-    )
+    Entry::text("domain", |d| &mut d.jetstream.domain)
     .limit("no `.`, `*`, `>` or space")
     .help("The domain: `$JS.<domain>.API.>` is answered too."),
-    works(
-        "jetstream.strict",
-        Bool,
-        |draft, given| {
-            draft.jetstream.strict = given.boolean()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.jetstream.strict),
-    )
+    Entry::flag("strict", |d| &mut d.jetstream.strict)
     .default("true")
     .help("Requests with fields that nobody knows are refused."),
-    works(
-        "jetstream.key",
+    Entry::new(
+        "key",
         Text,
         |draft, given| {
             // An empty one is what an unset variable of the environment leaves: no encryption.
             draft.store_key = given.some_text()?.filter(|key| !key.is_empty());
             Ok(())
         },
-        |loaded| {
-            let encryption = loaded.jetstream.encryption.as_ref();
+        |draft| {
+            let encryption = draft.loaded.jetstream.encryption.as_ref();
             encryption.map_or(Json::Null, |_| json!(true))
         },
     )
     .alias(&["ek", "encryption_key"])
     .secret()
     .help("The secret that what is on disk is encrypted under."),
-    works(
-        "jetstream.prev_key",
+    Entry::new(
+        "prev_key",
         Text,
         |draft, given| {
             draft.previous_store_key = given.some_text()?.filter(|key| !key.is_empty());
             Ok(())
         },
-        |loaded| {
-            let encryption = loaded.jetstream.encryption.as_ref();
+        |draft| {
+            let encryption = draft.loaded.jetstream.encryption.as_ref();
             let previous = encryption.and_then(|known| known.previous_secret.as_ref());
             previous.map_or(Json::Null, |_| json!(true))
         },
@@ -170,8 +166,8 @@ pub(super) const OPTIONS: &[Entry] = &[
     .alias(&["prev_ek", "prev_encryption_key"])
     .secret()
     .help("The secret that it was encrypted under before; it is changed at the start."),
-    works(
-        "jetstream.cipher",
+    Entry::new(
+        "cipher",
         Text,
         |draft, given| {
             draft.cipher = match given.text()?.to_ascii_lowercase().as_str() {
@@ -181,7 +177,7 @@ pub(super) const OPTIONS: &[Entry] = &[
             };
             Ok(())
         },
-        |loaded| match &loaded.jetstream.encryption {
+        |draft| match &draft.loaded.jetstream.encryption {
             None => Json::Null,
             Some(known) => match known.cipher {
                 Cipher::ChaCha => json!("chacha"),
@@ -192,51 +188,32 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("aes")
     .limit("`aes` or `chacha`")
     .help("How records are encrypted from now on."),
-    works(
-        "default_js_domain",
-        Block,
-        |draft, given| {
-            let mut domains = DefaultDomains::new();
-            for field in given.fields()? {
-                domains.insert(field.key.to_owned(), field.text()?.to_owned());
-            }
-            draft.loaded.access.default_domains = domains;
-            Ok(())
-        },
-        |loaded| match &loaded.access.default_domains {
-            none if none.is_empty() => Json::Null,
-            domains => json!(domains),
-        },
-    )
-    .reloads()
-    .help("The JetStream domain that clients of an account mean who name none: their requests to `$JS.API` go there, over leaf nodes. For accounts without JetStream here. With `\"\"`, links of leaf nodes do not keep the JetStream of the two sides apart in this account, as old setups without domains want it."),
-    within("default_js_domain.*", Text).help("The domain, by the account."),
-    refused(
-        "jetstream.tpm",
+    Entry::refused(
+        "tpm",
         Block,
         "keys in a TPM are not supported by Fanline",
     )
     .help("A key that a TPM keeps."),
-    warned(
-        "jetstream.extension_hint",
+    Entry::warned(
+        "extension_hint",
         Text,
         "without effect: it is about clusters, and this server runs alone",
     )
     .help("Whether a leaf node extends the domain."),
-    warned("jetstream.unique_tag", Text, ALONE)
+    Entry::warned("unique_tag", Text, ALONE)
     .help("The tag by which replicas are kept apart."),
-    warned("jetstream.max_outstanding_catchup", Size, ALONE)
+    Entry::warned("max_outstanding_catchup", Size, ALONE)
     .help("Bytes on their way to a replica that catches up."),
-    warned("jetstream.max_buffered_msgs", Integer, BUFFERED)
+    Entry::warned("max_buffered_msgs", Integer, BUFFERED)
     .help("Messages that wait for one stream."),
-    warned("jetstream.max_buffered_size", Size, BUFFERED)
+    Entry::warned("max_buffered_size", Size, BUFFERED)
     .help("Bytes that wait for one stream."),
-    warned("jetstream.request_queue_limit", Integer, QUEUES)
+    Entry::warned("request_queue_limit", Integer, QUEUES)
     .help("Requests that wait."),
-    warned("jetstream.info_queue_limit", Integer, QUEUES)
+    Entry::warned("info_queue_limit", Integer, QUEUES)
     .help("Requests for information that wait."),
-    works(
-        "jetstream.meta_compact",
+    Entry::new(
+        "meta_compact",
         Integer,
         |draft, given| {
             let is_set = given.count::<u64>()? > 0;
@@ -245,8 +222,8 @@ pub(super) const OPTIONS: &[Entry] = &[
         |_| Json::Null,
     )
     .help("When the cluster's metadata is compacted."),
-    works(
-        "jetstream.meta_compact_size",
+    Entry::new(
+        "meta_compact_size",
         Size,
         |draft, given| {
             let expected = || given.fault("meta_compact_size: expected a size that is not negative");
@@ -256,10 +233,10 @@ pub(super) const OPTIONS: &[Entry] = &[
         |_| Json::Null,
     )
     .help("The same in bytes."),
-    warned("jetstream.meta_compact_sync", Bool, ALONE)
+    Entry::warned("meta_compact_sync", Bool, ALONE)
     .help("Whether that waits for the disk."),
-    works(
-        "jetstream.max_concurrent_io",
+    Entry::new(
+        "max_concurrent_io",
         Integer,
         |draft, given| match given.integer()? {
             4..=8192 => ignore(draft, given, true, "without effect: the JetStream service has its own number of threads"),
@@ -269,7 +246,23 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .limit("4 to 8192")
     .help("Reads and writes of the disk at a time."),
+    jetstream_limits::LIMITS,
 ];
+
+/// The block `default_js_domain`.
+#[derive(Default)]
+struct Domains(DefaultDomains);
+
+impl table::Block for Domains {
+    const OPTIONS: &'static [table::Entry<Self>] =
+        &[table::Entry::<Self>::unshown("*", Text, |domains, given| {
+            domains
+                .0
+                .insert(given.key.to_owned(), given.text()?.to_owned());
+            Ok(())
+        })
+        .help("The domain, by the account.")];
+}
 
 /// Warns of an option that has no effect.
 fn ignore(draft: &mut Draft, given: &Given<'_>, is_set: bool, why: &str) -> Read<()> {
@@ -291,6 +284,6 @@ fn set_store_dir(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
     Ok(())
 }
 
-fn show_store_dir(loaded: &Loaded) -> Json {
-    text_or_null(loaded.jetstream.store_dir.as_deref())
+fn show_store_dir(draft: &Draft) -> Json {
+    text_or_null(draft.loaded.jetstream.store_dir.as_deref())
 }

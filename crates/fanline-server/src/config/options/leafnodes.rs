@@ -1,382 +1,292 @@
 //! Leaf nodes.
 
-use fanline_engine::Filter;
 use fanline_engine::auth::User;
 use serde_json::{Value as Json, json};
 
-use super::{duration_text, text_or_null, tls};
-use crate::config::access;
+use super::duration_text;
+use super::leafnode_remotes::{self, RemoteBlock};
+use super::tls::{self, TlsBlock};
+use crate::config::access::{self, UserBlock};
+use crate::config::draft::Draft;
 use crate::config::read::{Given, Read};
-use crate::config::table::Kind::{
-    Address, Any, Block, Blocks, Bool, Duration, Integer, Path, Port, Text, Texts,
-};
-use crate::config::table::{Entry, shown, within, works};
+use crate::config::table::Kind::{Address, Any, Block, Blocks, Integer, Port, Text, Texts};
+use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
 use crate::leaf;
-use crate::{
-    LeafCompression, LeafnodeListener, LeafnodeProxy, LeafnodeRemote, LeafnodeUser, Limits,
-    TlsOptions,
-};
+use crate::{LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeUser, Limits, TlsOptions};
 
-const COMPRESSIONS: &str =
+pub(super) const COMPRESSIONS: &str =
     "`off`, `accept`, `s2_auto`, `s2_uncompressed`, `s2_fast`, `s2_better`, `s2_best`";
 
-/// The durations of the block and of a remote.
-const DURATIONS: &[&str] = &[
-    "reconnect",
-    "reconnect_delay",
-    "reconnect_interval",
-    "dial_timeout",
-];
-const DURATIONS_OF_REMOTE: &[&str] = &["first_info_timeout", "dial_timeout"];
-
-pub(super) const OPTIONS: &[Entry] = &[
-    works(
-        "leafnodes",
-        Block,
-        |draft, given| {
-            draft.note_numbers(given, DURATIONS)?;
-            let host = draft.listener_host.clone();
-            let leafnodes = &mut draft.loaded.options.leafnodes;
-            let mut listener = LeafnodeListener {
-                host,
-                ..LeafnodeListener::default()
-            };
-            let mut port = None;
-            for field in given.fields()? {
-                match field.key.to_ascii_lowercase().as_str() {
-                    "reconnect" | "reconnect_delay" | "reconnect_interval" => {
-                        leafnodes.reconnect = field.duration()?;
-                    }
-                    "dial_timeout" => leafnodes.dial_timeout = field.duration()?,
-                    // They can be reloaded, and have entries of their own.
-                    "remotes" | "compression" | "write_deadline" | "write_timeout" => {}
-                    _ => read_listener(&mut listener, &mut port, &field)?,
-                }
-            }
-            // Not that of clients: what they have depends on their own TLS.
-            let of_tls = listener.tls.as_ref().map(TlsOptions::auth_timeout);
-            let usual = of_tls.unwrap_or_else(|| Limits::default().auth_timeout);
-            listener.auth_timeout.get_or_insert(usual);
-            leafnodes.listener = port.map(|port| LeafnodeListener { port, ..listener });
-            Ok(())
-        },
-        |loaded| show(&loaded.options.leafnodes),
-    )
-    .alias(&["leaf"])
-    .default("off")
-    .help("Servers that attach to this one, and those that it attaches to."),
-    within("leafnodes.listen", Address).help("`host` and `port` in one."),
-    within("leafnodes.host", Text)
-        .alias(&["net"])
-        .default("0.0.0.0")
-        .help("The address to listen on, whatever `host` is; under `fanline serve` 127.0.0.1 unless the block says so."),
-    within("leafnodes.port", Port)
+pub(super) const OPTIONS: &[super::Entry] = &[
+    super::Entry::new("leafnodes", Block, read, show)
+        .block::<LeafnodesBlock>()
+        .alias(&["leaf"])
         .default("off")
-        .help("The port; -1 picks a free one."),
-    within("leafnodes.authorization", Block).help("Who may come as a leaf node; clients' users when missing."),
-    within("leafnodes.authorization.user", Text)
-        .alias(&["username"])
-        .help("The one user."),
-    within("leafnodes.authorization.password", Text)
-        .alias(&["pass"])
-        .secret()
-        .help("Its password."),
-    within("leafnodes.authorization.nkey", Text).help("The public key of one who signs instead."),
-    within("leafnodes.authorization.users", Blocks).help("Several users, each with its `account`."),
-    within("leafnodes.authorization.users.*", Any).help("As of clients."),
-    within("leafnodes.authorization.account", Text).help("The account of the one user, or of everybody."),
-    shown("leafnodes.authorization.timeout", Any, |loaded| {
-        let listener = loaded.options.leafnodes.listener.as_ref();
-        let timeout = listener.and_then(|listener| listener.auth_timeout);
-        timeout.map_or(Json::Null, duration_text)
-    })
-    .default("2s, or a second more than a handshake of its `tls` may take")
-    .reloads()
-    .help("How long a leaf node may take to say who it is."),
-    within("leafnodes.authorization.proxy_required", Bool)
-        .default("false")
-        .help("All must come through one of `proxies`."),
-    shown("leafnodes.tls", Block, |loaded| {
-        let listener = loaded.options.leafnodes.listener.as_ref();
-        let tls = listener.and_then(|listener| listener.tls.as_ref());
-        tls.map_or(Json::Null, tls::show)
-    })
-    .like("tls")
-    .reloads()
-    .help("TLS for this listener. A reload turns it on or off, too."),
-    within("leafnodes.advertise", Text)
-        .alias(&["leafnode_advertise"])
-        .help("The address that leaf nodes are told."),
-    within("leafnodes.no_advertise", Bool)
-        .default("false")
-        .help("They are told none."),
-    within("leafnodes.min_version", Text)
-        .alias(&["minimum_version"])
-        .help("The oldest version that may come."),
-    works(
-        "leafnodes.compression",
-        Any,
-        |draft, given| {
-            let compression = compression(given)?;
-            if let Some(listener) = &mut draft.loaded.options.leafnodes.listener {
-                listener.compression = compression;
-            }
-            Ok(())
-        },
-        |loaded| {
-            let listener = loaded.options.leafnodes.listener.as_ref();
-            listener.map_or(Json::Null, |listener| show_compression(&listener.compression))
-        },
-    )
-    .default("s2_auto")
-    .limit(COMPRESSIONS)
-    .reloads()
-    .help("Whether links are compressed, or `{ mode, rtt_thresholds }`: for `s2_auto` the round trips up to which not at all, fast, better. `accept` does as the other side wants. A reload is for links that come later."),
-    within("leafnodes.compression.mode", Text).limit(COMPRESSIONS).help("The same."),
-    within("leafnodes.compression.rtt_thresholds", Texts)
-        .alias(&["thresholds", "rtts", "rtt"])
-        .default("10ms, 50ms, 100ms")
-        .help("Of `s2_auto`."),
-    within("leafnodes.reconnect", Duration)
-        .alias(&["reconnect_delay", "reconnect_interval"])
-        .default("1s")
-        .help("How long to wait before a remote is dialled again; up to eight times as long while nobody answers."),
-    within("leafnodes.dial_timeout", Duration)
-        .default("1s")
-        .help("How long dialling may take."),
-    within("leafnodes.isolate_leafnode_interest", Bool)
-        .alias(&["isolate"])
-        .default("false")
-        .help("What one leaf node wants is not told to others."),
-    works(
-        "leafnodes.write_deadline",
-        Duration,
-        |draft, given| {
-            let deadline = draft.duration(given)?;
-            let is_given = !deadline.is_zero();
-            draft.loaded.options.limits.leaf_write_deadline = is_given.then_some(deadline);
-            Ok(())
-        },
-        |loaded| {
-            let deadline = loaded.options.limits.leaf_write_deadline;
-            deadline.map_or(Json::Null, duration_text)
-        },
-    )
-    .default("the server's")
-    .reloads()
-    .help("How long a write may wait for the other server, also for one that was dialled."),
-    works(
-        "leafnodes.write_timeout",
-        Text,
-        |draft, given| {
-            draft.loaded.options.limits.leafs_close_at_deadline = match given.text()? {
-                "default" | "retry" => false,
-                "close" => true,
-                _ => {
-                    return Err(given.fault("write_timeout must be 'default', 'close' or 'retry'"));
-                }
-            };
-            Ok(())
-        },
-        |loaded| match loaded.options.limits.leafs_close_at_deadline {
-            true => json!("close"),
-            false => json!("retry"),
-        },
-    )
-    .default("retry")
-    .limit("`default`, `retry`, `close`")
-    .reloads()
-    .help("What happens to a link at its write deadline: with `retry` it is closed only if the other server has taken nothing at all meanwhile."),
-    works(
+        .help("Servers that attach to this one, and those that it attaches to."),
+    super::Entry::new(
         "connect_error_reports",
         Integer,
         |draft, given| {
-            draft.loaded.options.leafnodes.connect_error_reports = reports(given)?;
-            Ok(())
+            set(&mut draft.loaded.options.leafnodes.connect_error_reports, reports(given))
         },
-        |loaded| json!(loaded.options.leafnodes.connect_error_reports),
+        |draft| json!(draft.loaded.options.leafnodes.connect_error_reports),
     )
     .default("3, then one in 60")
     .reloads()
     .help("Of how many attempts in a row to reach a remote leaf node one is logged, the first one always."),
-    works(
+    super::Entry::new(
         "reconnect_error_reports",
         Integer,
         |draft, given| {
-            draft.loaded.options.leafnodes.reconnect_error_reports = reports(given)?;
-            Ok(())
+            set(&mut draft.loaded.options.leafnodes.reconnect_error_reports, reports(given))
         },
-        |loaded| json!(loaded.options.leafnodes.reconnect_error_reports),
+        |draft| json!(draft.loaded.options.leafnodes.reconnect_error_reports),
     )
     .default("3, then one in 60")
     .reloads()
     .help("The same for a remote that was reached before."),
-    works(
-        "leafnodes.remotes",
-        Blocks,
-        |draft, given| {
-            for remote in given.items()? {
-                draft.note_numbers(&remote, DURATIONS_OF_REMOTE)?;
-                for proxy in remote.fields()?.iter().filter(|field| field.key == "proxy") {
-                    draft.note_numbers(proxy, &["timeout"])?;
-                }
-            }
-            let remotes: Read<Vec<_>> = given.items()?.iter().map(read_remote).collect();
-            draft.loaded.options.leafnodes.remotes = remotes?;
-            Ok(())
-        },
-        |loaded| {
-            let remotes = &loaded.options.leafnodes.remotes;
-            remotes.iter().map(show_remote).collect()
-        },
-    )
-    .reloads()
-    .help("Servers to attach to."),
-    within("leafnodes.remotes.url", Texts)
-        .alias(&["urls"])
-        .help("`nats-leaf://user:password@host:7422` or shorter, or `wss://host:443`; a list for several servers of one cluster, of which one is used at a time. `ws` and `wss` are WebSocket, `tls` and `wss` insist on TLS; any other scheme is TCP, with TLS where the other server asks for it."),
-    within("leafnodes.remotes.account", Text)
-        .alias(&["local"])
-        .default("$G")
-        .help("The account here."),
-    within("leafnodes.remotes.credentials", Path)
-        .alias(&["creds"])
-        .help("A file with a user's JWT and the seed of its key."),
-    within("leafnodes.remotes.nkey", Text)
-        .alias(&["seed"])
-        .secret()
-        .help("The seed of an nkey, or a file with it."),
-    within("leafnodes.remotes.tls", Block)
-        .like("tls")
-        .help("TLS towards it: `ca_file`, `cert_file`, `key_file`, `handshake_first`, `timeout`."),
-    within("leafnodes.remotes.hub", Bool)
-        .default("false")
-        .help("This side is the hub, though it dials."),
-    within("leafnodes.remotes.deny_imports", Texts)
-        .alias(&["deny_import"])
-        .help("Subjects that are not taken from there."),
-    within("leafnodes.remotes.deny_exports", Texts)
-        .alias(&["deny_export"])
-        .help("Subjects that do not go there."),
-    within("leafnodes.remotes.no_randomize", Bool)
-        .alias(&["dont_randomize"])
-        .default("false")
-        .help("Addresses are tried in their order."),
-    within("leafnodes.remotes.ws_compression", Bool)
-        .alias(&["ws_compress", "websocket_compress", "websocket_compression"])
-        .default("false")
-        .help("Over WebSocket, its own compression is asked for; it then takes the place of the other."),
-    within("leafnodes.remotes.ws_no_masking", Bool)
-        .alias(&["websocket_no_masking"])
-        .default("false")
-        .help("Over WebSocket, what is sent goes unmasked if the other side agrees."),
-    within("leafnodes.remotes.compression", Any)
-        .default("s2_auto")
-        .limit(COMPRESSIONS)
-        .help("Whether the link is compressed; as of the listener."),
-    within("leafnodes.remotes.compression.mode", Text).limit(COMPRESSIONS).help("The same."),
-    within("leafnodes.remotes.compression.rtt_thresholds", Texts)
-        .alias(&["thresholds", "rtts", "rtt"])
-        .help("Of `s2_auto`."),
-    within("leafnodes.remotes.first_info_timeout", Duration)
-        .default("1s")
-        .help("How long the other server's first word may take."),
-    within("leafnodes.remotes.dial_timeout", Duration)
-        .default("that of the block")
-        .help("How long dialling it may take."),
-    within("leafnodes.remotes.jetstream_cluster_migrate", Any)
-        .alias(&["js_cluster_migrate"])
-        .help("There is nothing to migrate on a server that runs alone."),
-    within("leafnodes.remotes.isolate_leafnode_interest", Bool)
-        .alias(&["isolate"])
-        .default("false")
-        .help("What other leaf nodes want is not told to it."),
-    within("leafnodes.remotes.request_isolation", Bool)
-        .default("false")
-        .help("It is asked not to tell what its other leaf nodes want."),
-    within("leafnodes.remotes.disabled", Bool)
-        .default("false")
-        .help("It is not dialled."),
-    within("leafnodes.remotes.ignore_discovered_servers", Bool)
-        .default("false")
-        .help("Only these addresses are dialled, not those that the other server tells."),
-    within("leafnodes.remotes.proxy", Block).help("An HTTP proxy that is asked to connect to it (`CONNECT`)."),
-    within("leafnodes.remotes.proxy.url", Text).help("`http://host:3128`, or `https://host:443` to speak to it by TLS."),
-    within("leafnodes.remotes.proxy.username", Text).help("Who the proxy is told that this is; with a `password`."),
-    within("leafnodes.remotes.proxy.password", Text)
-        .secret()
-        .help("The password of `username`."),
-    within("leafnodes.remotes.proxy.timeout", Duration)
-        .default("`dial_timeout`")
-        .help("How long it may take until the other server is reached."),
-    within("leafnodes.remotes.proxy.tls", Block)
-        .like("tls")
-        .help("TLS towards the proxy, with an `https` URL: `ca_file`, `cert_file`, `key_file`."),
 ];
 
-fn read_listener(
-    listener: &mut LeafnodeListener,
-    port: &mut Option<u16>,
-    field: &Given<'_>,
-) -> Read<()> {
-    match field.key.to_ascii_lowercase().as_str() {
-        "listen" => {
-            let (host, number) = field.address()?;
-            if let Some(host) = host {
-                listener.host = host;
-            }
-            *port = number;
-        }
-        "host" | "net" => {
-            if let Some(host) = field.some_text()? {
-                listener.host = host;
-            }
-        }
-        "port" => *port = field.port()?,
-        "authorization" => read_authorization(listener, field)?,
-        "tls" => listener.tls = Some(tls::read(field)?),
-        "advertise" | "leafnode_advertise" => listener.advertise = field.some_text()?,
-        "no_advertise" => listener.no_advertise = field.boolean()?,
-        "min_version" | "minimum_version" => {
-            listener.min_version = field.some_text()?;
-            if let Some(version) = &listener.min_version {
-                leaf::check_version(version).map_err(|reason| field.fault(reason))?;
-            }
-        }
-        "isolate_leafnode_interest" | "isolate" => listener.isolates = field.boolean()?,
-        _ => {}
-    }
+/// The block `leafnodes`.
+struct LeafnodesBlock {
+    options: LeafnodeOptions,
+    listener: LeafnodeListener,
+    port: Option<u16>,
+    limits: Limits,
+}
+
+impl table::Block for LeafnodesBlock {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::unshown("listen", Address, |block, given| {
+            given.listen(&mut block.listener.host, &mut block.port)
+        })
+        .help("`host` and `port` in one."),
+        Entry::<Self>::new(
+            "host",
+            Text,
+            |block, given| given.overwrite(&mut block.listener.host),
+            |block| json!(block.listener.host),
+        )
+        .alias(&["net"])
+        .default("0.0.0.0")
+        .help("The address to listen on, whatever `host` is; under `fanline serve` 127.0.0.1 unless the block says so."),
+        Entry::<Self>::new(
+            "port",
+            Port,
+            |block, given| set(&mut block.port, given.port()),
+            |block| json!(block.port),
+        )
+        .default("off")
+        .help("The port; -1 picks a free one."),
+        Entry::<Self>::new(
+            "authorization",
+            Block,
+            |block, given| read_authorization(&mut block.listener, given),
+            |block| table::show(Authorization::of(&block.listener)),
+        )
+        .block::<Authorization>()
+        .help("Who may come as a leaf node; clients' users when missing."),
+        Entry::<Self>::new(
+            "tls",
+            Block,
+            |block, given| set(&mut block.listener.tls, tls::read(given).map(Some)),
+            |block| block.listener.tls.as_ref().map_or(Json::Null, tls::show),
+        )
+        .block::<TlsBlock>()
+        .like("tls")
+        .apart()
+        .reloads()
+        .help("TLS for this listener. A reload turns it on or off, too."),
+        Entry::<Self>::text("advertise", |block| &mut block.listener.advertise)
+            .alias(&["leafnode_advertise"])
+            .help("The address that leaf nodes are told."),
+        Entry::<Self>::flag("no_advertise", |block| &mut block.listener.no_advertise)
+            .default("false")
+            .help("They are told none."),
+        Entry::<Self>::new(
+            "min_version",
+            Text,
+            |block, given| {
+                block.listener.min_version = given.some_text()?;
+                match &block.listener.min_version {
+                    Some(version) => leaf::check_version(version).map_err(|why| given.fault(why)),
+                    None => Ok(()),
+                }
+            },
+            |block| json!(block.listener.min_version),
+        )
+        .alias(&["minimum_version"])
+        .help("The oldest version that may come."),
+        Entry::<Self>::new(
+            "compression",
+            Any,
+            |block, given| set(&mut block.listener.compression, compression(given)),
+            |block| show_compression(&block.listener.compression),
+        )
+        .block::<Compression>()
+        .default("s2_auto")
+        .limit(COMPRESSIONS)
+        .apart()
+        .reloads()
+        .help("Whether links are compressed, or `{ mode, rtt_thresholds }`: for `s2_auto` the round trips up to which not at all, fast, better. `accept` does as the other side wants. A reload is for links that come later."),
+        Entry::<Self>::duration("reconnect", |block| &mut block.options.reconnect)
+            .needs_unit()
+            .alias(&["reconnect_delay", "reconnect_interval"])
+            .default("1s")
+            .help("How long to wait before a remote is dialled again; up to eight times as long while nobody answers."),
+        Entry::<Self>::duration("dial_timeout", |block| &mut block.options.dial_timeout)
+            .needs_unit()
+            .default("1s")
+            .help("How long dialling may take."),
+        Entry::<Self>::flag("isolate_leafnode_interest", |block| &mut block.listener.isolates)
+            .alias(&["isolate"])
+            .default("false")
+            .help("What one leaf node wants is not told to others."),
+        Entry::<Self>::new(
+            "write_deadline",
+            table::Kind::Duration,
+            |block, given| {
+                let deadline = given.duration()?;
+                block.limits.leaf_write_deadline = Some(deadline).filter(|time| !time.is_zero());
+                Ok(())
+            },
+            |block| json!(block.limits.leaf_write_deadline.map(duration_text)),
+        )
+        .needs_unit()
+        .default("the server's")
+        .apart()
+        .reloads()
+        .help("How long a write may wait for the other server, also for one that was dialled."),
+        Entry::<Self>::new(
+            "write_timeout",
+            Text,
+            |block, given| {
+                block.limits.leafs_close_at_deadline = match given.text()? {
+                    "default" | "retry" => false,
+                    "close" => true,
+                    _ => {
+                        return Err(given.fault("write_timeout must be 'default', 'close' or 'retry'"));
+                    }
+                };
+                Ok(())
+            },
+            |block| match block.limits.leafs_close_at_deadline {
+                true => json!("close"),
+                false => json!("retry"),
+            },
+        )
+        .default("retry")
+        .limit("`default`, `retry`, `close`")
+        .apart()
+        .reloads()
+        .help("What happens to a link at its write deadline: with `retry` it is closed only if the other server has taken nothing at all meanwhile."),
+        Entry::<Self>::new(
+            "remotes",
+            Blocks,
+            |block, given| {
+                let remotes: Read<Vec<_>> = given.items()?.iter().map(leafnode_remotes::read).collect();
+                set(&mut block.options.remotes, remotes)
+            },
+            |block| block.options.remotes.iter().map(leafnode_remotes::show).collect(),
+        )
+        .block::<RemoteBlock>()
+        .apart()
+        .reloads()
+        .help("Servers to attach to."),
+    ];
+}
+
+/// What is shown of the block without a listener.
+const OF_REMOTES: [&str; 3] = ["remotes", "write_deadline", "write_timeout"];
+
+fn read(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
+    let options = &mut draft.loaded.options;
+    let block = LeafnodesBlock {
+        options: options.leafnodes.clone(),
+        listener: LeafnodeListener {
+            host: draft.listener_host.clone(),
+            ..LeafnodeListener::default()
+        },
+        port: None,
+        limits: options.limits.clone(),
+    };
+    let mut block = table::read(block, given)?;
+    // Not that of clients: what they have depends on their own TLS.
+    let of_tls = block.listener.tls.as_ref().map(TlsOptions::auth_timeout);
+    let usual = of_tls.unwrap_or_else(|| Limits::default().auth_timeout);
+    block.listener.auth_timeout.get_or_insert(usual);
+    options.leafnodes = block.options;
+    options.leafnodes.listener = block.port.map(|port| LeafnodeListener {
+        port,
+        ..block.listener
+    });
+    options.limits = block.limits;
     Ok(())
 }
 
-/// Taken without effect, it would promise what is not kept.
-fn unsupported(field: &Given<'_>, key: &str) -> crate::config::Fault {
-    field.fault(format!(
-        "{key}: not supported by Fanline for leaf nodes yet"
-    ))
+fn show(draft: &Draft) -> Json {
+    let options = &draft.loaded.options;
+    let listener = options.leafnodes.listener.as_ref();
+    let mut shown = table::show(LeafnodesBlock {
+        options: options.leafnodes.clone(),
+        listener: listener.cloned().unwrap_or_default(),
+        port: listener.map(|listener| listener.port),
+        limits: options.limits.clone(),
+    });
+    if let (Json::Object(fields), None) = (&mut shown, listener) {
+        fields.retain(|name, _| OF_REMOTES.contains(&name.as_str()));
+    }
+    shown
 }
 
-fn compression(field: &Given<'_>) -> Read<LeafCompression> {
+/// How links are compressed, as a block.
+#[derive(Default)]
+pub(super) struct Compression {
+    mode: LeafCompression,
+    thresholds: Vec<std::time::Duration>,
+}
+
+impl table::Block for Compression {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::new(
+            "mode",
+            Text,
+            |block, given| set(&mut block.mode, compression(given)),
+            |block| block.mode.name().into(),
+        )
+        .limit(COMPRESSIONS)
+        .help("The same."),
+        Entry::<Self>::new(
+            "rtt_thresholds",
+            Texts,
+            |block, given| set(&mut block.thresholds, rtt_thresholds(given)),
+            |block| {
+                block
+                    .thresholds
+                    .iter()
+                    .map(|time| duration_text(*time))
+                    .collect()
+            },
+        )
+        .alias(&["thresholds", "rtts", "rtt"])
+        .default("10ms, 50ms, 100ms")
+        .help("Of `s2_auto`."),
+    ];
+}
+
+/// Reads whether links are compressed.
+pub(super) fn compression(field: &Given<'_>) -> Read<LeafCompression> {
     match &field.node.value {
         Value::Bool(true) => Ok(LeafCompression::default()),
         Value::Bool(false) => Ok(LeafCompression::Off),
         Value::Map(_) => {
-            let (mut mode, mut thresholds) = (LeafCompression::default(), None);
-            for part in field.fields()? {
-                match part.key.to_ascii_lowercase().as_str() {
-                    "mode" => mode = compression(&part)?,
-                    "rtt_thresholds" | "thresholds" | "rtts" | "rtt" => {
-                        thresholds = Some(rtt_thresholds(&part)?);
-                    }
-                    _ => {}
+            let block = table::read(Compression::default(), field)?;
+            Ok(match block.mode {
+                LeafCompression::Auto(_) if !block.thresholds.is_empty() => {
+                    LeafCompression::Auto(block.thresholds)
                 }
-            }
-            Ok(match (mode, thresholds) {
-                (LeafCompression::Auto(_), Some(given)) if !given.is_empty() => {
-                    LeafCompression::Auto(given)
-                }
-                (mode, _) => mode,
+                mode => mode,
             })
         }
         _ => {
@@ -403,12 +313,14 @@ fn rtt_thresholds(field: &Given<'_>) -> Read<Vec<std::time::Duration>> {
     }
 }
 
-/// As a configuration says it.
-fn show_compression(compression: &LeafCompression) -> Json {
+/// Shows whether links are compressed.
+pub(super) fn show_compression(compression: &LeafCompression) -> Json {
     match compression {
         LeafCompression::Auto(thresholds) if *compression != LeafCompression::default() => {
-            let texts: Vec<Json> = thresholds.iter().map(|time| duration_text(*time)).collect();
-            json!({ "mode": compression.name(), "rtt_thresholds": texts })
+            table::show(Compression {
+                mode: compression.clone(),
+                thresholds: thresholds.to_vec(),
+            })
         }
         other => other.name().into(),
     }
@@ -420,192 +332,115 @@ fn reports(given: &Given<'_>) -> Read<Option<u64>> {
     Ok(every.filter(|every| *every > 0))
 }
 
+/// The block `authorization` of leaf nodes.
+#[derive(Default)]
+pub(super) struct Authorization {
+    listener: LeafnodeListener,
+    user: Option<String>,
+    password: Option<String>,
+    nkey: Option<String>,
+}
+
+impl Authorization {
+    fn of(listener: &LeafnodeListener) -> Self {
+        Authorization {
+            listener: listener.clone(),
+            ..Authorization::default()
+        }
+    }
+}
+
+impl table::Block for Authorization {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::text("user", |own| &mut own.user)
+            .shown_elsewhere()
+            .alias(&["username"])
+            .help("The one user."),
+        Entry::<Self>::text("password", |own| &mut own.password)
+            .shown_elsewhere()
+            .alias(&["pass"])
+            .secret()
+            .help("Its password."),
+        Entry::<Self>::text("nkey", |own| &mut own.nkey)
+            .shown_elsewhere()
+            .help("The public key of one who signs instead."),
+        Entry::<Self>::new(
+            "users",
+            Blocks,
+            |own, given| {
+                let users: Read<Vec<_>> = given.items()?.iter().map(read_user).collect();
+                set(&mut own.listener.users, users)
+            },
+            |own| own.listener.users.iter().map(show_user).collect(),
+        )
+        .block::<LeafUser>()
+        .help("Several users, each with its `account`."),
+        Entry::<Self>::text("account", |own| &mut own.listener.account)
+            .help("The account of the one user, or of everybody."),
+        Entry::<Self>::new(
+            "timeout",
+            Any,
+            |own, given| {
+                set(
+                    &mut own.listener.auth_timeout,
+                    tls::timeout(given).map(Some),
+                )
+            },
+            |own| json!(own.listener.auth_timeout.map(duration_text)),
+        )
+        .default("2s, or a second more than a handshake of its `tls` may take")
+        .apart()
+        .reloads()
+        .help("How long a leaf node may take to say who it is."),
+        Entry::<Self>::flag("proxy_required", |own| &mut own.listener.needs_proxy)
+            .default("false")
+            .help("All must come through one of `proxies`."),
+    ];
+}
+
 fn read_authorization(listener: &mut LeafnodeListener, given: &Given<'_>) -> Read<()> {
-    let (mut name, mut password, mut nkey, mut account) = (None, None, None, None);
-    let mut users = Vec::new();
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "user" | "username" => name = field.some_text()?,
-            "password" | "pass" => password = field.some_text()?,
-            "nkey" => nkey = field.some_text()?,
-            "account" => account = field.some_text()?,
-            "timeout" => listener.auth_timeout = Some(tls::timeout(&field)?),
-            "users" => {
-                for (user, item) in access::users(&field)?.into_iter().zip(field.items()?) {
-                    let own = item.fields()?;
-                    let own = own.iter().find(|f| f.key.eq_ignore_ascii_case("account"));
-                    let account = own.map(Given::some_text).transpose()?.flatten();
-                    users.push(LeafnodeUser { user, account });
-                }
-            }
-            "proxy_required" => listener.needs_proxy = field.boolean()?,
-            _ => {}
-        }
-    }
-    let single = match (nkey, name) {
-        (Some(nkey), _) => Some(User::nkey(nkey)),
-        (None, Some(name)) => Some(User::new(name, password.unwrap_or_default())),
-        (None, None) => None,
+    let own = table::read(Authorization::of(listener), given)?;
+    *listener = own.listener;
+    let user = match (own.nkey, own.user) {
+        (Some(nkey), _) => User::nkey(nkey),
+        (None, Some(name)) => User::new(name, own.password.unwrap_or_default()),
+        (None, None) => return Ok(()),
     };
-    if let Some(user) = single {
-        if !users.is_empty() {
-            return Err(given.fault("can not have a single user/pass and a users array"));
-        }
-        users.push(LeafnodeUser {
-            user,
-            account: account.clone(),
-        });
+    if !listener.users.is_empty() {
+        return Err(given.fault("can not have a single user/pass and a users array"));
     }
-    (listener.users, listener.account) = (users, account);
+    let account = listener.account.clone();
+    listener.users.push(LeafnodeUser { user, account });
     Ok(())
 }
 
-fn read_remote(given: &Given<'_>) -> Read<LeafnodeRemote> {
-    let mut remote = LeafnodeRemote::new("");
-    remote.urls.clear();
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "url" | "urls" => {
-                let urls = field
-                    .texts()?
-                    .into_iter()
-                    .filter(|url| !url.trim().is_empty());
-                remote.urls.extend(urls);
-            }
-            "account" | "local" => {
-                if let Some(account) = field.some_text()? {
-                    remote.account = account;
-                }
-            }
-            "credentials" | "creds" => remote.credentials = field.path()?,
-            "nkey" | "seed" => remote.nkey = field.some_text()?,
-            "tls" => remote.tls = Some(tls::read(&field)?),
-            "hub" => remote.is_hub = field.boolean()?,
-            "deny_imports" | "deny_import" => remote.deny_imports = subjects(&field)?,
-            "deny_exports" | "deny_export" => remote.deny_exports = subjects(&field)?,
-            "no_randomize" | "dont_randomize" => remote.no_randomize = field.boolean()?,
-            "compression" => remote.compression = compression(&field)?,
-            "ws_compression" | "ws_compress" | "websocket_compression" | "websocket_compress" => {
-                remote.websocket_compression = field.boolean()?;
-            }
-            "ws_no_masking" | "websocket_no_masking" => {
-                remote.websocket_no_masking = field.boolean()?;
-            }
-            "first_info_timeout" => remote.first_info_timeout = field.duration()?,
-            "dial_timeout" => remote.dial_timeout = Some(field.duration()?),
-            "isolate_leafnode_interest" | "isolate" => remote.isolates = field.boolean()?,
-            "request_isolation" => remote.requests_isolation = field.boolean()?,
-            "disabled" => remote.is_disabled = field.boolean()?,
-            "ignore_discovered_servers" => {
-                remote.ignore_discovered_servers = field.boolean()?;
-            }
-            "proxy" => remote.proxy = Some(read_proxy(&field)?),
-            // A server that runs alone has nothing to migrate.
-            "jetstream_cluster_migrate" | "js_cluster_migrate" => {}
-            key if field.boolean().unwrap_or(true) => return Err(unsupported(&field, key)),
-            _ => {}
-        }
-    }
-    if remote.credentials.is_some() && remote.nkey.is_some() {
-        return Err(given.fault("remote leafnode can not have both creds and nkey defined"));
-    }
-    match remote.urls.is_empty() {
-        true => Err(given.fault("remote leafnode needs a url")),
-        false => Ok(remote),
-    }
+/// One of `users`: a user of clients, with an account.
+#[derive(Default)]
+struct LeafUser {
+    user: UserBlock,
+    account: Option<String>,
 }
 
-fn subjects(given: &Given<'_>) -> Read<Vec<String>> {
-    let subjects = given.texts()?;
-    let is_none = |subject: &&String| Filter::parse(subject.as_bytes()).is_err();
-    match subjects.iter().find(is_none) {
-        Some(subject) => Err(given.fault(format!("subject {subject:?} is not a valid subject"))),
-        None => Ok(subjects),
-    }
-}
-
-fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
-    let mut proxy = LeafnodeProxy::new("");
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "url" => proxy.url = field.text()?.to_owned(),
-            "username" => proxy.username = field.some_text()?,
-            "password" => proxy.password = field.some_text()?,
-            "timeout" => proxy.timeout = Some(field.duration()?),
-            "tls" => proxy.tls = Some(tls::read(&field)?),
-            _ => {}
-        }
-    }
-    match leaf::check_proxy(&proxy) {
-        Ok(_) => Ok(proxy),
-        Err(why) => Err(given.fault(why)),
-    }
-}
-
-fn show_proxy(proxy: &LeafnodeProxy) -> Json {
-    // It may hold a password, too.
-    let place = proxy.url.rsplit_once('@');
-    let scheme = proxy.url.split_once("://").map_or("", |(scheme, _)| scheme);
-    let own = proxy.password.as_ref();
-    json!({
-        "url": place.map_or_else(|| proxy.url.clone(), |(_, place)| format!("{scheme}://{place}")),
-        "tls": proxy.tls.as_ref().map(tls::show),
-        "username": proxy.username,
-        // Masked where it is told, so that another one is seen to be another.
-        "password": own.or_else(|| place.map(|_| &proxy.url)),
-        "timeout": proxy.timeout.map(duration_text),
-    })
-}
-
-fn show(leafnodes: &crate::LeafnodeOptions) -> Json {
-    let Some(listener) = &leafnodes.listener else {
-        return Json::Null;
-    };
-    let users: Vec<Json> = (listener.users.iter())
-        .map(|user| {
-            let mut shown = access::show_user(&user.user);
-            shown["account"] = json!(user.account);
-            shown
+impl table::Block for LeafUser {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::text("account", |user| &mut user.account).help("The account."),
+        Entry::<Self>::unshown("*", Any, |user, given| {
+            table::read_option(&mut user.user, given)
         })
-        .collect();
-    json!({
-        "host": listener.host,
-        "port": listener.port,
-        "advertise": listener.advertise,
-        "no_advertise": listener.no_advertise,
-        "authorization": {
-            "users": users,
-            "account": listener.account,
-        },
-        "min_version": listener.min_version,
-        "isolate_leafnode_interest": listener.isolates,
-        "reconnect": duration_text(leafnodes.reconnect),
-        "dial_timeout": duration_text(leafnodes.dial_timeout),
+        .help("As of clients."),
+    ];
+}
+
+fn read_user(given: &Given<'_>) -> Read<LeafnodeUser> {
+    let LeafUser { user, account } = table::read(LeafUser::default(), given)?;
+    Ok(LeafnodeUser {
+        user: user.finish(given)?,
+        account,
     })
 }
 
-fn show_remote(remote: &LeafnodeRemote) -> Json {
-    json!({
-        "urls": remote.shown_urls(),
-        // Masked where it is told, so that another one is seen to be another.
-        "password": remote.urls.iter().any(|url| url.contains('@')).then_some(&remote.urls),
-        "account": remote.account,
-        "credentials": text_or_null(remote.credentials.as_deref()),
-        "seed": remote.nkey,
-        "tls": remote.tls.as_ref().map(tls::show),
-        "hub": remote.is_hub,
-        "deny_imports": remote.deny_imports,
-        "deny_exports": remote.deny_exports,
-        "no_randomize": remote.no_randomize,
-        "first_info_timeout": duration_text(remote.first_info_timeout),
-        "dial_timeout": remote.dial_timeout.map(duration_text),
-        "isolate_leafnode_interest": remote.isolates,
-        "request_isolation": remote.requests_isolation,
-        "disabled": remote.is_disabled,
-        "ignore_discovered_servers": remote.ignore_discovered_servers,
-        "compression": show_compression(&remote.compression),
-        "ws_compression": remote.websocket_compression,
-        "ws_no_masking": remote.websocket_no_masking,
-        "proxy": remote.proxy.as_ref().map(show_proxy),
-    })
+fn show_user(user: &LeafnodeUser) -> Json {
+    let mut shown = access::show_user(&user.user);
+    shown["account"] = json!(user.account);
+    shown
 }

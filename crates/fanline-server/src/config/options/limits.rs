@@ -2,16 +2,15 @@
 
 use serde_json::json;
 
-use super::duration_text;
+use super::{Entry, duration_text};
 use crate::config::table::Kind::{Bool, Duration, Integer, Size, Text};
-use crate::config::table::{Entry, works};
 use crate::{Limits, Options};
 
 /// The longest protocol line that the parser takes.
 const CONTROL_LINE_BYTES_MAX: usize = 64 * 1024;
 
 pub(super) const OPTIONS: &[Entry] = &[
-    works(
+    Entry::new(
         "max_connections",
         Integer,
         |draft, given| {
@@ -22,7 +21,7 @@ pub(super) const OPTIONS: &[Entry] = &[
             };
             Ok(())
         },
-        |loaded| match loaded.options.limits.connections_max {
+        |draft| match draft.loaded.options.limits.connections_max {
             usize::MAX => json!(-1),
             count => json!(count),
         },
@@ -32,7 +31,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .limit("-1 is any number")
     .reloads()
     .help("Client connections at a time. One more gets `maximum connections exceeded`."),
-    works(
+    Entry::new(
         "max_subscriptions",
         Integer,
         |draft, given| {
@@ -42,13 +41,13 @@ pub(super) const OPTIONS: &[Entry] = &[
             };
             Ok(())
         },
-        |loaded| json!(loaded.options.limits.subscriptions_max.unwrap_or(0)),
+        |draft| json!(draft.loaded.options.limits.subscriptions_max.unwrap_or(0)),
     )
     .alias(&["max_subs"])
     .default("0")
     .limit("0 is any number")
     .help("Subscriptions of one connection. One more gets `maximum subscriptions exceeded`."),
-    works(
+    Entry::new(
         "max_subscription_tokens",
         Integer,
         |draft, given| {
@@ -58,13 +57,13 @@ pub(super) const OPTIONS: &[Entry] = &[
             };
             Ok(())
         },
-        |loaded| json!(loaded.options.limits.subscription_tokens_max),
+        |draft| json!(draft.loaded.options.limits.subscription_tokens_max),
     )
     .alias(&["max_sub_tokens"])
     .default("any number")
     .limit("1 to 255")
     .help("Tokens of what is subscribed to. More: `Permissions Violation … too many tokens`."),
-    works(
+    Entry::new(
         "max_closed_clients",
         Integer,
         |draft, given| {
@@ -74,11 +73,11 @@ pub(super) const OPTIONS: &[Entry] = &[
             };
             Ok(())
         },
-        |loaded| json!(loaded.options.closed_clients_max),
+        |draft| json!(draft.loaded.options.closed_clients_max),
     )
     .default("10000")
     .help("Closed clients that `/connz?state=closed` tells of."),
-    works(
+    Entry::new(
         "max_control_line",
         Size,
         |draft, given| {
@@ -93,13 +92,13 @@ pub(super) const OPTIONS: &[Entry] = &[
             limits.control_line_bytes_max = bytes.min(CONTROL_LINE_BYTES_MAX);
             Ok(())
         },
-        |loaded| json!(loaded.options.limits.control_line_bytes_max),
+        |draft| json!(draft.loaded.options.limits.control_line_bytes_max),
     )
     .default("4KB")
     .limit("more than 64KB is taken as 64KB")
     .reloads()
     .help("The longest protocol line without payload."),
-    works(
+    Entry::new(
         "max_payload",
         Size,
         |draft, given| {
@@ -115,14 +114,14 @@ pub(super) const OPTIONS: &[Entry] = &[
             }
             Ok(())
         },
-        |loaded| json!(loaded.options.limits.payload_bytes_max),
+        |draft| json!(draft.loaded.options.limits.payload_bytes_max),
     )
     .flags("--max_payload")
     .default("1MB")
     .limit("at most `max_pending`, and less than 1,000,000,000; -1 is taken as the most that is possible")
     .reloads()
     .help("The largest message, headers included."),
-    works(
+    Entry::new(
         "max_pending",
         Size,
         |draft, given| {
@@ -132,23 +131,16 @@ pub(super) const OPTIONS: &[Entry] = &[
             };
             Ok(())
         },
-        |loaded| json!(loaded.options.limits.pending_bytes_max),
+        |draft| json!(draft.loaded.options.limits.pending_bytes_max),
     )
     .default("64MB")
     .help("Bytes that may wait for one connection. More: it is dropped as a slow consumer."),
-    works(
-        "write_deadline",
-        Duration,
-        |draft, given| {
-            draft.loaded.options.limits.write_deadline = draft.duration(given)?;
-            Ok(())
-        },
-        |loaded| duration_text(loaded.options.limits.write_deadline),
-    )
+    Entry::duration("write_deadline", |d| &mut d.loaded.options.limits.write_deadline)
+    .needs_unit()
     .default("10s")
     .reloads()
     .help("How long a write may wait for its peer. Longer: dropped as a slow consumer."),
-    works(
+    Entry::new(
         "write_timeout",
         Text,
         |draft, given| match given.text()? {
@@ -168,11 +160,11 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("close")
     .limit("`default`, `close`, `retry`")
     .help("What happens to a client at its write deadline: it is closed, whatever is written here."),
-    works(
+    Entry::new(
         "ping_interval",
         Duration,
         |draft, given| {
-            let interval = draft.duration(given)?;
+            let interval = given.duration()?;
             draft.loaded.options.limits.ping_interval = if interval.is_zero() {
                 Limits::default().ping_interval
             } else {
@@ -180,12 +172,13 @@ pub(super) const OPTIONS: &[Entry] = &[
             };
             Ok(())
         },
-        |loaded| duration_text(loaded.options.limits.ping_interval),
+        |draft| duration_text(draft.loaded.options.limits.ping_interval),
     )
+    .needs_unit()
     .default("2m")
     .reloads()
     .help("Silence after which a client is pinged."),
-    works(
+    Entry::new(
         "ping_max",
         Integer,
         |draft, given| {
@@ -195,31 +188,23 @@ pub(super) const OPTIONS: &[Entry] = &[
             };
             Ok(())
         },
-        |loaded| json!(loaded.options.limits.pings_out_max),
+        |draft| json!(draft.loaded.options.limits.pings_out_max),
     )
     .default("2")
     .reloads()
     .help("Pings that may be unanswered; one more and the client gets `Stale Connection`."),
-    works(
-        "no_fast_producer_stall",
-        Bool,
-        |draft, given| {
-            draft.loaded.options.limits.no_fast_producer_stall = given.boolean()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.options.limits.no_fast_producer_stall),
-    )
+    Entry::flag("no_fast_producer_stall", |d| &mut d.loaded.options.limits.no_fast_producer_stall)
     .default("false")
     .reloads()
     .help("Publishers are not held back for slow subscribers, which are dropped all the sooner."),
-    works(
+    Entry::new(
         "no_header_support",
         Bool,
         |draft, given| {
             draft.loaded.options.limits.headers = !given.boolean()?;
             Ok(())
         },
-        |loaded| json!(!loaded.options.limits.headers),
+        |draft| json!(!draft.loaded.options.limits.headers),
     )
     .default("false")
     .help("Headers are not offered."),

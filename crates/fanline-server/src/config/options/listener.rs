@@ -8,29 +8,44 @@ use super::duration_text;
 use super::tls::timeout;
 use crate::Auth;
 use crate::config::read::{Given, Read};
+use crate::config::table::Kind::Any;
+use crate::config::table::{self, Entry, set};
 
-/// What a block `authorization` of a listener says.
+/// The block `authorization` of a listener: one user or one token.
 #[derive(Default)]
-pub(super) struct Authorization {
-    /// One user or one token.
-    pub(super) auth: Option<Auth>,
-    /// How long it may take.
-    pub(super) timeout: Option<Duration>,
+pub(super) struct Credentials {
+    user: Option<String>,
+    password: Option<String>,
+    token: Option<String>,
+    timeout: Option<Duration>,
 }
 
-/// Reads a block `authorization` of a listener.
-pub(super) fn read(given: &Given<'_>) -> Read<Authorization> {
-    let (mut user, mut password, mut token, mut time) = (None, None, None, None);
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "user" | "username" => user = field.some_text()?,
-            "pass" | "password" => password = field.some_text()?,
-            "token" => token = field.some_text()?,
-            "timeout" => time = Some(timeout(&field)?),
-            _ => {}
-        }
-    }
-    let auth = match (user, password, token) {
+impl table::Block for Credentials {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::text("user", |own| &mut own.user)
+            .alias(&["username"])
+            .help("A user."),
+        Entry::<Self>::text("password", |own| &mut own.password)
+            .alias(&["pass"])
+            .secret()
+            .help("Its password."),
+        Entry::<Self>::text("token", |own| &mut own.token)
+            .secret()
+            .help("A token."),
+        Entry::<Self>::new(
+            "timeout",
+            Any,
+            |own, given| set(&mut own.timeout, timeout(given).map(Some)),
+            |own| json!(own.timeout.map(duration_text)),
+        )
+        .help("How long it may take."),
+    ];
+}
+
+/// Reads a block `authorization` of a listener: what clients show, and how long it may take.
+pub(super) fn read(given: &Given<'_>) -> Read<(Option<Auth>, Option<Duration>)> {
+    let own = table::read(Credentials::default(), given)?;
+    let auth = match (own.user, own.password, own.token) {
         (None, None, token) => token.map(Auth::Token),
         (user, password, None) => Some(Auth::User {
             name: user.unwrap_or_default(),
@@ -38,21 +53,26 @@ pub(super) fn read(given: &Given<'_>) -> Read<Authorization> {
         }),
         _ => return Err(given.fault("Cannot have a user/pass and token")),
     };
-    Ok(Authorization {
-        auth,
-        timeout: time,
-    })
+    Ok((auth, own.timeout))
 }
 
-/// Shows it with its secrets, which are masked by their names where they are told.
+/// Shows such a block with its secrets, which are masked by their names later.
 pub(super) fn show(auth: Option<&Auth>, timeout: Option<Duration>) -> Json {
-    let timeout = timeout.map(duration_text);
+    let mut own = Credentials {
+        timeout,
+        ..Credentials::default()
+    };
     match auth {
-        Some(Auth::Token(token)) => json!({ "token": token, "timeout": timeout }),
+        Some(Auth::Token(token)) => own.token = Some(token.clone()),
         Some(Auth::User { name, password }) => {
-            json!({ "user": name, "password": password, "timeout": timeout })
+            (own.user, own.password) = (Some(name.clone()), Some(password.clone()));
         }
-        _ if timeout.is_some() => json!({ "timeout": timeout }),
-        _ => Json::Null,
+        _ if timeout.is_none() => return Json::Null,
+        _ => {}
     }
+    let mut shown = table::show(own);
+    if let Json::Object(fields) = &mut shown {
+        fields.retain(|name, value| name == "timeout" || !value.is_null());
+    }
+    shown
 }

@@ -2,51 +2,34 @@
 
 use serde_json::json;
 
-use super::text_or_null;
-use crate::config::table::Kind::{Bool, Integer, Path, Size, Text};
-use crate::config::table::{Entry, works};
+use super::Entry;
+use crate::config::table::Kind::{Bool, Integer, Size, Text};
 
 pub(super) const OPTIONS: &[Entry] = &[
-    works(
-        "debug",
-        Bool,
-        |draft, given| {
-            draft.loaded.log.debug = given.boolean()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.log.debug),
-    )
-    .flags("-D, --debug, -DV, -DVV")
-    .default("false")
-    .reloads()
-    .help("Log debug lines."),
-    works(
-        "trace",
-        Bool,
-        |draft, given| {
-            draft.loaded.log.trace = given.boolean()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.log.trace),
-    )
-    .flags("-V, --trace, -VV, -DV, -DVV")
-    .default("false")
-    .reloads()
-    .help("Log every protocol line."),
-    works(
+    Entry::flag("debug", |d| &mut d.loaded.log.debug)
+        .flags("-D, --debug, -DV, -DVV")
+        .default("false")
+        .reloads()
+        .help("Log debug lines."),
+    Entry::flag("trace", |d| &mut d.loaded.log.trace)
+        .flags("-V, --trace, -VV, -DV, -DVV")
+        .default("false")
+        .reloads()
+        .help("Log every protocol line."),
+    Entry::new(
         "trace_verbose",
         Bool,
         |draft, given| {
             draft.loaded.log.trace |= given.boolean()?;
             Ok(())
         },
-        |loaded| json!(loaded.log.trace),
+        |draft| json!(draft.loaded.log.trace),
     )
     .flags("-VV, -DVV")
     .default("false")
     .reloads()
     .help("As `trace`."),
-    works(
+    Entry::new(
         "trace_headers",
         Bool,
         |draft, given| {
@@ -55,12 +38,12 @@ pub(super) const OPTIONS: &[Entry] = &[
             draft.loaded.options.limits.traces_headers_only = is_on;
             Ok(())
         },
-        |loaded| json!(loaded.options.limits.traces_headers_only),
+        |draft| json!(draft.loaded.options.limits.traces_headers_only),
     )
     .default("false")
     .reloads()
     .help("As `trace`, with the headers of messages and without their payloads."),
-    works(
+    Entry::new(
         "max_traced_msg_len",
         Integer,
         |draft, given| {
@@ -68,81 +51,57 @@ pub(super) const OPTIONS: &[Entry] = &[
             draft.loaded.options.limits.traced_bytes_max = most.filter(|most| *most > 0);
             Ok(())
         },
-        |loaded| json!(loaded.options.limits.traced_bytes_max.unwrap_or(0)),
+        |draft| json!(draft.loaded.options.limits.traced_bytes_max.unwrap_or(0)),
     )
     .flags("--max_traced_msg_len")
     .default("0")
     .limit("0 is all")
     .reloads()
     .help("Bytes that `trace` shows of each message."),
-    works(
-        "logtime",
-        Bool,
-        |draft, given| {
-            draft.loaded.log.time = given.boolean()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.log.time),
-    )
-    .flags("-T, --logtime")
-    .default("true")
-    .reloads()
-    .help("Lines have a time."),
-    works(
-        "logtime_utc",
-        Bool,
-        |draft, given| {
-            draft.loaded.log.utc = given.boolean()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.log.utc),
-    )
-    .flags("--logtime_utc")
-    .default("false")
-    .reloads()
-    .help("That time is UTC."),
-    works(
-        "log_file",
-        Path,
-        |draft, given| {
-            draft.loaded.log.file = given.path()?;
-            Ok(())
-        },
-        |loaded| text_or_null(loaded.log.file.as_deref()),
-    )
-    .alias(&["logfile"])
-    .flags("-l, --log")
-    .default("stderr")
-    .reloads()
-    .help("Log to a file."),
-    works(
+    Entry::flag("logtime", |d| &mut d.loaded.log.time)
+        .flags("-T, --logtime")
+        .default("true")
+        .reloads()
+        .help("Lines have a time."),
+    Entry::flag("logtime_utc", |d| &mut d.loaded.log.utc)
+        .flags("--logtime_utc")
+        .default("false")
+        .reloads()
+        .help("That time is UTC."),
+    Entry::path("log_file", |d| &mut d.loaded.log.file)
+        .alias(&["logfile"])
+        .flags("-l, --log")
+        .default("stderr")
+        .reloads()
+        .help("Log to a file."),
+    Entry::new(
         "logfile_size_limit",
         Size,
         |draft, given| {
             draft.loaded.log.file_bytes_max = u64::try_from(given.integer()?).unwrap_or(0);
             Ok(())
         },
-        |loaded| json!(loaded.log.file_bytes_max),
+        |draft| json!(draft.loaded.log.file_bytes_max),
     )
     .alias(&["log_size_limit"])
     .flags("--log_size_limit")
     .default("0")
     .reloads()
     .help("Put the log file aside when it is as large; 0 and less is never."),
-    works(
+    Entry::new(
         "logfile_max_num",
         Integer,
         |draft, given| {
             draft.loaded.log.files_max = usize::try_from(given.integer()?).unwrap_or(0);
             Ok(())
         },
-        |loaded| json!(loaded.log.files_max),
+        |draft| json!(draft.loaded.log.files_max),
     )
     .alias(&["log_max_num"])
     .default("0")
     .reloads()
     .help("Log files that are kept, the one that is written to included; 0 and less is all."),
-    works(
+    Entry::new(
         "log_format",
         Text,
         |draft, given| {
@@ -153,36 +112,26 @@ pub(super) const OPTIONS: &[Entry] = &[
             };
             Ok(())
         },
-        |loaded| json!(if loaded.log.json { "json" } else { "text" }),
+        |draft| {
+            json!(if draft.loaded.log.json {
+                "json"
+            } else {
+                "text"
+            })
+        },
     )
     .flags("--log_format")
     .default("text")
     .limit("`text`, `json`")
     .reloads()
     .help("Lines as nats-server writes them, or JSON. nats-server does not have it."),
-    works(
-        "syslog",
-        Bool,
-        |draft, given| {
-            draft.loaded.log.syslog = given.boolean()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.log.syslog),
-    )
-    .flags("-s, --syslog")
-    .default("false")
-    .reloads()
-    .help("Log to this machine's syslog."),
-    works(
-        "remote_syslog",
-        Text,
-        |draft, given| {
-            draft.loaded.log.remote_syslog = given.some_text()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.log.remote_syslog),
-    )
-    .flags("-r, --remote_syslog")
-    .reloads()
-    .help("Log to another machine's syslog: `udp://host:514`."),
+    Entry::flag("syslog", |d| &mut d.loaded.log.syslog)
+        .flags("-s, --syslog")
+        .default("false")
+        .reloads()
+        .help("Log to this machine's syslog."),
+    Entry::text("remote_syslog", |d| &mut d.loaded.log.remote_syslog)
+        .flags("-r, --remote_syslog")
+        .reloads()
+        .help("Log to another machine's syslog: `udp://host:514`."),
 ];

@@ -3,6 +3,7 @@
 mod authorization;
 mod jetstream;
 mod jetstream_limits;
+mod leafnode_remotes;
 mod leafnodes;
 mod limits;
 mod listener;
@@ -14,9 +15,11 @@ mod tls;
 mod unsupported;
 mod websocket;
 
-pub(super) use tls::warnings as tls_warnings;
+use super::draft::Draft;
+use super::table;
 
-use super::table::Entry;
+/// An option outside of all blocks, or of a section.
+type Entry = table::Entry<Draft>;
 
 /// All options, in the order in which they are documented.
 pub(super) const ALL: &[&[Entry]] = &[
@@ -29,17 +32,24 @@ pub(super) const ALL: &[&[Entry]] = &[
     mqtt::OPTIONS,
     leafnodes::OPTIONS,
     jetstream::OPTIONS,
-    jetstream_limits::OPTIONS,
     logging::OPTIONS,
     unsupported::OPTIONS,
 ];
 
-/// What a text that may be missing shows.
-fn text_or_null(text: Option<&std::path::Path>) -> serde_json::Value {
+/// Shows a path that may be missing.
+pub(super) fn text_or_null(text: Option<&std::path::Path>) -> serde_json::Value {
     text.map(|path| path.display().to_string()).into()
 }
 
-/// A duration as it is written in a configuration.
-fn duration_text(duration: std::time::Duration) -> serde_json::Value {
+/// Shows a duration as it is written in a configuration.
+pub(super) fn duration_text(duration: std::time::Duration) -> serde_json::Value {
     super::show::duration(duration).into()
+}
+
+/// Shows a list of texts; an empty one is not shown.
+fn text_list(texts: &[String]) -> serde_json::Value {
+    match texts {
+        [] => serde_json::Value::Null,
+        texts => texts.into(),
+    }
 }

@@ -4,175 +4,179 @@ use std::time::Duration as Seconds;
 
 use serde_json::{Value as Json, json};
 
-use super::{duration_text, listener, tls};
+use super::duration_text;
+use super::listener::{self, Credentials};
+use super::tls::{self, TlsBlock};
 use crate::MqttOptions;
 use crate::config::read::{Given, Read};
-use crate::config::table::Kind::{Address, Any, Block, Bool, Duration, Integer, Port, Text};
-use crate::config::table::{Entry, shown, within, works};
+use crate::config::table::Kind::{Address, Block, Duration, Integer, Port, Text};
+use crate::config::table::{self, Entry, set};
 
-pub(super) const OPTIONS: &[Entry] = &[
-    works(
-        "mqtt",
-        Block,
-        |draft, given| {
-            draft.note_numbers(given, &["ack_wait", "ackwait", "max_keep_alive"])?;
-            let host = draft.listener_host.clone();
-            let (mqtt, is_on) = read(given, host)?;
-            draft.loaded.options.mqtt = is_on.then_some(mqtt);
-            Ok(())
-        },
-        |loaded| loaded.options.mqtt.as_ref().map_or(Json::Null, show),
-    )
-    .default("off")
-    .flags("--mqtt")
-    .help("A listener for MQTT clients, 3.1.1 and 5.0. It needs JetStream."),
-    within("mqtt.listen", Address).help("`host` and `port` in one."),
-    within("mqtt.host", Text)
+pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new(
+    "mqtt",
+    Block,
+    |draft, given| {
+        let host = draft.listener_host.clone();
+        set(&mut draft.loaded.options.mqtt, read(given, host))
+    },
+    |draft| {
+        let mqtt = draft.loaded.options.mqtt.clone();
+        mqtt.map_or(Json::Null, |options| {
+            let port = Some(options.port);
+            table::show(MqttBlock { options, port })
+        })
+    },
+)
+.block::<MqttBlock>()
+.default("off")
+.flags("--mqtt")
+.help("A listener for MQTT clients, 3.1.1 and 5.0. It needs JetStream.")];
+
+/// The block `mqtt`.
+struct MqttBlock {
+    options: MqttOptions,
+    port: Option<u16>,
+}
+
+impl table::Block for MqttBlock {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::unshown("listen", Address, |block, given| {
+            given.listen(&mut block.options.host, &mut block.port)
+        })
+        .help("`host` and `port` in one."),
+        Entry::<Self>::new(
+            "host",
+            Text,
+            |block, given| given.overwrite(&mut block.options.host),
+            |block| json!(block.options.host),
+        )
         .alias(&["net"])
         .default("0.0.0.0")
         .help("The address to listen on, whatever `host` is; under `fanline serve` 127.0.0.1 unless the block says so."),
-    within("mqtt.port", Port)
+        Entry::<Self>::new(
+            "port",
+            Port,
+            |block, given| set(&mut block.port, given.port()),
+            |block| json!(block.port),
+        )
         .default("off")
         .help("The port, 1883 by custom; -1 picks a free one."),
-    shown("mqtt.tls", Block, |loaded| {
-        let listener = loaded.options.mqtt.as_ref();
-        let tls = listener.and_then(|listener| listener.tls.as_ref());
-        tls.map_or(Json::Null, tls::show)
-    })
-    .like("tls")
-    .reloads()
-    .help("TLS for this listener. A reload turns it on or off, too."),
-    within("mqtt.authorization", Block)
+        Entry::<Self>::new(
+            "tls",
+            Block,
+            |block, given| set(&mut block.options.tls, tls::read(given).map(Some)),
+            |block| block.options.tls.as_ref().map_or(Json::Null, tls::show),
+        )
+        .block::<TlsBlock>()
+        .like("tls")
+        .apart()
+        .reloads()
+        .help("TLS for this listener. A reload turns it on or off, too."),
+        Entry::<Self>::new(
+            "authorization",
+            Block,
+            |block, given| {
+                (block.options.auth, block.options.auth_timeout) = listener::read(given)?;
+                Ok(())
+            },
+            |block| listener::show(block.options.auth.as_ref(), block.options.auth_timeout),
+        )
+        .block::<Credentials>()
         .alias(&["authentication"])
         .help("What these clients must show instead: one user, or one token as their password."),
-    within("mqtt.authorization.user", Text)
-        .alias(&["username"])
-        .help("A user."),
-    within("mqtt.authorization.password", Text)
-        .alias(&["pass"])
-        .secret()
-        .help("Its password."),
-    within("mqtt.authorization.token", Text)
-        .secret()
-        .help("A token."),
-    within("mqtt.authorization.timeout", Any).help("How long it may take."),
-    within("mqtt.no_auth_user", Text).help("The user of those who show nothing."),
-    shown("mqtt.ack_wait", Duration, |loaded| {
-        let mqtt = loaded.options.mqtt.as_ref();
-        mqtt.map_or(Json::Null, |mqtt| duration_text(mqtt.ack_wait))
-    })
-    .alias(&["ackwait"])
-    .default("30s")
-    .reloads()
-    .help("When a message that was not acknowledged is handed out again."),
-    shown("mqtt.max_ack_pending", Integer, |loaded| {
-        let mqtt = loaded.options.mqtt.as_ref();
-        mqtt.map_or(Json::Null, |mqtt| json!(mqtt.max_ack_pending))
-    })
-    .alias(&["max_pending", "max_inflight"])
-    .default("1024")
-    .limit("0 to 65535; 0 is the default")
-    .reloads()
-    .help("Messages above QoS 0 that wait for acknowledgements of one client."),
-    shown("mqtt.max_keep_alive", Duration, |loaded| {
-        let mqtt = loaded.options.mqtt.as_ref();
-        let seconds = mqtt.and_then(|mqtt| mqtt.max_keep_alive);
-        seconds.map_or(Json::Null, |seconds| duration_text(Seconds::from_secs(seconds.into())))
-    })
-    .limit("1s to 65535s")
-    .reloads()
-    .help("The longest keep alive of clients of 5.0, which are told it. nats-server does not have it."),
-    shown("mqtt.obscure_not_authorized", Bool, |loaded| {
-        let mqtt = loaded.options.mqtt.as_ref();
-        mqtt.map_or(Json::Null, |mqtt| json!(mqtt.obscure_not_authorized))
-    })
-    .default("false")
-    .reloads()
-    .help("What permissions deny clients of 5.0 has the reason 0x80 in place of 0x87. nats-server does not have it."),
-    within("mqtt.stream_replicas", Integer).help("Without effect: this server runs alone."),
-    within("mqtt.consumer_replicas", Integer).help("Without effect."),
-    within("mqtt.consumer_memory_storage", Bool)
+        Entry::<Self>::text("no_auth_user", |block| &mut block.options.no_auth_user)
+            .help("The user of those who show nothing."),
+        Entry::<Self>::duration("ack_wait", |block| &mut block.options.ack_wait)
+            .needs_unit()
+            .alias(&["ackwait"])
+            .default("30s")
+            .apart()
+            .reloads()
+            .help("When a message that was not acknowledged is handed out again."),
+        Entry::<Self>::new(
+            "max_ack_pending",
+            Integer,
+            |block, given| set(&mut block.options.max_ack_pending, max_ack_pending(given)),
+            |block| json!(block.options.max_ack_pending),
+        )
+        .alias(&["max_pending", "max_inflight"])
+        .default("1024")
+        .limit("0 to 65535; 0 is the default")
+        .apart()
+        .reloads()
+        .help("Messages above QoS 0 that wait for acknowledgements of one client."),
+        Entry::<Self>::new(
+            "max_keep_alive",
+            Duration,
+            |block, given| {
+                let seconds = u16::try_from(given.duration()?.as_secs());
+                let seconds = seconds.ok().filter(|seconds| *seconds > 0);
+                let wrong = || given.fault("max_keep_alive must be between 1s and 65535s");
+                block.options.max_keep_alive = Some(seconds.ok_or_else(wrong)?);
+                Ok(())
+            },
+            |block| {
+                let seconds = block.options.max_keep_alive;
+                json!(seconds.map(|seconds| duration_text(Seconds::from_secs(seconds.into()))))
+            },
+        )
+        .needs_unit()
+        .limit("1s to 65535s")
+        .apart()
+        .reloads()
+        .help("The longest keep alive of clients of 5.0, which are told it. nats-server does not have it."),
+        Entry::<Self>::flag("obscure_not_authorized", |block| {
+            &mut block.options.obscure_not_authorized
+        })
+        .default("false")
+        .apart()
+        .reloads()
+        .help("What permissions deny clients of 5.0 has the reason 0x80 in place of 0x87. nats-server does not have it."),
+        Entry::ignored("stream_replicas", Integer).help("Without effect: this server runs alone."),
+        Entry::ignored("consumer_replicas", Integer).help("Without effect."),
+        Entry::<Self>::flag("consumer_memory_storage", |block| {
+            &mut block.options.consumer_memory_storage
+        })
         .default("false")
         .help("How far sessions are, is kept in memory only."),
-    within("mqtt.consumer_inactive_threshold", Duration)
-        .alias(&["consumer_auto_cleanup"])
-        .help("Without effect: a session has a consumer for as long as it lives."),
-    within("mqtt.js_domain", Text)
-        .limit("this server's own")
-        .help("The domain of the JetStream that keeps sessions: with Fanline, this server's own."),
-    within("mqtt.js_api_timeout", Duration)
-        .alias(&["api_timeout"])
-        .help("Without effect: JetStream is in this process."),
-    within("mqtt.reject_qos2_publish", Bool)
-        .default("false")
-        .help("Refuse QoS 2 from clients."),
-    within("mqtt.downgrade_qos2_subscribe", Bool)
+        Entry::ignored("consumer_inactive_threshold", Duration)
+            .alias(&["consumer_auto_cleanup"])
+            .help("Without effect: a session has a consumer for as long as it lives."),
+        Entry::<Self>::text("js_domain", |block| &mut block.options.js_domain)
+            .limit("this server's own")
+            .help("The domain of the JetStream that keeps sessions: with Fanline, this server's own."),
+        Entry::ignored("js_api_timeout", Duration)
+            .alias(&["api_timeout"])
+            .help("Without effect: JetStream is in this process."),
+        Entry::<Self>::flag("reject_qos2_publish", |block| &mut block.options.reject_qos2_publish)
+            .default("false")
+            .help("Refuse QoS 2 from clients."),
+        Entry::<Self>::flag("downgrade_qos2_subscribe", |block| {
+            &mut block.options.downgrade_qos2_subscribe
+        })
         .default("false")
         .help("Grant QoS 1 to those who subscribe with 2."),
-];
+    ];
+}
 
-/// Reads a block `mqtt`, and whether there is a port in it, without which it is off.
-fn read(given: &Given<'_>, host: String) -> Read<(MqttOptions, bool)> {
-    let mut options = MqttOptions {
+/// Reads a block `mqtt`; without a port in it there is no listener.
+fn read(given: &Given<'_>, host: String) -> Read<Option<MqttOptions>> {
+    let options = MqttOptions {
         host,
         ..MqttOptions::default()
     };
-    let mut port = None;
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "listen" => {
-                let (host, number) = field.address()?;
-                options.host = host.unwrap_or(options.host);
-                port = number;
-            }
-            "host" | "net" => options.host = field.some_text()?.unwrap_or(options.host),
-            "port" => port = field.port()?,
-            "tls" => options.tls = Some(tls::read(&field)?),
-            "authorization" | "authentication" => {
-                let own = listener::read(&field)?;
-                (options.auth, options.auth_timeout) = (own.auth, own.timeout);
-            }
-            "no_auth_user" => options.no_auth_user = field.some_text()?,
-            "js_domain" => options.js_domain = field.some_text()?,
-            "ack_wait" | "ackwait" => options.ack_wait = field.duration()?,
-            "max_ack_pending" | "max_pending" | "max_inflight" => {
-                let number = field.integer()?;
-                options.max_ack_pending = match u16::try_from(number) {
-                    Ok(0) => MqttOptions::default().max_ack_pending,
-                    Ok(number) => number,
-                    _ => {
-                        let what = "invalid value, should be between 0 and 65535";
-                        return Err(field.fault(format!("{}: {what}", field.key)));
-                    }
-                };
-            }
-            "max_keep_alive" => {
-                let seconds = u16::try_from(field.duration()?.as_secs());
-                options.max_keep_alive = match seconds {
-                    Ok(seconds @ 1..) => Some(seconds),
-                    _ => return Err(field.fault("max_keep_alive must be between 1s and 65535s")),
-                };
-            }
-            "obscure_not_authorized" => options.obscure_not_authorized = field.boolean()?,
-            "consumer_memory_storage" => options.consumer_memory_storage = field.boolean()?,
-            "reject_qos2_publish" => options.reject_qos2_publish = field.boolean()?,
-            "downgrade_qos2_subscribe" => options.downgrade_qos2_subscribe = field.boolean()?,
-            _ => {}
-        }
-    }
-    options.port = port.unwrap_or(0);
-    Ok((options, port.is_some()))
+    let port = None;
+    let MqttBlock { options, port } = table::read(MqttBlock { options, port }, given)?;
+    Ok(port.map(|port| MqttOptions { port, ..options }))
 }
 
-fn show(mqtt: &MqttOptions) -> Json {
-    json!({
-        "host": mqtt.host,
-        "port": mqtt.port,
-        "authorization": listener::show(mqtt.auth.as_ref(), mqtt.auth_timeout),
-        "no_auth_user": mqtt.no_auth_user,
-        "consumer_memory_storage": mqtt.consumer_memory_storage,
-        "js_domain": mqtt.js_domain,
-        "reject_qos2_publish": mqtt.reject_qos2_publish,
-        "downgrade_qos2_subscribe": mqtt.downgrade_qos2_subscribe,
-    })
+fn max_ack_pending(given: &Given<'_>) -> Read<u16> {
+    match u16::try_from(given.integer()?) {
+        Ok(0) => Ok(MqttOptions::default().max_ack_pending),
+        Ok(number) => Ok(number),
+        Err(_) => {
+            let what = "invalid value, should be between 0 and 65535";
+            Err(given.fault(format!("{}: {what}", given.key)))
+        }
+    }
 }

@@ -5,12 +5,10 @@ use std::num::NonZeroUsize;
 
 use serde_json::{Value as Json, json};
 
-use super::{duration_text, text_or_null};
+use super::{Entry, duration_text};
 use crate::Dashboard;
-use crate::config::table::Kind::{
-    Address, Block, Bool, Duration, Integer, Path, Port, Text, Texts,
-};
-use crate::config::table::{Entry, within, works};
+use crate::config::table;
+use crate::config::table::Kind::{Address, Block, Duration, Integer, Port, Text, Texts};
 
 /// The port when none is given, or 0.
 const PORT_DEFAULT: u16 = 4222;
@@ -18,7 +16,7 @@ const PORT_DEFAULT: u16 = 4222;
 const LAME_DUCK_SECONDS_MIN: u64 = 30;
 
 pub(super) const OPTIONS: &[Entry] = &[
-    works(
+    Entry::new(
         "listen",
         Address,
         |draft, given| {
@@ -33,7 +31,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .default("0.0.0.0:4222")
     .help("Where NATS clients connect, in one: `host` and `port`. Port -1 picks a free one."),
-    works(
+    Entry::new(
         "host",
         Text,
         |draft, given| {
@@ -42,26 +40,26 @@ pub(super) const OPTIONS: &[Entry] = &[
             }
             Ok(())
         },
-        |loaded| json!(loaded.options.host),
+        |draft| json!(draft.loaded.options.host),
     )
     .alias(&["net"])
     .flags("-a, --addr, --net")
     .default("0.0.0.0")
     .help("The address to listen on; under `fanline serve` 127.0.0.1 unless the file says so."),
-    works(
+    Entry::new(
         "port",
         Port,
         |draft, given| {
             draft.loaded.options.port = given.port()?.unwrap_or(PORT_DEFAULT);
             Ok(())
         },
-        |loaded| json!(loaded.options.port),
+        |draft| json!(draft.loaded.options.port),
     )
     .flags("-p, --port")
     .default("4222")
     .limit("-1 to 65535")
     .help("The port for NATS clients; -1 picks a free one."),
-    works(
+    Entry::new(
         "server_name",
         Text,
         |draft, given| {
@@ -72,13 +70,13 @@ pub(super) const OPTIONS: &[Entry] = &[
             draft.loaded.options.server_name = name;
             Ok(())
         },
-        |loaded| json!(loaded.options.server_name),
+        |draft| json!(draft.loaded.options.server_name),
     )
     .flags("-n, --name, --server_name")
     .default("the server's id")
     .limit("no spaces")
     .help("The server's name, as clients and monitoring see it."),
-    works(
+    Entry::new(
         "server_tags",
         Texts,
         |draft, given| {
@@ -91,60 +89,32 @@ pub(super) const OPTIONS: &[Entry] = &[
             }
             Ok(())
         },
-        |loaded| json!(loaded.options.server_tags),
+        |draft| json!(draft.loaded.options.server_tags),
     )
     .reloads()
     .help("Tags that monitoring and events tell of, and by which servers are asked."),
-    works(
+    Entry::new(
         "server_metadata",
         Block,
         |draft, given| {
-            draft.loaded.options.server_metadata = BTreeMap::new();
-            for field in given.fields()? {
-                let (key, text) = (field.key.to_owned(), field.text()?.to_owned());
-                draft.loaded.options.server_metadata.insert(key, text);
-            }
-            Ok(())
+            let metadata = table::read(BTreeMap::new(), given);
+            table::set(&mut draft.loaded.options.server_metadata, metadata)
         },
-        |loaded| json!(loaded.options.server_metadata),
+        |draft| json!(draft.loaded.options.server_metadata),
     )
+    .block::<BTreeMap<String, String>>()
     .reloads()
     .help("More about the server, told where its tags are."),
-    within("server_metadata.*", Text).help("One thing about it."),
-    works(
-        "client_advertise",
-        Text,
-        |draft, given| {
-            draft.loaded.options.client_advertise = given.some_text()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.options.client_advertise),
-    )
+    Entry::text("client_advertise", |d| &mut d.loaded.options.client_advertise)
     .reloads()
     .flags("--client_advertise")
     .help("The address that clients are told in place of the one listened on."),
-    works(
-        "unix_socket",
-        Path,
-        |draft, given| {
-            draft.loaded.options.unix_socket = given.path()?;
-            Ok(())
-        },
-        |loaded| text_or_null(loaded.options.unix_socket.as_deref()),
-    )
+    Entry::path("unix_socket", |d| &mut d.loaded.options.unix_socket)
     .help("A unix socket to listen on as well. nats-server does not have it."),
-    works(
-        "proxy_protocol",
-        Bool,
-        |draft, given| {
-            draft.loaded.options.proxy_protocol = given.boolean()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.options.proxy_protocol),
-    )
+    Entry::flag("proxy_protocol", |d| &mut d.loaded.options.proxy_protocol)
     .default("false")
     .help("Connections begin with a line of the PROXY protocol, 1 or 2, which is believed."),
-    works(
+    Entry::new(
         "http",
         Address,
         |draft, given| {
@@ -153,28 +123,28 @@ pub(super) const OPTIONS: &[Entry] = &[
             draft.http_port = port;
             Ok(())
         },
-        |loaded| {
-            let monitoring = loaded.options.monitoring.as_ref();
+        |draft| {
+            let monitoring = draft.loaded.options.monitoring.as_ref();
             json!(monitoring.map(|(host, port)| format!("{host}:{port}")))
         },
     )
     .default("off")
     .help("Where monitoring is served over HTTP; with a port alone, on `host`."),
-    works(
+    Entry::new(
         "http_port",
         Port,
         |draft, given| {
             draft.http_port = given.port()?;
             Ok(())
         },
-        |loaded| json!(loaded.options.monitoring.as_ref().map(|(_, port)| port)),
+        |draft| json!(draft.loaded.options.monitoring.as_ref().map(|(_, port)| port)),
     )
     .alias(&["monitor_port"])
     .flags("-m, --http_port")
     .default("off")
     .limit("-1 to 65535")
     .help("The port of monitoring over HTTP."),
-    works(
+    Entry::new(
         "https",
         Address,
         |draft, given| {
@@ -183,24 +153,24 @@ pub(super) const OPTIONS: &[Entry] = &[
             draft.https_port = port;
             Ok(())
         },
-        |loaded| json!(loaded.options.monitoring_tls),
+        |draft| json!(draft.loaded.options.monitoring_tls),
     )
     .default("off")
     .help("Where monitoring is served over HTTPS, with the certificates of `tls`; in place of `http`, not beside it."),
-    works(
+    Entry::new(
         "https_port",
         Port,
         |draft, given| {
             draft.https_port = given.port()?;
             Ok(())
         },
-        |loaded| json!(loaded.options.monitoring_tls),
+        |draft| json!(draft.loaded.options.monitoring_tls),
     )
     .flags("-ms, --https_port")
     .default("off")
     .limit("-1 to 65535")
     .help("The port of monitoring over HTTPS."),
-    works(
+    Entry::new(
         "http_base_path",
         Text,
         |draft, given| {
@@ -211,11 +181,11 @@ pub(super) const OPTIONS: &[Entry] = &[
             };
             Ok(())
         },
-        |loaded| json!(loaded.options.monitoring_base_path),
+        |draft| json!(draft.loaded.options.monitoring_base_path),
     )
     .default("/")
     .help("What the paths of monitoring begin with. The dashboard is where it is without."),
-    works(
+    Entry::new(
         "dashboard",
         Text,
         |draft, given| {
@@ -228,7 +198,7 @@ pub(super) const OPTIONS: &[Entry] = &[
             draft.loaded.options.dashboard = dashboard.ok_or_else(fault)?;
             Ok(())
         },
-        |loaded| json!(loaded.options.dashboard.name()),
+        |draft| json!(draft.loaded.options.dashboard.name()),
     )
     .default("read")
     .limit("`off`, `read` or `write`")
@@ -236,42 +206,26 @@ pub(super) const OPTIONS: &[Entry] = &[
         "What the dashboard at the monitoring port may do: nothing, show, or also publish and close \
          connections. nats-server does not have it.",
     ),
-    works(
-        "ports_file_dir",
-        Path,
-        |draft, given| {
-            draft.loaded.options.ports_file_dir = given.path()?;
-            Ok(())
-        },
-        |loaded| text_or_null(loaded.options.ports_file_dir.as_deref()),
-    )
+    Entry::path("ports_file_dir", |d| &mut d.loaded.options.ports_file_dir)
     .flags("--ports_file_dir")
     .help("The folder for `<program>_<pid>.ports`, with the ports in use."),
-    works(
-        "pid_file",
-        Path,
-        |draft, given| {
-            draft.loaded.options.pid_file = given.path()?;
-            Ok(())
-        },
-        |loaded| text_or_null(loaded.options.pid_file.as_deref()),
-    )
+    Entry::path("pid_file", |d| &mut d.loaded.options.pid_file)
     .alias(&["pidfile"])
     .flags("-P, --pid")
     .reloads()
     .help("The file for the process id."),
-    works(
+    Entry::new(
         "shards",
         Integer,
         |draft, given| {
             draft.loaded.options.shards = NonZeroUsize::new(given.count()?);
             Ok(())
         },
-        |loaded| json!(loaded.options.shards),
+        |draft| json!(draft.loaded.options.shards),
     )
     .default("half as many as cores")
     .help("Threads that share the connections. nats-server does not have it."),
-    works(
+    Entry::new(
         "lame_duck_duration",
         Duration,
         |draft, given| {
@@ -285,23 +239,33 @@ pub(super) const OPTIONS: &[Entry] = &[
             draft.loaded.options.lame_duck_duration = duration;
             Ok(())
         },
-        |loaded| duration_text(loaded.options.lame_duck_duration),
+        |draft| duration_text(draft.loaded.options.lame_duck_duration),
     )
     .default("2m")
     .limit("at least 30s")
     .reloads()
     .help("Over how long the clients are sent away in lame duck mode."),
-    works(
+    Entry::new(
         "lame_duck_grace_period",
         Duration,
         |draft, given| {
             draft.loaded.options.lame_duck_grace_period = given.text_duration()?;
             Ok(())
         },
-        |loaded| duration_text(loaded.options.lame_duck_grace_period),
+        |draft| duration_text(draft.loaded.options.lame_duck_grace_period),
     )
     .default("10s")
     .limit("less than `lame_duck_duration`")
     .reloads()
     .help("How long lame duck mode waits before it sends the first client away."),
 ];
+
+/// The block `server_metadata`.
+impl table::Block for BTreeMap<String, String> {
+    const OPTIONS: &'static [table::Entry<Self>] =
+        &[table::Entry::<Self>::unshown("*", Text, |metadata, given| {
+            metadata.insert(given.key.to_owned(), given.text()?.to_owned());
+            Ok(())
+        })
+        .help("One thing about it.")];
+}

@@ -2,13 +2,14 @@
 
 use serde_json::{Value as Json, json};
 
-use super::tls;
-use crate::config::operator::{self, Resolver};
-use crate::config::table::Kind::{Any, Block, Bool, Duration, Integer, Path, Text, Texts};
-use crate::config::table::{Entry, within, works};
+use super::tls::{self, TlsBlock};
+use super::{Entry, text_list};
+use crate::config::operator::{self, Resolver, ResolverBlock};
+use crate::config::table;
+use crate::config::table::Kind::{Any, Block, Text, Texts};
 
 pub(super) const OPTIONS: &[Entry] = &[
-    works(
+    Entry::new(
         "operator",
         Texts,
         |draft, given| {
@@ -18,70 +19,46 @@ pub(super) const OPTIONS: &[Entry] = &[
             }
             Ok(())
         },
-        |loaded| match loaded.operator.operators.as_slice() {
-            [] => Json::Null,
-            tokens => json!(tokens),
-        },
+        |draft| text_list(&draft.loaded.operator.operators),
     )
     .alias(&["operators", "root", "roots", "root_operator", "root_operators"])
     .help("Operators, whose accounts are those of this server: JWTs, or files that hold one each."),
-    works(
+    Entry::new(
         "trusted_keys",
         Texts,
         |draft, given| {
             draft.loaded.operator.trusted_keys = given.texts()?;
             Ok(())
         },
-        |loaded| match loaded.operator.trusted_keys.as_slice() {
-            [] => Json::Null,
-            keys => json!(keys),
-        },
+        |draft| text_list(&draft.loaded.operator.trusted_keys),
     )
     .alias(&["trusted"])
     .help("Keys of operators, in place of their JWTs. Users and a token have no effect beside them; without `resolver`, the only accounts are those of `resolver_preload`."),
-    works(
+    Entry::new(
         "resolver",
         Any,
         |draft, given| {
             draft.loaded.operator.resolver = Some(Resolver::read(given)?);
             Ok(())
         },
-        |loaded| match &loaded.operator.resolver {
+        |draft| match &draft.loaded.operator.resolver {
             None => Json::Null,
             Some(resolver) => resolver.show(),
         },
     )
+    .block::<ResolverBlock>()
     .alias(&["account_resolver", "accounts_resolver"])
     .help("Where accounts are found: `MEMORY`, `URL(…)`, or a block about a folder."),
-    within("resolver.type", Text)
-        .limit("`memory`, `full`, `cache`")
-        .help("Of what kind it is."),
-    within("resolver.dir", Path).help("The folder: an account's JWT is in `<account>.jwt`."),
-    within("resolver.allow_delete", Bool)
-        .default("false")
-        .help("JWTs may be deleted."),
-    within("resolver.hard_delete", Bool)
-        .default("false")
-        .help("What is deleted is not kept beside."),
-    within("resolver.interval", Duration).help("For clusters."),
-    within("resolver.timeout", Duration).help("For clusters."),
-    within("resolver.limit", Integer)
-        .default("0")
-        .help("The most JWTs; 0 is any number."),
-    within("resolver.ttl", Duration).help("How long a JWT of a cache is good for."),
-    works(
+    Entry::new(
         "resolver_preload",
         Block,
         |draft, given| {
-            for field in given.fields()? {
-                let token = operator::token(field.text()?).map_err(|why| field.fault(why))?;
-                let account = field.key.to_owned();
-                draft.loaded.operator.preload.push((account, token));
-            }
+            let preload = &mut draft.loaded.operator.preload;
+            preload.extend(table::read(Preload::default(), given)?.0);
             Ok(())
         },
-        |loaded| {
-            let preload = loaded.operator.preload.iter();
+        |draft| {
+            let preload = draft.loaded.operator.preload.iter();
             let accounts: serde_json::Map<String, Json> = preload
                 .map(|(account, token)| (account.clone(), json!(token)))
                 .collect();
@@ -91,46 +68,51 @@ pub(super) const OPTIONS: &[Entry] = &[
             }
         },
     )
+    .block::<Preload>()
     .reloads()
     .help("JWTs of accounts that are known from the start."),
-    within("resolver_preload.*", Text).help("One, by its account."),
-    works(
+    Entry::new(
         "resolver_tls",
         Block,
         |draft, given| {
             draft.loaded.operator.resolver_tls = Some(tls::read(given)?);
             Ok(())
         },
-        |loaded| {
-            let tls = loaded.operator.resolver_tls.as_ref();
+        |draft| {
+            let tls = draft.loaded.operator.resolver_tls.as_ref();
             tls.map_or(Json::Null, tls::show)
         },
     )
+    .block::<TlsBlock>()
+    .dialer()
     .like("tls")
     .help("TLS towards a web server with accounts: `ca_file`, `cert_file`, `key_file`."),
-    works(
+    Entry::new(
         "resolver_pinned_accounts",
         Texts,
         |draft, given| {
             draft.loaded.operator.pinned_accounts = given.texts()?;
             Ok(())
         },
-        |loaded| match loaded.operator.pinned_accounts.as_slice() {
-            [] => Json::Null,
-            keys => json!(keys),
-        },
+        |draft| text_list(&draft.loaded.operator.pinned_accounts),
     )
     .help("The only accounts, by their keys, whose users are let in; those of the system account are, too."),
-    works(
-        "default_sentinel",
-        Text,
-        |draft, given| {
-            draft.loaded.operator.sentinel = given.some_text()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.operator.sentinel),
-    )
+    Entry::text("default_sentinel", |d| &mut d.loaded.operator.sentinel)
     .secret()
     .reloads()
     .help("The JWT of those who show none: a bearer's."),
 ];
+
+/// The block `resolver_preload`: accounts with their tokens.
+#[derive(Default)]
+struct Preload(Vec<(String, String)>);
+
+impl table::Block for Preload {
+    const OPTIONS: &'static [table::Entry<Self>] =
+        &[table::Entry::<Self>::unshown("*", Text, |preload, given| {
+            let token = operator::token(given.text()?).map_err(|why| given.fault(why))?;
+            preload.0.push((given.key.to_owned(), token));
+            Ok(())
+        })
+        .help("One, by its account.")];
+}

@@ -6,11 +6,10 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::duration_text;
-use crate::config::error::Fault;
-use crate::config::read::{Given, Read, fields, go_duration};
-use crate::config::table::Kind::{Any, Block, Blocks, Bool, Integer, Path, Text, Texts};
-use crate::config::table::{Entry, refused, warned, within, works};
-use crate::config::value::{Map, Value};
+use crate::config::read::{Given, Read, go_duration};
+use crate::config::table::Kind::{Any, Block, Blocks, Bool, Integer, Text, Texts};
+use crate::config::table::{self, Entry, set};
+use crate::config::value::Value;
 use crate::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 
 /// How long a client has for `handshake_first: auto`.
@@ -23,123 +22,39 @@ const OTHER_CURVES: [&str; 4] = [
     "SecP256r1MLKEM768",
     "SecP384r1MLKEM1024",
 ];
+const INSECURE: &str = "insecure: without effect: Fanline checks the certificates of servers that it connects to; name \
+     their authority in ca_file";
 const WINDOWS: &str = "without effect: it is for certificate stores of Windows";
 
-pub(super) const OPTIONS: &[Entry] = &[
-    works(
+pub(super) const OPTIONS: &[super::Entry] = &[
+    super::Entry::new(
         "tls",
         Block,
-        |draft, given| {
-            draft.loaded.options.tls = Some(read(given)?);
-            Ok(())
-        },
-        |loaded| loaded.options.tls.as_ref().map_or(Json::Null, show),
+        |draft, given| set(&mut draft.loaded.options.tls, read(given).map(Some)),
+        |draft| draft.loaded.options.tls.as_ref().map_or(Json::Null, show),
     )
+    .block::<TlsBlock>()
     .flags("--tls, --tlscert, --tlskey, --tlscacert, --tlsverify")
     .default("off")
     .reloads()
     .help("TLS for NATS clients. A reload turns it on or off, changes it, and reads its files again, for connections that come later."),
-    works(
-        "allow_non_tls",
-        Bool,
-        |draft, given| {
-            draft.loaded.options.allow_non_tls = given.boolean()?;
-            Ok(())
-        },
-        |loaded| json!(loaded.options.allow_non_tls),
-    )
-    .default("false")
-    .reloads()
-    .help("Clients may come without TLS although there is some."),
-    within("tls.cert_file", Path).help("The certificates, the server's own first (PEM)."),
-    within("tls.key_file", Path).help("The key of the first one (PEM)."),
-    within("tls.certs", Blocks)
-        .alias(&["certificates"])
-        .help("Several pairs; the client's SNI says which."),
-    within("tls.certs.cert_file", Path).help("As `tls.cert_file`."),
-    within("tls.certs.key_file", Path).help("As `tls.key_file`."),
-    within("tls.ca_file", Path).help("The authorities of client certificates (PEM)."),
-    within("tls.verify", Bool)
+    super::Entry::flag("allow_non_tls", |d| &mut d.loaded.options.allow_non_tls)
         .default("false")
-        .help("Clients must show a valid certificate."),
-    within("tls.verify_and_map", Bool)
-        .default("false")
-        .help("The same, and it says which user they are."),
-    within("tls.timeout", Any)
-        .default("2s")
-        .help("How long a handshake may take: seconds or a duration."),
-    within("tls.min_version", Text)
-        .default("1.2")
-        .limit("1.2, 1.3")
-        .help("The oldest version that is spoken."),
-    within("tls.cipher_suites", Texts).help("Cipher suites by name, best first. Those of nats-server that Fanline does not have are left out with a warning; at least one must remain."),
-    within("tls.curve_preferences", Texts).help("Curves by name, best first; as `cipher_suites`."),
-    within("tls.pinned_certs", Texts)
-        .limit("64 hexadecimal digits each")
-        .help("SHA-256 of the keys of the client certificates that are let in."),
-    within("tls.handshake_first", Any)
-        .alias(&["first", "immediate"])
-        .default("false")
-        .limit("a boolean, `auto`, `auto_fallback` or a duration")
-        .help("Whether the handshake comes before INFO."),
-    within("tls.connection_rate_limit", Integer).help("Handshakes in a second, at most."),
-    within("tls.insecure", Bool)
-        .default("false")
-        .help("Without effect: Fanline checks the certificate of every server that it connects to. Name the authority in `ca_file`."),
-    within("tls.allow_insecure_cipher_suites", Bool)
-        .default("false")
-        .help("Insecure cipher suites may be named. Fanline has none: they are left out."),
-    refused(
-        "tls.verify_cert_and_check_known_urls",
-        Bool,
-        "clustering is not supported by Fanline yet",
-    )
-    .help("For routes and gateways."),
-    refused("tls.ocsp_peer", Any, "OCSP is not supported by Fanline")
-        .help("Whether client certificates were revoked."),
-    refused("tls.cert_store", Text, "it is for Windows").help("A certificate store of Windows."),
-    refused("tls.cert_match_by", Text, "it is for Windows").help("The same."),
-    warned("tls.cert_match", Text, WINDOWS).help("The same."),
-    warned("tls.cert_match_skip_invalid", Bool, WINDOWS).help("The same."),
-    warned("tls.ca_certs_match", Texts, WINDOWS).help("The same."),
+        .reloads()
+        .help("Clients may come without TLS although there is some."),
 ];
 
-/// Returns a warning for each option of a block `tls` that has no effect. `is_dialler`: the block is about servers
-/// that this one connects to.
-pub(in crate::config) fn warnings(map: &Map, is_dialler: bool) -> Vec<Fault> {
-    let mut warnings = Vec::new();
-    for field in fields(map) {
-        let reason = match field.key.to_ascii_lowercase().as_str() {
-            "insecure" if is_dialler && field.boolean().unwrap_or(false) => {
-                "insecure: without effect: Fanline checks the certificates of servers that it connects to; name \
-                 their authority in ca_file"
-                    .into()
-            }
-            "cipher_suites" => left_out(&field, is_other_suite),
-            "curve_preferences" => left_out(&field, is_other_curve),
-            _ => String::new(),
-        };
-        if !reason.is_empty() {
-            warnings.push(Fault {
-                place: Some(field.place.clone()),
-                reason,
-            });
-        }
-    }
-    warnings
-}
-
-fn left_out(field: &Given<'_>, is_other: fn(&str) -> bool) -> String {
+/// Returns the warning about names that Fanline does not have.
+fn left_out(field: &Given<'_>, is_other: fn(&str) -> bool) -> Option<String> {
     let mut names = field.texts().unwrap_or_default();
     names.retain(|name| is_other(name));
-    match names.is_empty() {
-        true => String::new(),
-        false => format!(
+    (!names.is_empty()).then(|| {
+        format!(
             "{}: left out, Fanline does not have them: {}",
             field.key,
             names.join(", ")
-        ),
-    }
+        )
+    })
 }
 
 /// Whether nats-server has this cipher suite and Fanline does not: suites with CBC, RC4, 3DES, or without forward
@@ -164,72 +79,186 @@ fn is_insecure(name: &str) -> bool {
         && !(name.ends_with("_CBC_SHA") && name.contains("_AES_") && name.starts_with("TLS_ECDHE_"))
 }
 
-/// Reads a block `tls`.
-pub(super) fn read(given: &Given<'_>) -> Read<TlsOptions> {
-    let mut tls = TlsOptions::default();
-    let (mut cert_file, mut key_file) = (None, None);
-    let (mut suites, mut allows_insecure) = (Vec::new(), false);
-    for field in given.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "cert_file" => cert_file = field.path()?,
-            "key_file" => key_file = field.path()?,
-            "certs" | "certificates" => {
-                for pair in field.items()? {
-                    tls.certificates.push(certificate(&pair)?);
-                }
-            }
-            "ca_file" => tls.ca_file = field.path()?,
-            "verify" if field.boolean()? => {
-                tls.client_certificates = match tls.client_certificates {
-                    ClientCertificates::NotAsked => ClientCertificates::Required,
-                    more => more,
-                }
-            }
-            "verify_and_map" if field.boolean()? => {
-                tls.client_certificates = ClientCertificates::RequiredAndMapped;
-            }
-            "timeout" => tls.timeout = timeout(&field)?,
-            "min_version" => {
-                tls.min_version = match field.text()? {
+/// The block `tls`.
+#[derive(Default)]
+pub(super) struct TlsBlock {
+    tls: TlsOptions,
+    cert_file: Option<PathBuf>,
+    key_file: Option<PathBuf>,
+    verify: bool,
+    verify_and_map: bool,
+    allows_insecure: bool,
+}
+
+impl table::Block for TlsBlock {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::path("cert_file", |block| &mut block.cert_file)
+            .shown_elsewhere()
+            .help("The certificates, the server's own first (PEM)."),
+        Entry::<Self>::path("key_file", |block| &mut block.key_file)
+            .shown_elsewhere()
+            .help("The key of the first one (PEM)."),
+        Entry::<Self>::new(
+            "certs",
+            Blocks,
+            |block, given| {
+                let pairs: Read<Vec<_>> = given.items()?.iter().map(certificate).collect();
+                set(&mut block.tls.certificates, pairs)
+            },
+            |block| block.tls.certificates.iter().map(show_certificate).collect(),
+        )
+        .alias(&["certificates"])
+        .block::<Pair>()
+        .help("Several pairs; the client's SNI says which."),
+        Entry::<Self>::path("ca_file", |block| &mut block.tls.ca_file)
+            .help("The authorities of client certificates (PEM)."),
+        Entry::<Self>::flag("verify", |block| &mut block.verify)
+            .default("false")
+            .help("Clients must show a valid certificate."),
+        Entry::<Self>::flag("verify_and_map", |block| &mut block.verify_and_map)
+            .default("false")
+            .help("The same, and it says which user they are."),
+        Entry::<Self>::new(
+            "timeout",
+            Any,
+            |block, given| set(&mut block.tls.timeout, timeout(given)),
+            |block| duration_text(block.tls.timeout),
+        )
+        .default("2s")
+        .help("How long a handshake may take: seconds or a duration."),
+        Entry::<Self>::new(
+            "min_version",
+            Text,
+            |block, given| {
+                block.tls.min_version = match given.text()? {
                     "1.2" => TlsVersion::V1_2,
                     "1.3" => TlsVersion::V1_3,
                     other => {
-                        return Err(
-                            field.fault(format!("unsupported minimum TLS version: {other}"))
-                        );
+                        return Err(given.fault(format!("unsupported minimum TLS version: {other}")));
                     }
-                }
-            }
-            "cipher_suites" => suites = names(&field)?,
-            "allow_insecure_cipher_suites" => allows_insecure = field.boolean()?,
-            "curve_preferences" => {
-                tls.curve_preferences = remaining(names(&field)?, is_other_curve)
-            }
-            "pinned_certs" => {
-                for item in field.items()? {
-                    tls.pinned_certs.insert(pin(&item)?);
-                }
-            }
-            "handshake_first" | "first" | "immediate" => tls.handshake = handshake(&field)?,
-            "connection_rate_limit" => {
-                tls.connection_rate_limit = match field.integer()? {
-                    ..=0 => None,
-                    _ => Some(field.count()?),
                 };
-            }
-            // A switch that is off, or what was refused before.
-            _ => {}
-        }
-    }
-    tls.cipher_suites = cipher_suites(given, suites, allows_insecure)?;
-    if cert_file.is_some() && !tls.certificates.is_empty() {
+                Ok(())
+            },
+            |block| match block.tls.min_version {
+                TlsVersion::V1_2 => json!("1.2"),
+                TlsVersion::V1_3 => json!("1.3"),
+            },
+        )
+        .default("1.2")
+        .limit("1.2, 1.3")
+        .help("The oldest version that is spoken."),
+        Entry::<Self>::new(
+            "cipher_suites",
+            Texts,
+            |block, given| set(&mut block.tls.cipher_suites, names(given)),
+            |block| json!(block.tls.cipher_suites),
+        )
+        .warns(|given, _| left_out(given, is_other_suite))
+        .help("Cipher suites by name, best first. Those of nats-server that Fanline does not have are left out with a warning; at least one must remain."),
+        Entry::<Self>::new(
+            "curve_preferences",
+            Texts,
+            |block, given| {
+                let curves = names(given).map(|names| remaining(names, is_other_curve));
+                set(&mut block.tls.curve_preferences, curves)
+            },
+            |block| json!(block.tls.curve_preferences),
+        )
+        .warns(|given, _| left_out(given, is_other_curve))
+        .help("Curves by name, best first; as `cipher_suites`."),
+        Entry::<Self>::new(
+            "pinned_certs",
+            Texts,
+            |block, given| {
+                let pins: Read<_> = given.items()?.iter().map(pin).collect();
+                set(&mut block.tls.pinned_certs, pins)
+            },
+            |block| block.tls.pinned_certs.iter().map(show_pin).collect(),
+        )
+        .limit("64 hexadecimal digits each")
+        .help("SHA-256 of the keys of the client certificates that are let in."),
+        Entry::<Self>::new(
+            "handshake_first",
+            Any,
+            |block, given| set(&mut block.tls.handshake, handshake(given)),
+            |block| match block.tls.handshake {
+                TlsHandshake::AfterInfo => json!(false),
+                TlsHandshake::First => json!(true),
+                TlsHandshake::FirstWithin(time) => duration_text(time),
+            },
+        )
+        .alias(&["first", "immediate"])
+        .default("false")
+        .limit("a boolean, `auto`, `auto_fallback` or a duration")
+        .help("Whether the handshake comes before INFO."),
+        Entry::<Self>::new(
+            "connection_rate_limit",
+            Integer,
+            |block, given| {
+                block.tls.connection_rate_limit = match given.integer()? {
+                    ..=0 => None,
+                    _ => Some(given.count()?),
+                };
+                Ok(())
+            },
+            |block| json!(block.tls.connection_rate_limit),
+        )
+        .help("Handshakes in a second, at most."),
+        Entry::ignored("insecure", Bool)
+            .warns(|given, is_dialer| {
+                (is_dialer && given.boolean().unwrap_or(false)).then(|| INSECURE.into())
+            })
+            .default("false")
+            .help("Without effect: Fanline checks the certificate of every server that it connects to. Name the authority in `ca_file`."),
+        Entry::<Self>::flag("allow_insecure_cipher_suites", |block| &mut block.allows_insecure)
+            .shown_elsewhere()
+            .default("false")
+            .help("Insecure cipher suites may be named. Fanline has none: they are left out."),
+        Entry::refused(
+            "verify_cert_and_check_known_urls",
+            Bool,
+            "clustering is not supported by Fanline yet",
+        )
+        .help("For routes and gateways."),
+        Entry::refused("ocsp_peer", Any, "OCSP is not supported by Fanline")
+            .help("Whether client certificates were revoked."),
+        Entry::refused("cert_store", Text, "it is for Windows")
+            .help("A certificate store of Windows."),
+        Entry::refused("cert_match_by", Text, "it is for Windows").help("The same."),
+        Entry::warned("cert_match", Text, WINDOWS).help("The same."),
+        Entry::warned("cert_match_skip_invalid", Bool, WINDOWS).help("The same."),
+        Entry::warned("ca_certs_match", Texts, WINDOWS).help("The same."),
+    ];
+}
+
+/// Reads a block `tls`.
+pub(super) fn read(given: &Given<'_>) -> Read<TlsOptions> {
+    let block = table::read(TlsBlock::default(), given)?;
+    let mut tls = block.tls;
+    tls.client_certificates = match (block.verify_and_map, block.verify) {
+        (true, _) => ClientCertificates::RequiredAndMapped,
+        (false, true) => ClientCertificates::Required,
+        (false, false) => ClientCertificates::NotAsked,
+    };
+    tls.cipher_suites = cipher_suites(given, tls.cipher_suites, block.allows_insecure)?;
+    if block.cert_file.is_some() && !tls.certificates.is_empty() {
         let reason =
             "error parsing tls config, cannot combine 'cert_file' option with 'certs' option";
         return Err(given.fault(reason));
     }
-    tls.certificates
-        .extend(own_pair(given, cert_file, key_file)?);
+    let own = own_pair(given, block.cert_file, block.key_file)?;
+    tls.certificates.extend(own);
     Ok(tls)
+}
+
+/// Shows a block `tls`.
+pub(super) fn show(tls: &TlsOptions) -> Json {
+    table::show(TlsBlock {
+        verify: tls.client_certificates.is_required(),
+        verify_and_map: tls.client_certificates == ClientCertificates::RequiredAndMapped,
+        tls: tls.clone(),
+        ..TlsBlock::default()
+    })
 }
 
 /// Returns the certificate that stands in the block itself, with its key.
@@ -286,24 +315,37 @@ fn names(field: &Given<'_>) -> Read<Vec<String>> {
     }
 }
 
-fn certificate(pair: &Given<'_>) -> Read<Certificate> {
-    let (mut cert_file, mut key_file) = (None, None);
-    for field in pair.fields()? {
-        match field.key.to_ascii_lowercase().as_str() {
-            "cert_file" => cert_file = field.path()?,
-            _ => key_file = field.path()?,
-        }
-    }
-    match (cert_file, key_file) {
+/// One of `certs`.
+#[derive(Default)]
+struct Pair {
+    cert_file: Option<PathBuf>,
+    key_file: Option<PathBuf>,
+}
+
+impl table::Block for Pair {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::path("cert_file", |pair| &mut pair.cert_file).help("As `tls.cert_file`."),
+        Entry::<Self>::path("key_file", |pair| &mut pair.key_file).help("As `tls.key_file`."),
+    ];
+}
+
+fn certificate(given: &Given<'_>) -> Read<Certificate> {
+    let pair = table::read(Pair::default(), given)?;
+    match (pair.cert_file, pair.key_file) {
         (Some(cert_file), Some(key_file)) => Ok(Certificate {
             cert_file,
             key_file,
         }),
-        _ => {
-            Err(pair
-                .fault("error parsing certificates config: both cert_file and key_file are needed"))
-        }
+        _ => Err(given
+            .fault("error parsing certificates config: both cert_file and key_file are needed")),
     }
+}
+
+fn show_certificate(certificate: &Certificate) -> Json {
+    table::show(Pair {
+        cert_file: Some(certificate.cert_file.clone()),
+        key_file: Some(certificate.key_file.clone()),
+    })
 }
 
 fn pin(item: &Given<'_>) -> Read<[u8; 32]> {
@@ -321,6 +363,10 @@ fn pin(item: &Given<'_>) -> Read<[u8; 32]> {
         *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| wrong())?;
     }
     Ok(hash)
+}
+
+fn show_pin(pin: &[u8; 32]) -> String {
+    pin.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn handshake(field: &Given<'_>) -> Read<TlsHandshake> {
@@ -346,38 +392,4 @@ pub(super) fn timeout(field: &Given<'_>) -> Read<Duration> {
             .map_err(|_| field.fault(format!("{}: {seconds} is no duration", field.key))),
         _ => field.duration(),
     }
-}
-
-/// Shows a block `tls`.
-pub(super) fn show(tls: &TlsOptions) -> Json {
-    let certificates: Vec<Json> = tls
-        .certificates
-        .iter()
-        .map(|pair| json!({ "cert_file": pair.cert_file, "key_file": pair.key_file }))
-        .collect();
-    let pinned: Vec<String> = tls
-        .pinned_certs
-        .iter()
-        .map(|hash| hash.iter().map(|byte| format!("{byte:02x}")).collect())
-        .collect();
-    json!({
-        "certs": certificates,
-        "ca_file": tls.ca_file,
-        "verify": tls.client_certificates.is_required(),
-        "verify_and_map": tls.client_certificates == ClientCertificates::RequiredAndMapped,
-        "timeout": duration_text(tls.timeout),
-        "min_version": match tls.min_version {
-            TlsVersion::V1_2 => "1.2",
-            TlsVersion::V1_3 => "1.3",
-        },
-        "cipher_suites": tls.cipher_suites,
-        "curve_preferences": tls.curve_preferences,
-        "pinned_certs": pinned,
-        "handshake_first": match tls.handshake {
-            TlsHandshake::AfterInfo => json!(false),
-            TlsHandshake::First => json!(true),
-            TlsHandshake::FirstWithin(time) => duration_text(time),
-        },
-        "connection_rate_limit": tls.connection_rate_limit,
-    })
 }

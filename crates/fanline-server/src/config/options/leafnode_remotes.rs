@@ -1,0 +1,225 @@
+//! Servers that this one attaches to as a leaf node.
+
+use fanline_engine::Filter;
+use serde_json::{Value as Json, json};
+
+use super::leafnodes::{COMPRESSIONS, Compression, compression, show_compression};
+use super::tls::{self, TlsBlock};
+use crate::config::read::{Given, Read};
+use crate::config::table::Kind::{Any, Block, Text, Texts};
+use crate::config::table::{self, Entry, set};
+use crate::leaf;
+use crate::{LeafnodeProxy, LeafnodeRemote};
+
+/// One of `remotes`.
+pub(super) struct RemoteBlock(LeafnodeRemote);
+
+impl table::Block for RemoteBlock {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::new(
+            "url",
+            Texts,
+            |block, given| {
+                let urls = given.texts()?.into_iter();
+                block.0.urls.extend(urls.filter(|url| !url.trim().is_empty()));
+                Ok(())
+            },
+            |block| json!(block.0.shown_urls()),
+        )
+        .shown_as("urls")
+        .alias(&["urls"])
+        .help("`nats-leaf://user:password@host:7422` or shorter, or `wss://host:443`; a list for several servers of one cluster, of which one is used at a time. `ws` and `wss` are WebSocket, `tls` and `wss` insist on TLS; any other scheme is TCP, with TLS where the other server asks for it."),
+        Entry::<Self>::new(
+            "account",
+            Text,
+            |block, given| given.overwrite(&mut block.0.account),
+            |block| json!(block.0.account),
+        )
+        .alias(&["local"])
+        .default("$G")
+        .help("The account here."),
+        Entry::<Self>::path("credentials", |block| &mut block.0.credentials)
+            .alias(&["creds"])
+            .help("A file with a user's JWT and the seed of its key."),
+        Entry::<Self>::text("nkey", |block| &mut block.0.nkey)
+            .shown_as("seed")
+            .alias(&["seed"])
+            .secret()
+            .help("The seed of an nkey, or a file with it."),
+        Entry::<Self>::new(
+            "tls",
+            Block,
+            |block, given| set(&mut block.0.tls, tls::read(given).map(Some)),
+            |block| block.0.tls.as_ref().map_or(Json::Null, tls::show),
+        )
+        .block::<TlsBlock>()
+        .dialer()
+        .like("tls")
+        .help("TLS towards it: `ca_file`, `cert_file`, `key_file`, `handshake_first`, `timeout`."),
+        Entry::<Self>::flag("hub", |block| &mut block.0.is_hub)
+            .default("false")
+            .help("This side is the hub, though it dials."),
+        Entry::<Self>::new(
+            "deny_imports",
+            Texts,
+            |block, given| set(&mut block.0.deny_imports, subjects(given)),
+            |block| json!(block.0.deny_imports),
+        )
+        .alias(&["deny_import"])
+        .help("Subjects that are not taken from there."),
+        Entry::<Self>::new(
+            "deny_exports",
+            Texts,
+            |block, given| set(&mut block.0.deny_exports, subjects(given)),
+            |block| json!(block.0.deny_exports),
+        )
+        .alias(&["deny_export"])
+        .help("Subjects that do not go there."),
+        Entry::<Self>::flag("no_randomize", |block| &mut block.0.no_randomize)
+            .alias(&["dont_randomize"])
+            .default("false")
+            .help("Addresses are tried in their order."),
+        Entry::<Self>::flag("ws_compression", |block| &mut block.0.websocket_compression)
+            .alias(&["ws_compress", "websocket_compress", "websocket_compression"])
+            .default("false")
+            .help("Over WebSocket, its own compression is asked for; it then takes the place of the other."),
+        Entry::<Self>::flag("ws_no_masking", |block| &mut block.0.websocket_no_masking)
+            .alias(&["websocket_no_masking"])
+            .default("false")
+            .help("Over WebSocket, what is sent goes unmasked if the other side agrees."),
+        Entry::<Self>::new(
+            "compression",
+            Any,
+            |block, given| set(&mut block.0.compression, compression(given)),
+            |block| show_compression(&block.0.compression),
+        )
+        .block::<Compression>()
+        .default("s2_auto")
+        .limit(COMPRESSIONS)
+        .help("Whether the link is compressed; as of the listener."),
+        Entry::<Self>::duration("first_info_timeout", |block| &mut block.0.first_info_timeout)
+            .needs_unit()
+            .default("1s")
+            .help("How long the other server's first word may take."),
+        Entry::<Self>::maybe_duration("dial_timeout", |block| &mut block.0.dial_timeout)
+            .needs_unit()
+            .default("that of the block")
+            .help("How long dialling it may take."),
+        Entry::ignored("jetstream_cluster_migrate", Any)
+            .alias(&["js_cluster_migrate"])
+            .help("There is nothing to migrate on a server that runs alone."),
+        Entry::<Self>::flag("isolate_leafnode_interest", |block| &mut block.0.isolates)
+            .alias(&["isolate"])
+            .default("false")
+            .help("What other leaf nodes want is not told to it."),
+        Entry::<Self>::flag("request_isolation", |block| &mut block.0.requests_isolation)
+            .default("false")
+            .help("It is asked not to tell what its other leaf nodes want."),
+        Entry::<Self>::flag("disabled", |block| &mut block.0.is_disabled)
+            .default("false")
+            .help("It is not dialled."),
+        Entry::<Self>::flag("ignore_discovered_servers", |block| {
+            &mut block.0.ignore_discovered_servers
+        })
+        .default("false")
+        .help("Only these addresses are dialled, not those that the other server tells."),
+        Entry::<Self>::new(
+            "proxy",
+            Block,
+            |block, given| set(&mut block.0.proxy, read_proxy(given).map(Some)),
+            |block| block.0.proxy.as_ref().map_or(Json::Null, show_proxy),
+        )
+        .block::<ProxyBlock>()
+        .help("An HTTP proxy that is asked to connect to it (`CONNECT`)."),
+    ];
+}
+
+/// Reads one of `remotes`.
+pub(super) fn read(given: &Given<'_>) -> Read<LeafnodeRemote> {
+    let mut remote = LeafnodeRemote::new("");
+    remote.urls.clear();
+    let RemoteBlock(remote) = table::read(RemoteBlock(remote), given)?;
+    if remote.credentials.is_some() && remote.nkey.is_some() {
+        return Err(given.fault("remote leafnode can not have both creds and nkey defined"));
+    }
+    match remote.urls.is_empty() {
+        true => Err(given.fault("remote leafnode needs a url")),
+        false => Ok(remote),
+    }
+}
+
+/// Shows one of `remotes`.
+pub(super) fn show(remote: &LeafnodeRemote) -> Json {
+    let mut shown = table::show(RemoteBlock(remote.clone()));
+    // Masked later, so that another one is seen to be another.
+    let has_secret = remote.urls.iter().any(|url| url.contains('@'));
+    shown["password"] = json!(has_secret.then_some(&remote.urls));
+    shown
+}
+
+fn subjects(given: &Given<'_>) -> Read<Vec<String>> {
+    let subjects = given.texts()?;
+    let is_none = |subject: &&String| Filter::parse(subject.as_bytes()).is_err();
+    match subjects.iter().find(is_none) {
+        Some(subject) => Err(given.fault(format!("subject {subject:?} is not a valid subject"))),
+        None => Ok(subjects),
+    }
+}
+
+/// The block `proxy`.
+struct ProxyBlock(LeafnodeProxy);
+
+impl table::Block for ProxyBlock {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::new(
+            "url",
+            Text,
+            |block, given| {
+                given.text()?.clone_into(&mut block.0.url);
+                Ok(())
+            },
+            |block| json!(block.0.url),
+        )
+        .help("`http://host:3128`, or `https://host:443` to speak to it by TLS."),
+        Entry::<Self>::text("username", |block| &mut block.0.username)
+            .help("Who the proxy is told that this is; with a `password`."),
+        Entry::<Self>::text("password", |block| &mut block.0.password)
+            .secret()
+            .help("The password of `username`."),
+        Entry::<Self>::maybe_duration("timeout", |block| &mut block.0.timeout)
+            .needs_unit()
+            .default("`dial_timeout`")
+            .help("How long it may take until the other server is reached."),
+        Entry::<Self>::new(
+            "tls",
+            Block,
+            |block, given| set(&mut block.0.tls, tls::read(given).map(Some)),
+            |block| block.0.tls.as_ref().map_or(Json::Null, tls::show),
+        )
+        .block::<TlsBlock>()
+        .dialer()
+        .like("tls")
+        .help("TLS towards the proxy, with an `https` URL: `ca_file`, `cert_file`, `key_file`."),
+    ];
+}
+
+fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
+    let ProxyBlock(proxy) = table::read(ProxyBlock(LeafnodeProxy::new("")), given)?;
+    match leaf::check_proxy(&proxy) {
+        Ok(_) => Ok(proxy),
+        Err(why) => Err(given.fault(why)),
+    }
+}
+
+fn show_proxy(proxy: &LeafnodeProxy) -> Json {
+    let mut shown = table::show(ProxyBlock(proxy.clone()));
+    // The URL may hold a password, too. It is masked later, so that another one is seen to be another.
+    if let Some((_, place)) = proxy.url.rsplit_once('@') {
+        let scheme = proxy.url.split_once("://").map_or("", |(scheme, _)| scheme);
+        shown["url"] = format!("{scheme}://{place}").into();
+        if proxy.password.is_none() {
+            shown["password"] = json!(proxy.url);
+        }
+    }
+    shown
+}
