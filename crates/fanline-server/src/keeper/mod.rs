@@ -28,6 +28,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tracing::warn;
 
+use crate::panic_guard::JetStreamAtWork;
 use crate::shell::{self, Common, Mailbox};
 use crate::sync::Ordering;
 use disk::OpenFiles;
@@ -85,7 +86,10 @@ pub(crate) fn start<W: Work + 'static>(
     let (commands, inbox) = unbounded_channel();
     let (ready, is_ready) = channel();
     let common = Arc::clone(common);
-    let run = move || shell::block_on(run(common, store, make, inbox, ready))?;
+    let run = move || {
+        let _at_work = JetStreamAtWork::begin();
+        shell::block_on(run(common, store, make, inbox, ready))?
+    };
     let thread = std::thread::Builder::new()
         .name("keeper".into())
         .spawn(run)?;
@@ -107,7 +111,7 @@ async fn run<W: Work + 'static>(
     ready: Sender<()>,
 ) -> io::Result<()> {
     let (done, synced) = unbounded_channel();
-    let syncer = Syncer::start(&done, &common.sync_times)?;
+    let syncer = Syncer::start(&done, &common)?;
     let files = OpenFiles::default();
     let folders = store.as_ref().map(|store| store.accounts(&files));
     let folders = folders.transpose()?;
@@ -146,10 +150,10 @@ async fn run<W: Work + 'static>(
     let _ = ready.send(());
     // A task of its own, for the reason that a shard's have.
     let task = tokio::task::spawn_local(async move { work(&shared, commands, synced).await });
-    let ended = task.await.map_err(io::Error::other);
+    let ended = task.await;
     // Only now may another server have it.
     drop(store);
-    ended
+    ended?.ok_or_else(|| io::Error::other("it has panicked in the middle of its work"))
 }
 
 fn now(common: &Common) -> Now {
@@ -180,39 +184,41 @@ struct Thread<W> {
     sleeps_until: Option<Duration>,
 }
 
-/// Works until it is told to stop. The keeper is let go of whenever there is something to be waited for.
+/// Works until it is told to stop. The keeper is let go of whenever there is something to be waited for. Returns `None`
+/// after a panic.
 async fn work<W: Work>(
     shared: &Shared<W>,
     mut commands: UnboundedReceiver<Command>,
     mut synced: UnboundedReceiver<Synced>,
-) {
-    let common = Arc::clone(&shared.lock().common);
-    let _watch = common.stop_on_panic();
+) -> Option<()> {
+    let common = shared.common();
+    let _guard = common.panic_stop.guard();
     loop {
-        let pause = shared.lock().pause();
+        let pause = shared.lock()?.pause();
         tokio::select! {
             biased;
             command = commands.recv() => match command {
-                Some(Command::Tell(wanted, to)) => shared.lock().tell(wanted, to),
-                Some(Command::SetAccounts(access)) => shared.lock().set_accounts(&access),
-                Some(Command::SayGoodbye(done)) => shared.lock().say_goodbye(done),
+                Some(Command::Tell(wanted, to)) => shared.lock()?.tell(wanted, to),
+                Some(Command::SetAccounts(access)) => shared.lock()?.set_accounts(&access),
+                Some(Command::SayGoodbye(done)) => shared.lock()?.say_goodbye(done),
                 // Without a control thread there is nobody to work for.
                 Some(Command::Stop) | None => break,
             },
-            Some(done) = synced.recv() => shared.lock().note_synced(done),
-            () = wait(&common, pause) => {}
+            Some(done) = synced.recv() => shared.lock()?.note_synced(done),
+            () = wait(common, pause) => {}
         }
         {
-            let mut thread = shared.lock();
+            let mut thread = shared.lock()?;
             while let Ok(done) = synced.try_recv() {
                 thread.note_synced(done);
             }
             thread.go_on();
             thread.round();
         }
-        wait_for_room(&common, &commands).await;
+        wait_for_room(common, &commands).await;
     }
-    shared.lock().close();
+    shared.lock()?.close();
+    Some(())
 }
 
 /// How long there is nothing to do.

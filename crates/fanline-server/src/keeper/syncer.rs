@@ -11,8 +11,9 @@ use fanline_engine::store::{DiskError, SyncId};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::disk::{disk_error, sync_folder};
-use super::sync_times::SyncTimes;
 use super::work::Whose;
+use crate::panic_guard::JetStreamAtWork;
+use crate::shell::Common;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// How many streams' files are synced at once; the files of others wait. The disk itself brings
@@ -77,17 +78,14 @@ pub(super) struct Syncer {
 
 impl Syncer {
     /// Each job is reported to `done`.
-    pub(super) fn start(
-        done: &UnboundedSender<Synced>,
-        times: &Arc<SyncTimes>,
-    ) -> io::Result<Self> {
+    pub(super) fn start(done: &UnboundedSender<Synced>, common: &Arc<Common>) -> io::Result<Self> {
         let syncer = Syncer {
             todo: Arc::default(),
         };
         for index in 0..THREADS {
-            let (todo, done, times) = (Arc::clone(&syncer.todo), done.clone(), Arc::clone(times));
+            let (todo, done, common) = (Arc::clone(&syncer.todo), done.clone(), Arc::clone(common));
             let thread = std::thread::Builder::new().name(format!("sync-{index}"));
-            thread.spawn(move || work(&todo, &done, &times))?;
+            thread.spawn(move || work(&todo, &done, &common))?;
         }
         Ok(syncer)
     }
@@ -105,7 +103,10 @@ impl Drop for Syncer {
     }
 }
 
-fn work(todo: &Todo, done: &UnboundedSender<Synced>, times: &SyncTimes) {
+fn work(todo: &Todo, done: &UnboundedSender<Synced>, common: &Common) {
+    // Whoever waits for a sync that panics would wait for good.
+    let _at_work = JetStreamAtWork::begin();
+    let _guard = common.panic_stop.guard();
     while let Some(job) = todo.next() {
         let began = Instant::now();
         let synced = Synced {
@@ -113,7 +114,7 @@ fn work(todo: &Todo, done: &UnboundedSender<Synced>, times: &SyncTimes) {
             id: job.id,
             result: perform(&job),
         };
-        times.record(began.elapsed());
+        common.sync_times.record(began.elapsed());
         // The keeper may have ended.
         let _ = done.send(synced);
     }

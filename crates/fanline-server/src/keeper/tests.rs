@@ -59,6 +59,7 @@ struct Echo {
     syncing: Vec<(Vec<u8>, Vec<u8>)>,
     unsynced: Vec<(Vec<u8>, Vec<u8>)>,
     syncs: RefCell<u64>,
+    has_panicked: bool,
 }
 
 impl Echo {
@@ -76,6 +77,7 @@ impl Echo {
             syncing: Vec::new(),
             unsynced: Vec::new(),
             syncs: RefCell::default(),
+            has_panicked: false,
         }
     }
 }
@@ -97,6 +99,7 @@ impl Handler for Echo {
         now: Now,
         ports: &mut dyn Ports,
     ) {
+        assert!(!self.has_panicked, "it is not used any more");
         let port = ports.of(account);
         let (reply, payload) = (message.reply, message.payload);
         match message.topic {
@@ -114,6 +117,10 @@ impl Handler for Echo {
                 written.expect("the disk takes it");
                 self.written += payload.len() as u64;
                 self.unsynced.push((reply.into(), payload.into()));
+            }
+            b"echo.panic" => {
+                self.has_panicked = true;
+                panic!("in the middle of JetStream's work");
             }
             _ => {}
         }
@@ -185,6 +192,7 @@ impl Work for Echo {
     fn say_goodbye(&mut self, _: Now, _: &mut dyn Ports) {}
 
     fn close(&mut self, _: Now, ports: &mut dyn Ports) {
+        assert!(!self.has_panicked, "it is not used any more");
         let port = ports.of(AccountId::GLOBAL);
         self.disk.sync_file(self.file).expect("synced");
         for (reply, payload) in self.syncing.drain(..).chain(self.unsynced.drain(..)) {
@@ -246,6 +254,20 @@ async fn what_is_published_reaches_the_keeper_and_is_answered() {
         let log = folder.0.join("jetstream/fanline/streams/$G/ECHO/log");
         assert!(fs::read(log).expect("there is a log") == kept);
     }
+}
+
+/// A small batch is handled on the thread of the client's shard. A panic there ended the client's task and nothing else:
+/// the server ran on, and JetStream's own thread went on with what was half done.
+#[tokio::test]
+async fn panic_while_a_shard_does_the_work_stops_the_server() {
+    let folder = TempFolder::new();
+    let server = server(1, &folder);
+    let client = server.client().await.expect("connected");
+    let reply = client.request("echo.now", "tea", PATIENCE).await;
+    assert_eq!(reply.expect("an answer").payload(), &b"tea"[..]);
+    client.publish("echo.panic", "").await.expect("sent");
+    timeout(PATIENCE, server.wait()).await.expect("it stops");
+    assert!(server.has_panicked());
 }
 
 #[test]
