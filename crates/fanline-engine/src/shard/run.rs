@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use super::deliver::FanOut;
 use super::verbs::Intake;
-use super::{Exchange, PRODUCED_BYTES_MAX, Shard};
+use super::{PRODUCED_BYTES_MAX, Exchange, Shard};
 use crate::codec::nats::parse::Publish;
-use crate::exchange::router::Reach;
 use crate::outbox::SHARED_BYTES_MIN;
+use crate::exchange::router::Reach;
 
 /// Messages for the topic of the intake's memo that are not delivered yet.
 #[derive(Default)]
@@ -76,13 +76,7 @@ impl Shard {
             tail,
             payload_bytes,
         });
-        if self
-            .exchange
-            .run
-            .bytes
-            .saturating_mul(self.exchange.run.width)
-            > PRODUCED_BYTES_MAX
-        {
+        if self.exchange.run.bytes.saturating_mul(self.exchange.run.width) > PRODUCED_BYTES_MAX {
             self.end_run(intake);
         }
         true
@@ -116,17 +110,7 @@ impl Shard {
     #[inline(never)]
     fn deliver_run(&mut self, intake: &Intake<'_>) {
         let mut run = std::mem::take(&mut self.exchange.run);
-        let Shard {
-            exchange:
-                Exchange {
-                    routers,
-                    subs,
-                    sessions,
-                    pending,
-                    ..
-                },
-            ..
-        } = self;
+        let Shard { exchange: Exchange { routers, subs, sessions, pending, .. }, .. } = self;
         let route = routers[intake.account].held_route(intake.memo);
         let mut fan_out = FanOut {
             sessions,
