@@ -32,17 +32,17 @@ pub mod subject;
 mod trace;
 
 pub use auth::{Access, AccountId, Auth};
-pub use limits::Limits;
 pub use codec::nats::error::{ClientError, CloseReason};
 pub use codec::nats::info::{ListenerInfo, ServerInfo, TlsTold};
 pub use codec::nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
+pub use exchange::router::{MatchMemo, Matched, Matcher};
+pub use limits::Limits;
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use random::Seed;
-pub use exchange::router::{MatchMemo, Matched, Matcher};
 pub use shard::{
     Backlog, Batch, ConnectionStatus, CookieCredentials, Ended, Keeper, LeafTraffic, MqttStatus,
     Peer, Place, Receipt, SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus,
     SubscriptionStatus, TlsPeer,
 };
-pub use subject::{Filter, FilterError, is_literal_topic};
 pub use subject::trie::{NodeId, OutOfSteps, Trie, Vacant};
+pub use subject::{Filter, FilterError, is_literal_topic};

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::auth::TraceTo;
 use crate::encoding::{ACCEPT_ENCODING, CONTENT_ENCODING, Encoding};
-use crate::jetstream::Timestamp;
 use crate::exchange::router::LEAFS;
+use crate::jetstream::Timestamp;
 use crate::subject::is_literal_topic;
 
 const DESTINATION: &str = "Nats-Trace-Dest";

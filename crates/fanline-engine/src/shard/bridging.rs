@@ -6,17 +6,19 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Exchange, Shard};
 use super::deliver::{Message, Origin};
 use super::latency::Outcome;
 pub(super) use super::mappings::Mapped;
 use super::mappings::Mappings;
 use super::requests::{Request, Requests};
 use super::verbs::Intake;
+use super::{Exchange, Shard};
 use crate::auth::{Access, AccountId};
 use crate::codec::nats::args::write_sizes;
 use crate::codec::nats::parse::Publish;
-use crate::exchange::router::{BridgeKind, Exit, RouteMemo, Terms, bridges, has_services, replies_of};
+use crate::exchange::router::{
+    BridgeKind, Exit, RouteMemo, Terms, bridges, has_services, replies_of,
+};
 
 /// Over how many bridges one message goes at most. What is behind the last one does not get it.
 pub(super) const BRIDGES_MAX: u8 = 8;
@@ -101,7 +103,9 @@ impl Shard {
             let router = self.exchange.routers.of(id);
             router.set_bridges(ways);
             let weight = u32::from(has_services(id, account));
-            for shard in (0..self.exchange.config.shards).filter_map(|shard| u16::try_from(shard).ok()) {
+            for shard in
+                (0..self.exchange.config.shards).filter_map(|shard| u16::try_from(shard).ok())
+            {
                 if shard != self.exchange.index {
                     router.set_remote(shard, &replies_of(shard), b"", weight);
                 }
@@ -414,7 +418,11 @@ impl Shard {
 
     /// Forgets the requests whose time is over.
     pub(super) fn expire_requests(&mut self, now: Duration) {
-        let Shard { bridging, exchange: Exchange { routers, .. }, .. } = self;
+        let Shard {
+            bridging,
+            exchange: Exchange { routers, .. },
+            ..
+        } = self;
         bridging.requests.expire(now, |account, reply| {
             let route = routers.of(account).route(reply, &mut RouteMemo::default());
             !route.is_empty()

@@ -200,7 +200,9 @@ impl Shard {
     /// more; false for everybody else.
     pub(super) fn refuses_way(&mut self, id: SessionId, grant: &Grant, needs_proxy: bool) -> bool {
         match self.exchange.sessions[id.index()].peer.proxy {
-            Some(proxy) if !self.exchange.access.proxies().contains(&proxy) => self.refuse_proxy(id),
+            Some(proxy) if !self.exchange.access.proxies().contains(&proxy) => {
+                self.refuse_proxy(id)
+            }
             None if needs_proxy => self.refuse_without_proxy(id, grant),
             _ => return false,
         }
@@ -240,7 +242,8 @@ impl Shard {
             o if !o.auth_token.is_empty() => "Token \"[REDACTED]\"".into(),
             _ => "User \"N/A\"".into(),
         };
-        self.exchange.pending
+        self.exchange
+            .pending
             .notice(id, || format!("authentication error - {shown}"));
         let error = Some(ClientError::Authorization);
         self.refuse(id, error, CloseReason::AuthenticationFailure);
@@ -248,7 +251,11 @@ impl Shard {
 
     /// Ends the connection of a client that was let in and would not be any more.
     fn dismiss(&mut self, id: SessionId) {
-        let (error, reason) = match self.exchange.access.dismissal(&self.exchange.sessions[id.index()].grant) {
+        let (error, reason) = match self
+            .exchange
+            .access
+            .dismissal(&self.exchange.sessions[id.index()].grant)
+        {
             Dismissal::Refused => return self.refuse_credentials(id),
             Dismissal::Revoked => (
                 ClientError::AuthenticationRevoked,

@@ -13,13 +13,13 @@ use super::crossing::{Batch, Crossing, HOPS_MAX, TRACED};
 use super::mqtt::is_own_of_mqtt;
 use super::run::Waiting;
 use super::session::{Session, SessionId};
-use super::{Pending, Random, Exchange, Shard};
+use super::{Exchange, Pending, Random, Shard};
 use crate::auth::AccountId;
 use crate::codec::leaf::LEAF_SHARD;
-use crate::outbox::{Chunk, Outbox};
 use crate::exchange::router::{
     LEAFS, Member, Route, RouteMemo, ShardSet, SubId, Subscription, Subscriptions,
 };
+use crate::outbox::{Chunk, Outbox};
 
 /// A message without its topic.
 pub(super) struct Message<'a> {
@@ -342,7 +342,21 @@ impl Shard {
         origin: Origin<'_>,
         memo: &mut RouteMemo,
     ) -> bool {
-        let Shard { bridging, exchange: Exchange { routers, subs, sessions, pending, random, outgoing, crossings, .. }, .. } = self;
+        let Shard {
+            bridging,
+            exchange:
+                Exchange {
+                    routers,
+                    subs,
+                    sessions,
+                    pending,
+                    random,
+                    outgoing,
+                    crossings,
+                    ..
+                },
+            ..
+        } = self;
         let route = routers[account].route(topic, memo);
         let mut fan_out = FanOut {
             sessions,
@@ -383,7 +397,21 @@ impl Shard {
         memo: RouteMemo,
     ) -> bool {
         let (kept, left) = self.share_groups(account, memo);
-        let Shard { bridging, exchange: Exchange { routers, subs, sessions, pending, random, outgoing, crossings, .. }, .. } = self;
+        let Shard {
+            bridging,
+            exchange:
+                Exchange {
+                    routers,
+                    subs,
+                    sessions,
+                    pending,
+                    random,
+                    outgoing,
+                    crossings,
+                    ..
+                },
+            ..
+        } = self;
         let route = routers[account].held_route(memo);
         let mut fan_out = FanOut {
             sessions,
@@ -437,7 +465,20 @@ impl Shard {
             return self.settle_fan_out();
         }
         let hops = self.exchange.pending.take_origin(hops);
-        let Shard { exchange: Exchange { routers, subs, sessions, pending, random, outgoing, crossings, .. }, .. } = self;
+        let Shard {
+            exchange:
+                Exchange {
+                    routers,
+                    subs,
+                    sessions,
+                    pending,
+                    random,
+                    outgoing,
+                    crossings,
+                    ..
+                },
+            ..
+        } = self;
         let route = routers.of(account).route(topic, memo);
         let mut fan_out = FanOut {
             sessions,
@@ -499,10 +540,13 @@ impl Shard {
         let limits = &self.exchange.config.limits;
         let has_too_much = |id: &SessionId| {
             // One that was written to may have gone since.
-            self.exchange.sessions.get(id.index()).is_some_and(|session| {
-                let most = limits.pending_bytes_max_of(session.leaf.is_some());
-                session.out.pending_bytes() > most
-            })
+            self.exchange
+                .sessions
+                .get(id.index())
+                .is_some_and(|session| {
+                    let most = limits.pending_bytes_max_of(session.leaf.is_some());
+                    session.out.pending_bytes() > most
+                })
         };
         let dirty = self.exchange.pending.dirty.iter().copied();
         let over: Vec<SessionId> = dirty.filter(has_too_much).collect();

@@ -15,13 +15,13 @@ use super::mqtt::{Around, Desk, Floor, Note};
 use super::requests::Requests;
 use super::{Random, Receipt, SHARDS_MAX, ShardConfig, announce};
 use crate::auth::{Access, AccountId, overlap};
-use crate::jetstream::{Handler, Message, Now, Port, Ports};
 use crate::codec::nats::args;
-use crate::random::{self, Purpose, Seed};
 use crate::exchange::router::{
     BridgeKind, Listening, Member, RouteMemo, Router, Routers, bridges, has_services, listening,
     replies_of,
 };
+use crate::jetstream::{Handler, Message, Now, Port, Ports};
+use crate::random::{self, Purpose, Seed};
 use crate::subject::is_literal_topic;
 
 /// How much may be posted before a round ends, so that what goes out does not pile up.

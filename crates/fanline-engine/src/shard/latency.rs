@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::Shard;
 use super::deliver::{Message, Origin};
 use crate::auth::{AccountId, ExportKind, Sampling};
-use crate::jetstream::Timestamp;
 use crate::exchange::router::Terms;
+use crate::jetstream::Timestamp;
 
 const TYPE: &str = "io.nats.server.metric.v1.service_latency";
 
@@ -97,7 +97,8 @@ impl Shard {
             Sampling::Headers => asking(&message.body[..message.header_bytes])?,
         };
         let export = self
-            .exchange.access
+            .exchange
+            .access
             .account(exporter)?
             .exports
             .get(measured.export)?;
@@ -161,7 +162,9 @@ impl Shard {
     }
 
     fn rtt_of(&self, origin: Origin<'_>) -> Duration {
-        let session = origin.session.and_then(|id| self.exchange.sessions.get(id as usize));
+        let session = origin
+            .session
+            .and_then(|id| self.exchange.sessions.get(id as usize));
         session.and_then(|session| session.rtt).unwrap_or_default()
     }
 

@@ -47,13 +47,13 @@ pub use status::{Ended, LeafTraffic, ShardStatus};
 
 use crate::auth::{Access, AccountId, Auth};
 use crate::codec::leaf::LEAF_SHARD;
-use crate::limits::Limits;
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::info::ServerInfo;
 use crate::codec::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
+use crate::exchange::router::{LEAFS, RouteMemo, Routers, SubId, Subscriptions};
+use crate::limits::Limits;
 use crate::outbox::{Chunk, Outbox};
 use crate::random::{self, Purpose, Seed};
-use crate::exchange::router::{LEAFS, RouteMemo, Routers, SubId, Subscriptions};
 use bridging::Bridging;
 use crossing::Said;
 use deliver::RemoteTargets;
@@ -267,7 +267,9 @@ impl Shard {
                     }
                 }
             }
-            if !self.exchange.pending.ended.is_empty() && self.exchange.sessions[id.index()].ending.is_some() {
+            if !self.exchange.pending.ended.is_empty()
+                && self.exchange.sessions[id.index()].ending.is_some()
+            {
                 receipt.consumed = input.len();
                 break;
             }
@@ -349,7 +351,9 @@ impl Shard {
                     let router = self.exchange.routers.of(account);
                     router.set_remote(from, filter, queue, weight);
                     if weight == 0 {
-                        self.bridging.requests.note_unsubscribed(self.exchange.pending.now);
+                        self.bridging
+                            .requests
+                            .note_unsubscribed(self.exchange.pending.now);
                     }
                 }
             }
@@ -400,7 +404,8 @@ impl Shard {
 
     /// How many bytes wait for a connection, 0 when it is gone.
     pub fn pending_bytes(&self, id: SessionId) -> usize {
-        self.exchange.sessions
+        self.exchange
+            .sessions
             .get(id.index())
             .map_or(0, |s| s.out.pending_bytes())
     }
@@ -590,13 +595,25 @@ impl Shard {
         session.subscriptions -= 1;
         session.in_groups -= u32::from(!sub.queue().is_empty());
         let (account, is_insider) = (session.account, session.is_insider);
-        self.bridging.requests.note_unsubscribed(self.exchange.pending.now);
+        self.bridging
+            .requests
+            .note_unsubscribed(self.exchange.pending.now);
         if !is_insider {
             self.count(account, |own| {
                 own.subscriptions = own.subscriptions.saturating_sub(1)
             });
         }
-        let Shard { exchange: Exchange { routers, subs, outgoing, index, .. }, .. } = self;
+        let Shard {
+            exchange:
+                Exchange {
+                    routers,
+                    subs,
+                    outgoing,
+                    index,
+                    ..
+                },
+            ..
+        } = self;
         routers[account].unsubscribe(subs, id, |filter, queue, weight| {
             announce(outgoing, *index, account, filter, queue, weight);
         });

@@ -9,8 +9,8 @@ use super::mqtt::Answers;
 use super::session::{Session, SessionId};
 use super::tracing::Traced;
 use super::verbs::{first_line, text};
-use crate::limits::Limits;
 use crate::exchange::router::{Route, SubId, Subscription};
+use crate::limits::Limits;
 
 /// A subscriber with more than this waiting holds its publishers back for a moment, so that a
 /// burst costs time rather than memory and cache.

@@ -120,7 +120,11 @@ impl Shard {
     /// first time.
     #[inline]
     pub(super) fn knows_permitted(&mut self, intake: &mut Intake<'_>, topic: &[u8]) -> bool {
-        self.exchange.routers[intake.account].knows_permitted(topic, intake.rights, &mut intake.memo)
+        self.exchange.routers[intake.account].knows_permitted(
+            topic,
+            intake.rights,
+            &mut intake.memo,
+        )
     }
 
     /// Takes note that what was just published was permitted by the rules, so that they need not be asked about its
@@ -128,7 +132,9 @@ impl Shard {
     #[cold]
     #[inline(never)]
     pub(super) fn note_permitted(&mut self, intake: &Intake<'_>, topic: &[u8]) {
-        let restriction = self.exchange.sessions[intake.id.index()].restriction.as_ref();
+        let restriction = self.exchange.sessions[intake.id.index()]
+            .restriction
+            .as_ref();
         if let Some(rights) = restriction.and_then(|restriction| restriction.sole_rights()) {
             let router = &mut self.exchange.routers[intake.account];
             router.note_permitted(topic, intake.memo, rights);

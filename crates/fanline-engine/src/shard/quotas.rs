@@ -130,7 +130,12 @@ impl Shard {
     pub(super) fn count(&mut self, account: AccountId, change: impl FnOnce(&mut Had)) {
         if let Some(quota) = self.exchange.quotas.0.get_mut(&account) {
             change(&mut quota.own);
-            announce(&mut self.exchange.outgoing, self.exchange.index, account, quota.own);
+            announce(
+                &mut self.exchange.outgoing,
+                self.exchange.index,
+                account,
+                quota.own,
+            );
         }
     }
 }

@@ -27,7 +27,9 @@ impl Shard {
         let before = std::mem::replace(&mut self.exchange.config, config);
         self.exchange.info = info;
         let limits = self.exchange.config.limits.clone();
-        self.exchange.pending.set_limits(&limits, self.exchange.config.traces);
+        self.exchange
+            .pending
+            .set_limits(&limits, self.exchange.config.traces);
         let ids: Vec<SessionId> = self.session_ids().collect();
         for id in ids {
             let session = &mut self.exchange.sessions[id.index()];

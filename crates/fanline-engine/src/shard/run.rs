@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use super::deliver::FanOut;
 use super::verbs::Intake;
-use super::{PRODUCED_BYTES_MAX, Exchange, Shard};
+use super::{Exchange, PRODUCED_BYTES_MAX, Shard};
 use crate::codec::nats::parse::Publish;
-use crate::outbox::SHARED_BYTES_MIN;
 use crate::exchange::router::Reach;
+use crate::outbox::SHARED_BYTES_MIN;
 
 /// Messages for the topic of the intake's memo that are not delivered yet.
 #[derive(Default)]
@@ -76,7 +76,13 @@ impl Shard {
             tail,
             payload_bytes,
         });
-        if self.exchange.run.bytes.saturating_mul(self.exchange.run.width) > PRODUCED_BYTES_MAX {
+        if self
+            .exchange
+            .run
+            .bytes
+            .saturating_mul(self.exchange.run.width)
+            > PRODUCED_BYTES_MAX
+        {
             self.end_run(intake);
         }
         true
@@ -110,7 +116,17 @@ impl Shard {
     #[inline(never)]
     fn deliver_run(&mut self, intake: &Intake<'_>) {
         let mut run = std::mem::take(&mut self.exchange.run);
-        let Shard { exchange: Exchange { routers, subs, sessions, pending, .. }, .. } = self;
+        let Shard {
+            exchange:
+                Exchange {
+                    routers,
+                    subs,
+                    sessions,
+                    pending,
+                    ..
+                },
+            ..
+        } = self;
         let route = routers[intake.account].held_route(intake.memo);
         let mut fan_out = FanOut {
             sessions,

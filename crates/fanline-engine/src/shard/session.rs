@@ -6,15 +6,15 @@ use super::FORGOTTEN_AT_ONCE;
 use super::backlog::Backlog;
 use super::mqtt::Mqtt;
 use super::permit::Restriction;
+use crate::auth::certificate::CertificateNames;
 use crate::auth::nkey::PublicKey;
 use crate::auth::{AccountId, Check, ConnectionKind, Grant, Vouched};
-use crate::auth::certificate::CertificateNames;
 use crate::codec::leaf::Leaf;
 use crate::codec::nats::connect::ConnectOptions;
 use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::parse::ParseLimits;
-use crate::outbox::Outbox;
 use crate::exchange::router::RouteMemo;
+use crate::outbox::Outbox;
 
 /// A session's place in its shard, from [`Shard::open`](super::Shard::open) until
 /// [`Shard::remove`](super::Shard::remove).

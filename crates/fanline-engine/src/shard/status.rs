@@ -253,7 +253,8 @@ impl Shard {
 
     /// All clients.
     pub fn session_ids(&self) -> impl Iterator<Item = SessionId> {
-        self.exchange.sessions
+        self.exchange
+            .sessions
             .iter()
             .filter(|(_, session)| session.is_client())
             .map(|(index, _)| SessionId::from_index(index))

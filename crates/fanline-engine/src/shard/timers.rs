@@ -7,8 +7,8 @@ use super::Shard;
 use super::leafs::Circle;
 use super::session::{Peer, SessionId};
 use crate::auth::ConnectionKind;
-use crate::limits::Limits;
 use crate::codec::nats::error::{ClientError, CloseReason};
+use crate::limits::Limits;
 
 /// A round trip that was measured longer ago than this is measured again.
 const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);

@@ -7,7 +7,7 @@ use super::crossing::{Crossing, TRACED};
 use super::deliver::{FanOut, Message, Origin, RemoteTargets};
 use super::session::{Session, SessionId};
 use super::verbs::{Intake, text};
-use super::{Pending, Exchange, Shard};
+use super::{Exchange, Pending, Shard};
 use crate::auth::{AccountId, ExportKind, ImportKind};
 use crate::codec::leaf::LEAF_SHARD;
 use crate::codec::nats::error::ClientError;
@@ -362,7 +362,18 @@ impl Shard {
 
     /// Finds out what subscriptions ask for, while they are there.
     pub(super) fn name_traced(&mut self) {
-        let Shard { exchange: Exchange { pending, subs, sessions, routers, access, .. }, .. } = self;
+        let Shard {
+            exchange:
+                Exchange {
+                    pending,
+                    subs,
+                    sessions,
+                    routers,
+                    access,
+                    ..
+                },
+            ..
+        } = self;
         let Some(traced) = &mut pending.traced else {
             return;
         };

@@ -9,15 +9,15 @@ use super::session::{Peer, Session, SessionId};
 use super::timers::{auth_timeout, ping_interval};
 use super::{Exchange, Shard, announce};
 use crate::auth::{AccountId, Grant, RightsId};
-use crate::limits::Limits;
 use crate::codec::mqtt::{CONNECT_BYTES_MAX, Settings};
 use crate::codec::nats::args;
 use crate::codec::nats::connect::ConnectOptions;
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::info::Audience;
 use crate::codec::nats::parse::{ParseLimits, Publish, Verb};
-use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 use crate::exchange::router::RouteMemo;
+use crate::limits::Limits;
+use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 use crate::subject::{Filter, is_literal_topic};
 use crate::trace::may_be_asked_for;
 
@@ -146,7 +146,9 @@ impl Shard {
             is_restricted: session.restriction.is_some(),
             rights: (session.restriction.as_ref()).and_then(|restriction| restriction.rights_id()),
             is_answered: session.options.verbose || session.options.pedantic,
-            may_run: !session.options.verbose && !session.options.pedantic && !self.exchange.pending.traces,
+            may_run: !session.options.verbose
+                && !session.options.pedantic
+                && !self.exchange.pending.traces,
             is_mapped: self.bridging.is_mapped(session.account),
             msgs: 0,
             bytes: 0,
@@ -215,11 +217,16 @@ impl Shard {
     /// Whether a client may have one more subscription.
     pub(super) fn has_room_for_subscription(&self, id: SessionId) -> bool {
         let session = &self.exchange.sessions[id.index()];
-        let max = self.exchange.config.limits.subscriptions_max.unwrap_or(usize::MAX);
+        let max = self
+            .exchange
+            .config
+            .limits
+            .subscriptions_max
+            .unwrap_or(usize::MAX);
         let own = session.grant.limits.subscriptions_max;
         let max = own.map_or(max, |own| max.min(usize::try_from(own).unwrap_or(max)));
-        let is_full =
-            session.subscriptions >= max || !self.exchange.quotas.allow_subscription(session.account);
+        let is_full = session.subscriptions >= max
+            || !self.exchange.quotas.allow_subscription(session.account);
         // What the server itself is asked for does not depend on what clients may have.
         !is_full || session.is_insider
     }
@@ -240,7 +247,10 @@ impl Shard {
         };
         let account = self.exchange.sessions[id.index()].account;
         let is_filtered = self.is_filtered(id, filter, queue);
-        let Shard { exchange: Exchange { routers, subs, .. }, .. } = self;
+        let Shard {
+            exchange: Exchange { routers, subs, .. },
+            ..
+        } = self;
         if let Some((sub, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue) {
             subs.get_mut(sub).set_filtered(is_filtered);
             self.exchange.interest_changes += 1;
@@ -521,7 +531,8 @@ impl Shard {
             Verb::Connect(json) => format!("CONNECT {}", redact(json)),
             _ => first_line(frame),
         };
-        self.exchange.pending
+        self.exchange
+            .pending
             .trace_lines
             .push((id, format!("<<- [{shown}]")));
     }
@@ -529,10 +540,12 @@ impl Shard {
     #[cold]
     fn trace_publish(&mut self, id: SessionId, publish: &Publish<'_>, input: &[u8]) {
         let body = &input[publish.body.start..publish.body.end - 2];
-        self.exchange.pending
+        self.exchange
+            .pending
             .trace_lines
             .push((id, format!("<<- [{}]", first_line(input))));
-        self.exchange.pending
+        self.exchange
+            .pending
             .trace_message(id, "<<-", body, publish.header_bytes);
     }
 }

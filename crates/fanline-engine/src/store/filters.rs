@@ -7,8 +7,8 @@ use hashbrown::HashSet;
 
 use super::segment::{Holds, hash_name};
 use super::subjects::{Subject, SubjectId, Subjects};
-use crate::subject::{Filter, FilterError};
 use crate::subject::trie::{Trie, Vacant};
+use crate::subject::{Filter, FilterError};
 
 /// Above this many matching subjects the log is read on in order instead of subject by subject.
 const SUBJECTS_MAX: usize = 8192;

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use fanline_engine::Batch;
+use fanline_engine::jetstream::Handler;
 
 use super::Thread;
-use super::work::Work;
 use crate::panic_guard::JetStreamAtWork;
 use crate::shell::Common;
 use crate::sync::{Mutex, MutexGuard};
@@ -26,13 +26,13 @@ pub(crate) trait Helped: Send + Sync {
 }
 
 /// The keeper, for whichever thread does its work.
-pub(super) struct Shared<W> {
-    thread: Mutex<Thread<W>>,
+pub(super) struct Shared<H> {
+    thread: Mutex<Thread<H>>,
     common: Arc<Common>,
 }
 
-impl<W> Shared<W> {
-    pub(super) fn new(thread: Thread<W>) -> Self {
+impl<H> Shared<H> {
+    pub(super) fn new(thread: Thread<H>) -> Self {
         Shared {
             common: Arc::clone(&thread.common),
             thread: Mutex::new(thread),
@@ -45,12 +45,12 @@ impl<W> Shared<W> {
 
     /// For the keeper's own thread, which waits for a shard to be done. `None` after a panic in the middle of the
     /// work: what it has left half done is not used any more.
-    pub(super) fn lock(&self) -> Option<MutexGuard<'_, Thread<W>>> {
+    pub(super) fn lock(&self) -> Option<MutexGuard<'_, Thread<H>>> {
         self.thread.lock().ok()
     }
 }
 
-impl<W: Work> Helped for Shared<W> {
+impl<H: Handler + Send> Helped for Shared<H> {
     fn help(&self, batch: &mut Batch) -> bool {
         if batch.bytes() > HELPED_BYTES_MAX {
             return false;

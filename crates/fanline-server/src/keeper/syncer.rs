@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
+use fanline_engine::auth::AccountId;
+use fanline_engine::jetstream::StreamId;
 use fanline_engine::store::{DiskError, SyncId};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::disk::{disk_error, sync_folder};
-use super::work::Whose;
 use crate::panic_guard::JetStreamAtWork;
 use crate::shell::Common;
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -22,7 +23,8 @@ const THREADS: usize = 4;
 
 /// What is to be brought to the disk for a stream.
 pub(super) struct Job {
-    pub(super) whose: Whose,
+    pub(super) account: AccountId,
+    pub(super) stream: StreamId,
     pub(super) id: SyncId,
     pub(super) files: Vec<Arc<File>>,
     /// To be synced after the files.
@@ -31,7 +33,8 @@ pub(super) struct Job {
 
 /// A job that is done, or has failed.
 pub(super) struct Synced {
-    pub(super) whose: Whose,
+    pub(super) account: AccountId,
+    pub(super) stream: StreamId,
     pub(super) id: SyncId,
     pub(super) result: Result<(), DiskError>,
 }
@@ -110,7 +113,8 @@ fn work(todo: &Todo, done: &UnboundedSender<Synced>, common: &Common) {
     while let Some(job) = todo.next() {
         let began = Instant::now();
         let synced = Synced {
-            whose: job.whose,
+            account: job.account,
+            stream: job.stream,
             id: job.id,
             result: perform(&job),
         };

@@ -416,9 +416,7 @@ fn with_wildcards(local: &str) -> String {
 }
 
 /// What may be published and subscribed to, without templates.
-pub(in crate::auth) fn permissions(
-    claims: &PermissionClaims,
-) -> Result<Permissions, AccessError> {
+pub(in crate::auth) fn permissions(claims: &PermissionClaims) -> Result<Permissions, AccessError> {
     let publish = direction(&claims.publish, Allowed::publish)?;
     let subscribe = direction(&claims.subscribe, Allowed::subscribe)?;
     let responses = claims.resp.as_ref().map(|resp| AllowResponses {

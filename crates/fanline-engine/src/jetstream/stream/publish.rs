@@ -21,7 +21,7 @@ pub(super) struct TakenIn {
 
 impl Stream {
     /// Takes a message that was published to one of the stream's subjects. The acknowledgement goes out
-    /// once it is true: now, or in [`handle_synced`](Stream::handle_synced).
+    /// once it is true: now, or in [`release_acks`](Stream::release_acks).
     pub fn publish(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
         self.clock = now;
         let parsed;

@@ -1,8 +1,8 @@
 //! Backups that somebody made who means no good: they are a client's bytes.
 
 use super::*;
-use crate::jetstream::AccountLimits;
 use crate::codec::s2::{Level, Packer, STREAM_HEAD};
+use crate::jetstream::AccountLimits;
 
 /// A backup of these records, as `docs/formats/backup.md` has it.
 fn backup(records: &[(u64, &str, usize)]) -> Vec<u8> {

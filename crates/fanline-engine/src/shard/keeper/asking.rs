@@ -4,8 +4,8 @@ use super::super::bridging::BRIDGES_MAX;
 use super::super::requests::Request;
 use super::Outside;
 use crate::auth::AccountId;
-use crate::jetstream::Message;
 use crate::exchange::router::{Exit, REPLIES, Terms};
+use crate::jetstream::Message;
 
 impl Outside {
     /// Publishes a request in the account that answers it, with a reply that leads back.

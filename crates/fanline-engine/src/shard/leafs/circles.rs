@@ -38,7 +38,8 @@ impl Shard {
     /// Whether a server is reached by this link that is reached otherwise as well, or is this one.
     fn closes_circle(&self, id: SessionId, account: AccountId, filter: &[u8]) -> bool {
         let own = self.leafs.seats.get(&account).map(|seat| &*seat.own_loop);
-        own == Some(filter) || (self.leafs).is_wanted_by_another(account, filter, id, &self.exchange.subs)
+        own == Some(filter)
+            || (self.leafs).is_wanted_by_another(account, filter, id, &self.exchange.subs)
     }
 
     /// A link says that it leads to a server. Whether that is taken as any interest is.

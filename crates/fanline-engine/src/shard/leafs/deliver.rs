@@ -7,12 +7,12 @@ use super::super::run::Waiting;
 use super::super::session::{Session, SessionId};
 use super::super::tracing::Onward;
 use super::super::verbs::Intake;
-use super::super::{Pending, Random, Exchange, Shard};
+use super::super::{Exchange, Pending, Random, Shard};
 use super::{Leafs, Picked};
 use crate::auth::AccountId;
 use crate::codec::leaf::write_head;
-use crate::outbox::Outbox;
 use crate::exchange::router::{Member, Route, Subscription};
+use crate::outbox::Outbox;
 use crate::trace::HOP;
 
 impl Shard {
@@ -29,7 +29,18 @@ impl Shard {
         let (is_plain, groups) = self.exchange.crossings.take_leafs();
         // An answer finds its way only if it is known who waits for it.
         self.tell_leafs();
-        let Shard { leafs, exchange: Exchange { subs, sessions, pending, random, .. }, .. } = self;
+        let Shard {
+            leafs,
+            exchange:
+                Exchange {
+                    subs,
+                    sessions,
+                    pending,
+                    random,
+                    ..
+                },
+            ..
+        } = self;
         let Leafs {
             routers,
             seats,
@@ -83,7 +94,18 @@ impl Shard {
     /// that they came from.
     pub(in crate::shard) fn give_run_to_leafs(&mut self, intake: &Intake<'_>, run: &[Waiting]) {
         self.tell_leafs();
-        let Shard { leafs, exchange: Exchange { routers, subs, sessions, pending, .. }, .. } = self;
+        let Shard {
+            leafs,
+            exchange:
+                Exchange {
+                    routers,
+                    subs,
+                    sessions,
+                    pending,
+                    ..
+                },
+            ..
+        } = self;
         let Some(seat) = leafs.seats.get_mut(&intake.account) else {
             return;
         };

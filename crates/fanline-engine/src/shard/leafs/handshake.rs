@@ -29,7 +29,8 @@ impl Shard {
         let id = self.insert_session(cid, peer, true, agreed.greeted_at.unwrap_or(now));
         let side = dialled.map_or(Side::Listening, |dialled| Side::Dialling(dialled.into()));
         let is_dialled = matches!(side, Side::Dialling(_));
-        self.exchange.sessions[id.index()].leaf = Some(Box::new(Leaf::new(side, agreed.compressed)));
+        self.exchange.sessions[id.index()].leaf =
+            Some(Box::new(Leaf::new(side, agreed.compressed)));
         if is_dialled {
             self.answer_hub(id);
         } else if !is_greeted {
@@ -180,7 +181,10 @@ impl Shard {
         let takes_traces = hub.proto >= u64::from(PROTOCOL);
         let mut rules = crate::codec::leaf::Rules::default();
         rules.deny(&remote.deny_imports, &remote.deny_exports);
-        if has_jetstream && hub.jetstream && self.exchange.access.keeps_jetstream_apart(session.account) {
+        if has_jetstream
+            && hub.jetstream
+            && self.exchange.access.keeps_jetstream_apart(session.account)
+        {
             rules.part_jetstream();
         }
         if let Some(welcome) = &welcome {
@@ -350,7 +354,9 @@ impl Shard {
             (Some(own), _) => own.account(grant.account).map(|own| own.name.as_str()),
             (None, _) => return Some(grant.account),
         };
-        name.map_or(Some(AccountId::GLOBAL), |name| self.exchange.access.account_id(name))
+        name.map_or(Some(AccountId::GLOBAL), |name| {
+            self.exchange.access.account_id(name)
+        })
     }
 
     /// The same server with the same accounts needs only one link: the newer one stays.

@@ -37,7 +37,12 @@ impl Shard {
             return;
         }
         let session = &self.exchange.sessions[id.index()];
-        let max = self.exchange.config.limits.subscriptions_max.unwrap_or(usize::MAX);
+        let max = self
+            .exchange
+            .config
+            .limits
+            .subscriptions_max
+            .unwrap_or(usize::MAX);
         if session.subscriptions >= max {
             return self.send_error(id, &ClientError::SubscriptionsExceeded);
         }
@@ -75,7 +80,9 @@ impl Shard {
         let queue = sub.queue().to_vec();
         let filter = self.leafs.routers[account].filter_of(sub);
         (self.leafs.routers[account]).unsubscribe(&mut self.exchange.subs, id, |_, _, _| {});
-        self.bridging.requests.note_unsubscribed(self.exchange.pending.now);
+        self.bridging
+            .requests
+            .note_unsubscribed(self.exchange.pending.now);
         self.note_leafs(account, &filter, &queue);
         if filter.starts_with(LOOPS) {
             self.look_again_at_circles(account);

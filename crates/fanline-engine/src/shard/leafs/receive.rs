@@ -118,7 +118,8 @@ impl Shard {
     fn leaf_complains(&mut self, id: SessionId, error: &[u8]) {
         let error = text(error);
         let retry_after = LeafError::retry_after(&error);
-        self.exchange.pending
+        self.exchange
+            .pending
             .notice(id, || format!("Leafnode Error '{error}'"));
         if let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf {
             leaf.retry_after = retry_after.or(leaf.retry_after);

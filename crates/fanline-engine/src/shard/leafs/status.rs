@@ -4,8 +4,8 @@ use super::super::Shard;
 use super::super::session::{Session, SessionId};
 use crate::auth::ConnectionKind;
 use crate::codec::leaf::{LeafEnded, LeafStatus};
-use crate::exchange::router::Router;
 use crate::codec::s2::Level;
+use crate::exchange::router::Router;
 
 impl Shard {
     /// The links over which messages cross. The list of what they want is there only if asked for.

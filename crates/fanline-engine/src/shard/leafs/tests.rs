@@ -7,8 +7,8 @@ use crate::auth::{
     Access, AccessConfig, Account, Allowed, Auth, ConnectionKind, Permissions, User,
 };
 use crate::codec::leaf::{Agreed, Dialled, LeafCredentials, LeafInfo, LeafListener, LeafRemote};
-use crate::limits::Limits;
 use crate::codec::nats::error::CloseReason;
+use crate::limits::Limits;
 
 /// A leaf that is driven by hand, at the first shard of a world.
 fn leaf(world: &mut World, name: &str) -> Client {

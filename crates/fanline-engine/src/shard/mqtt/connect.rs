@@ -157,7 +157,10 @@ impl Shard {
     }
 
     fn seated(&self, seat: Seat) -> Option<SessionId> {
-        let session = self.exchange.sessions.get(usize::try_from(seat.session).ok()?)?;
+        let session = self
+            .exchange
+            .sessions
+            .get(usize::try_from(seat.session).ok()?)?;
         let is_it = session.cid == seat.cid && session.ending.is_none();
         is_it.then_some(SessionId(seat.session))
     }

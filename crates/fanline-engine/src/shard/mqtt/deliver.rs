@@ -14,13 +14,13 @@ use super::names;
 use super::note::{Recalled, Retained};
 use super::session::{Mqtt, Owned, REPLY_SID, Waiting, is_own_of_mqtt, place_in};
 use crate::auth::AccountId;
-use crate::jetstream::consumer::AckTopic;
 use crate::codec::mqtt::{
     Delivery, Properties, Qos, Refused, Version, client_of, kept_id, qos_of, response_topic_of,
     topic_to_subject, ttl_of, was_retained, write_properties,
 };
-use crate::outbox::{Chunk, Outbox};
 use crate::exchange::router::{Route, SubId};
+use crate::jetstream::consumer::AckTopic;
+use crate::outbox::{Chunk, Outbox};
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 

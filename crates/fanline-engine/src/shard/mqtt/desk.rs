@@ -10,8 +10,8 @@ use super::note::{Close, KeptRelease, Note, Opened, Recall, Recalled, Retained, 
 use super::session;
 use super::shared::Shares;
 use crate::auth::AccountId;
-use crate::jetstream::{Handler, Message, Now, Ports};
 use crate::codec::mqtt::{Due, SessionKey, SessionRecord, Sessions, Settings, Will, id_hash};
+use crate::jetstream::{Handler, Message, Now, Ports};
 
 /// Most retained messages that are handed over at once, and most bytes of them: in between others have their turn.
 const RECALLED_MAX: usize = 64;

@@ -15,11 +15,11 @@ use super::names;
 use super::note::Note;
 use super::session::{Mqtt, Owned, Sub, Waiting};
 use crate::auth::AccountId;
-use crate::jetstream::consumer::AckTopic;
 use crate::codec::mqtt::{
     Qos, Reason, SessionKey, Version, filter_to_subject, id_hash, parent_subject, qos_of,
     shared_id, split_shared, was_retained, write_properties,
 };
+use crate::jetstream::consumer::AckTopic;
 use crate::subject::Filter;
 
 /// Messages of groups that wait for room at one member. One more is passed on.

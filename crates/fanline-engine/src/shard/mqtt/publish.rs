@@ -15,14 +15,14 @@ use super::kept::{HOLD, PUBLISH, RELEASE};
 use super::names;
 use super::session::Held;
 use crate::auth::AccountId;
-use crate::jetstream::Message;
 use crate::codec::mqtt::{
     Names, Property, Publish, Qos, Reason, Version, response_topic_of, topic_to_subject, with_ttl,
     write_headers, write_headers_of,
 };
 use crate::codec::nats::parse::Publish as NatsPublish;
-use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 use crate::exchange::router::RouteMemo;
+use crate::jetstream::Message;
+use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
 /// Messages are gathered in a block of this size, or one of their own.
 const GATHERED_BYTES: usize = 64 * 1024;

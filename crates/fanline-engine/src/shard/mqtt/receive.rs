@@ -150,7 +150,9 @@ impl Shard {
     pub(super) fn end_wrong(&mut self, id: SessionId, Ended(wrong): Ended) {
         // What it published before counts.
         self.publish_gathered(id);
-        self.exchange.pending.notice(id, || format!("MQTT: {wrong}"));
+        self.exchange
+            .pending
+            .notice(id, || format!("MQTT: {wrong}"));
         let reason = match wrong.reason {
             Reason::KEEP_ALIVE_TIMEOUT => CloseReason::StaleConnection,
             Reason::PACKET_TOO_LARGE => CloseReason::MaximumPayloadExceeded,

@@ -7,8 +7,8 @@ use super::names;
 use super::note::Note;
 use super::session::Waiting;
 use crate::auth::AccountId;
-use crate::jetstream::Message;
 use crate::codec::mqtt::{Qos, SessionKey, SessionRecord, Version, id_hash, split_shared};
+use crate::jetstream::Message;
 
 /// The groups of all accounts, by their filters, with the client ids of their members.
 #[derive(Default)]
