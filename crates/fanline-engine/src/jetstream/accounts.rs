@@ -238,21 +238,6 @@ impl JetStreams {
         }
         reserved
     }
-
-    fn settle_account(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
-        let seat = &mut self.seats[account.index()];
-        let State::Running(jetstream) = &mut seat.state else {
-            return;
-        };
-        jetstream.settle(now, ports.of(account));
-        let used = jetstream.used();
-        self.used = self.used.without(seat.used);
-        self.used.add(used);
-        seat.used = used;
-        let timer = jetstream.next_timeout();
-        seat.set_timer(account, timer, &mut self.timers);
-        self.unsynced.insert(account);
-    }
 }
 
 impl Default for Seat {
@@ -407,7 +392,18 @@ impl Handler for JetStreams {
 
     fn settle(&mut self, now: Now, ports: &mut dyn Ports) {
         while let Some(account) = self.touched.pop_first() {
-            self.settle_account(account, now, ports);
+            let seat = &mut self.seats[account.index()];
+            let State::Running(jetstream) = &mut seat.state else {
+                continue;
+            };
+            jetstream.settle(now, ports.of(account));
+            let used = jetstream.used();
+            self.used = self.used.without(seat.used);
+            self.used.add(used);
+            seat.used = used;
+            let timer = jetstream.next_timeout();
+            seat.set_timer(account, timer, &mut self.timers);
+            self.unsynced.insert(account);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Stream;
 use super::acks::{Ack, Says};
 use super::batch::FastReply;
-use super::check::{Asked, Edits};
+use super::check::Edits;
 use super::headers::{Block, NOTHING_ASKED, PublishHeaders};
 use crate::jetstream::{ApiError, Message, Now, Port};
 
@@ -39,7 +39,12 @@ impl Stream {
         } else if asked.batch_id.is_some() {
             self.publish_atomic(message, asked, port);
         } else {
-            self.publish_one(message, asked, port);
+            let mut edits = std::mem::take(&mut self.edits);
+            match self.take_in(message, asked, &mut edits, port) {
+                Ok(taken) => self.acknowledge(self.reply_of(message), &taken, &edits, port),
+                Err(error) => self.refuse(message, &error, port),
+            }
+            self.edits = edits;
         }
     }
 
@@ -58,21 +63,6 @@ impl Stream {
         );
     }
 
-    fn publish_one(
-        &mut self,
-        message: &Message<'_>,
-        asked: &PublishHeaders<'_>,
-        port: &mut dyn Port,
-    ) {
-        let mut edits = std::mem::take(&mut self.edits);
-        let taken = self.take_in(message, asked, &mut edits, port);
-        match taken {
-            Ok(taken) => self.acknowledge(self.reply_of(message), &taken, &edits, port),
-            Err(error) => self.refuse(message, &error, port),
-        }
-        self.edits = edits;
-    }
-
     /// Checks and stores one message.
     pub(super) fn take_in(
         &mut self,
@@ -81,11 +71,7 @@ impl Stream {
         edits: &mut Edits,
         port: &mut dyn Port,
     ) -> Result<TakenIn, ApiError> {
-        let asked = Asked {
-            message,
-            headers: asked,
-        };
-        let checked = self.check(&asked, edits, None)?;
+        let checked = self.check(message, asked, edits, None)?;
         if let Some(sequence) = checked.duplicate_of {
             return Ok(TakenIn {
                 sequence,
@@ -94,7 +80,7 @@ impl Stream {
                 is_kept: true,
             });
         }
-        let (sequence, is_kept) = self.append(&checked.admitted(&asked, edits), port)?;
+        let (sequence, is_kept) = self.append(&checked.admitted(message, asked, edits), port)?;
         Ok(TakenIn {
             sequence,
             is_duplicate: false,
