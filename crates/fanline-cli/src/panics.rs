@@ -3,17 +3,19 @@
 use std::panic::{self, PanicHookInfo};
 use std::{process, thread};
 
+use fanline_server::JetStreamAtWork;
+
 use crate::log;
 
-/// From now on a panic of the keeper ends the process: without it the server would still accept, and serve half.
-/// A supervisor could not tell. What was acknowledged is on the disk.
+/// Makes a panic in the JetStream service end the process at once, on whichever thread it works: without JetStream the
+/// server would still accept connections, and serve half. What was acknowledged is on the disk.
 pub(crate) fn end_the_process() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         // With the way there, if `RUST_BACKTRACE` asks for it.
         usual(info);
-        // A panic of a connection costs that connection, one of a shard's own work stops the server in order.
-        if thread::current().name() != Some("keeper") {
+        // One that may have damaged a shard stops the server in order; any other costs its connection.
+        if !JetStreamAtWork::is_here() {
             return;
         }
         log::last_words(&told(info));
@@ -53,16 +55,25 @@ mod tests {
     fn breaks() {
         log::install(&LogSettings::default()).unwrap();
         end_the_process();
-        let shard = thread::Builder::new().name("keeper".into());
+        let shard = thread::Builder::new().name("shard-0".into());
         let _ = shard.spawn(break_a_rule).unwrap().join();
+        println!("a panic of a connection ends nothing");
+        let shard = thread::Builder::new().name("shard-0".into());
+        let _ = shard.spawn(break_a_rule_of_jetstream).unwrap().join();
     }
 
     fn break_a_rule() {
         panic!("a rule is broken");
     }
 
+    fn break_a_rule_of_jetstream() {
+        let _at_work = JetStreamAtWork::begin();
+        break_a_rule();
+    }
+
+    /// A shard does a little of JetStream's work, and only the thread named `keeper` was looked for.
     #[test]
-    fn a_panic_of_the_keeper_ends_the_process() {
+    fn jetstream_panic_on_any_thread_ends_the_process() {
         let itself = std::env::current_exe().unwrap();
         let ended = Command::new(itself)
             .args([
@@ -73,9 +84,15 @@ mod tests {
             ])
             .output()
             .unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(said.contains("ends nothing"), "{said}");
         let told = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.signal(), Some(SIGABRT), "{told}");
-        for part in ["[FTL]", "thread 'keeper' panicked at", ": a rule is broken"] {
+        for part in [
+            "[FTL]",
+            "thread 'shard-0' panicked at",
+            ": a rule is broken",
+        ] {
             assert!(told.contains(part), "{part}: {told}");
         }
     }

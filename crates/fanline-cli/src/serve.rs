@@ -350,7 +350,8 @@ pub(crate) fn run(job: Job) -> ExitCode {
         }
         notify::tell(State::Ready);
         tokio::select! {
-            () = handle.wait() => ExitCode::SUCCESS,
+            // For a supervisor that starts it again after a failure only.
+            () = handle.wait() => ExitCode::from(u8::from(handle.has_panicked())),
             code = signals.obey(&handle, job) => code,
         }
     })

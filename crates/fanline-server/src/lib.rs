@@ -35,7 +35,6 @@
 
 mod accounts;
 pub mod bridge;
-mod broken;
 mod callout;
 mod checks;
 pub mod client;
@@ -47,6 +46,7 @@ mod leaf;
 mod listen;
 mod monitoring;
 mod options;
+mod panic_guard;
 mod ports_file;
 mod private;
 mod reloads;
@@ -67,6 +67,8 @@ pub use options::{
     MqttOptions, Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions,
     TlsVersion, UrlOptions, WebSocketOptions,
 };
+#[doc(hidden)]
+pub use panic_guard::JetStreamAtWork;
 pub use reloads::{ReloadRequest, ReloadRequests};
 pub use resolver::{Directory, DirectoryOptions, StoreError, Stored};
 pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};

@@ -121,7 +121,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
         arrivals: Arc::new(Semaphore::new(ARRIVALS_MAX * shards)),
         closed_clients_max: options.closed_clients_max,
-        orders: Arc::default(),
+        panic_stop: Arc::default(),
     });
     let shared = Arc::new(Shared {
         common,
@@ -195,6 +195,11 @@ impl Handle {
         let mut stopped = self.stopped.clone();
         // An error means that the control thread is gone, which is as good as stopped.
         let _ = stopped.wait_for(|stopped| *stopped).await;
+    }
+
+    /// Whether the server stops, or has stopped, because a panic may have damaged state that its connections share.
+    pub fn has_panicked(&self) -> bool {
+        self.shared.common.panic_stop.has_panicked()
     }
 
     /// What users of the system account ask to have reloaded. From now on it goes here, and nowhere else;
@@ -369,7 +374,7 @@ fn launch(
     }
     log_ready(&shared.options(), &shared.addresses);
     let (orders, inbox) = mpsc::unbounded_channel();
-    let _ = shared.common.orders.set(orders.downgrade());
+    shared.common.panic_stop.set_orders(orders.downgrade());
     let (stop, stopped) = watch::channel(false);
     let control = control::Control {
         shared: Arc::clone(&shared),

@@ -74,12 +74,11 @@ impl Account {
     fn sync(&mut self) {
         for _ in 0..100 {
             let since_start = self.now.since_start;
-            let Some(sync) = self.js.next_sync(since_start, &mut self.world) else {
-                return;
+            let Some(sync) = self.js.poll_sync(since_start) else {
+                return self.js.release_acks(since_start, &mut self.world);
             };
             let (stream, id) = (sync.stream, sync.request.id);
-            self.js
-                .handle_synced(stream, id, Ok(()), self.now, &mut self.world);
+            self.js.handle_synced(stream, id, Ok(()), since_start);
             self.js.settle(self.now, &mut self.world);
         }
     }

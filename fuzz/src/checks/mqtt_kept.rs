@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::auth::{Access, ConnectionKind};
-use fanline_engine::jetstream::{AccountFolders, Folders, JetStreams, Now, Settings};
+use fanline_engine::jetstream::{AccountFolders, Folders, Handler, JetStreams, Now, Settings};
 use fanline_engine::store::DiskError;
 use fanline_engine::{
     Auth, Batch, Chunk, CloseReason, Keeper, Limits, Peer, Place, ServerInfo, SessionId, Shard,
@@ -227,11 +227,12 @@ impl World {
             self.keeper.settle(now);
             let has_synced = self.keeper.with(|js, ports| {
                 let mut has_synced = false;
-                while let Some(sync) = js.next_sync(now.since_start, ports) {
+                while let Some(sync) = js.poll_sync(now.since_start) {
                     let (stream, id) = (sync.sync.stream, sync.sync.request.id);
-                    js.handle_synced(sync.account, stream, id, Ok(()), now, ports);
+                    js.handle_synced(sync.account, stream, id, Ok(()), now.since_start);
                     has_synced = true;
                 }
+                js.release_acks(now.since_start, ports);
                 has_synced
             });
             self.keeper.settle(now);

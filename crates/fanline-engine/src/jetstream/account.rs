@@ -12,20 +12,14 @@ use super::inlets::Inlets;
 use super::limits::{Reserved, ServerLimits, Usage, Used};
 use super::receivers::Receivers;
 use super::stream::OpenBatches;
-use super::streams::{Key, StreamId, Streams};
+use super::streams::{Key, Streams};
 use super::transfer::Transfers;
 use super::{Message, Now, Port, Storage, Strictness, api};
 use crate::limits::AccountLimits;
 use crate::random::{Purpose, Random, Seed};
 use crate::store::documents::Documents;
-use crate::store::{self, DiskError, Filters, Record, SyncId, SyncMode, SyncRequest};
+use crate::store::{self, Filters, Record, SyncMode};
 use crate::subject::Filter;
-
-/// Set in the ids of syncs of documents, which are counted apart from those of logs.
-const OF_DOCUMENTS: u64 = 1 << 63;
-
-/// How long a disk that has failed is left alone.
-const DISK_REST: Duration = Duration::from_millis(250);
 
 /// What everything for JetStream is published to.
 const FILTERS: [&str; 2] = ["$JS.API.>", "$JS.SNAPSHOT.>"];
@@ -57,25 +51,15 @@ pub struct Settings {
     pub key: Option<store::Key>,
 }
 
-/// Something to be brought to the disk, and whose it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StreamSync {
-    /// To be given to [`JetStream::handle_synced`].
-    pub stream: StreamId,
-    /// The stream's name, and so its folder's.
-    pub name: String,
-    /// What to sync.
-    pub request: SyncRequest,
-}
-
 /// All streams of one account.
 ///
 /// # In which order it is called
 ///
 /// [`handle`](Self::handle) for each message that has come, [`handle_interest`](Self::handle_interest),
 /// [`handle_synced`](Self::handle_synced) and [`handle_timeout`](Self::handle_timeout) as things happen;
-/// then [`settle`](Self::settle) once, in which records go out; then [`next_sync`](Self::next_sync) until
-/// there is nothing, and [`next_timeout`](Self::next_timeout). [`close`](Self::close) comes last.
+/// then [`settle`](Self::settle) once, in which records go out; then [`poll_sync`](Self::poll_sync) until
+/// there is nothing, [`release_acks`](Self::release_acks), and [`next_timeout`](Self::next_timeout).
+/// [`close`](Self::close) comes last.
 pub struct JetStream {
     pub(super) settings: Settings,
     pub(super) streams: Streams,
@@ -94,8 +78,10 @@ pub struct JetStream {
     /// `$JS.<domain>.API.`
     domain_prefix: Option<Box<[u8]>>,
     touched: Vec<Key>,
-    /// Those that may have something to be brought to the disk.
-    unsynced: BTreeSet<Key>,
+    /// The streams that may have something to sync.
+    pub(super) unsynced: BTreeSet<Key>,
+    /// Those that had nothing more, and may have acknowledgements to release.
+    pub(super) unreleased: Vec<Key>,
     problems: Vec<String>,
     /// Streams that could not be taken back, and why. What is left of them stays until they are deleted.
     pub(super) broken: BTreeMap<String, String>,
@@ -135,6 +121,7 @@ impl JetStream {
             inlets: Inlets::default(),
             touched: Vec::new(),
             unsynced: BTreeSet::new(),
+            unreleased: Vec::new(),
             problems: Vec::new(),
             broken: BTreeMap::new(),
             settings,
@@ -286,49 +273,6 @@ impl JetStream {
         }
     }
 
-    /// The disk has done, or failed to do, what [`next_sync`](Self::next_sync) asked for.
-    pub fn handle_synced(
-        &mut self,
-        stream: StreamId,
-        sync: SyncId,
-        result: Result<(), DiskError>,
-        now: Now,
-        port: &mut dyn Port,
-    ) {
-        let Some(key) = self.streams.by_id(stream) else {
-            return;
-        };
-        self.streams.touch(key);
-        let Some((stream, documents)) = self.streams.with_documents(key) else {
-            return;
-        };
-        if sync.0 & OF_DOCUMENTS == 0 {
-            stream.handle_synced(sync, result, port);
-        } else if let Some(documents) = documents {
-            documents.synced(SyncId(sync.0 ^ OF_DOCUMENTS), result);
-        }
-        let failure = result.err().or_else(|| stream.failure());
-        self.note_disk(key, failure, now.since_start);
-        if let Some(error) = failure {
-            self.fail_held(key, error, port);
-        }
-    }
-
-    /// Notes whether the disk fails. That it does, and that it does no more, is reported once.
-    fn note_disk(&mut self, key: Key, failure: Option<DiskError>, now: Duration) {
-        let rest = failure.map(|error| (error, now.saturating_add(DISK_REST)));
-        let was = self.streams.set_rest(key, rest);
-        if was == failure {
-            return;
-        }
-        let name = self.streams.get(key).map(|stream| &stream.config().name);
-        let name = name.cloned().unwrap_or_default();
-        self.report(match failure {
-            Some(error) => format!("stream {name}: the disk takes nothing: {error}"),
-            None => format!("stream {name}: the disk works again"),
-        });
-    }
-
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
         while let Some(key) = self.streams.take_due(now.since_start) {
@@ -442,57 +386,6 @@ impl JetStream {
                 return;
             }
         }
-    }
-
-    /// What is to be brought to the disk now; to be asked until there is nothing.
-    pub fn next_sync(&mut self, now: Duration, port: &mut dyn Port) -> Option<StreamSync> {
-        while let Some(key) = self.unsynced.last().copied() {
-            if let Some(sync) = self.next_sync_of(key, now, port) {
-                return Some(sync);
-            }
-            // A checkpoint that was begun goes on by itself.
-            self.streams.set_timer(key);
-            self.unsynced.pop_last();
-        }
-        None
-    }
-
-    fn next_sync_of(&mut self, key: Key, now: Duration, port: &mut dyn Port) -> Option<StreamSync> {
-        let id = self.streams.id(key)?;
-        if self.streams.rests(key, now) {
-            return None;
-        }
-        let (stream, mut documents) = self.streams.with_documents(key)?;
-        let mut request = stream.next_sync(now, port);
-        let mut failure = stream.failure();
-        if request.is_none()
-            && stream.may_write_states()
-            && let Some(documents) = &mut documents
-        {
-            request = documents.next_sync();
-            failure = failure.or_else(|| documents.failure());
-            if let Some(request) = &mut request {
-                request.id = SyncId(request.id.0 | OF_DOCUMENTS);
-            }
-        }
-        let sync = request.map(|request| StreamSync {
-            stream: id,
-            name: stream.config().name.clone(),
-            request,
-        });
-        match failure {
-            Some(error) => self.fail_held(key, error, port),
-            // First the disk has something to do.
-            None if sync.is_some() => {}
-            None => self.release_held(key, port),
-        }
-        // While a disk that has failed is tried again, nobody knows whether it works.
-        let failure = match &sync {
-            Some(_) => failure.or_else(|| self.streams.disk_failure(key)),
-            None => failure,
-        };
-        self.note_disk(key, failure, now);
-        sync
     }
 
     /// Leaves the origins elsewhere of a stream that goes.

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::account::{JetStream, Settings, StreamSync};
+use super::account::{JetStream, Settings};
+use super::commit::StreamSync;
 use super::folders::Folders;
 use super::limits::{Reserved, Used};
 use super::overview::{Overview, OverviewWanted};
@@ -35,10 +36,10 @@ pub trait AccountFolders: Send {
     fn of(&mut self, account: &str) -> Result<Box<dyn Folders>, DiskError>;
 }
 
-/// Something to be brought to the disk, and whose it is.
+/// What to sync for a stream of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountSync {
-    /// To be given to [`JetStreams::handle_synced`].
+    /// To be given to [`Handler::handle_synced`].
     pub account: AccountId,
     /// The account's name, and so its folder's.
     pub account_name: String,
@@ -71,8 +72,10 @@ pub struct JetStreams {
     used: Used,
     /// Those that something was said to since they were settled.
     touched: BTreeSet<AccountId>,
-    /// Those that may have something to be brought to the disk.
+    /// The accounts that may have something to sync.
     unsynced: BTreeSet<AccountId>,
+    /// Those that had nothing more, and may have acknowledgements to release.
+    unreleased: Vec<AccountId>,
     timers: Timers<AccountId>,
     problems: Vec<String>,
 }
@@ -116,24 +119,9 @@ impl JetStreams {
             used: Used::default(),
             touched: BTreeSet::new(),
             unsynced: BTreeSet::new(),
+            unreleased: Vec::new(),
             timers: Timers::default(),
             problems: Vec::new(),
-        }
-    }
-
-    /// Says which accounts there are from now on, and what each may use. As long as there is none beside
-    /// `$G`, that one may use everything.
-    pub fn set_accounts(&mut self, access: &Access, now: Now, ports: &mut dyn Ports) {
-        let is_alone = access.accounts().len() <= AccountId::SYSTEM.index() + 1;
-        for (id, account) in (0..).map(AccountId).zip(access.accounts()) {
-            let all = || (is_alone && id == AccountId::GLOBAL).then(AccountLimits::default);
-            let limits = account.jetstream.clone().or_else(all);
-            let has_api = limits.is_some() || !imports_api(account);
-            self.set_api(id, has_api, ports);
-            self.grant(id, &account.name, limits, now, ports);
-            let seat = &mut self.seats[id.index()];
-            seat.trace.clone_from(&account.trace);
-            seat.is_elsewhere = !access.keeps_jetstream_apart(id);
         }
     }
 
@@ -250,118 +238,6 @@ impl JetStreams {
             }
         }
         reserved
-    }
-
-    fn settle_account(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
-        let seat = &mut self.seats[account.index()];
-        let State::Running(jetstream) = &mut seat.state else {
-            return;
-        };
-        jetstream.settle(now, ports.of(account));
-        let used = jetstream.used();
-        self.used = self.used.without(seat.used);
-        self.used.add(used);
-        seat.used = used;
-        self.timers.set(account, jetstream.next_timeout());
-        self.unsynced.insert(account);
-    }
-
-    /// What is to be brought to the disk now; to be asked until there is nothing.
-    pub fn next_sync(&mut self, now: Duration, ports: &mut dyn Ports) -> Option<AccountSync> {
-        while let Some(account) = self.unsynced.last().copied() {
-            let seat = &mut self.seats[account.index()];
-            if let State::Running(jetstream) = &mut seat.state {
-                if let Some(sync) = jetstream.next_sync(now, ports.of(account)) {
-                    return Some(AccountSync {
-                        account,
-                        account_name: seat.name.clone(),
-                        sync,
-                    });
-                }
-                self.timers.set(account, jetstream.next_timeout());
-            }
-            self.unsynced.pop_last();
-        }
-        None
-    }
-
-    /// The disk has done, or failed to do, what [`next_sync`](Self::next_sync) asked for.
-    pub fn handle_synced(
-        &mut self,
-        account: AccountId,
-        stream: StreamId,
-        id: SyncId,
-        result: Result<(), DiskError>,
-        now: Now,
-        ports: &mut dyn Ports,
-    ) {
-        if let Some(jetstream) = self.touch(account) {
-            jetstream.handle_synced(stream, id, result, now, ports.of(account));
-        }
-    }
-
-    /// Tells those who wait for records that the server stops: to be called before connections end.
-    pub fn say_goodbye(&mut self, now: Now, ports: &mut dyn Ports) {
-        for account in 0..u32::try_from(self.seats.len()).unwrap_or(u32::MAX) {
-            let account = AccountId(account);
-            if let Some(jetstream) = self.touch(account) {
-                jetstream.say_goodbye(now, ports.of(account));
-            }
-        }
-    }
-
-    /// Brings all to the disk, and waits for it: to be called once, before the server stops.
-    pub fn close(&mut self, now: Now, ports: &mut dyn Ports) {
-        for account in 0..u32::try_from(self.seats.len()).unwrap_or(u32::MAX) {
-            let account = AccountId(account);
-            if let Some(jetstream) = self.touch(account) {
-                jetstream.close(now, ports.of(account));
-            }
-        }
-    }
-
-    /// What there is, account by account.
-    pub fn overview(
-        &mut self,
-        wanted: OverviewWanted,
-        now: Now,
-        ports: &mut dyn Ports,
-    ) -> Vec<AccountOverview> {
-        let mut all = Vec::new();
-        for (at, seat) in self.seats.iter_mut().enumerate() {
-            let account = AccountId(u32::try_from(at).unwrap_or(u32::MAX));
-            let (limits, overview) = match &mut seat.state {
-                State::Refused => continue,
-                State::Granted(limits) => {
-                    let overview = Overview {
-                        limits: self.settings.server_limits,
-                        ..Overview::default()
-                    };
-                    (limits.clone(), overview)
-                }
-                State::Running(jetstream) => (
-                    jetstream.settings.limits.clone(),
-                    jetstream.overview(wanted, now, ports.of(account)),
-                ),
-            };
-            all.push(AccountOverview {
-                name: seat.name.clone(),
-                limits,
-                overview,
-            });
-        }
-        all
-    }
-
-    /// What went wrong where nobody was told, in words, since last time.
-    pub fn take_problems(&mut self) -> Vec<String> {
-        let mut problems = std::mem::take(&mut self.problems);
-        for seat in &mut self.seats {
-            if let State::Running(jetstream) = &mut seat.state {
-                problems.extend(jetstream.take_problems());
-            }
-        }
-        problems
     }
 }
 
@@ -492,7 +368,136 @@ impl Handler for JetStreams {
 
     fn settle(&mut self, now: Now, ports: &mut dyn Ports) {
         while let Some(account) = self.touched.pop_first() {
-            self.settle_account(account, now, ports);
+            let seat = &mut self.seats[account.index()];
+            let State::Running(jetstream) = &mut seat.state else {
+                continue;
+            };
+            jetstream.settle(now, ports.of(account));
+            let used = jetstream.used();
+            self.used = self.used.without(seat.used);
+            self.used.add(used);
+            seat.used = used;
+            self.timers.set(account, jetstream.next_timeout());
+            self.unsynced.insert(account);
         }
+    }
+
+    fn poll_sync(&mut self, now: Duration) -> Option<AccountSync> {
+        while let Some(account) = self.unsynced.last().copied() {
+            let seat = &mut self.seats[account.index()];
+            if let State::Running(jetstream) = &mut seat.state
+                && let Some(sync) = jetstream.poll_sync(now)
+            {
+                return Some(AccountSync {
+                    account,
+                    account_name: seat.name.clone(),
+                    sync,
+                });
+            }
+            self.unsynced.pop_last();
+            self.unreleased.push(account);
+        }
+        None
+    }
+
+    fn handle_synced(
+        &mut self,
+        account: AccountId,
+        stream: StreamId,
+        id: SyncId,
+        result: Result<(), DiskError>,
+        now: Duration,
+    ) {
+        if let Some(jetstream) = self.touch(account) {
+            jetstream.handle_synced(stream, id, result, now);
+            self.unsynced.insert(account);
+        }
+    }
+
+    fn release_acks(&mut self, now: Duration, ports: &mut dyn Ports) {
+        let mut unreleased = std::mem::take(&mut self.unreleased);
+        for account in unreleased.drain(..) {
+            let seat = &mut self.seats[account.index()];
+            if let State::Running(jetstream) = &mut seat.state {
+                jetstream.release_acks(now, ports.of(account));
+                self.timers.set(account, jetstream.next_timeout());
+            }
+        }
+        self.unreleased = unreleased;
+    }
+
+    fn say_goodbye(&mut self, now: Now, ports: &mut dyn Ports) {
+        for account in 0..u32::try_from(self.seats.len()).unwrap_or(u32::MAX) {
+            let account = AccountId(account);
+            if let Some(jetstream) = self.touch(account) {
+                jetstream.say_goodbye(now, ports.of(account));
+            }
+        }
+    }
+
+    fn close(&mut self, now: Now, ports: &mut dyn Ports) {
+        for account in 0..u32::try_from(self.seats.len()).unwrap_or(u32::MAX) {
+            let account = AccountId(account);
+            if let Some(jetstream) = self.touch(account) {
+                jetstream.close(now, ports.of(account));
+            }
+        }
+    }
+
+    /// As long as there is no account beside `$G`, that one may use everything.
+    fn set_accounts(&mut self, access: &Access, now: Now, ports: &mut dyn Ports) {
+        let is_alone = access.accounts().len() <= AccountId::SYSTEM.index() + 1;
+        for (id, account) in (0..).map(AccountId).zip(access.accounts()) {
+            let all = || (is_alone && id == AccountId::GLOBAL).then(AccountLimits::default);
+            let limits = account.jetstream.clone().or_else(all);
+            let has_api = limits.is_some() || !imports_api(account);
+            self.set_api(id, has_api, ports);
+            self.grant(id, &account.name, limits, now, ports);
+            let seat = &mut self.seats[id.index()];
+            seat.trace.clone_from(&account.trace);
+            seat.is_elsewhere = !access.keeps_jetstream_apart(id);
+        }
+    }
+
+    fn overview(
+        &mut self,
+        wanted: OverviewWanted,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) -> Vec<AccountOverview> {
+        let mut all = Vec::new();
+        for (at, seat) in self.seats.iter_mut().enumerate() {
+            let account = AccountId(u32::try_from(at).unwrap_or(u32::MAX));
+            let (limits, overview) = match &mut seat.state {
+                State::Refused => continue,
+                State::Granted(limits) => {
+                    let overview = Overview {
+                        limits: self.settings.server_limits,
+                        ..Overview::default()
+                    };
+                    (limits.clone(), overview)
+                }
+                State::Running(jetstream) => (
+                    jetstream.settings.limits.clone(),
+                    jetstream.overview(wanted, now, ports.of(account)),
+                ),
+            };
+            all.push(AccountOverview {
+                name: seat.name.clone(),
+                limits,
+                overview,
+            });
+        }
+        all
+    }
+
+    fn take_problems(&mut self) -> Vec<String> {
+        let mut problems = std::mem::take(&mut self.problems);
+        for seat in &mut self.seats {
+            if let State::Running(jetstream) = &mut seat.state {
+                problems.extend(jetstream.take_problems());
+            }
+        }
+        problems
     }
 }

@@ -8,6 +8,7 @@ mod accounts;
 mod advisory;
 mod api;
 mod asset_limits;
+mod commit;
 mod config;
 pub mod consumer;
 mod error;
@@ -30,12 +31,13 @@ mod transfer;
 
 use std::time::Duration;
 
-use crate::auth::AccountId;
-use crate::store::Record;
+use crate::auth::{Access, AccountId};
+use crate::store::{DiskError, Record, SyncId};
 
-pub use account::{JetStream, Settings, StreamSync};
+pub use account::{JetStream, Settings};
 pub use accounts::{AccountFolders, AccountOverview, AccountSync, JetStreams};
 pub use asset_limits::{AssetLimits, BatchLimits};
+pub use commit::StreamSync;
 pub use config::*;
 pub use error::ApiError;
 pub use folders::Folders;
@@ -117,7 +119,8 @@ pub trait Ports {
 ///
 /// `handle*` for each thing that has come, as many times as there is something; then
 /// [`settle`](Handler::settle) once, in which what was gathered goes out: records are written,
-/// consumers are served.
+/// consumers are served; then [`poll_sync`](Handler::poll_sync) until there is nothing, and
+/// [`release_acks`](Handler::release_acks).
 pub trait Handler {
     /// Takes a message whose topic matches what was subscribed to.
     fn handle(
@@ -177,4 +180,49 @@ pub trait Handler {
 
     /// Ends a round of calls.
     fn settle(&mut self, now: Now, ports: &mut dyn Ports);
+
+    /// Returns what to sync now; to be polled until there is nothing.
+    fn poll_sync(&mut self, _now: Duration) -> Option<AccountSync> {
+        None
+    }
+
+    /// Takes the result of a sync that [`poll_sync`](Handler::poll_sync) has requested. Then `poll_sync` and
+    /// [`release_acks`](Handler::release_acks) are due.
+    fn handle_synced(
+        &mut self,
+        _account: AccountId,
+        _stream: StreamId,
+        _id: SyncId,
+        _result: Result<(), DiskError>,
+        _now: Duration,
+    ) {
+    }
+
+    /// Sends what waits for the disk and is true by now. To be called when [`poll_sync`](Handler::poll_sync) has
+    /// returned `None`, so that the disk is busy meanwhile.
+    fn release_acks(&mut self, _now: Duration, _ports: &mut dyn Ports) {}
+
+    /// Tells clients that wait for records that the server stops: to be called before connections end.
+    fn say_goodbye(&mut self, _now: Now, _ports: &mut dyn Ports) {}
+
+    /// Writes and syncs everything, and waits for it: to be called once, before the server stops.
+    fn close(&mut self, _now: Now, _ports: &mut dyn Ports) {}
+
+    /// Sets which accounts there are from now on, and what each may use.
+    fn set_accounts(&mut self, _access: &Access, _now: Now, _ports: &mut dyn Ports) {}
+
+    /// Returns what there is, account by account.
+    fn overview(
+        &mut self,
+        _wanted: OverviewWanted,
+        _now: Now,
+        _ports: &mut dyn Ports,
+    ) -> Vec<AccountOverview> {
+        Vec::new()
+    }
+
+    /// Returns problems that no client was told of, in words, since last time.
+    fn take_problems(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -38,16 +38,16 @@ pub(super) struct Streams {
     ids: u64,
 }
 
-struct Entry {
-    stream: Stream,
+pub(super) struct Entry {
+    pub(super) stream: Stream,
     /// What is kept beside its records; a stream in memory has none.
-    documents: Option<Documents>,
+    pub(super) documents: Option<Documents>,
     /// Answers that wait for the disk.
     held: Held,
-    id: StreamId,
+    pub(super) id: StreamId,
     is_touched: bool,
     /// The disk has failed: why, and when it is tried again.
-    rests: Option<(DiskError, Duration)>,
+    pub(super) rests: Option<(DiskError, Duration)>,
 }
 
 /// The stream that holds a subject.
@@ -75,6 +75,11 @@ impl Streams {
 
     pub(super) fn id(&self, key: Key) -> Option<StreamId> {
         self.entries.get(key).map(|entry| entry.id)
+    }
+
+    /// A stream with all that belongs to it, without touching it.
+    pub(super) fn entry(&mut self, key: Key) -> Option<&mut Entry> {
+        self.entries.get_mut(key)
     }
 
     pub(super) fn get(&self, key: Key) -> Option<&Stream> {
@@ -290,18 +295,6 @@ impl Streams {
         };
         let timers = [entry.stream.next_timeout(), next_sync];
         self.timers.set(key, timers.into_iter().flatten().min());
-    }
-
-    /// Whether the disk has failed, and is not tried again yet.
-    pub(super) fn rests(&self, key: Key, now: Duration) -> bool {
-        let rests = self.entries.get(key).and_then(|entry| entry.rests);
-        rests.is_some_and(|(_, until)| now < until)
-    }
-
-    /// How the disk failed when it was last heard of.
-    pub(super) fn disk_failure(&self, key: Key) -> Option<DiskError> {
-        let rests = self.entries.get(key)?.rests;
-        rests.map(|(error, _)| error)
     }
 
     /// Notes whether the disk fails now, and until when it is left alone then; gives how it failed before.

@@ -118,8 +118,12 @@ impl Batch {
             + notes_bytes
     }
 
-    /// Appends all of another batch, which is empty afterwards and keeps its room.
+    /// Appends all of another batch, which is empty afterwards. If this one is empty, nothing is copied: they swap
+    /// contents and room.
     pub fn append(&mut self, other: &mut Batch) {
+        if self.is_empty() {
+            return std::mem::swap(self, other);
+        }
         self.records.append(&mut other.records);
         self.bytes.append(&mut other.bytes);
         self.shared.append(&mut other.shared);

@@ -102,7 +102,7 @@ pub struct ShardConfig {
 ///    nothing is left, and [`remove`](Shard::remove) it.
 pub struct Shard {
     exchange: Exchange,
-    timers: BTreeSet<(Duration, SessionId)>,
+    timers: Timers<SessionId>,
     leafs: Leafs,
     bridging: Bridging,
     /// What MQTT clients publish.
@@ -126,9 +126,9 @@ struct Exchange {
     outgoing: Vec<Batch>,
     /// By account.
     totals: Vec<Totals>,
-    random: Random,
+    random: FastRandom,
     /// Identifiers that a peer must not be able to guess.
-    secrets: random::Random,
+    secrets: Random,
     crossings: RemoteTargets,
     run: Run,
     quotas: Quotas,
@@ -197,7 +197,7 @@ impl Shard {
             pending,
             outgoing,
             totals: Vec::new(),
-            random: Random(secrets.number() | 1),
+            random: FastRandom::new(secrets.number()),
             secrets,
             crossings: RemoteTargets::new(index == LEAF_SHARD),
             run: Run::default(),
@@ -207,7 +207,7 @@ impl Shard {
         };
         let mut shard = Shard {
             exchange,
-            timers: BTreeSet::new(),
+            timers: Timers::default(),
             leafs: Leafs::default(),
             bridging: Bridging::default(),
             mqtt: Outbound::default(),

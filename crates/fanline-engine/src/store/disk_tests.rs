@@ -52,12 +52,12 @@ fn open_with(disk: &Faulty, limits: &StoreLimits, options: &FileOptions) -> (Sto
 
 /// Syncs until there is nothing to sync.
 pub(super) fn settle(store: &mut Store, disk: &mut Faulty, dice: &mut Dice) {
-    store.hasten();
+    store.request_sync();
     let mut now = Duration::ZERO;
     loop {
-        if let Some(request) = store.next_sync(now) {
+        if let Some(request) = store.poll_sync(now) {
             let result = disk.perform(&request, dice);
-            store.synced(request.id, result);
+            store.handle_synced(request.id, result);
         } else if let Some(at) = store.next_sync_at() {
             now = now.max(at);
         } else {
@@ -119,7 +119,7 @@ impl Rounds {
         }
         if self.asked.is_none()
             && self.dice.one_in(3)
-            && let Some(request) = self.store.next_sync(self.since_start())
+            && let Some(request) = self.store.poll_sync(self.since_start())
         {
             let reach = self.disk.reach(&request);
             self.asked = Some((request, reach, self.states.len() - 1));
@@ -131,7 +131,7 @@ impl Rounds {
             if result.is_ok() {
                 self.states.drain(..before);
             }
-            self.store.synced(request.id, result);
+            self.store.handle_synced(request.id, result);
             let safe = &self.states[0];
             assert!(self.store.durable() >= safe.last || safe.was_skipped);
         }
@@ -240,7 +240,7 @@ fn aged(seed: u64, is_closed: bool) -> (Faulty, Model) {
     }
     if let Some((request, _, _)) = rounds.asked.take() {
         let result = rounds.disk.perform(&request, &mut rounds.dice);
-        rounds.store.synced(request.id, result);
+        rounds.store.handle_synced(request.id, result);
     }
     settle(&mut rounds.store, &mut rounds.disk, &mut rounds.dice);
     if is_closed {
@@ -410,9 +410,9 @@ fn removals_are_synced_with_the_next_record_or_soon_or_when_somebody_waits() {
     let (mut store, _) = open(&disk, &StoreLimits::default());
     let append = |store: &mut Store| store.append(&NewRecord::default()).unwrap();
     let mut asks = |store: &mut Store, now: Duration| {
-        let request = store.next_sync(now);
+        let request = store.poll_sync(now);
         if let Some(request) = &request {
-            store.synced(request.id, disk.perform(request, &mut dice));
+            store.handle_synced(request.id, disk.perform(request, &mut dice));
         }
         request.is_some()
     };
@@ -443,7 +443,7 @@ fn removals_are_synced_with_the_next_record_or_soon_or_when_somebody_waits() {
     // When somebody waits: once.
     assert_eq!(store.remove(3, false), Ok(true));
     assert!(!asks(&mut store, began));
-    store.hasten();
+    store.request_sync();
     assert!(asks(&mut store, began));
     assert_eq!(store.remove(4, false), Ok(true));
     assert!(!asks(&mut store, began));

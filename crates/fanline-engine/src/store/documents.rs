@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::cipher::{self, Cipher, Closed, Key, Purpose};
+use super::commit::{SyncId, SyncRequest};
 use super::disk::{Disk, DiskError, FileId};
 use super::files::read_whole;
-use super::sync::{SyncId, SyncRequest};
 use super::types::StoreError;
 
 const MAGIC: &[u8; 4] = b"FDoc";
@@ -14,7 +14,7 @@ const HEAD_BYTES: usize = 16;
 const SUFFIX: &str = ".doc";
 const NEW_SUFFIX: &str = ".doc.new";
 
-/// The documents of a folder. They are written when [`next_sync`](Self::next_sync) is asked, and
+/// The documents of a folder. They are written when [`poll_sync`](Self::poll_sync) is asked, and
 /// safe once [`durable`](Self::durable) has reached the ticket that [`put`](Self::put) gave.
 pub struct Documents {
     disk: Box<dyn Disk>,
@@ -164,7 +164,7 @@ impl Documents {
 
     /// What is to be brought to the disk now; `None` when nothing is, or while it is being done, or
     /// when the disk refuses what waits: that is tried again with the next call.
-    pub fn next_sync(&mut self) -> Option<SyncRequest> {
+    pub fn poll_sync(&mut self) -> Option<SyncRequest> {
         if self.in_flight.is_some() {
             return None;
         }
@@ -184,8 +184,8 @@ impl Documents {
         })
     }
 
-    /// The shell has done, or failed to do, what [`next_sync`](Self::next_sync) asked for.
-    pub fn synced(&mut self, id: SyncId, result: Result<(), DiskError>) {
+    /// Takes the result of a sync that [`poll_sync`](Self::poll_sync) has requested.
+    pub fn handle_synced(&mut self, id: SyncId, result: Result<(), DiskError>) {
         if self.in_flight.take_if(|asked| *asked == id).is_none() {
             return;
         }
@@ -213,7 +213,7 @@ impl Documents {
         // What another thread was asked to sync is synced here once more.
         self.in_flight = None;
         while self.durable < self.given {
-            let Some(request) = self.next_sync() else {
+            let Some(request) = self.poll_sync() else {
                 return Err(self.failure.unwrap_or(DiskError::NotFound));
             };
             let mut result = Ok(());
@@ -223,7 +223,7 @@ impl Documents {
             if request.folder {
                 result = result.and_then(|()| self.disk.sync_folder());
             }
-            self.synced(request.id, result);
+            self.handle_synced(request.id, result);
             result?;
         }
         Ok(())
@@ -414,11 +414,11 @@ mod tests {
                     };
                     tickets.push((ticket, name, versions.len() - 1));
                     if dice.one_in(2)
-                        && let Some(request) = documents.next_sync()
+                        && let Some(request) = documents.poll_sync()
                     {
                         disk.set_failing_syncs(10);
                         let result = disk.perform(&request, &mut dice);
-                        documents.synced(request.id, result);
+                        documents.handle_synced(request.id, result);
                     }
                 }
                 // Of what is safe, all that came before is gone.

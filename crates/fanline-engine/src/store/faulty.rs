@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::commit::SyncRequest;
 use super::disk::{Disk, DiskError, FileId};
-use super::sync::SyncRequest;
 use crate::random::FastRandom;
 
 /// The units in which a volatile cache reaches the disk: any of them may be missing after a power cut.

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use super::commit::{InFlight, SyncId, SyncMode, SyncRequest, UNAWAITED_MAX};
 use super::disk::{Disk, DiskError, FileId};
 use super::log::SEQUENCE_MAX;
 use super::packing::Packing;
 use super::record::{self, Head, Stamp};
-use super::sync::{SyncId, SyncMode, SyncRequest};
 use super::types::{NewRecord, StoreError};
 use super::unsynced::UnsyncedRemovals;
 
@@ -24,13 +24,8 @@ const UNWRITTEN_BYTES_MAX: usize = 1 << 20;
 const KEPT_BYTES: usize = 1 << 18;
 /// Reading on from where the last read ended fetches this much.
 const READ_AHEAD_BYTES: usize = 1 << 17;
-/// What is not synced yet is kept in memory; above this it is synced before its time,
-const UNSYNCED_BYTES_WANTED: u64 = 32 << 20;
-/// and above this appends are refused.
+/// What is not synced yet is kept in memory; above this appends are refused.
 const UNSYNCED_BYTES_MAX: u64 = 256 << 20;
-/// What nobody waits for, as the removal of a record that was acknowledged, is synced after this at the
-/// latest: with the next record, as a rule.
-const UNAWAITED_MAX: Duration = Duration::from_millis(250);
 /// Zeros are written so far ahead of small batches, and to the end of a page: a sync of bytes that take
 /// the place of others need not write down that the file has grown, which is half of its time.
 pub(super) const AHEAD_BYTES: usize = 256 << 10;
@@ -127,10 +122,10 @@ impl SegmentHead {
 }
 
 /// A file that is full but not known to be on the disk.
-struct Sealed {
-    file: FileId,
-    from: u64,
-    bytes: Vec<u8>,
+pub(super) struct Sealed {
+    pub(super) file: FileId,
+    pub(super) from: u64,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// A part of a file that was read.
@@ -174,22 +169,6 @@ impl Located {
     }
 }
 
-/// What a sync that is under way covers.
-struct InFlight {
-    id: u64,
-    sequence: u64,
-    active_bytes: u64,
-    sealed: usize,
-    folder: bool,
-}
-
-/// What a successful sync brought.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Synced {
-    /// Creations and renames up to when it was asked for are there too.
-    pub(super) folder: bool,
-}
-
 /// The files of one store.
 pub(super) struct Files {
     pub(super) disk: Box<dyn Disk>,
@@ -198,41 +177,41 @@ pub(super) struct Files {
     pub(super) packing: Packing,
     /// A record before it is packed, or after it was unpacked.
     plain: Vec<u8>,
-    active: FileId,
+    pub(super) active: FileId,
     /// Of the file that is written, from `tail_from` on: what is not synced, and some before.
     tail: Vec<u8>,
     tail_from: u64,
-    written_to: u64,
-    synced_to: u64,
+    pub(super) written_to: u64,
+    pub(super) synced_to: u64,
     /// Where the last record ends that is to be synced; what may follow is a sync point.
-    dirty_to: u64,
+    pub(super) dirty_to: u64,
     /// Up to where the last sync point says that this file is synced.
     sync_point: u64,
     /// Since when a sync point waits for records that it can be written with.
-    sync_point_since: Option<Duration>,
+    pub(super) sync_point_since: Option<Duration>,
     /// Zeros are written up to here, if this is behind the end, and so far at a time.
     ahead_to: u64,
     ahead_bytes: usize,
-    sealed: Vec<Sealed>,
-    spare: Vec<u8>,
+    pub(super) sealed: Vec<Sealed>,
+    pub(super) spare: Vec<u8>,
     /// The highest sequence of all that was appended, is written, is synced.
     appended: u64,
-    written: u64,
-    synced: u64,
+    pub(super) written: u64,
+    pub(super) synced: u64,
     /// All records below this are gone, and the log does not say so yet.
     floor: Option<u64>,
     /// The folder has changes that are not synced.
     pub(super) is_folder_dirty: bool,
-    in_flight: Option<InFlight>,
-    unsynced_removals: UnsyncedRemovals,
-    next_id: u64,
-    last_sync: Duration,
+    pub(super) in_flight: Option<InFlight>,
+    pub(super) unsynced_removals: UnsyncedRemovals,
+    pub(super) next_id: u64,
+    pub(super) last_sync: Duration,
     /// Somebody waits for all that was done so far.
-    is_awaited: bool,
+    pub(super) is_awaited: bool,
     /// Since when there is something to sync that nobody waits for.
-    unawaited_since: Option<Duration>,
+    pub(super) unawaited_since: Option<Duration>,
     pub(super) failure: Option<DiskError>,
-    must_rewrite: bool,
+    pub(super) must_rewrite: bool,
     windows: [Window; WINDOWS],
     reads: u64,
 }
@@ -310,7 +289,7 @@ impl Files {
     }
 
     /// What is kept in memory because it may have to be written again.
-    fn unsynced_bytes(&self) -> u64 {
+    pub(super) fn unsynced_bytes(&self) -> u64 {
         let sealed: u64 = self.sealed.iter().map(|s| s.bytes.len() as u64).sum();
         sealed + self.end() - self.needed_from().max(self.tail_from)
     }
@@ -389,13 +368,6 @@ impl Files {
         }
     }
 
-    pub(super) fn durable(&self) -> u64 {
-        match self.mode {
-            SyncMode::Commit => self.synced,
-            SyncMode::Interval(_) | SyncMode::None => self.written,
-        }
-    }
-
     /// Writes what waits.
     pub(super) fn write(&mut self) -> Result<(), DiskError> {
         let result = self.write_again().and_then(|()| {
@@ -461,7 +433,7 @@ impl Files {
     }
 
     /// Forgets what is written and synced, but for the newest part.
-    fn trim(&mut self) {
+    pub(super) fn trim(&mut self) {
         let needed_from = self
             .needed_from()
             .min(self.end().saturating_sub(KEPT_BYTES as u64));
@@ -537,125 +509,6 @@ impl Files {
             bytes: bytes.to_vec(),
         });
         Ok(file)
-    }
-
-    /// What to sync now, `extra` among it. `must` asks for one even if the mode would wait.
-    pub(super) fn next_sync(
-        &mut self,
-        now: Duration,
-        extra: Option<FileId>,
-        must: bool,
-    ) -> Option<SyncRequest> {
-        if self.in_flight.is_some() || self.write().is_err() {
-            return None;
-        }
-        let is_dirty =
-            self.synced_to < self.dirty_to || !self.sealed.is_empty() || self.is_folder_dirty;
-        if !is_dirty {
-            self.is_awaited = false;
-        }
-        let is_due = match self.mode {
-            SyncMode::Commit => is_dirty && self.must_commit(now),
-            SyncMode::Interval(interval) => {
-                now >= self.last_sync + interval || self.unsynced_bytes() > UNSYNCED_BYTES_WANTED
-            }
-            SyncMode::None => self.unsynced_bytes() > UNSYNCED_BYTES_WANTED,
-        };
-        if !(must || extra.is_some() || is_dirty && is_due) {
-            return None;
-        }
-        self.last_sync = now;
-        self.is_awaited = false;
-        self.unawaited_since = None;
-        self.unsynced_removals.request();
-        let id = self.next_id;
-        self.next_id += 1;
-        self.in_flight = Some(InFlight {
-            id,
-            sequence: self.written,
-            active_bytes: self.written_to,
-            sealed: self.sealed.len(),
-            folder: self.is_folder_dirty,
-        });
-        let mut files: Vec<FileId> = self.sealed.iter().map(|s| s.file).collect();
-        files.push(self.active);
-        files.extend(extra);
-        let folder = std::mem::take(&mut self.is_folder_dirty);
-        Some(SyncRequest {
-            id: SyncId(id),
-            files,
-            folder,
-        })
-    }
-
-    /// Whether what is written is to be synced now: a record waits to be acknowledged, or it is time.
-    fn must_commit(&mut self, now: Duration) -> bool {
-        let has_new = self.synced < self.written;
-        if has_new || self.is_awaited || !self.sealed.is_empty() || self.is_folder_dirty {
-            return true;
-        }
-        let since = *self.unawaited_since.get_or_insert(now);
-        now >= since + UNAWAITED_MAX
-    }
-
-    /// All that was done so far is synced without delay: somebody waits for it.
-    pub(super) fn hasten(&mut self) {
-        self.is_awaited = true;
-    }
-
-    /// When to ask for a sync without having been told to.
-    pub(super) fn next_sync_at(&self) -> Option<Duration> {
-        if self.in_flight.is_some() {
-            return None;
-        }
-        let is_dirty = self.synced_to < self.dirty_to || !self.sealed.is_empty();
-        let sync_at = match self.mode {
-            SyncMode::Commit => self.unawaited_since.map(|since| since + UNAWAITED_MAX),
-            SyncMode::Interval(interval) if is_dirty => Some(self.last_sync + interval),
-            _ => None,
-        };
-        let sync_point_at = self.sync_point_since.map(|since| since + UNAWAITED_MAX);
-        sync_at.into_iter().chain(sync_point_at).min()
-    }
-
-    pub(super) fn is_syncing(&self) -> bool {
-        self.in_flight.is_some()
-    }
-
-    /// Takes the result of a sync; `None` when it is not the one that is under way, or failed.
-    pub(super) fn synced(&mut self, id: SyncId, result: Result<(), DiskError>) -> Option<Synced> {
-        let asked = self.in_flight.take_if(|asked| asked.id == id.0)?;
-        self.unsynced_removals.finish(id, result.is_ok());
-        if let Err(error) = result {
-            self.failure = Some(error);
-            self.must_rewrite = true;
-            self.is_awaited = true;
-            self.is_folder_dirty |= asked.folder;
-            return None;
-        }
-        self.synced = self.synced.max(asked.sequence);
-        // The active file may have been sealed since.
-        if self.sealed.len() > asked.sealed {
-            let sealed = &mut self.sealed[asked.sealed];
-            let done = asked.active_bytes.saturating_sub(sealed.from);
-            let done = usize::try_from(done)
-                .unwrap_or(usize::MAX)
-                .min(sealed.bytes.len());
-            sealed.bytes.drain(..done);
-            sealed.from += done as u64;
-        } else {
-            self.synced_to = self.synced_to.max(asked.active_bytes);
-        }
-        for mut sealed in self.sealed.drain(..asked.sealed) {
-            sealed.bytes.clear();
-            if sealed.bytes.capacity() > self.spare.capacity() {
-                self.spare = sealed.bytes;
-            }
-        }
-        self.trim();
-        Some(Synced {
-            folder: asked.folder,
-        })
     }
 
     /// Finds the bytes of a record, in memory if they are there, else on the disk.

@@ -2,8 +2,8 @@
 //! by time, dropped by limits, in memory or on a [`Disk`].
 //!
 //! The store decides and does not wait. What it writes it hands to its [`Disk`] at once or in
-//! batches; what must reach the disk before an acknowledgement it asks for by
-//! [`Store::next_sync`], and is told by [`Store::synced`]. Both kinds of store are the same code: a
+//! batches; what must reach the disk before an acknowledgement, it requests by
+//! [`Store::poll_sync`]; [`Store::handle_synced`] takes the result. Both kinds of store are the same code: a
 //! segment's bytes are a buffer or a file.
 //!
 //! The bytes on disk are described in `docs/formats/log.md`.
@@ -21,6 +21,7 @@
 
 mod checkpoint;
 mod cipher;
+mod commit;
 mod compaction;
 mod disk;
 #[cfg(test)]
@@ -51,7 +52,6 @@ mod segment;
 mod segments;
 mod slots;
 mod subjects;
-mod sync;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -64,13 +64,13 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 pub use cipher::{Algorithm, Key};
+pub use commit::{SyncId, SyncMode, SyncRequest};
 pub use disk::{Disk, DiskError, FileId};
 pub use filters::Filters;
 pub(crate) use log::SEQUENCE_MAX;
 pub use packing::Compression;
 pub use query::Search;
 pub use recovery::{Damage, FileOptions, Recovery};
-pub use sync::{SyncId, SyncMode, SyncRequest};
 pub use types::{
     Cause, Discard, Lost, NEVER, NewRecord, Record, Removed, StoreError, StoreLimits, StoreState,
     SubjectState,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::cipher::{self, Cipher, Closed, Key, Purpose};
+use super::commit::SyncMode;
 use super::disk::Disk;
 use super::files::{AHEAD_BYTES, Files, SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead, read_whole};
 use super::index::{self, Reader, Totals};
@@ -13,7 +14,6 @@ use super::scan::{Found, Scanner};
 use super::segment::{Body, Segment, hash_name};
 use super::slots::{Slot, Slots};
 use super::subjects::UNKNOWN;
-use super::sync::SyncMode;
 use super::tail::Survey;
 use super::types::{Lost, StoreError, StoreLimits};
 use super::{Filters, Store};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::sync::SyncId;
+use super::commit::SyncId;
 
 /// Those records, from when they are asked for the first time.
 #[derive(Default)]

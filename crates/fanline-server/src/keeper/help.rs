@@ -5,12 +5,14 @@
 //! itself, when it is little, waits for no disk, and nobody else is at it. Whatever is more than that
 //! is for the keeper's thread, beside the shards.
 
-use std::sync::{PoisonError, TryLockError};
+use std::sync::Arc;
 
 use fanline_engine::Batch;
+use fanline_engine::jetstream::Handler;
 
 use super::Thread;
-use super::work::Work;
+use crate::panic_guard::JetStreamAtWork;
+use crate::shell::Common;
 use crate::sync::{Mutex, MutexGuard};
 
 /// A batch larger than this is for the keeper's thread: meanwhile the shard reads on.
@@ -24,28 +26,41 @@ pub(crate) trait Helped: Send + Sync {
 }
 
 /// The keeper, for whichever thread does its work.
-pub(super) struct Shared<W>(Mutex<Thread<W>>);
+pub(super) struct Shared<H> {
+    thread: Mutex<Thread<H>>,
+    common: Arc<Common>,
+}
 
-impl<W> Shared<W> {
-    pub(super) fn new(thread: Thread<W>) -> Self {
-        Shared(Mutex::new(thread))
+impl<H> Shared<H> {
+    pub(super) fn new(thread: Thread<H>) -> Self {
+        Shared {
+            common: Arc::clone(&thread.common),
+            thread: Mutex::new(thread),
+        }
     }
 
-    /// For the keeper's own thread, which waits for a shard to be done.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Thread<W>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn common(&self) -> &Common {
+        &self.common
+    }
+
+    /// For the keeper's own thread, which waits for a shard to be done. `None` after a panic in the middle of the
+    /// work: what it has left half done is not used any more.
+    pub(super) fn lock(&self) -> Option<MutexGuard<'_, Thread<H>>> {
+        self.thread.lock().ok()
     }
 }
 
-impl<W: Work> Helped for Shared<W> {
+impl<H: Handler + Send> Helped for Shared<H> {
     fn help(&self, batch: &mut Batch) -> bool {
         if batch.bytes() > HELPED_BYTES_MAX {
             return false;
         }
-        match self.0.try_lock() {
-            Ok(mut thread) => thread.help(batch),
-            // Somebody is at it; or a panic was, and there is nobody any more.
-            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
-        }
+        // Somebody is at it; or a panic was, and there is nobody any more.
+        let Ok(mut thread) = self.thread.try_lock() else {
+            return false;
+        };
+        let _at_work = JetStreamAtWork::begin();
+        let _guard = self.common.panic_stop.guard();
+        thread.help(batch)
     }
 }

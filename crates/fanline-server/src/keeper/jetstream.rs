@@ -2,19 +2,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fanline_engine::ServerInfo;
-use fanline_engine::auth::Access;
 use fanline_engine::jetstream::{
-    API_LEVEL, AccountFolders, AccountLimits, AccountOverview, Folders, JetStreams, Now,
-    OverviewWanted, Ports, ServerLimits, Settings, StreamId, Strictness,
+    API_LEVEL, AccountFolders, AccountLimits, Folders, Handler, JetStreams, ServerLimits, Settings,
+    Strictness,
 };
-use fanline_engine::store::{Disk, DiskError, Key, SyncId};
+use fanline_engine::store::{Disk, DiskError, Key};
 use tracing::info;
 
 use super::store_folder::{AccountsFolder, StoreFolder, StoreFolderError, StreamFolders};
-use super::work::{StreamSync, Whose, Work};
 use super::{Parts, machine, start, store_folder, store_key};
 use crate::options::{Cipher, JetStreamOptions};
 use crate::server::{StartError, StartKeeper};
@@ -147,58 +144,6 @@ fn granted(
     let mut jetstreams = JetStreams::new(settings, folders, seed);
     jetstreams.set_accounts(access, now, ports);
     jetstreams
-}
-
-impl Work for JetStreams {
-    fn overview(
-        &mut self,
-        wanted: OverviewWanted,
-        now: Now,
-        ports: &mut dyn Ports,
-    ) -> Vec<AccountOverview> {
-        self.overview(wanted, now, ports)
-    }
-
-    fn next_sync(&mut self, now: Duration, ports: &mut dyn Ports) -> Option<StreamSync> {
-        let wanted = self.next_sync(now, ports)?;
-        Some(StreamSync {
-            whose: Whose {
-                account: wanted.account,
-                stream: wanted.sync.stream.0,
-            },
-            account: wanted.account_name,
-            name: wanted.sync.name,
-            request: wanted.sync.request,
-        })
-    }
-
-    fn handle_synced(
-        &mut self,
-        whose: Whose,
-        id: SyncId,
-        result: Result<(), DiskError>,
-        now: Now,
-        ports: &mut dyn Ports,
-    ) {
-        let stream = StreamId(whose.stream);
-        self.handle_synced(whose.account, stream, id, result, now, ports);
-    }
-
-    fn say_goodbye(&mut self, now: Now, ports: &mut dyn Ports) {
-        self.say_goodbye(now, ports);
-    }
-
-    fn close(&mut self, now: Now, ports: &mut dyn Ports) {
-        self.close(now, ports);
-    }
-
-    fn set_accounts(&mut self, access: &Access, now: Now, ports: &mut dyn Ports) {
-        self.set_accounts(access, now, ports);
-    }
-
-    fn take_problems(&mut self) -> Vec<String> {
-        self.take_problems()
-    }
 }
 
 impl AccountFolders for AccountsFolder {

@@ -12,7 +12,6 @@ mod sync_times;
 mod syncer;
 #[cfg(test)]
 mod tests;
-mod work;
 
 use std::io;
 use std::sync::mpsc::{Sender, channel};
@@ -21,13 +20,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fanline_engine::auth::Access;
-use fanline_engine::jetstream::{AccountOverview, Now, OverviewWanted, Ports};
+use fanline_engine::jetstream::{
+    AccountOverview, AccountSync, Handler, Now, OverviewWanted, Ports,
+};
 use fanline_engine::store::DiskError;
 use fanline_engine::{Batch, Keeper, Place};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tracing::warn;
 
+use crate::panic_guard::JetStreamAtWork;
 use crate::shell::{self, Common, Mailbox};
 use crate::sync::Ordering;
 use disk::OpenFiles;
@@ -39,7 +41,6 @@ use store_folder::StoreFolder;
 pub use store_key::StoreKeyError;
 pub(crate) use sync_times::{SyncCounts, SyncTimes, bound as sync_bound};
 use syncer::{Job, Synced, Syncer};
-use work::{StreamSync, Work};
 
 /// How often what the keeper says to itself is heard before it looks at anything else.
 const OWN_ROUNDS_MAX: usize = 16;
@@ -77,15 +78,18 @@ pub(crate) struct Parts<'a> {
 
 /// Starts the thread; returns when all that was kept is there, and every shard will have heard what
 /// is wanted before it hears from a connection.
-pub(crate) fn start<W: Work + 'static>(
+pub(crate) fn start<H: Handler + Send + 'static>(
     common: &Arc<Common>,
     store: Option<StoreFolder>,
-    make: impl FnOnce(Parts<'_>) -> W + Send + 'static,
+    make: impl FnOnce(Parts<'_>) -> H + Send + 'static,
 ) -> io::Result<Running> {
     let (commands, inbox) = unbounded_channel();
     let (ready, is_ready) = channel();
     let common = Arc::clone(common);
-    let run = move || shell::block_on(run(common, store, make, inbox, ready))?;
+    let run = move || {
+        let _at_work = JetStreamAtWork::begin();
+        shell::block_on(run(common, store, make, inbox, ready))?
+    };
     let thread = std::thread::Builder::new()
         .name("keeper".into())
         .spawn(run)?;
@@ -99,15 +103,15 @@ pub(crate) fn start<W: Work + 'static>(
     }
 }
 
-async fn run<W: Work + 'static>(
+async fn run<H: Handler + Send + 'static>(
     common: Arc<Common>,
     store: Option<StoreFolder>,
-    make: impl FnOnce(Parts<'_>) -> W,
+    make: impl FnOnce(Parts<'_>) -> H,
     commands: UnboundedReceiver<Command>,
     ready: Sender<()>,
 ) -> io::Result<()> {
     let (done, synced) = unbounded_channel();
-    let syncer = Syncer::start(&done, &common.sync_times)?;
+    let syncer = Syncer::start(&done, &common)?;
     let files = OpenFiles::default();
     let folders = store.as_ref().map(|store| store.accounts(&files));
     let folders = folders.transpose()?;
@@ -139,17 +143,17 @@ async fn run<W: Work + 'static>(
     };
     thread.end_round();
     let shared = Arc::new(Shared::new(thread));
-    let helped: Weak<Shared<W>> = Arc::downgrade(&shared);
+    let helped: Weak<Shared<H>> = Arc::downgrade(&shared);
     // There is one keeper.
     let _ = common.keeper.set(helped);
     // Whoever started it may have lost patience.
     let _ = ready.send(());
     // A task of its own, for the reason that a shard's have.
     let task = tokio::task::spawn_local(async move { work(&shared, commands, synced).await });
-    let ended = task.await.map_err(io::Error::other);
+    let ended = task.await;
     // Only now may another server have it.
     drop(store);
-    ended
+    ended?.ok_or_else(|| io::Error::other("it has panicked in the middle of its work"))
 }
 
 fn now(common: &Common) -> Now {
@@ -163,10 +167,10 @@ fn now(common: &Common) -> Now {
 }
 
 /// The keeper with all that its thread has.
-struct Thread<W> {
+struct Thread<H> {
     index: usize,
     common: Arc<Common>,
-    keeper: Keeper<W>,
+    keeper: Keeper<H>,
     /// What it has said to itself, while that is heard.
     own: Batch,
     folders: Option<AccountsFolder>,
@@ -180,39 +184,41 @@ struct Thread<W> {
     sleeps_until: Option<Duration>,
 }
 
-/// Works until it is told to stop. The keeper is let go of whenever there is something to be waited for.
-async fn work<W: Work>(
-    shared: &Shared<W>,
+/// Works until it is told to stop. The keeper is let go of whenever there is something to be waited for. Returns `None`
+/// after a panic.
+async fn work<H: Handler + Send>(
+    shared: &Shared<H>,
     mut commands: UnboundedReceiver<Command>,
     mut synced: UnboundedReceiver<Synced>,
-) {
-    let common = Arc::clone(&shared.lock().common);
-    let _watch = common.stop_on_panic();
+) -> Option<()> {
+    let common = shared.common();
+    let _guard = common.panic_stop.guard();
     loop {
-        let pause = shared.lock().pause();
+        let pause = shared.lock()?.pause();
         tokio::select! {
             biased;
             command = commands.recv() => match command {
-                Some(Command::Tell(wanted, to)) => shared.lock().tell(wanted, to),
-                Some(Command::SetAccounts(access)) => shared.lock().set_accounts(&access),
-                Some(Command::SayGoodbye(done)) => shared.lock().say_goodbye(done),
+                Some(Command::Tell(wanted, to)) => shared.lock()?.tell(wanted, to),
+                Some(Command::SetAccounts(access)) => shared.lock()?.set_accounts(&access),
+                Some(Command::SayGoodbye(done)) => shared.lock()?.say_goodbye(done),
                 // Without a control thread there is nobody to work for.
                 Some(Command::Stop) | None => break,
             },
-            Some(done) = synced.recv() => shared.lock().note_synced(done),
-            () = wait(&common, pause) => {}
+            Some(done) = synced.recv() => shared.lock()?.handle_synced(done),
+            () = wait(common, pause) => {}
         }
         {
-            let mut thread = shared.lock();
+            let mut thread = shared.lock()?;
             while let Ok(done) = synced.try_recv() {
-                thread.note_synced(done);
+                thread.handle_synced(done);
             }
             thread.go_on();
             thread.round();
         }
-        wait_for_room(&common, &commands).await;
+        wait_for_room(common, &commands).await;
     }
-    shared.lock().close();
+    shared.lock()?.close();
+    Some(())
 }
 
 /// How long there is nothing to do.
@@ -252,7 +258,7 @@ fn is_any_full(common: &Common) -> bool {
     shards.iter().any(Mailbox::is_full)
 }
 
-impl<W: Work> Thread<W> {
+impl<H: Handler + Send> Thread<H> {
     /// How long its thread has nothing to do from now on.
     fn pause(&mut self) -> Pause {
         self.sleeps_until = self.keeper.next_timeout();
@@ -289,14 +295,15 @@ impl<W: Work> Thread<W> {
         self.take_mail();
         self.end_round();
         let now = self.now();
-        self.keeper.with(|work, ports| work.close(now, ports));
+        self.keeper.with(|handler, ports| handler.close(now, ports));
         self.post();
         self.report();
     }
 
     fn say_goodbye(&mut self, done: oneshot::Sender<()>) {
         let now = self.now();
-        self.keeper.with(|work, ports| work.say_goodbye(now, ports));
+        self.keeper
+            .with(|handler, ports| handler.say_goodbye(now, ports));
         self.post();
         // Whoever stops the server may have lost patience.
         let _ = done.send(());
@@ -306,7 +313,7 @@ impl<W: Work> Thread<W> {
         let now = self.now();
         let told = self
             .keeper
-            .with(|work, ports| work.overview(wanted, now, ports));
+            .with(|handler, ports| handler.overview(wanted, now, ports));
         // Whoever asked may have lost patience.
         let _ = to.send(told);
     }
@@ -315,7 +322,7 @@ impl<W: Work> Thread<W> {
         let now = self.now();
         self.keeper.set_accounts(access);
         self.keeper
-            .with(|work, ports| work.set_accounts(access, now, ports));
+            .with(|handler, ports| handler.set_accounts(access, now, ports));
     }
 
     fn now(&self) -> Now {
@@ -351,7 +358,7 @@ impl<W: Work> Thread<W> {
                 return;
             }
             self.keeper.settle(now);
-            self.hand_on(now);
+            self.hand_out(now);
         }
     }
 
@@ -360,7 +367,7 @@ impl<W: Work> Thread<W> {
         let now = self.now();
         self.keeper.settle(now);
         self.hear_itself(now);
-        self.hand_on(now);
+        self.hand_out(now);
         self.report();
     }
 
@@ -381,11 +388,54 @@ impl<W: Work> Thread<W> {
         }
     }
 
-    /// Gives what is to be synced to the threads that wait for the disk, and what is for shards to
-    /// the shards.
-    fn hand_on(&mut self, now: Now) {
-        self.sync(now.since_start);
+    /// Hands out what a round has brought about. The disk is busy with the next sync before acknowledgements go out.
+    fn hand_out(&mut self, now: Now) {
+        self.start_syncs(now.since_start);
+        self.release_acks(now.since_start);
         self.post();
+    }
+
+    /// Hands what is to be synced to the threads that wait for the disk.
+    fn start_syncs(&mut self, now: Duration) {
+        while let Some(wanted) = self.keeper.with(|handler, _| handler.poll_sync(now)) {
+            let (account, stream) = (wanted.account, wanted.sync.stream);
+            let id = wanted.sync.request.id;
+            match self.job(&wanted) {
+                Ok(job) => self.syncer.give(job),
+                Err(error) => {
+                    // Not at once: the handler may request it again for as long as it fails.
+                    let _ = self.done.send(Synced {
+                        account,
+                        stream,
+                        id,
+                        result: Err(error),
+                    });
+                }
+            }
+        }
+    }
+
+    fn job(&self, wanted: &AccountSync) -> Result<Job, DiskError> {
+        let AccountSync {
+            account_name, sync, ..
+        } = wanted;
+        let folders = self.folders.as_ref().filter(|_| sync.request.folder);
+        let folder = folders.map(|folders| folders.folder(account_name, &sync.name));
+        // A file that was closed since is no longer needed.
+        let files = sync.request.files.iter();
+        Ok(Job {
+            account: wanted.account,
+            stream: sync.stream,
+            id: sync.request.id,
+            files: files.filter_map(|id| self.files.get(*id)).collect(),
+            folder: folder.transpose()?,
+        })
+    }
+
+    /// Sends the acknowledgements of what finished syncs have made durable.
+    fn release_acks(&mut self, now: Duration) {
+        self.keeper
+            .with(|handler, ports| handler.release_acks(now, ports));
     }
 
     fn post(&mut self) {
@@ -409,52 +459,30 @@ impl<W: Work> Thread<W> {
         }
     }
 
-    fn sync(&mut self, now: Duration) {
-        while let Some(wanted) = self.keeper.with(|work, ports| work.next_sync(now, ports)) {
-            let (whose, id) = (wanted.whose, wanted.request.id);
-            match self.job(wanted) {
-                Ok(job) => self.syncer.give(job),
-                Err(error) => {
-                    let result = Err(error);
-                    // Not at once: the work may ask again for as long as it fails.
-                    let _ = self.done.send(Synced { whose, id, result });
-                }
-            }
-        }
+    /// Takes the result of a sync.
+    fn handle_synced(&mut self, done: Synced) {
+        self.was_synced = true;
+        let now = self.now().since_start;
+        let Synced {
+            account,
+            stream,
+            id,
+            result,
+        } = done;
+        self.keeper
+            .with(|handler, _| handler.handle_synced(account, stream, id, result, now));
     }
 
-    fn job(&self, wanted: StreamSync) -> Result<Job, DiskError> {
-        let request = wanted.request;
-        let folders = self.folders.as_ref().filter(|_| request.folder);
-        let folder = folders.map(|folders| folders.folder(&wanted.account, &wanted.name));
-        // A file that was closed since is no longer needed.
-        let files = request.files.iter().filter_map(|id| self.files.get(*id));
-        Ok(Job {
-            whose: wanted.whose,
-            id: request.id,
-            files: files.collect(),
-            folder: folder.transpose()?,
-        })
-    }
-
-    /// Gives the disk that has become free what has waited for it, and tells what is there now, before
-    /// more is taken in.
+    /// After a sync, the disk that has become free gets what has waited for it, and what is durable now is acknowledged,
+    /// before more mail is taken.
     fn go_on(&mut self) {
         if std::mem::take(&mut self.was_synced) {
-            self.end_round();
+            self.hand_out(self.now());
         }
-    }
-
-    fn note_synced(&mut self, done: Synced) {
-        self.was_synced = true;
-        let now = self.now();
-        let Synced { whose, id, result } = done;
-        self.keeper
-            .with(|work, ports| work.handle_synced(whose, id, result, now, ports));
     }
 
     fn report(&mut self) {
-        for problem in self.keeper.with(|work, _| work.take_problems()) {
+        for problem in self.keeper.with(|handler, _| handler.take_problems()) {
             warn!("JetStream: {problem}");
         }
     }

@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
+use fanline_engine::auth::AccountId;
+use fanline_engine::jetstream::StreamId;
 use fanline_engine::store::{DiskError, SyncId};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::disk::{disk_error, sync_folder};
-use super::sync_times::SyncTimes;
-use super::work::Whose;
+use crate::panic_guard::JetStreamAtWork;
+use crate::shell::Common;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// How many streams' files are synced at once; the files of others wait. The disk itself brings
@@ -21,7 +23,8 @@ const THREADS: usize = 4;
 
 /// What is to be brought to the disk for a stream.
 pub(super) struct Job {
-    pub(super) whose: Whose,
+    pub(super) account: AccountId,
+    pub(super) stream: StreamId,
     pub(super) id: SyncId,
     pub(super) files: Vec<Arc<File>>,
     /// To be synced after the files.
@@ -30,7 +33,8 @@ pub(super) struct Job {
 
 /// A job that is done, or has failed.
 pub(super) struct Synced {
-    pub(super) whose: Whose,
+    pub(super) account: AccountId,
+    pub(super) stream: StreamId,
     pub(super) id: SyncId,
     pub(super) result: Result<(), DiskError>,
 }
@@ -77,17 +81,14 @@ pub(super) struct Syncer {
 
 impl Syncer {
     /// Each job is reported to `done`.
-    pub(super) fn start(
-        done: &UnboundedSender<Synced>,
-        times: &Arc<SyncTimes>,
-    ) -> io::Result<Self> {
+    pub(super) fn start(done: &UnboundedSender<Synced>, common: &Arc<Common>) -> io::Result<Self> {
         let syncer = Syncer {
             todo: Arc::default(),
         };
         for index in 0..THREADS {
-            let (todo, done, times) = (Arc::clone(&syncer.todo), done.clone(), Arc::clone(times));
+            let (todo, done, common) = (Arc::clone(&syncer.todo), done.clone(), Arc::clone(common));
             let thread = std::thread::Builder::new().name(format!("sync-{index}"));
-            thread.spawn(move || work(&todo, &done, &times))?;
+            thread.spawn(move || work(&todo, &done, &common))?;
         }
         Ok(syncer)
     }
@@ -105,15 +106,19 @@ impl Drop for Syncer {
     }
 }
 
-fn work(todo: &Todo, done: &UnboundedSender<Synced>, times: &SyncTimes) {
+fn work(todo: &Todo, done: &UnboundedSender<Synced>, common: &Common) {
+    // Whoever waits for a sync that panics would wait for good.
+    let _at_work = JetStreamAtWork::begin();
+    let _guard = common.panic_stop.guard();
     while let Some(job) = todo.next() {
         let began = Instant::now();
         let synced = Synced {
-            whose: job.whose,
+            account: job.account,
+            stream: job.stream,
             id: job.id,
             result: perform(&job),
         };
-        times.record(began.elapsed());
+        common.sync_times.record(began.elapsed());
         // The keeper may have ended.
         let _ = done.send(synced);
     }

@@ -1,21 +1,19 @@
 //! The thread with a small work of its own, reached by clients.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fanline_engine::auth::{Access, AccountId};
+use fanline_engine::auth::AccountId;
 use fanline_engine::jetstream::{
-    AccountOverview, Handler, Message, Now, OverviewWanted, Port, Ports,
+    AccountSync, Handler, Message, Now, Port, Ports, StreamId, StreamSync,
 };
 use fanline_engine::store::{Disk, DiskError, FileId, SyncId, SyncRequest};
 use tokio::time::timeout;
 
 use super::disk::{FolderDisk, OpenFiles};
 use super::store_folder::{self, StoreFolderError};
-use super::work::{StreamSync, Whose, Work};
 use super::{Parts, StoreFolder, start};
 use crate::Options;
 use crate::server::{self, Handle};
@@ -23,10 +21,7 @@ use crate::server::{self, Handle};
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 const STREAM: &str = "ECHO";
 const ACCOUNT: &str = "$G";
-const WHOSE: Whose = Whose {
-    account: AccountId::GLOBAL,
-    stream: 7,
-};
+const STREAM_ID: StreamId = StreamId(7);
 
 /// A folder that is gone when the test is.
 pub(super) struct TempFolder(PathBuf);
@@ -58,7 +53,10 @@ struct Echo {
     /// Those that are answered when a sync is done, and those that the next one is for.
     syncing: Vec<(Vec<u8>, Vec<u8>)>,
     unsynced: Vec<(Vec<u8>, Vec<u8>)>,
-    syncs: RefCell<u64>,
+    /// Those that are to be answered now.
+    synced: Vec<(Vec<u8>, Vec<u8>)>,
+    syncs: u64,
+    has_panicked: bool,
 }
 
 impl Echo {
@@ -75,7 +73,9 @@ impl Echo {
             later: VecDeque::new(),
             syncing: Vec::new(),
             unsynced: Vec::new(),
-            syncs: RefCell::default(),
+            synced: Vec::new(),
+            syncs: 0,
+            has_panicked: false,
         }
     }
 }
@@ -97,6 +97,7 @@ impl Handler for Echo {
         now: Now,
         ports: &mut dyn Ports,
     ) {
+        assert!(!self.has_panicked, "it is not used any more");
         let port = ports.of(account);
         let (reply, payload) = (message.reply, message.payload);
         match message.topic {
@@ -114,6 +115,10 @@ impl Handler for Echo {
                 written.expect("the disk takes it");
                 self.written += payload.len() as u64;
                 self.unsynced.push((reply.into(), payload.into()));
+            }
+            b"echo.panic" => {
+                self.has_panicked = true;
+                panic!("in the middle of JetStream's work");
             }
             _ => {}
         }
@@ -141,61 +146,56 @@ impl Handler for Echo {
     }
 
     fn settle(&mut self, _: Now, _: &mut dyn Ports) {}
-}
 
-impl Work for Echo {
-    fn overview(&mut self, _: OverviewWanted, _: Now, _: &mut dyn Ports) -> Vec<AccountOverview> {
-        Vec::new()
-    }
-
-    fn next_sync(&mut self, _: Duration, _: &mut dyn Ports) -> Option<StreamSync> {
+    fn poll_sync(&mut self, _: Duration) -> Option<AccountSync> {
         if self.unsynced.is_empty() || !self.syncing.is_empty() {
             return None;
         }
         self.syncing = std::mem::take(&mut self.unsynced);
-        *self.syncs.borrow_mut() += 1;
-        Some(StreamSync {
-            whose: WHOSE,
-            account: ACCOUNT.into(),
-            name: STREAM.into(),
-            request: SyncRequest {
-                id: SyncId(*self.syncs.borrow()),
-                files: vec![self.file],
-                folder: true,
+        self.syncs += 1;
+        Some(AccountSync {
+            account: AccountId::GLOBAL,
+            account_name: ACCOUNT.into(),
+            sync: StreamSync {
+                stream: STREAM_ID,
+                name: STREAM.into(),
+                request: SyncRequest {
+                    id: SyncId(self.syncs),
+                    files: vec![self.file],
+                    folder: true,
+                },
             },
         })
     }
 
     fn handle_synced(
         &mut self,
-        whose: Whose,
+        account: AccountId,
+        stream: StreamId,
         id: SyncId,
         result: Result<(), DiskError>,
-        _: Now,
-        ports: &mut dyn Ports,
+        _: Duration,
     ) {
-        let port = ports.of(whose.account);
-        assert_eq!((whose, id), (WHOSE, SyncId(*self.syncs.borrow())));
+        assert_eq!((account, stream), (AccountId::GLOBAL, STREAM_ID));
+        assert_eq!(id, SyncId(self.syncs));
         result.expect("synced");
-        for (reply, payload) in self.syncing.drain(..) {
+        self.synced.append(&mut self.syncing);
+    }
+
+    fn release_acks(&mut self, _: Duration, ports: &mut dyn Ports) {
+        let port = ports.of(AccountId::GLOBAL);
+        for (reply, payload) in self.synced.drain(..) {
             answer(&reply, &payload, port);
         }
     }
 
-    fn say_goodbye(&mut self, _: Now, _: &mut dyn Ports) {}
-
     fn close(&mut self, _: Now, ports: &mut dyn Ports) {
+        assert!(!self.has_panicked, "it is not used any more");
         let port = ports.of(AccountId::GLOBAL);
         self.disk.sync_file(self.file).expect("synced");
         for (reply, payload) in self.syncing.drain(..).chain(self.unsynced.drain(..)) {
             answer(&reply, &payload, port);
         }
-    }
-
-    fn set_accounts(&mut self, _: &Access, _: Now, _: &mut dyn Ports) {}
-
-    fn take_problems(&mut self) -> Vec<String> {
-        Vec::new()
     }
 }
 
@@ -203,10 +203,10 @@ fn server(shards: usize, folder: &TempFolder) -> Handle {
     server_of(shards, folder, Echo::new)
 }
 
-pub(super) fn server_of<W: Work + 'static>(
+pub(super) fn server_of<H: Handler + Send + 'static>(
     shards: usize,
     folder: &TempFolder,
-    make: impl FnOnce(Parts<'_>) -> W + Send + 'static,
+    make: impl FnOnce(Parts<'_>) -> H + Send + 'static,
 ) -> Handle {
     let store = StoreFolder::open(&folder.0).expect("it is free");
     let options = Options {
@@ -246,6 +246,20 @@ async fn what_is_published_reaches_the_keeper_and_is_answered() {
         let log = folder.0.join("jetstream/fanline/streams/$G/ECHO/log");
         assert!(fs::read(log).expect("there is a log") == kept);
     }
+}
+
+/// A small batch is handled on the thread of the client's shard. A panic there ended the client's task and nothing else:
+/// the server ran on, and JetStream's own thread went on with what was half done.
+#[tokio::test]
+async fn panic_while_a_shard_does_the_work_stops_the_server() {
+    let folder = TempFolder::new();
+    let server = server(1, &folder);
+    let client = server.client().await.expect("connected");
+    let reply = client.request("echo.now", "tea", PATIENCE).await;
+    assert_eq!(reply.expect("an answer").payload(), &b"tea"[..]);
+    client.publish("echo.panic", "").await.expect("sent");
+    timeout(PATIENCE, server.wait()).await.expect("it stops");
+    assert!(server.has_panicked());
 }
 
 #[test]

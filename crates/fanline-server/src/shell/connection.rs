@@ -21,10 +21,10 @@ use super::chunks::new_chunk;
 use super::link::{Link, Writer, Wrote};
 use super::wire::{self, Input, NotOpened, Opened, WireReader, close_reason};
 use super::{BEHIND, Incoming, Listener, Shell, Transport, farewell};
-use crate::broken::at_the_door;
 use crate::callout;
 use crate::leaf::{Dialled, identify};
 use crate::monitoring::ConnectionEvent;
+use crate::panic_guard::catch_panic;
 use crate::resolver::AccountWanted;
 use crate::sync::Ordering;
 
@@ -136,7 +136,7 @@ async fn serve_wire(
     is_full: bool,
 ) {
     let handshake = Box::pin(wire::open(shell, stream, listener, cid, is_full));
-    match at_the_door(handshake).await {
+    match catch_panic(handshake).await {
         Some(Ok(Opened {
             wire,
             peer,
@@ -238,7 +238,7 @@ async fn serve_insider(
     serve_session(shell, read, link, id).await;
 }
 
-async fn serve(
+pub(super) async fn serve(
     shell: &Rc<Shell>,
     read: impl Input,
     link: Link,
@@ -275,8 +275,15 @@ async fn serve_session(
         reads_in_a_row: 0,
         is_announced: shell.engine.borrow().is_insider(id),
     };
-    let reason = connection.read_until_end(&mut read).await;
-    connection.close(&mut read, reason).await;
+    let served = catch_panic(async {
+        let reason = connection.read_until_end(&mut read).await;
+        connection.close(&mut read, reason).await;
+        reason
+    });
+    let reason = match served.await {
+        Some(reason) => reason,
+        None => connection.abandon().await,
+    };
     let was_announced = connection.is_announced;
     shell.links.borrow_mut()[id.index()] = None;
     let config = shell.config();
@@ -632,6 +639,23 @@ impl Connection<'_> {
         if reason.flushes() && peer_waits {
             let _ = tokio::time::timeout(LINGER, discard(read)).await;
         }
+    }
+
+    /// Ends a connection whose task has panicked, while the shard is as it should be. Nothing more is written: what
+    /// is between the shard and the socket may be half changed. The socket is closed when it is dropped.
+    async fn abandon(&mut self) -> CloseReason {
+        error!(
+            "{} - was closed: a fault of this server's",
+            self.link.name()
+        );
+        // What others have in there may be of this connection.
+        self.shell.room.take();
+        self.held = Held::Nothing;
+        let reason = CloseReason::InternalError;
+        self.shell.engine.borrow_mut().end(self.id, reason);
+        self.shell.post_mail();
+        self.leave().await;
+        reason
     }
 
     /// Has the engine forget what the client wanted; while that is much, others have their turn in between.

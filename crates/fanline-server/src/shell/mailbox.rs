@@ -1,4 +1,5 @@
-//! How shards hand batches to each other: one lock and at most one wake-up a batch.
+//! How shards hand batches to each other: one lock and at most one wake-up a batch, and no copy of a batch that finds
+//! the mailbox empty.
 
 use fanline_engine::Batch;
 use tokio::sync::Notify;
@@ -73,7 +74,6 @@ impl Mailbox {
 /// What a [`Mail`] holds. A trait because loom's models count words instead of bytes.
 trait Contents: Default {
     fn append(&mut self, other: &mut Self);
-    fn is_empty(&self) -> bool;
     fn bytes(&self) -> usize;
     fn clear(&mut self);
 }
@@ -81,10 +81,6 @@ trait Contents: Default {
 impl Contents for Batch {
     fn append(&mut self, other: &mut Self) {
         Batch::append(self, other);
-    }
-
-    fn is_empty(&self) -> bool {
-        Batch::is_empty(self)
     }
 
     fn bytes(&self) -> usize {
@@ -99,7 +95,7 @@ impl Contents for Batch {
 /// A mailbox without its bell: many put in, one takes out.
 #[derive(Default)]
 struct Mail<C> {
-    waiting: Lock<C>,
+    waiting: Lock<Waiting<C>>,
     /// Whether something waits. Written only under the lock, so that it is never clear while there
     /// is mail; read without it, and who finds it clear has missed nothing that was put in before
     /// it looked.
@@ -107,14 +103,23 @@ struct Mail<C> {
     bytes: AtomicUsize,
 }
 
+/// What waits, and the room of what was read before. The reader has a third room in its hands, so that whoever posts
+/// gets one in exchange at any time.
+#[derive(Default)]
+struct Waiting<C> {
+    contents: C,
+    spare: C,
+}
+
 impl<C: Contents> Mail<C> {
     /// Puts something in and empties it. Returns whether the reader has to be woken: it has not
     /// been since it last took anything.
     fn put(&self, contents: &mut C) -> bool {
         let mut waiting = self.waiting.lock();
-        waiting.append(contents);
+        waiting.contents.append(contents);
         // Only an estimate for holding publishers back.
-        self.bytes.store(waiting.bytes(), Ordering::Relaxed);
+        self.bytes
+            .store(waiting.contents.bytes(), Ordering::Relaxed);
         // Release: whoever sees the flag has seen what the poster did before.
         !self.has_mail.swap(true, Ordering::Release)
     }
@@ -130,16 +135,14 @@ impl<C: Contents> Mail<C> {
         let mut waiting = self.waiting.lock();
         // Relaxed, because the lock orders it with every `put`.
         self.has_mail.store(false, Ordering::Relaxed);
-        let mut contents = std::mem::take(&mut *waiting);
+        let spare = std::mem::take(&mut waiting.spare);
+        let mut contents = std::mem::replace(&mut waiting.contents, spare);
         self.bytes.store(0, Ordering::Relaxed);
         drop(waiting);
         read(&contents);
-        // The room goes back to be used again, unless new mail has its own by now.
+        // The room goes back to be used again.
         contents.clear();
-        let mut waiting = self.waiting.lock();
-        if waiting.is_empty() {
-            *waiting = contents;
-        }
+        self.waiting.lock().spare = contents;
     }
 
     fn is_empty(&self) -> bool {
@@ -163,11 +166,10 @@ mod loom_models {
 
     impl Contents for Vec<u32> {
         fn append(&mut self, other: &mut Self) {
+            if self.is_empty() {
+                return std::mem::swap(self, other);
+            }
             Vec::append(self, other);
-        }
-
-        fn is_empty(&self) -> bool {
-            Vec::is_empty(self)
         }
 
         fn bytes(&self) -> usize {

@@ -10,6 +10,8 @@ mod farewell;
 mod link;
 mod mailbox;
 mod neighbour;
+#[cfg(test)]
+mod panic_tests;
 mod wire;
 
 use std::cell::{Cell, RefCell};
@@ -31,13 +33,12 @@ use tokio::io::DuplexStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tracing::{error, info, trace};
 
-use crate::broken::StopOnPanic;
 use crate::callout;
 use crate::checks::Checks;
-use crate::control::Order;
 use crate::keeper::{Helped, SyncTimes};
 use crate::leaf::Dialled;
 use crate::monitoring::ConnectionEvent;
+use crate::panic_guard::{PanicStop, PoisonCell};
 use crate::resolver;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::tls::ListenersTls;
@@ -94,6 +95,9 @@ pub(crate) enum Command {
     CloseExcess(usize),
     /// Close everything and end.
     Stop,
+    /// Run this on the shard's thread.
+    #[cfg(test)]
+    Run(Box<dyn FnOnce(&Rc<Shell>) + Send>),
 }
 
 /// What a shard goes on with. All of it changes at once, so that a connection is told what it meets.
@@ -217,8 +221,8 @@ pub(crate) struct Common {
     pub(crate) connections: Vec<AtomicUsize>,
     /// Closed clients that are remembered by all shards together.
     pub(crate) closed_clients_max: usize,
-    /// Where the server is told to stop, once it has started.
-    pub(crate) orders: Arc<OnceLock<mpsc::WeakUnboundedSender<Order>>>,
+    /// Stops the server after a panic.
+    pub(crate) panic_stop: Arc<PanicStop>,
 }
 
 impl Common {
@@ -227,11 +231,6 @@ impl Common {
     pub(crate) fn instant(&self, since_start: Duration) -> tokio::time::Instant {
         let at_most = self.started.elapsed() + SLEEP_MAX;
         (self.started + since_start.min(at_most)).into()
-    }
-
-    /// To be held by every task of a shard's own and of the keeper.
-    pub(crate) fn stop_on_panic(&self) -> StopOnPanic {
-        StopOnPanic::new(&self.orders)
     }
 
     /// Gives a batch to another shard. What the keeper would do with it is done here and now, if that
@@ -286,7 +285,7 @@ struct Congestion {
 /// One shard with all that its tasks share.
 pub(crate) struct Shell {
     index: usize,
-    engine: RefCell<Shard>,
+    engine: PoisonCell<Shard>,
     /// The connection of each session, by the session's index.
     links: RefCell<Vec<Option<Rc<Link>>>>,
     chunks: RefCell<ChunkPool>,
@@ -321,13 +320,15 @@ pub(crate) async fn run(
     common: Arc<Common>,
     commands: mpsc::UnboundedReceiver<Command>,
 ) {
-    let _watch = common.stop_on_panic();
+    let panic_stop = Arc::clone(&common.panic_stop);
+    let _guard = panic_stop.guard();
     let seed = crate::identity::new_seed();
     let shard = u16::try_from(index).expect("at most SHARDS_MAX shards");
+    let engine = Shard::new(shard, Arc::clone(&common.config), info, seed);
     let closed = ClosedRing::new(common.closed_clients_max, common.connections.len());
     let shell = Rc::new(Shell {
         index,
-        engine: RefCell::new(Shard::new(shard, Arc::clone(&common.config), info, seed)),
+        engine: PoisonCell::new(engine, &panic_stop),
         links: RefCell::new(Vec::new()),
         chunks: RefCell::new(ChunkPool::default()),
         config: RefCell::new(Arc::clone(&common.config)),
@@ -348,7 +349,12 @@ pub(crate) async fn run(
     tokio::task::spawn_local(flush_when_wanted(Rc::clone(&shell)));
     tokio::task::spawn_local(keep_time(Rc::clone(&shell)));
     tokio::task::spawn_local(read_mail(Rc::clone(&shell)));
-    obey(&shell, commands).await;
+    tokio::select! {
+        // At once: connections close with the runtime, and nothing is left that could use the shard.
+        biased;
+        () = shell.engine.poisoned() => {}
+        () = obey(&shell, commands) => {}
+    }
 }
 
 async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>) {
@@ -400,6 +406,8 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 shell.settle(usize::MAX);
             }
             Command::Tell(to) => drop(to.send(())),
+            #[cfg(test)]
+            Command::Run(work) => work(shell),
             Command::Reload(new) => shell.reload(new),
             Command::UseTls(tls) => drop(shell.tls.replace(tls)),
             Command::CloseSome(count) => shell.end_sessions(count),
@@ -424,7 +432,7 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
 /// Writes when all connections that were ready have been read, so that what several of them have
 /// for one subscriber leaves in one write.
 async fn flush_when_wanted(shell: Rc<Shell>) {
-    let _watch = shell.common.stop_on_panic();
+    let _guard = shell.common.panic_stop.guard();
     loop {
         shell.flush_wanted.notified().await;
         shell.flush();
@@ -432,7 +440,7 @@ async fn flush_when_wanted(shell: Rc<Shell>) {
 }
 
 async fn keep_time(shell: Rc<Shell>) {
-    let _watch = shell.common.stop_on_panic();
+    let _guard = shell.common.panic_stop.guard();
     loop {
         let next = shell.engine.borrow().next_timeout();
         shell.sleeps_until.set(next.unwrap_or(Duration::MAX));
@@ -454,7 +462,7 @@ async fn keep_time(shell: Rc<Shell>) {
 }
 
 async fn read_mail(shell: Rc<Shell>) {
-    let _watch = shell.common.stop_on_panic();
+    let _guard = shell.common.panic_stop.guard();
     let mailbox = &shell.common.mailboxes[shell.index];
     loop {
         mailbox.wait().await;
@@ -503,6 +511,8 @@ impl Shell {
         let mailbox = &self.common.mailboxes[self.index];
         self.engine.borrow_mut().note_time(self.now());
         mailbox.take(|batch| {
+            // What is left of the batch would be lost for all connections.
+            let _guard = self.engine.guard();
             let mut place = Place::default();
             loop {
                 let receipt = self.engine.borrow_mut().apply(batch, &mut place);

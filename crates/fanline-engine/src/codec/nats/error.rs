@@ -133,6 +133,8 @@ pub enum CloseReason {
     Kicked,
     #[error("Server Shutdown")]
     ServerShutdown,
+    #[error("Internal Error")]
+    InternalError,
 }
 
 impl CloseReason {
@@ -144,6 +146,7 @@ impl CloseReason {
                 | CloseReason::SlowConsumerWriteDeadline
                 | CloseReason::WriteError
                 | CloseReason::ReadError
+                | CloseReason::InternalError
         )
     }
 

@@ -32,6 +32,7 @@ pub fn close_code(reason: CloseReason) -> u16 {
         | CloseReason::StaleConnection
         | CloseReason::DuplicateClientId
         | CloseReason::ServerShutdown => 1001,
+        CloseReason::InternalError => 1011,
         #[allow(unreachable_patterns, reason = "reasons to come")]
         _ => 1011,
     }

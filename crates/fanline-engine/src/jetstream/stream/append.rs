@@ -10,18 +10,14 @@ use crate::time::{Nanos, Timestamp};
 /// A message that has passed every check.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Admitted<'a> {
-    pub(super) subject: &'a [u8],
-    pub(super) headers: &'a [u8],
-    pub(super) payload: &'a [u8],
+    /// What is to be stored; its time is set when it is.
+    pub(super) record: NewRecord<'a>,
     pub(super) msg_id: Option<&'a [u8]>,
-    pub(super) expires_at: Option<i64>,
     pub(super) rollup: Option<Rollup>,
     /// When it is to be published again, if it is a schedule.
     pub(super) due: Option<i64>,
     /// The subject of the schedule that it puts an end to.
     pub(super) cancels: Option<&'a [u8]>,
-    /// Whether the next record belongs to the same atomic batch.
-    pub(super) more_in_batch: bool,
 }
 
 /// What a record takes the place of.
@@ -40,7 +36,7 @@ impl Stream {
         admitted: &Admitted<'_>,
         port: &mut dyn Port,
     ) -> Result<(u64, bool), ApiError> {
-        let previous = self.previous_of(admitted.subject);
+        let previous = self.previous_of(admitted.record.subject);
         let Some(sequence) = self.store_record(admitted)? else {
             let sequence = self.store.last_sequence();
             self.remember_id(admitted, sequence);
@@ -63,7 +59,7 @@ impl Stream {
         &mut self,
         admitted: &Admitted<'_>,
     ) -> Result<Option<u64>, ApiError> {
-        if !self.is_wanted(self.store.last_sequence() + 1, admitted.subject) {
+        if !self.is_wanted(self.store.last_sequence() + 1, admitted.record.subject) {
             self.skipped_at = Some(self.clock.unix_nanos);
             let next = self.store.last_sequence() + 2;
             self.store.skip_to(next).map_err(refused)?;
@@ -71,17 +67,14 @@ impl Stream {
         }
         let record = NewRecord {
             unix_nanos: self.clock.unix_nanos,
-            subject: admitted.subject,
-            headers: admitted.headers,
-            payload: admitted.payload,
-            expires_at: admitted.expires_at,
-            more_in_batch: admitted.more_in_batch,
+            ..admitted.record
         };
         let sequence = self.store.append(&record).map_err(refused)?;
-        if self.leaves_markers() && is_marker(admitted.headers) {
+        if self.leaves_markers() && is_marker(admitted.record.headers) {
             self.markers.insert(sequence);
         }
-        self.consumers.handle_append(sequence, admitted.subject);
+        self.consumers
+            .handle_append(sequence, admitted.record.subject);
         Ok(Some(sequence))
     }
 
@@ -110,7 +103,7 @@ impl Stream {
         self.remember_id(admitted, sequence);
         match admitted.rollup {
             None => {}
-            Some(Rollup::Subject) => self.remove_below(admitted.subject, sequence, port),
+            Some(Rollup::Subject) => self.remove_below(admitted.record.subject, sequence, port),
             Some(Rollup::All) => self.remove_below(b"", sequence, port),
         }
         if let Some(schedule) = admitted.cancels {
@@ -126,8 +119,8 @@ impl Stream {
         }
         if self.config.allow_msg_schedules {
             match admitted.due {
-                Some(due) => self.schedules.set(admitted.subject, sequence, due),
-                None => self.schedules.remove(admitted.subject),
+                Some(due) => self.schedules.set(admitted.record.subject, sequence, due),
+                None => self.schedules.remove(admitted.record.subject),
             }
         }
         self.settle_removed(port);
@@ -197,9 +190,12 @@ impl Stream {
             .add("Nats-Rollup", b"sub")
             .end();
         let marker = Admitted {
-            subject,
-            headers: &headers,
-            expires_at: Some(self.clock.unix_nanos.saturating_add(ttl)),
+            record: NewRecord {
+                subject,
+                headers: &headers,
+                expires_at: Some(self.clock.unix_nanos.saturating_add(ttl)),
+                ..NewRecord::default()
+            },
             ..Admitted::default()
         };
         // A stream that is full has no room for it; readers then see that the subject is gone, not why.
@@ -222,19 +218,19 @@ impl Stream {
         };
         if !republish
             .transform
-            .apply(admitted.subject, random, &mut republish.topic)
+            .apply(admitted.record.subject, random, &mut republish.topic)
         {
             return;
         }
         let time = Timestamp::from_unix_nanos(self.clock.unix_nanos).to_string();
-        let mut block = Block::from(&mut republish.headers, admitted.headers)
+        let mut block = Block::from(&mut republish.headers, admitted.record.headers)
             .add("Nats-Stream", self.config.name.as_bytes())
-            .add("Nats-Subject", admitted.subject)
+            .add("Nats-Subject", admitted.record.subject)
             .add_number("Nats-Sequence", sequence)
             .add("Nats-Time-Stamp", time.as_bytes())
             .add_number("Nats-Last-Sequence", previous);
         if republish.headers_only {
-            block = block.add_number("Nats-Msg-Size", admitted.payload.len() as u64);
+            block = block.add_number("Nats-Msg-Size", admitted.record.payload.len() as u64);
         }
         port.publish(&Message {
             topic: &republish.topic,
@@ -243,7 +239,7 @@ impl Stream {
             payload: if republish.headers_only {
                 b""
             } else {
-                admitted.payload
+                admitted.record.payload
             },
             ..Message::default()
         });

@@ -9,16 +9,10 @@ use super::ttl::{Ttl, parse_ttl};
 use super::{Stream, counter};
 use crate::headers::{Block, find};
 use crate::jetstream::{ApiError, Message};
-use crate::store::NEVER;
+use crate::store::{NEVER, NewRecord};
 use crate::subject::Filter;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
-
-/// A message and what its headers ask for.
-pub(super) struct Asked<'a> {
-    pub(super) message: &'a Message<'a>,
-    pub(super) headers: &'a PublishHeaders<'a>,
-}
 
 /// Where a message is changed on its way in. Used again and again; each part counts only when
 /// [`Checked`] says so.
@@ -56,9 +50,13 @@ pub(super) struct SoFar {
 
 impl Checked {
     /// The message as it is to be stored.
-    pub(super) fn admitted<'a>(&self, asked: &Asked<'a>, edits: &'a Edits) -> Admitted<'a> {
-        let message = asked.message;
-        Admitted {
+    pub(super) fn admitted<'a>(
+        &self,
+        message: &Message<'a>,
+        asked: &PublishHeaders<'a>,
+        edits: &'a Edits,
+    ) -> Admitted<'a> {
+        let record = NewRecord {
             subject: if self.subject_edited {
                 &edits.subject
             } else {
@@ -74,12 +72,15 @@ impl Checked {
             } else {
                 message.payload
             },
-            msg_id: asked.headers.msg_id,
             expires_at: self.expires_at,
+            ..NewRecord::default()
+        };
+        Admitted {
+            record,
+            msg_id: asked.msg_id,
             rollup: self.rollup,
             due: self.due,
-            cancels: asked.headers.scheduler.filter(|_| self.cancels),
-            more_in_batch: false,
+            cancels: asked.scheduler.filter(|_| self.cancels),
         }
     }
 }
@@ -88,11 +89,11 @@ impl Stream {
     /// Checks a message, as one of a batch if there is a batch so far.
     pub(super) fn check(
         &mut self,
-        asked: &Asked<'_>,
+        message: &Message<'_>,
+        asked: &PublishHeaders<'_>,
         edits: &mut Edits,
         mut so_far: Option<&mut SoFar>,
     ) -> Result<Checked, ApiError> {
-        let message = asked.message;
         let mut checked = Checked::default();
         if self.config.sealed {
             return Err(ApiError::STREAM_SEALED);
@@ -112,7 +113,14 @@ impl Stream {
         let result = if message.headers.is_empty() && !self.config.allow_msg_counter {
             Ok(())
         } else {
-            self.check_headers(topic, asked, edits, so_far.as_deref_mut(), &mut checked)
+            self.check_headers(
+                topic,
+                message,
+                asked,
+                edits,
+                so_far.as_deref_mut(),
+                &mut checked,
+            )
         };
         if let Some(so_far) = so_far {
             so_far.messages += 1;
@@ -137,26 +145,26 @@ impl Stream {
     fn check_headers(
         &mut self,
         subject: &[u8],
-        asked: &Asked<'_>,
+        message: &Message<'_>,
+        asked: &PublishHeaders<'_>,
         edits: &mut Edits,
         mut so_far: Option<&mut SoFar>,
         checked: &mut Checked,
     ) -> Result<(), ApiError> {
-        let headers = asked.headers;
-        checked.is_counter = self.count(subject, asked, edits, so_far.as_deref_mut())?;
-        if headers.stream_source.is_some() {
+        checked.is_counter = self.count(subject, message, asked, edits, so_far.as_deref_mut())?;
+        if asked.stream_source.is_some() {
             return Err(ApiError::MESSAGE_SOURCE_HDR_NOT_ALLOWED);
         }
-        if headers
+        if asked
             .expected_stream
             .is_some_and(|name| name != self.config.name.as_bytes())
         {
             return Err(ApiError::STREAM_NOT_MATCH);
         }
-        self.check_expected(subject, headers, so_far.as_deref())?;
-        checked.due = self.check_schedule(subject, headers)?;
-        checked.cancels = self.cancelled(subject, headers).is_some();
-        if let Some(id) = headers.msg_id {
+        self.check_expected(subject, asked, so_far.as_deref())?;
+        checked.due = self.check_schedule(subject, asked)?;
+        checked.cancels = self.cancelled(subject, asked).is_some();
+        if let Some(id) = asked.msg_id {
             let earlier = self.find_duplicate(id);
             if let Some(so_far) = &mut so_far {
                 let is_new = so_far.ids.insert(id.to_vec());
@@ -168,14 +176,14 @@ impl Stream {
                 return Ok(());
             }
         }
-        self.check_ttl(asked, edits, checked)?;
-        checked.rollup = self.check_rollup(subject, headers, so_far.as_deref())?;
-        if checked.due.is_some() && headers.rollup.is_none() {
+        self.check_ttl(message, asked, edits, checked)?;
+        checked.rollup = self.check_rollup(subject, asked, so_far.as_deref())?;
+        if checked.due.is_some() && asked.rollup.is_none() {
             // A subject holds one schedule: the newest.
             checked.rollup = Some(Rollup::Subject);
             let current = match checked.headers_edited {
                 true => edits.headers.clone(),
-                false => asked.message.headers.to_vec(),
+                false => message.headers.to_vec(),
             };
             Block::from(&mut edits.headers, &current)
                 .add("Nats-Rollup", b"sub")
@@ -189,18 +197,19 @@ impl Stream {
     fn count(
         &mut self,
         subject: &[u8],
-        asked: &Asked<'_>,
+        message: &Message<'_>,
+        asked: &PublishHeaders<'_>,
         edits: &mut Edits,
         so_far: Option<&mut SoFar>,
     ) -> Result<bool, ApiError> {
         if !self.config.allow_msg_counter {
-            return match asked.headers.increment {
+            return match asked.increment {
                 None => Ok(false),
                 Some(text) if counter::is_number(text) => Err(ApiError::MESSAGE_INCR_DISABLED),
                 Some(_) => Err(ApiError::MESSAGE_INCR_INVALID),
             };
         }
-        let mut sum = counter::increment(asked.headers, asked.message.payload)?;
+        let mut sum = counter::increment(asked, message.payload)?;
         let earlier = so_far
             .as_ref()
             .and_then(|so_far| so_far.counters.get(subject));
@@ -279,11 +288,12 @@ impl Stream {
 
     fn check_ttl(
         &self,
-        asked: &Asked<'_>,
+        message: &Message<'_>,
+        asked: &PublishHeaders<'_>,
         edits: &mut Edits,
         checked: &mut Checked,
     ) -> Result<(), ApiError> {
-        let Some(text) = asked.headers.ttl else {
+        let Some(text) = asked.ttl else {
             return Ok(());
         };
         let ttl = parse_ttl(text).ok_or(ApiError::MESSAGE_TTL_INVALID)?;
@@ -300,11 +310,9 @@ impl Stream {
             // What outlives its marker would be followed by none.
             Ttl::After(nanos) if nanos < marker => {
                 let seconds = u64::try_from(marker / NANOS_PER_SECOND).unwrap_or(0);
-                Block::filtered(&mut edits.headers, asked.message.headers, |n| {
-                    n != b"Nats-TTL"
-                })
-                .add_number("Nats-TTL", seconds)
-                .end();
+                Block::filtered(&mut edits.headers, message.headers, |n| n != b"Nats-TTL")
+                    .add_number("Nats-TTL", seconds)
+                    .end();
                 checked.headers_edited = true;
                 self.clock.unix_nanos.saturating_add(marker)
             }

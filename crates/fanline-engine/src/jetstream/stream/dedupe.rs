@@ -5,7 +5,10 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use super::Stream;
+use crate::headers::find;
 use crate::short_bytes::ShortBytes;
+use crate::store::{Filters, StoreError};
 
 /// The ids of a stream's duplicate window. They are held in the order in which they came, so that those
 /// that are too old are at the front; the table holds places in that order, counted since ever.
@@ -77,6 +80,53 @@ impl Dedupe {
 fn at(order: &VecDeque<Seen>, front: u64, place: u64) -> &Seen {
     let index = usize::try_from(place - front).unwrap_or(usize::MAX);
     &order[index]
+}
+
+impl Stream {
+    /// Ids that came before this are forgotten.
+    pub(super) fn oldest_id(&self) -> i64 {
+        self.clock
+            .unix_nanos
+            .saturating_sub(self.config.duplicate_window.0)
+    }
+
+    /// Under which sequence a message with this id was stored within the duplicate window.
+    pub(super) fn find_duplicate(&mut self, id: &[u8]) -> Option<u64> {
+        if self.config.duplicate_window.is_zero() {
+            return None;
+        }
+        let oldest = self.oldest_id();
+        if self.dedupe.is_none() {
+            // If the log cannot be read it is tried again with the next message.
+            self.dedupe = Some(self.recover_ids(oldest).ok()?);
+        }
+        let dedupe = self.dedupe.as_mut()?;
+        dedupe.expire(oldest);
+        dedupe.find(id, oldest)
+    }
+
+    /// The ids of the records that are young enough.
+    fn recover_ids(&mut self, oldest: i64) -> Result<Dedupe, StoreError> {
+        let mut dedupe = Dedupe::default();
+        let mut everything = Filters::default();
+        let mut from = self.store.sequence_at(oldest.saturating_add(1))?;
+        while let Some(sequence) = self.store.next_matching(&mut everything, from)? {
+            from = sequence + 1;
+            match self.store.read(sequence) {
+                Ok(Some(record)) => {
+                    let id = find(record.headers, b"Nats-Msg-Id");
+                    if let Some(id) = id.filter(|id| !id.is_empty())
+                        && dedupe.find(id, oldest).is_none()
+                    {
+                        dedupe.insert(id, sequence, record.unix_nanos);
+                    }
+                }
+                Ok(None) | Err(StoreError::Damaged(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(dedupe)
+    }
 }
 
 #[cfg(test)]

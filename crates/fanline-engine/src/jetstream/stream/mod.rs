@@ -3,15 +3,15 @@
 //! # In which order it is called
 //!
 //! [`publish`](Stream::publish) for each message that has come, and the methods of the API. Then, once
-//! for all of them, [`settle`](Stream::settle), in which consumers are served, [`next_sync`](Stream::next_sync),
-//! whose answer comes back by [`handle_synced`](Stream::handle_synced), and
+//! for all of them, [`settle`](Stream::settle), in which consumers are served, [`poll_sync`](Stream::poll_sync),
+//! whose result comes back by [`handle_synced`](Stream::handle_synced), [`release_acks`](Stream::release_acks), and
 //! [`next_timeout`](Stream::next_timeout), at which [`handle_timeout`](Stream::handle_timeout) is due.
 
 mod acks;
 mod append;
-mod barrier;
 mod batch;
 mod check;
+mod commit;
 mod counter;
 mod decimal;
 mod dedupe;
@@ -38,9 +38,9 @@ pub use source::SourceStatus;
 
 use acks::Acks;
 pub(super) use append::refused;
-use barrier::Barrier;
 use batch::{AtomicBatches, FastBatches};
 use check::Edits;
+use commit::Barrier;
 use dedupe::Dedupe;
 use schedule::Schedules;
 use source::Source;

@@ -3,7 +3,7 @@
 use super::Stream;
 use super::acks::{Ack, Says};
 use super::batch::FastReply;
-use super::check::{Asked, Edits};
+use super::check::Edits;
 use super::headers::{NOTHING_ASKED, PublishHeaders};
 use crate::headers::Block;
 use crate::jetstream::{ApiError, Message, Now, Port};
@@ -22,7 +22,7 @@ pub(super) struct TakenIn {
 
 impl Stream {
     /// Takes a message that was published to one of the stream's subjects. The acknowledgement goes out
-    /// once it is true: now, or in [`handle_synced`](Stream::handle_synced).
+    /// once it is true: now, or in [`release_acks`](Stream::release_acks).
     pub fn publish(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
         self.clock = now;
         let parsed;
@@ -40,7 +40,12 @@ impl Stream {
         } else if asked.batch_id.is_some() {
             self.publish_atomic(message, asked, port);
         } else {
-            self.publish_one(message, asked, port);
+            let mut edits = std::mem::take(&mut self.edits);
+            match self.take_in(message, asked, &mut edits, port) {
+                Ok(taken) => self.acknowledge(self.reply_of(message), &taken, &edits, port),
+                Err(error) => self.refuse(message, &error, port),
+            }
+            self.edits = edits;
         }
     }
 
@@ -59,21 +64,6 @@ impl Stream {
         );
     }
 
-    fn publish_one(
-        &mut self,
-        message: &Message<'_>,
-        asked: &PublishHeaders<'_>,
-        port: &mut dyn Port,
-    ) {
-        let mut edits = std::mem::take(&mut self.edits);
-        let taken = self.take_in(message, asked, &mut edits, port);
-        match taken {
-            Ok(taken) => self.acknowledge(self.reply_of(message), &taken, &edits, port),
-            Err(error) => self.refuse(message, &error, port),
-        }
-        self.edits = edits;
-    }
-
     /// Checks and stores one message.
     pub(super) fn take_in(
         &mut self,
@@ -82,11 +72,7 @@ impl Stream {
         edits: &mut Edits,
         port: &mut dyn Port,
     ) -> Result<TakenIn, ApiError> {
-        let asked = Asked {
-            message,
-            headers: asked,
-        };
-        let checked = self.check(&asked, edits, None)?;
+        let checked = self.check(message, asked, edits, None)?;
         if let Some(sequence) = checked.duplicate_of {
             return Ok(TakenIn {
                 sequence,
@@ -95,7 +81,7 @@ impl Stream {
                 is_kept: true,
             });
         }
-        let (sequence, is_kept) = self.append(&checked.admitted(&asked, edits), port)?;
+        let (sequence, is_kept) = self.append(&checked.admitted(message, asked, edits), port)?;
         Ok(TakenIn {
             sequence,
             is_duplicate: false,

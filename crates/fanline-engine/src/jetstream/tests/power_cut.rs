@@ -270,7 +270,7 @@ impl World {
     /// Asks for what is to be synced, and brings some of what was asked for to the disk.
     fn turn(&mut self) {
         while self.dice.one_in(2)
-            && let Some(sync) = self.next_sync()
+            && let Some(sync) = self.poll_sync()
         {
             let reach = self.shelf.disk(&sync.name).reach(&sync.request);
             self.syncs.push((sync, reach));
@@ -282,9 +282,14 @@ impl World {
         self.hear();
     }
 
-    fn next_sync(&mut self) -> Option<StreamSync> {
+    /// The next sync; when there is none, acknowledgements are released.
+    fn poll_sync(&mut self) -> Option<StreamSync> {
         let Account { js, port, now } = &mut self.account;
-        js.next_sync(now.since_start, port)
+        let sync = js.poll_sync(now.since_start);
+        if sync.is_none() {
+            js.release_acks(now.since_start, port);
+        }
+        sync
     }
 
     fn finish(&mut self, at: usize) {
@@ -292,14 +297,14 @@ impl World {
         let mut disk = self.shelf.disk(&sync.name);
         let result = disk.perform_until(&sync.request, &reach, &mut self.dice);
         let Account { js, port, now } = &mut self.account;
-        js.handle_synced(sync.stream, sync.request.id, result, *now, port);
+        js.handle_synced(sync.stream, sync.request.id, result, now.since_start);
         js.settle(*now, port);
     }
 
     /// Brings everything to the disk.
     fn settle(&mut self) {
         loop {
-            while let Some(sync) = self.next_sync() {
+            while let Some(sync) = self.poll_sync() {
                 let reach = self.shelf.disk(&sync.name).reach(&sync.request);
                 self.syncs.push((sync, reach));
             }

@@ -46,20 +46,26 @@ pub(super) fn shelf(names: &[&str]) -> Shelf {
     )
 }
 
+/// The next sync; when there is none, acknowledgements are released.
+fn poll_sync(account: &mut Account) -> Option<StreamSync> {
+    let now = account.now.since_start;
+    let sync = account.js.poll_sync(now);
+    if sync.is_none() {
+        account.js.release_acks(now, &mut account.port);
+    }
+    sync
+}
+
 /// Brings to the disk what is to be brought there.
 fn sync(account: &mut Account, shelf: &Shelf) {
-    while let Some(sync) = account
-        .js
-        .next_sync(account.now.since_start, &mut account.port)
-    {
+    while let Some(sync) = poll_sync(account) {
         let disk = &shelf.0[&sync.name];
         let result = disk.clone().perform(&sync.request, &mut Dice::new(1));
         account.js.handle_synced(
             sync.stream,
             sync.request.id,
             result,
-            account.now,
-            &mut account.port,
+            account.now.since_start,
         );
         account.js.settle(account.now, &mut account.port);
     }
@@ -302,9 +308,7 @@ fn a_disk_that_fails_is_left_alone_for_a_while() {
     assert_eq!(refused(&mut account, &shelf), 10077);
     for _ in 0..10 {
         account.js.settle(account.now, &mut account.port);
-        let next = account
-            .js
-            .next_sync(account.now.since_start, &mut account.port);
+        let next = poll_sync(&mut account);
         assert_eq!(next, None);
         let at = account.js.next_timeout();
         assert!(at.is_some_and(|at| at > account.now.since_start), "{at:?}");
@@ -335,9 +339,7 @@ fn who_does_not_wait_for_the_disk_is_answered_at_once() {
         let body = format!(r#"{{"name":"BIRDS","subjects":["BIRDS.*"],"sync":"{mode}"}}"#);
         assert_eq!(account.error("STREAM.CREATE.BIRDS", &body), 0);
         account.send("BIRDS.owl", "", "hoo");
-        let wanted = account
-            .js
-            .next_sync(account.now.since_start, &mut account.port);
+        let wanted = poll_sync(&mut account);
         assert_eq!(
             account.port.taken(),
             [r#"reply {"stream":"BIRDS","seq":1}"#],

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::auth::{Access, ConnectionKind};
-use crate::jetstream::{AccountFolders, AccountSync, Folders, JetStreams, Now, Settings};
+use crate::jetstream::{AccountFolders, AccountSync, Folders, Handler, JetStreams, Now, Settings};
 use crate::store::disk_tests::seeds;
 use crate::store::faulty::{Dice, Faulty, Reach};
 use crate::store::{Disk, DiskError};
@@ -261,10 +261,14 @@ impl World {
         !is_quiet
     }
 
-    fn next_sync(&mut self) -> bool {
+    /// Begins the next sync; when there is none, acknowledgements are released.
+    fn poll_sync(&mut self) -> bool {
         let now = self.now.since_start;
-        let sync = self.keeper.with(|js, ports| js.next_sync(now, ports));
+        let sync = self.keeper.with(|js, _| js.poll_sync(now));
         let is_there = sync.is_some();
+        if !is_there {
+            self.keeper.with(|js, ports| js.release_acks(now, ports));
+        }
         self.syncs.extend(sync.map(|sync| {
             let request = &sync.sync.request;
             let reach = self.shelf.0[&sync.sync.name].reach(request);
@@ -278,8 +282,14 @@ impl World {
         let mut disk = self.shelf.0[&sync.name].clone();
         let result = disk.perform_until(&sync.request, &reach, &mut self.dice);
         let now = self.now;
-        self.keeper.with(|js, ports| {
-            js.handle_synced(account, sync.stream, sync.request.id, result, now, ports);
+        self.keeper.with(|js, _| {
+            js.handle_synced(
+                account,
+                sync.stream,
+                sync.request.id,
+                result,
+                now.since_start,
+            );
         });
         self.keeper.settle(now);
     }
@@ -408,7 +418,7 @@ impl World {
                 self.exchange();
             }
         }
-        while self.dice.one_in(3) && self.next_sync() {}
+        while self.dice.one_in(3) && self.poll_sync() {}
         while !self.syncs.is_empty() && self.dice.one_in(2) {
             let at = self.dice.below(self.syncs.len());
             self.finish_sync(at);
@@ -419,7 +429,7 @@ impl World {
     fn settle(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let mut is_quiet = !self.exchange();
-            while self.next_sync() {}
+            while self.poll_sync() {}
             while !self.syncs.is_empty() {
                 self.finish_sync(0);
                 is_quiet = false;

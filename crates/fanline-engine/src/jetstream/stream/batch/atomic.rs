@@ -11,10 +11,10 @@ use crate::jetstream::api::asks_too_much;
 use crate::jetstream::stream::Stream;
 use crate::jetstream::stream::acks::{Ack, Says};
 use crate::jetstream::stream::append::{Admitted, Rollup};
-use crate::jetstream::stream::check::{Asked, SoFar};
+use crate::jetstream::stream::check::SoFar;
 use crate::jetstream::stream::headers::PublishHeaders;
 use crate::jetstream::{ApiError, Discard, Message, Port, Timestamp};
-use crate::store::StoreError;
+use crate::store::{NewRecord, StoreError};
 
 /// Most messages of one batch, if the server does not say.
 const MESSAGES_MAX: usize = 1_000;
@@ -295,10 +295,9 @@ impl Stream {
         });
         for (number, ready) in ready.iter().enumerate() {
             let previous = self.previous_of(&ready.part.subject);
-            let admitted = Admitted {
-                more_in_batch: completing.is_some_and(|completing| number < completing),
-                ..ready.admitted()
-            };
+            let mut admitted = ready.admitted();
+            admitted.record.more_in_batch =
+                completing.is_some_and(|completing| number < completing);
             match self.store_record(&admitted) {
                 Ok(sequence) => stored.push((sequence, previous)),
                 Err(error) => {
@@ -333,12 +332,9 @@ impl Stream {
                 payload: &part.payload,
                 ..Message::default()
             };
-            let asked = Asked {
-                message: &message,
-                headers: &PublishHeaders::parse(&part.headers),
-            };
-            match self.check(&asked, &mut edits, Some(&mut so_far)) {
-                Ok(checked) => all.push(Ready::from(&checked.admitted(&asked, &edits))),
+            let asked = PublishHeaders::parse(&part.headers);
+            match self.check(&message, &asked, &mut edits, Some(&mut so_far)) {
+                Ok(checked) => all.push(Ready::from(&checked.admitted(&message, &asked, &edits))),
                 Err(error) => {
                     result = Err(error);
                     break;
@@ -390,12 +386,12 @@ impl Ready {
     fn from(admitted: &Admitted<'_>) -> Self {
         Ready {
             part: Part {
-                subject: admitted.subject.to_vec(),
-                headers: admitted.headers.to_vec(),
-                payload: admitted.payload.to_vec(),
+                subject: admitted.record.subject.to_vec(),
+                headers: admitted.record.headers.to_vec(),
+                payload: admitted.record.payload.to_vec(),
             },
             msg_id: admitted.msg_id.map(<[u8]>::to_vec),
-            expires_at: admitted.expires_at,
+            expires_at: admitted.record.expires_at,
             rollup: admitted.rollup,
             due: admitted.due,
             cancels: admitted.cancels.map(<[u8]>::to_vec),
@@ -404,15 +400,17 @@ impl Ready {
 
     fn admitted(&self) -> Admitted<'_> {
         Admitted {
-            subject: &self.part.subject,
-            headers: &self.part.headers,
-            payload: &self.part.payload,
+            record: NewRecord {
+                subject: &self.part.subject,
+                headers: &self.part.headers,
+                payload: &self.part.payload,
+                expires_at: self.expires_at,
+                ..NewRecord::default()
+            },
             msg_id: self.msg_id.as_deref(),
-            expires_at: self.expires_at,
             rollup: self.rollup,
             due: self.due,
             cancels: self.cancels.as_deref(),
-            more_in_batch: false,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::jetstream::stream::append::{Admitted, Rollup, is_marker};
 use crate::jetstream::stream::headers::PublishHeaders;
 use crate::jetstream::stream::ttl::{Ttl, parse_ttl};
 use crate::jetstream::{Port, Timestamp};
-use crate::store::{NEVER, StoreError};
+use crate::store::{NEVER, NewRecord, StoreError};
 
 /// After which time a schedule that the log had no room for is tried again.
 const RETRY_NANOS: i64 = 1_000_000_000;
@@ -104,18 +104,18 @@ impl Stream {
         }
         block.end();
         let now = self.clock.unix_nanos;
+        let ttl = plan.ttl.as_deref().and_then(parse_ttl);
         let admitted = Admitted {
-            subject: &plan.target,
-            headers: &made,
-            payload: &payload,
-            expires_at: plan
-                .ttl
-                .as_deref()
-                .and_then(parse_ttl)
-                .map(|ttl| match ttl {
+            record: NewRecord {
+                subject: &plan.target,
+                headers: &made,
+                payload: &payload,
+                expires_at: ttl.map(|ttl| match ttl {
                     Ttl::Never => NEVER,
                     Ttl::After(nanos) => now.saturating_add(nanos),
                 }),
+                ..NewRecord::default()
+            },
             rollup: plan.replaces.then_some(Rollup::Subject),
             ..Admitted::default()
         };

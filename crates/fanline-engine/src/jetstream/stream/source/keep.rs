@@ -41,27 +41,23 @@ impl Stream {
 
     fn store_mirrored(&mut self, copy: &Copied, port: &mut dyn Port) -> Result<u64, ApiError> {
         let previous = self.previous_of(&copy.subject);
-        let record = NewRecord {
-            unix_nanos: copy.unix_nanos,
-            subject: &copy.subject,
-            headers: &copy.headers,
-            payload: &copy.payload,
-            expires_at: copy.expires_at,
-            more_in_batch: false,
+        let admitted = Admitted {
+            record: NewRecord {
+                unix_nanos: copy.unix_nanos,
+                subject: &copy.subject,
+                headers: &copy.headers,
+                payload: &copy.payload,
+                expires_at: copy.expires_at,
+                more_in_batch: false,
+            },
+            ..Admitted::default()
         };
-        match self.store.append_at(copy.sequence, &record) {
+        match self.store.append_at(copy.sequence, &admitted.record) {
             // It was copied before.
             Err(StoreError::SequenceTaken { .. }) => return Ok(copy.sequence),
             result => result.map_err(ApiError::stream_store_failed)?,
         }
         self.consumers.handle_append(copy.sequence, &copy.subject);
-        let admitted = Admitted {
-            subject: &copy.subject,
-            headers: &copy.headers,
-            payload: &copy.payload,
-            expires_at: copy.expires_at,
-            ..Admitted::default()
-        };
         self.follow_up(&admitted, copy.sequence, previous, port);
         Ok(copy.sequence)
     }
@@ -91,10 +87,13 @@ impl Stream {
         .end();
         let rollup = find(&copy.headers, b"Nats-Rollup").filter(|_| self.config.allow_rollup_hdrs);
         let admitted = Admitted {
-            subject: &copy.subject,
-            headers,
-            payload: &copy.payload,
-            expires_at: copy.expires_at.filter(|_| self.config.allow_msg_ttl),
+            record: NewRecord {
+                subject: &copy.subject,
+                headers,
+                payload: &copy.payload,
+                expires_at: copy.expires_at.filter(|_| self.config.allow_msg_ttl),
+                ..NewRecord::default()
+            },
             rollup: rollup.map(|text| match text.eq_ignore_ascii_case(b"all") {
                 true => Rollup::All,
                 false => Rollup::Subject,

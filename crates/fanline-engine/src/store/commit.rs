@@ -1,0 +1,287 @@
+//! Group commit: what to sync, when, and what a finished sync makes durable.
+//!
+//! [`Store::poll_sync`] writes what waits and returns a [`SyncRequest`]; a thread that may wait for the disk performs it;
+//! [`Store::handle_synced`] takes the result, after which [`Store::durable`] may have advanced.
+
+use std::time::Duration;
+
+use super::Store;
+use super::disk::{DiskError, FileId};
+use super::files::Files;
+use super::index;
+use super::upkeep::Phase;
+
+/// A store with more unsynced bytes than this requests a sync before its time.
+const UNSYNCED_BYTES_WANTED: u64 = 32 << 20;
+/// What nobody waits for, as the removal of a record that was acknowledged, is synced after this at the
+/// latest: with the next record, as a rule.
+pub(super) const UNAWAITED_MAX: Duration = Duration::from_millis(250);
+/// At most so many compactions precede a checkpoint.
+const COMPACTIONS_PER_CHECKPOINT: usize = 2;
+
+/// When an acknowledgement may be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SyncMode {
+    /// When the record is on the disk.
+    #[default]
+    Commit,
+    /// When the operating system has it; it is brought to the disk this often.
+    Interval(Duration),
+    /// When the operating system has it, which brings it to the disk when it likes.
+    None,
+}
+
+/// Names one [`SyncRequest`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncId(pub u64);
+
+/// What to bring to the disk, by a thread that may wait for it. Files first, then the folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyncRequest {
+    /// To be given to [`Store::handle_synced`](super::Store::handle_synced).
+    pub id: SyncId,
+    /// Files to sync.
+    pub files: Vec<FileId>,
+    /// Whether to sync the folder after them.
+    pub folder: bool,
+}
+
+/// The sync that is under way, and what it covers.
+pub(super) struct InFlight {
+    id: u64,
+    sequence: u64,
+    active_bytes: u64,
+    sealed: usize,
+    folder: bool,
+}
+
+impl Store {
+    /// Returns what to sync now; `None` when there is nothing, or while a sync is under way. Writes what waits to be
+    /// written. To be polled after every batch of appends, after [`handle_synced`](Self::handle_synced), and at
+    /// [`next_sync_at`](Self::next_sync_at).
+    pub fn poll_sync(&mut self, now: Duration) -> Option<SyncRequest> {
+        self.log_floor();
+        self.log_sync_point(now);
+        self.free_full_disk();
+        // One that fails is begun again when the next is due.
+        let _ = self.go_on_with_checkpoint();
+        if self.files.as_ref()?.is_syncing() {
+            // Written while the last batch is synced: it is ready for the next.
+            let _ = self.files.as_mut()?.write();
+            return None;
+        }
+        let checkpoint_bytes = self.checkpoint_bytes();
+        if self.upkeep.is_due(self.segment_bytes, checkpoint_bytes) {
+            for _ in 0..COMPACTIONS_PER_CHECKPOINT {
+                self.compact();
+            }
+            // The old one stays good when this fails; it is tried again later.
+            if self.begin_checkpoint().is_err() {
+                self.upkeep.written_then = self.upkeep.written;
+                self.upkeep.retired_bytes = 0;
+            }
+        }
+        let (extra, must) = match self.upkeep.phase {
+            Phase::Idle | Phase::Writing => (None, false),
+            Phase::Written(file) | Phase::Syncing(file) => (Some(file), true),
+            Phase::Renamed => (None, true),
+        };
+        let must = must || !self.upkeep.erasures.is_empty();
+        let request = self.files.as_mut()?.begin_sync(now, extra, must)?;
+        self.upkeep.erasable = self.upkeep.erasures.len();
+        if let Some(file) = extra {
+            self.upkeep.phase = Phase::Syncing(file);
+        }
+        Some(request)
+    }
+
+    /// Requests that all changes so far, removals too, are synced without delay, because a client waits for them.
+    /// To be called before [`poll_sync`](Self::poll_sync); records need no such request.
+    pub fn request_sync(&mut self) {
+        if let Some(files) = &mut self.files {
+            files.is_awaited = true;
+        }
+    }
+
+    /// Returns when [`poll_sync`](Self::poll_sync) has something to do although nothing was appended.
+    pub fn next_sync_at(&self) -> Option<Duration> {
+        match self.upkeep.phase {
+            // At once, when others have had their turn.
+            Phase::Writing => Some(Duration::ZERO),
+            _ => self.files.as_ref()?.next_sync_at(),
+        }
+    }
+
+    /// Takes the result of a sync that [`poll_sync`](Self::poll_sync) has requested.
+    pub fn handle_synced(&mut self, id: SyncId, result: Result<(), DiskError>) {
+        let Some(files) = &mut self.files else { return };
+        let Some(done) = files.end_sync(id, result) else {
+            if let (Phase::Syncing(file), Err(_)) = (self.upkeep.phase, result) {
+                files.disk.close(file);
+                self.upkeep.phase = Phase::Idle;
+            }
+            return;
+        };
+        let erasable = std::mem::take(&mut self.upkeep.erasable);
+        self.overwrite_erased(erasable);
+        let Some(files) = &mut self.files else { return };
+        match self.upkeep.phase {
+            Phase::Idle | Phase::Writing | Phase::Written(_) => {}
+            Phase::Syncing(file) => {
+                files.disk.close(file);
+                let renamed = files.disk.rename(index::NEW_NAME, index::NAME);
+                files.is_folder_dirty = true;
+                self.upkeep.phase = match renamed {
+                    Ok(()) => Phase::Renamed,
+                    Err(_) => Phase::Idle,
+                };
+            }
+            Phase::Renamed if done.folder => {
+                self.upkeep.phase = Phase::Idle;
+                for mut retired in self.upkeep.retired.drain(..self.upkeep.removable) {
+                    files.close(&mut retired.file);
+                    // What is left is removed at the next start.
+                    let _ = files.disk.remove(&retired.file.name());
+                }
+            }
+            Phase::Renamed => {}
+        }
+    }
+
+    /// Performs by itself what [`poll_sync`](Self::poll_sync) requests, and waits for it.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn sync_now(&mut self, now: Duration) -> Result<(), DiskError> {
+        self.request_sync();
+        while let Some(request) = self.poll_sync(now) {
+            let Some(files) = &mut self.files else { break };
+            let result = files.perform(&request);
+            self.handle_synced(request.id, result);
+            result?;
+        }
+        self.failure().map_or(Ok(()), Err)
+    }
+}
+
+impl Files {
+    /// Returns the highest sequence that is as safe as the mode makes it.
+    pub(super) fn durable(&self) -> u64 {
+        match self.mode {
+            SyncMode::Commit => self.synced,
+            SyncMode::Interval(_) | SyncMode::None => self.written,
+        }
+    }
+
+    /// Begins a sync of what is written, and of `extra`. `must` requests one even if the mode would wait.
+    fn begin_sync(
+        &mut self,
+        now: Duration,
+        extra: Option<FileId>,
+        must: bool,
+    ) -> Option<SyncRequest> {
+        if self.in_flight.is_some() || self.write().is_err() {
+            return None;
+        }
+        let is_dirty =
+            self.synced_to < self.dirty_to || !self.sealed.is_empty() || self.is_folder_dirty;
+        if !is_dirty {
+            self.is_awaited = false;
+        }
+        let is_due = match self.mode {
+            SyncMode::Commit => is_dirty && self.must_commit(now),
+            SyncMode::Interval(interval) => {
+                now >= self.last_sync + interval || self.unsynced_bytes() > UNSYNCED_BYTES_WANTED
+            }
+            SyncMode::None => self.unsynced_bytes() > UNSYNCED_BYTES_WANTED,
+        };
+        if !(must || extra.is_some() || is_dirty && is_due) {
+            return None;
+        }
+        self.last_sync = now;
+        self.is_awaited = false;
+        self.unawaited_since = None;
+        self.unsynced_removals.request();
+        let id = self.next_id;
+        self.next_id += 1;
+        self.in_flight = Some(InFlight {
+            id,
+            sequence: self.written,
+            active_bytes: self.written_to,
+            sealed: self.sealed.len(),
+            folder: self.is_folder_dirty,
+        });
+        let mut files: Vec<FileId> = self.sealed.iter().map(|s| s.file).collect();
+        files.push(self.active);
+        files.extend(extra);
+        let folder = std::mem::take(&mut self.is_folder_dirty);
+        Some(SyncRequest {
+            id: SyncId(id),
+            files,
+            folder,
+        })
+    }
+
+    /// Whether what is written is to be synced now: a record waits to be acknowledged, or it is time.
+    fn must_commit(&mut self, now: Duration) -> bool {
+        let has_new = self.synced < self.written;
+        if has_new || self.is_awaited || !self.sealed.is_empty() || self.is_folder_dirty {
+            return true;
+        }
+        let since = *self.unawaited_since.get_or_insert(now);
+        now >= since + UNAWAITED_MAX
+    }
+
+    /// Returns when a sync is due though nothing happens.
+    fn next_sync_at(&self) -> Option<Duration> {
+        if self.is_syncing() {
+            return None;
+        }
+        let is_dirty = self.synced_to < self.dirty_to || !self.sealed.is_empty();
+        let sync_at = match self.mode {
+            SyncMode::Commit => self.unawaited_since.map(|since| since + UNAWAITED_MAX),
+            SyncMode::Interval(interval) if is_dirty => Some(self.last_sync + interval),
+            _ => None,
+        };
+        let sync_point_at = self.sync_point_since.map(|since| since + UNAWAITED_MAX);
+        sync_at.into_iter().chain(sync_point_at).min()
+    }
+
+    fn is_syncing(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
+    /// Takes the result of a sync, and returns what it covers; `None` when it is not the one that is under way, or failed.
+    fn end_sync(&mut self, id: SyncId, result: Result<(), DiskError>) -> Option<InFlight> {
+        let asked = self.in_flight.take_if(|asked| asked.id == id.0)?;
+        self.unsynced_removals.finish(id, result.is_ok());
+        if let Err(error) = result {
+            self.failure = Some(error);
+            self.must_rewrite = true;
+            self.is_awaited = true;
+            self.is_folder_dirty |= asked.folder;
+            return None;
+        }
+        self.synced = self.synced.max(asked.sequence);
+        // The active file may have been sealed since.
+        if self.sealed.len() > asked.sealed {
+            let sealed = &mut self.sealed[asked.sealed];
+            let done = asked.active_bytes.saturating_sub(sealed.from);
+            let done = usize::try_from(done)
+                .unwrap_or(usize::MAX)
+                .min(sealed.bytes.len());
+            sealed.bytes.drain(..done);
+            sealed.from += done as u64;
+        } else {
+            self.synced_to = self.synced_to.max(asked.active_bytes);
+        }
+        for mut sealed in self.sealed.drain(..asked.sealed) {
+            sealed.bytes.clear();
+            if sealed.bytes.capacity() > self.spare.capacity() {
+                self.spare = sealed.bytes;
+            }
+        }
+        self.trim();
+        Some(asked)
+    }
+}
