@@ -16,6 +16,7 @@
 //! assert!(shard.outbox(client).plain().unwrap().ends_with(b"MSG a.b 1 2\r\nhi\r\n"));
 //! ```
 
+mod accounts;
 pub mod auth;
 pub mod codec;
 pub mod encoding;

@@ -1,3 +1,294 @@
-//! Who gets what: interest, routes, and delivery.
+//! The exchange: interest, routes, and delivery of messages to sessions, other shards, and links to other
+//! servers.
+//!
+//! It knows accounts by number only, and nothing of what leads from one to another; nor does it know what
+//! sessions speak, apart from plain NATS clients: see [`Kind`].
 
+pub(crate) mod batch;
+pub(crate) mod deliver;
+pub(crate) mod links;
+pub(crate) mod message;
+pub(crate) mod outputs;
+pub(crate) mod quotas;
+pub(crate) mod replies;
+pub(crate) mod restriction;
 pub(crate) mod router;
+pub(crate) mod run;
+pub(crate) mod session;
+pub(crate) mod targets;
+pub(crate) mod text;
+pub(crate) mod totals;
+pub(crate) mod tracing;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use slab::Slab;
+
+use crate::auth::{Access, AccountId, Auth};
+use crate::codec::leaf::LEAF_SHARD;
+use crate::codec::nats::error::CloseReason;
+use crate::codec::nats::info::ServerInfo;
+use crate::limits::Limits;
+use crate::random::{FastRandom, Purpose, Random, Seed};
+use crate::subject::Filter;
+use crate::timers::Timers;
+use batch::Batch;
+pub(crate) use deliver::Kind;
+use links::Links;
+use outputs::Outputs;
+use quotas::Quotas;
+use router::{LEAFS, Routers, SubId, Subscriptions};
+use run::Run;
+use session::{Session, SessionId};
+use targets::RemoteTargets;
+use totals::Totals;
+use tracing::Traced;
+
+/// Most shards of one server. One place beside them is that of the links to other servers.
+pub const SHARDS_MAX: usize = LEAFS as usize;
+
+/// What all shards of a server share.
+#[derive(Clone, Debug)]
+pub struct ShardConfig {
+    /// What clients are granted.
+    pub limits: Limits,
+    /// What clients must show.
+    pub auth: Auth,
+    /// How many shards there are; at most [`SHARDS_MAX`].
+    pub shards: usize,
+    /// Whether each protocol line is reported by [`Shard::take_traces`](crate::Shard::take_traces).
+    pub traces: bool,
+}
+
+/// What connections of every kind share: sessions, their subscriptions, routes, and what is to be written.
+pub(crate) struct Exchange<K: Kind> {
+    pub(crate) index: u16,
+    pub(crate) config: Arc<ShardConfig>,
+    /// What `config.auth` says, or what took its place.
+    pub(crate) access: Arc<Access>,
+    pub(crate) info: ServerInfo,
+    pub(crate) sessions: Slab<Session<K>>,
+    /// When each session is looked at next.
+    pub(crate) timers: Timers<SessionId>,
+    /// The routes of each account.
+    pub(crate) routers: Routers,
+    pub(crate) subs: Subscriptions,
+    pub(crate) links: Links,
+    pub(crate) pending: Outputs,
+    pub(crate) outgoing: Vec<Batch>,
+    pub(crate) quotas: Quotas,
+    /// What sessions of one kind share.
+    pub(crate) shared: K::Shared,
+    /// Counts by account.
+    pub(crate) totals: Vec<Totals>,
+    pub(crate) random: FastRandom,
+    /// Identifiers that a peer must not be able to guess.
+    pub(crate) secrets: Random,
+    targets: RemoteTargets,
+    run: Run,
+    /// A buffer for messages whose outgoing form differs from the incoming one.
+    pub(crate) scratch: Vec<u8>,
+    /// How often a client here has subscribed or unsubscribed.
+    pub(crate) interest_changes: u64,
+    /// When a subscription ended first since this was taken.
+    pub(crate) unsubscribed_at: Option<Duration>,
+}
+
+impl<K: Kind> Exchange<K> {
+    /// An exchange without sessions.
+    ///
+    /// # Panics
+    /// When there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
+    pub(crate) fn new(index: u16, config: Arc<ShardConfig>, info: ServerInfo, seed: Seed) -> Self {
+        assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
+        let mut secrets = Random::new(seed, Purpose::Shard);
+        let mut routers = Routers::default();
+        routers.ensure(AccountId::GLOBAL);
+        Exchange {
+            index,
+            access: config.auth.directory(),
+            info,
+            sessions: Slab::new(),
+            timers: Timers::default(),
+            routers,
+            subs: Subscriptions::default(),
+            links: Links::default(),
+            pending: Outputs::new(&config.limits, config.traces),
+            outgoing: (0..config.shards).map(|_| Batch::default()).collect(),
+            quotas: Quotas::default(),
+            shared: K::Shared::default(),
+            totals: Vec::new(),
+            random: FastRandom::new(secrets.number()),
+            secrets,
+            targets: RemoteTargets::new(index == LEAF_SHARD),
+            run: Run::default(),
+            scratch: Vec::new(),
+            interest_changes: 0,
+            unsubscribed_at: None,
+            config,
+        }
+    }
+
+    /// Queues bytes for a session.
+    pub(crate) fn send(&mut self, id: SessionId, bytes: &[u8]) {
+        let session = &mut self.sessions[id.index()];
+        self.pending.mark_dirty(id.0, session);
+        session.out.append(bytes);
+        if self.pending.traces && !bytes.starts_with(b"INFO ") {
+            self.pending.trace_sent(id, bytes);
+        }
+        // A client that requests and never reads the answers is a slow consumer too.
+        let pending_bytes = session.out.pending_bytes();
+        if pending_bytes > self.pending.congested_bytes {
+            let most = (self.config.limits).pending_bytes_max_of(session.kind.is_link());
+            self.pending.note_congested(id.0, pending_bytes);
+            if pending_bytes > most && std::mem::take(&mut self.pending.overflowed) {
+                self.overrun(id);
+            }
+        }
+    }
+
+    /// Marks a session as ending: nothing is delivered to it any more. False when it was already.
+    pub(crate) fn begin_end(&mut self, id: SessionId, reason: CloseReason) -> bool {
+        let Some(session) = self.sessions.get_mut(id.index()) else {
+            return false;
+        };
+        let is_first = session.ending.is_none();
+        if is_first {
+            session.ending = Some(reason);
+            self.pending.ended.push(id);
+        }
+        is_first
+    }
+
+    /// Ends a session that has too much waiting. What is its own is given back afterwards.
+    pub(crate) fn overrun(&mut self, id: SessionId) {
+        if self.begin_end(id, CloseReason::SlowConsumerPendingBytes) {
+            self.pending.overrun.push(id);
+        }
+    }
+
+    /// Adds a subscription of a session that has none with this sid.
+    pub(crate) fn subscribe(
+        &mut self,
+        id: SessionId,
+        filter: Filter<'_>,
+        queue: &[u8],
+        sid: &[u8],
+        is_filtered: bool,
+    ) {
+        let session = &mut self.sessions[id.index()];
+        let (account, is_insider) = (session.account, session.is_insider);
+        let router = &mut self.routers[account];
+        let Some((sub, weight)) = router.subscribe(&mut self.subs, id.0, sid, filter, queue) else {
+            return;
+        };
+        self.subs.get_mut(sub).set_filtered(is_filtered);
+        self.interest_changes += 1;
+        session.subscriptions += 1;
+        session.in_groups += u32::from(!queue.is_empty());
+        if !is_insider {
+            self.count(account, |own| own.subscriptions += 1);
+        }
+        if let Some(weight) = weight {
+            self.announce(self.index, account, filter.as_bytes(), queue, weight);
+        }
+    }
+
+    /// Ends a subscription.
+    pub(crate) fn drop_subscription(&mut self, id: SubId) {
+        self.interest_changes += 1;
+        let sub = self.subs.get(id);
+        let session = &mut self.sessions[sub.session() as usize];
+        if session.kind.is_link() {
+            self.drop_link_subscription(id);
+            return;
+        }
+        session.subscriptions -= 1;
+        session.in_groups -= u32::from(!sub.queue().is_empty());
+        let (account, is_insider) = (session.account, session.is_insider);
+        self.note_unsubscribed();
+        if !is_insider {
+            self.count(account, |own| {
+                own.subscriptions = own.subscriptions.saturating_sub(1)
+            });
+        }
+        let Exchange {
+            routers,
+            subs,
+            outgoing,
+            index,
+            ..
+        } = self;
+        routers[account].unsubscribe(subs, id, |filter, queue, weight| {
+            announce(outgoing, *index, *index, account, filter, queue, weight);
+        });
+    }
+
+    /// Notes that somebody has stopped to listen, perhaps for an answer.
+    pub(crate) fn note_unsubscribed(&mut self) {
+        self.unsubscribed_at.get_or_insert(self.pending.now);
+    }
+
+    /// Announces to all other shards what is wanted here under a filter of an account.
+    pub(crate) fn announce(
+        &mut self,
+        from: u16,
+        account: AccountId,
+        filter: &[u8],
+        queue: &[u8],
+        weight: u32,
+    ) {
+        let (outgoing, index) = (&mut self.outgoing, self.index);
+        announce(outgoing, index, from, account, filter, queue, weight);
+    }
+
+    /// Sets the time at which a session is looked at.
+    pub(crate) fn rearm(&mut self, id: SessionId, at: Duration) {
+        self.timers.set(id, Some(at));
+    }
+
+    /// The same, but never later than it would be anyway.
+    pub(crate) fn arm_before(&mut self, id: SessionId, at: Duration) {
+        self.timers.set_earlier(id, at);
+    }
+
+    /// What is counted of an account beyond the life of its sessions.
+    pub(crate) fn totals_of(&mut self, account: AccountId) -> &mut Totals {
+        let at = account.index();
+        if self.totals.len() <= at {
+            self.totals.resize(at + 1, Totals::default());
+        }
+        &mut self.totals[at]
+    }
+
+    /// The name of an account; empty when it is gone.
+    pub(crate) fn account_name(&self, account: AccountId) -> String {
+        let account = self.access.account(account);
+        account.map_or_else(String::new, |account| account.name.clone())
+    }
+
+    /// Finds out the filters of the subscriptions in a trace, while they are there.
+    pub(crate) fn name_subscriptions(&self, trace: &mut Traced) {
+        trace.name_subscriptions(&self.subs, &self.sessions, &self.routers, &self.access);
+    }
+}
+
+/// Announces to all shards but this one what is wanted under a filter of an account, by this shard or by links that
+/// it serves.
+pub(crate) fn announce(
+    outgoing: &mut [Batch],
+    index: u16,
+    from: u16,
+    account: AccountId,
+    filter: &[u8],
+    queue: &[u8],
+    weight: u32,
+) {
+    for (shard, batch) in outgoing.iter_mut().enumerate() {
+        if shard != usize::from(index) {
+            batch.push_interest(from, account, filter, queue, weight);
+        }
+    }
+}

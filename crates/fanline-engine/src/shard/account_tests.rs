@@ -166,7 +166,10 @@ fn requests_are_answered_across_accounts() {
             world.say(service, &format!("PUB {reply} 2\r\nho\r\n"));
             assert_eq!(world.read(b), "");
         }
-        let waiting = world.shards.iter().map(|s| s.bridging.requests.len());
+        let waiting = world
+            .shards
+            .iter()
+            .map(|s| s.broker.accounts.requests.len());
         assert_eq!(waiting.sum::<usize>(), 0);
         // Nobody serves this one.
         world.say(b, "PUB many.t in.2 2\r\nhi\r\n");
@@ -290,11 +293,16 @@ fn a_stream_of_answers_ends_with_an_empty_one_or_with_the_listener() {
     let expected = "MSG in.1 1 1\r\na\r\nMSG in.1 1 1\r\nb\r\nMSG in.1 1 0\r\n\r\n";
     assert_eq!(world.read(b), expected);
     world.say(b, "PUB many.t in.2 0\r\n\r\n");
-    assert_eq!(world.shards[1].bridging.requests.len(), 1);
+    assert_eq!(world.shards[1].broker.accounts.requests.len(), 1);
     world.say(b, "UNSUB 1\r\n");
-    let due = world.shards[1].bridging.requests.next_timeout().unwrap();
+    let due = world.shards[1]
+        .broker
+        .accounts
+        .requests
+        .next_timeout(None)
+        .unwrap();
     world.shards[1].handle_timeout(due);
-    assert_eq!(world.shards[1].bridging.requests.len(), 0);
+    assert_eq!(world.shards[1].broker.accounts.requests.len(), 0);
 }
 
 #[test]
@@ -306,10 +314,10 @@ fn an_answer_has_its_time() {
     world.say(b, "SUB in.* 1\r\nPUB ask.t in.1 0\r\n\r\n");
     let reply = reply_of(&world.read(service));
     let almost = std::time::Duration::from_secs(119);
-    world.shards[0].expire_requests(almost);
-    assert_eq!(world.shards[0].bridging.requests.len(), 1);
-    world.shards[0].expire_requests(almost * 2);
-    assert_eq!(world.shards[0].bridging.requests.len(), 0);
+    world.shards[0].broker.expire_requests(almost);
+    assert_eq!(world.shards[0].broker.accounts.requests.len(), 1);
+    world.shards[0].broker.expire_requests(almost * 2);
+    assert_eq!(world.shards[0].broker.accounts.requests.len(), 0);
     world.say(service, &format!("PUB {reply} 1\r\na\r\n"));
     assert_eq!(world.read(b), "");
 }
@@ -333,7 +341,7 @@ fn topics_have_other_names_where_that_is_said() {
     assert_eq!(world.read(global), renamed);
     assert_eq!(world.read(a), renamed.replace("new", "old"));
     // Another directory takes their place.
-    world.shards[0].set_accounts(&Access::open());
+    world.shards[0].broker.set_accounts(&Access::open());
     world.say(global, "PUB old.1 2\r\nhi\r\n");
     assert_eq!(world.read(global), "MSG old.1 1 2\r\nhi\r\n");
 }
@@ -387,7 +395,9 @@ fn another_directory_takes_imports_away() {
     );
     let mut config = two_accounts();
     config.account_mut("B").imports.clear();
-    world.shards[0].set_accounts(&Access::new(config).unwrap());
+    world.shards[0]
+        .broker
+        .set_accounts(&Access::new(config).unwrap());
     world.say(a, "PUB ev.t.x 1\r\n1\r\n");
     assert_eq!(world.read(b), "");
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::SessionId;
 use super::Shard;
-use super::session::SessionId;
 use crate::outbox::Outbox;
 
 /// So many frames of what waits are looked at to tell which subscription most of it is for. The rest is
@@ -27,13 +27,13 @@ pub struct Backlog {
 impl Shard {
     /// Whether a connection takes less than there is.
     pub fn is_behind(&self, id: SessionId) -> bool {
-        let session = self.exchange.sessions.get(id.index());
+        let session = self.broker.exchange.sessions.get(id.index());
         session.is_some_and(|session| session.out.blocked_since().is_some())
     }
 
     /// What waits for a connection that takes less than there is; `None` when it takes everything.
     pub fn backlog(&self, id: SessionId) -> Option<Backlog> {
-        let session = self.exchange.sessions.get(id.index())?;
+        let session = self.broker.exchange.sessions.get(id.index())?;
         self.is_behind(id)
             .then(|| self.backlog_of(id, &session.out))
     }

@@ -1,7 +1,7 @@
 //! The server's own clients, and what the one in the system account has done to others.
 
+use super::SessionId;
 use super::Shard;
-use super::session::SessionId;
 use super::verbs::parse_limits;
 use crate::auth::AccountId;
 use crate::codec::nats::error::CloseReason;
@@ -11,34 +11,34 @@ impl Shard {
     /// It sends no CONNECT, and is not counted or told of among the connections.
     pub fn admit_insider(&mut self, id: SessionId, account: AccountId) {
         self.bind(id, account);
-        self.totals_of(account).opened -= 1;
-        let session = &mut self.exchange.sessions[id.index()];
+        self.broker.exchange.totals_of(account).opened -= 1;
+        let session = &mut self.broker.exchange.sessions[id.index()];
         session.is_insider = true;
         session.awaits_auth = false;
         // Who asks from another account is told in a header, whatever clients may have.
         session.takes_headers = true;
         // And what it says may have some.
-        session.parse_limits = parse_limits(&self.exchange.config.limits, true);
+        session.parse_limits = parse_limits(&self.broker.exchange.config.limits, true);
         // Nor is it told that it was understood.
         session.options.verbose = false;
         let ping_at = session.ping_at;
-        self.rearm(id, ping_at);
+        self.broker.exchange.rearm(id, ping_at);
     }
 
     /// Whether it is the server's own.
     pub fn is_insider(&self, id: SessionId) -> bool {
-        let session = self.exchange.sessions.get(id.index());
+        let session = self.broker.exchange.sessions.get(id.index());
         session.is_some_and(|session| session.is_insider)
     }
 
     /// Whether it has said who it is, and was let in.
     pub fn is_admitted(&self, id: SessionId) -> bool {
-        let session = self.exchange.sessions.get(id.index());
+        let session = self.broker.exchange.sessions.get(id.index());
         session.is_some_and(|session| {
             session.has_connected
                 && !session.awaits_auth
                 && session.ending.is_none()
-                && session.leaf.is_none()
+                && session.kind.leaf.is_none()
         })
     }
 
@@ -58,14 +58,14 @@ impl Shard {
         let Some(id) = self.client(cid) else {
             return false;
         };
-        let is_lame_duck = std::mem::replace(&mut self.exchange.info.lame_duck, true);
+        let is_lame_duck = std::mem::replace(&mut self.broker.exchange.info.lame_duck, true);
         self.send_info(id, false);
-        self.exchange.info.lame_duck = is_lame_duck;
+        self.broker.exchange.info.lame_duck = is_lame_duck;
         true
     }
 
     fn client(&self, cid: u64) -> Option<SessionId> {
-        let mut all = self.exchange.sessions.iter();
+        let mut all = self.broker.exchange.sessions.iter();
         let found = all.find(|(_, session)| {
             session.cid == cid && session.is_client() && session.ending.is_none()
         });

@@ -3,23 +3,25 @@
 
 mod asking;
 
+use std::any::Any;
 use std::time::Duration;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
-use super::bridging::BRIDGES_MAX;
-use super::crossing::{Batch, Crossing, Place, Said, TRACED};
-use super::deliver::{Message as Framed, RemoteTargets};
 use super::mqtt::{Around, Desk, Floor, Note};
-use super::requests::Requests;
-use super::{Receipt, SHARDS_MAX, ShardConfig, announce};
+use super::{Receipt, SHARDS_MAX, ShardConfig};
+use crate::accounts::{BRIDGES_MAX, Requests};
 use crate::auth::{Access, AccountId, overlap};
 use crate::codec::nats::args;
+use crate::exchange::announce;
+use crate::exchange::batch::{Batch, Crossing, Notification, Place, Said, TRACED};
+use crate::exchange::message::Message as Framed;
 use crate::exchange::router::{
     BridgeKind, Listening, Member, RouteMemo, Router, Routers, bridges, has_services, listening,
     replies_of,
 };
+use crate::exchange::targets::RemoteTargets;
 use crate::jetstream::{Handler, Message, Now, Port, Ports};
 use crate::random::{FastRandom, Purpose, Random, Seed};
 use crate::subject::is_literal_topic;
@@ -132,8 +134,10 @@ impl<H: Handler> Keeper<H> {
                 // Who connects is no business of the keeper's, unless it is an MQTT client.
                 Said::Had { .. } => {}
                 Said::Note(note) => {
-                    let (mqtt, mut around) = self.desk(now);
-                    mqtt.handle(note, &mut around);
+                    if let Some(note) = (note as &dyn Any).downcast_ref::<Note>() {
+                        let (mqtt, mut around) = self.desk(now);
+                        mqtt.handle(note, &mut around);
+                    }
                 }
                 Said::Interest {
                     from,
@@ -171,7 +175,7 @@ impl<H: Handler> Keeper<H> {
         let framed = &crossing.message;
         let (headers, rest) = framed.body.split_at(framed.header_bytes);
         let message = Message {
-            topic: crossing.topic,
+            topic: crossing.subject,
             reply: &framed.args[..framed.reply_bytes],
             headers,
             payload: &rest[..rest.len() - 2],
@@ -194,7 +198,9 @@ impl<H: Handler> Keeper<H> {
         let mut place = Place::default();
         while let Some(said) = batch.read(&mut place) {
             let is_quick = match said {
-                Said::Message(crossing) => self.handler.is_quick(crossing.account, crossing.topic),
+                Said::Message(crossing) => {
+                    self.handler.is_quick(crossing.account, crossing.subject)
+                }
                 Said::Interest { .. } | Said::Had { .. } | Said::Note(_) => false,
             };
             if !is_quick {
@@ -228,7 +234,7 @@ impl<H: Handler> Keeper<H> {
         let timeouts = [
             self.handler.next_timeout(),
             self.mqtt.next_timeout(),
-            self.outside.requests.next_timeout(),
+            self.outside.requests.next_timeout(None),
         ];
         timeouts.into_iter().flatten().min()
     }
@@ -284,7 +290,8 @@ impl Outside {
     fn announce(&mut self, filter: &[u8], weight: u32) {
         let (index, account) = (self.index, self.account);
         self.router().set_remote(index, filter, b"", weight);
-        announce(&mut self.announcements, index, account, filter, b"", weight);
+        let all = &mut self.announcements;
+        announce(all, index, index, account, filter, b"", weight);
         // A consumer here may push to what is listened to here: a copy of another account's stream.
         if is_literal_topic(filter) {
             let own = &mut self.outgoing[usize::from(index)];
@@ -337,7 +344,7 @@ impl Outside {
             }
             let message = Message {
                 topic: if to == message.topic {
-                    &exit.topic
+                    &exit.subject
                 } else {
                     message.topic
                 },
@@ -348,7 +355,7 @@ impl Outside {
                 },
                 ..*message
             };
-            self.post(exit.account, &exit.topic, &message, bridges + 1);
+            self.post(exit.account, &exit.subject, &message, bridges + 1);
         }
     }
 
@@ -404,7 +411,7 @@ impl Outside {
         bridges < BRIDGES_MAX
             && exits.iter().any(|exit| {
                 exit.kind != BridgeKind::Replies
-                    && self.is_there(exit.account, &exit.topic, bridges + 1, is_such)
+                    && self.is_there(exit.account, &exit.subject, bridges + 1, is_such)
             })
     }
 }
@@ -473,7 +480,7 @@ impl Port for Outside {
         let exits = route.exits().to_vec();
         exits.iter().any(|exit| {
             exit.kind != BridgeKind::Replies
-                && self.is_there(exit.account, &exit.topic, 1, &has_interest)
+                && self.is_there(exit.account, &exit.subject, 1, &has_interest)
         })
     }
 

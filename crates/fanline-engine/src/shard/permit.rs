@@ -2,26 +2,13 @@
 //!
 //! Sessions without restrictions have none of this: they pay for a look at one field.
 
-use std::sync::Arc;
-
+use super::SessionId;
 use super::Shard;
 use super::mqtt::is_own_of_mqtt;
-use super::replies::Replies;
-use super::session::SessionId;
-use super::verbs::{Intake, text};
-use crate::auth::Peer;
-use crate::auth::{AllowResponses, Grant, Rights, RightsId};
 use crate::codec::nats::error::ClientError;
 use crate::exchange::router::SubId;
-
-/// What a session with permissions has beside others.
-pub(super) struct Restriction {
-    rights: Arc<Rights>,
-    /// Rights that it must have too.
-    within: Option<Arc<Rights>>,
-    /// Where it may answer.
-    replies: Replies,
-}
+use crate::exchange::run::Intake;
+use crate::exchange::text::text;
 
 /// Whether, and why, a topic may be published to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,82 +22,19 @@ pub(super) enum Permit {
     Denied,
 }
 
-impl Restriction {
-    pub(super) fn new(grant: &Grant, peer: &Peer) -> Option<Box<Self>> {
-        let within = peer
-            .vouched
-            .as_ref()
-            .and_then(|vouched| vouched.within.clone());
-        let (rights, within) = match (grant.rights.clone(), within) {
-            (Some(rights), within) => (rights, within),
-            (None, Some(within)) => (within, None),
-            (None, None) => return None,
-        };
-        Some(Box::new(Restriction {
-            rights,
-            within,
-            replies: Replies::default(),
-        }))
-    }
-
-    /// Whether a topic may be published to, answers aside.
-    pub(super) fn may_publish(&self, topic: &[u8]) -> bool {
-        self.rights.may_publish(topic)
-            && (self.within.as_ref()).is_none_or(|within| within.may_publish(topic))
-    }
-
-    /// The rights that alone say what may be published. Who is bound by others too, as only the server's own
-    /// guests are, is asked about each message.
-    fn sole_rights(&self) -> Option<&Arc<Rights>> {
-        Some(&self.rights).filter(|_| self.within.is_none())
-    }
-
-    /// Under which rights topics that were permitted before are permitted again.
-    pub(super) fn rights_id(&self) -> Option<RightsId> {
-        self.sole_rights().map(RightsId::of)
-    }
-
-    fn may_subscribe(&self, filter: &[u8], queue: &[u8]) -> bool {
-        self.rights.may_subscribe(filter, queue)
-            && (self.within.as_ref()).is_none_or(|within| within.may_subscribe(filter, queue))
-    }
-
-    /// Who may do less than its user may not answer either.
-    fn responses(&self) -> Option<AllowResponses> {
-        self.rights.responses().filter(|_| self.within.is_none())
-    }
-
-    /// Takes note of where an answer to a message may go.
-    #[cold]
-    pub(super) fn note_reply(&mut self, reply: &[u8], now: std::time::Duration) {
-        if let Some(rule) = self.responses() {
-            self.replies.note(reply, rule, now);
-        }
-    }
-
-    /// Whether a message may be given to a subscription that matches more than it may have.
-    #[cold]
-    pub(super) fn may_receive(&self, topic: &[u8], queue: &[u8]) -> bool {
-        self.rights.may_receive(topic, queue)
-            && (self.within.as_ref()).is_none_or(|within| within.may_receive(topic, queue))
-    }
-}
-
 impl Shard {
     /// Whether a client may publish to a topic; tells it when not.
     #[inline(never)]
     pub(super) fn permit_publish(&mut self, id: SessionId, topic: &[u8]) -> Permit {
-        let now = self.exchange.pending.now;
-        let session = &mut self.exchange.sessions[id.index()];
+        let now = self.broker.exchange.pending.now;
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let Some(restriction) = &mut session.restriction else {
             return Permit::Granted;
         };
         if restriction.may_publish(topic) {
             return Permit::Granted;
         }
-        if let Some(rule) = restriction.responses()
-            && restriction.replies.use_up(topic, rule, now)
-        {
+        if restriction.use_up_reply(topic, now) {
             return Permit::AsReply;
         }
         self.deny_publish(id, topic);
@@ -121,7 +45,7 @@ impl Shard {
     /// first time.
     #[inline]
     pub(super) fn knows_permitted(&mut self, intake: &mut Intake<'_>, topic: &[u8]) -> bool {
-        self.exchange.routers[intake.account].knows_permitted(
+        self.broker.exchange.routers[intake.account].knows_permitted(
             topic,
             intake.rights,
             &mut intake.memo,
@@ -133,19 +57,19 @@ impl Shard {
     #[cold]
     #[inline(never)]
     pub(super) fn note_permitted(&mut self, intake: &Intake<'_>, topic: &[u8]) {
-        let restriction = self.exchange.sessions[intake.id.index()]
+        let restriction = self.broker.exchange.sessions[intake.id.index()]
             .restriction
             .as_ref();
         if let Some(rights) = restriction.and_then(|restriction| restriction.sole_rights()) {
-            let router = &mut self.exchange.routers[intake.account];
+            let router = &mut self.broker.exchange.routers[intake.account];
             router.note_permitted(topic, intake.memo, rights);
         }
     }
 
     /// Who a session is, for the log.
     fn who(&self, id: SessionId) -> String {
-        let session = &self.exchange.sessions[id.index()];
-        let account = self.exchange.access.account(session.account);
+        let session = &self.broker.exchange.sessions[id.index()];
+        let account = self.broker.exchange.access.account(session.account);
         let account = account.map_or("", |account| &account.name);
         let who = format!("{account}/user:{}", session.user());
         format!("{who:?}")
@@ -154,11 +78,10 @@ impl Shard {
     pub(super) fn deny_publish(&mut self, id: SessionId, topic: &[u8]) {
         let topic = text(topic);
         let who = self.who(id);
-        self.exchange.pending.notice(id, || {
+        self.broker.exchange.pending.notice(id, || {
             format!("{who} - Publish Violation - Subject {topic:?}")
         });
         let error = ClientError::PublishDenied(topic);
-        self.exchange.pending.trace_refusal(&error);
         self.send_error(id, &error);
     }
 
@@ -170,7 +93,7 @@ impl Shard {
         queue: &[u8],
         sid: &[u8],
     ) -> bool {
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.broker.exchange.sessions[id.index()];
         let Some(restriction) = &session.restriction else {
             return true;
         };
@@ -179,7 +102,7 @@ impl Shard {
         }
         let (who, sid) = (self.who(id), text(sid));
         let error = denied(filter, queue);
-        self.exchange.pending.notice(id, || {
+        self.broker.exchange.pending.notice(id, || {
             let filter = text(filter);
             let queue = match queue {
                 [] => String::new(),
@@ -193,36 +116,36 @@ impl Shard {
 
     /// Whether single messages of a subscription are to be kept from its client.
     pub(super) fn is_filtered(&self, id: SessionId, filter: &[u8], queue: &[u8]) -> bool {
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.broker.exchange.sessions[id.index()];
         let restriction = session.restriction.as_ref();
         // What an MQTT client is given is written otherwise.
-        session.mqtt.is_some()
-            || restriction.is_some_and(|restriction| {
-                let within = restriction.within.as_ref();
-                restriction.rights.filters(filter, queue)
-                    || within.is_some_and(|within| within.filters(filter, queue))
-            })
+        session.kind.mqtt.is_some()
+            || restriction.is_some_and(|restriction| restriction.filters(filter, queue))
     }
 
     /// Drops what a client has subscribed to and may not any more, and tells it.
     pub(super) fn drop_denied_subscriptions(&mut self, id: SessionId) {
-        let account = self.exchange.sessions[id.index()].account;
-        let all: Vec<SubId> = self.exchange.subs.of_session(id.0).collect();
+        let account = self.broker.exchange.sessions[id.index()].account;
+        let all: Vec<SubId> = self.broker.exchange.subs.of_session(id.0).collect();
         for sub in all {
-            let subscription = self.exchange.subs.get(sub);
-            let filter = self.exchange.routers[account].filter_of(subscription);
+            let subscription = self.broker.exchange.subs.get(sub);
+            let filter = self.broker.exchange.routers[account].filter_of(subscription);
             let (queue, sid) = (subscription.queue().to_vec(), text(subscription.sid()));
-            let session = &self.exchange.sessions[id.index()];
-            if session.mqtt.is_some() && is_own_of_mqtt(subscription.sid()) {
+            let session = &self.broker.exchange.sessions[id.index()];
+            if session.kind.mqtt.is_some() && is_own_of_mqtt(subscription.sid()) {
                 continue;
             }
             let restriction = session.restriction.as_ref();
             if restriction.is_none_or(|r| r.may_subscribe(&filter, &queue)) {
                 let is_filtered = self.is_filtered(id, &filter, &queue);
-                self.exchange.subs.get_mut(sub).set_filtered(is_filtered);
+                self.broker
+                    .exchange
+                    .subs
+                    .get_mut(sub)
+                    .set_filtered(is_filtered);
                 continue;
             }
-            self.drop_subscription(sub);
+            self.broker.exchange.drop_subscription(sub);
             let error = ClientError::SubscriptionDropped(denied(&filter, &queue).to_string(), sid);
             self.send_error(id, &error);
         }

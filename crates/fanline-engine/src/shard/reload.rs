@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::session::SessionId;
+use super::SessionId;
 use super::verbs::parse_limits;
 use super::{Shard, ShardConfig};
 use crate::auth::Access;
@@ -24,20 +24,21 @@ impl Shard {
         access: Arc<Access>,
         now: Duration,
     ) {
-        let before = std::mem::replace(&mut self.exchange.config, config);
-        self.exchange.info = info;
-        let limits = self.exchange.config.limits.clone();
-        self.exchange
+        let before = std::mem::replace(&mut self.broker.exchange.config, config);
+        self.broker.exchange.info = info;
+        let limits = self.broker.exchange.config.limits.clone();
+        self.broker
+            .exchange
             .pending
-            .set_limits(&limits, self.exchange.config.traces);
+            .set_limits(&limits, self.broker.exchange.config.traces);
         let ids: Vec<SessionId> = self.session_ids().collect();
         for id in ids {
-            let session = &mut self.exchange.sessions[id.index()];
+            let session = &mut self.broker.exchange.sessions[id.index()];
             session.parse_limits = parse_limits(&limits, session.takes_headers);
             if session.has_connected && limits.ping_interval != before.limits.ping_interval {
                 let ping_at = session.ping_at.min(now + limits.ping_interval);
                 session.ping_at = ping_at;
-                self.arm_before(id, ping_at);
+                self.broker.exchange.arm_before(id, ping_at);
             }
         }
         self.replace_access(access, now);
@@ -45,7 +46,7 @@ impl Shard {
 
     /// Closes this many clients because the server has more than it may have by now: the youngest.
     pub fn close_excess(&mut self, count: usize) {
-        let mut clients: Vec<(u64, SessionId)> = (self.exchange.sessions.iter())
+        let mut clients: Vec<(u64, SessionId)> = (self.broker.exchange.sessions.iter())
             .filter(|(_, session)| session.ending.is_none() && session.is_client())
             .map(|(index, session)| (session.cid, SessionId::from_index(index)))
             .collect();

@@ -1,90 +1,11 @@
-//! One client connection, as the engine sees it.
+//! What monitoring shows of connections.
 
 use std::time::Duration;
 
-use super::FORGOTTEN_AT_ONCE;
 use super::backlog::Backlog;
-use super::mqtt::Mqtt;
-use super::permit::Restriction;
+use super::{FORGOTTEN_AT_ONCE, Session};
 use crate::auth::nkey::PublicKey;
-use crate::auth::{AccountId, Check, ConnectionKind, Grant, Peer, TlsPeer};
-use crate::codec::leaf::Leaf;
-use crate::codec::nats::connect::ConnectOptions;
-use crate::codec::nats::error::CloseReason;
-use crate::codec::nats::parse::ParseLimits;
-use crate::exchange::router::RouteMemo;
-use crate::outbox::Outbox;
-
-/// A session's place in its shard, from [`Shard::open`](super::Shard::open) until
-/// [`Shard::remove`](super::Shard::remove).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SessionId(pub(super) u32);
-
-impl SessionId {
-    /// A small number, used again after the session is removed.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    pub(super) fn from_index(index: usize) -> Self {
-        SessionId(u32::try_from(index).expect("fewer than 2^32 connections"))
-    }
-}
-
-/// Everything about one connection. What a delivery touches comes first.
-pub(super) struct Session {
-    pub(super) out: Outbox,
-    pub(super) out_msgs: u64,
-    pub(super) out_bytes: u64,
-    /// Set once it is decided that the connection ends; nothing is delivered to it any more.
-    pub(super) ending: Option<CloseReason>,
-    /// Whether it is in the list of those with something to write.
-    pub(super) is_dirty: bool,
-    /// Whether it understands HMSG.
-    pub(super) takes_headers: bool,
-    /// What it may do, unless that is everything.
-    pub(super) restriction: Option<Box<Restriction>>,
-    /// What it has beside others when it speaks MQTT.
-    pub(super) mqtt: Option<Box<Mqtt>>,
-    pub(super) cid: u64,
-    /// The server's own: not counted, and not told of.
-    pub(super) is_insider: bool,
-    /// What there is of it when it is another server and no client.
-    pub(super) leaf: Option<Box<Leaf>>,
-    /// Where it publishes and subscribes.
-    pub(super) account: AccountId,
-    /// Whether it is counted among those of its account.
-    pub(super) is_counted: bool,
-    pub(super) memo: RouteMemo,
-    pub(super) parse_limits: ParseLimits,
-    pub(super) in_msgs: u64,
-    pub(super) in_bytes: u64,
-    pub(super) subscriptions: usize,
-    /// How many of them are in a group.
-    pub(super) in_groups: u32,
-    pub(super) stalls: u64,
-    pub(super) awaits_auth: bool,
-    /// The work that it takes to know whether it may connect.
-    pub(super) check: Option<Check>,
-    pub(super) grant: Grant,
-    pub(super) has_connected: bool,
-    /// Whether it was sent the second INFO, which follows its first PING after CONNECT.
-    pub(super) was_told_account: bool,
-    pub(super) options: ConnectOptions,
-    pub(super) peer: Peer,
-    pub(super) opened_at: Duration,
-    pub(super) active_at: Duration,
-    pub(super) ping_at: Duration,
-    /// When what it was let in by does not hold any more.
-    pub(super) expires_at: Option<Duration>,
-    /// When the token of its account expires.
-    pub(super) account_expires_at: Option<Duration>,
-    pub(super) pings_out: u32,
-    pub(super) pinged_at: Duration,
-    pub(super) rtt: Option<Duration>,
-    /// What waited for it when it was dropped for reading too slowly.
-    pub(super) backlog: Option<Box<Backlog>>,
-}
+use crate::auth::{AccountId, ConnectionKind, TlsPeer};
 
 /// What monitoring tells of a connection.
 #[derive(Clone, Debug)]
@@ -153,24 +74,13 @@ pub struct SubscriptionStatus {
 impl Session {
     /// Whether it is a client's, and neither another server's nor the server's own.
     pub(super) fn is_client(&self) -> bool {
-        !self.is_insider && self.leaf.is_none()
+        !self.is_insider && self.kind.leaf.is_none()
     }
 
     /// Whether what it wants may be forgotten by and by once it ends.
     pub(super) fn may_leave_slowly(&self) -> bool {
-        let is_simple = self.is_client() && self.mqtt.is_none() && self.in_groups == 0;
+        let is_simple = self.is_client() && self.kind.mqtt.is_none() && self.in_groups == 0;
         is_simple && self.subscriptions > FORGOTTEN_AT_ONCE
-    }
-
-    /// The user's name; `[REDACTED]` for a token, which is all secret.
-    pub(super) fn user(&self) -> &str {
-        let options = &self.options;
-        match &*self.grant.user {
-            "" if !options.nkey.is_empty() => &options.nkey,
-            "" if !options.user.is_empty() => &options.user,
-            "" if !options.auth_token.is_empty() => "[REDACTED]",
-            user => user,
-        }
     }
 
     pub(super) fn status(&self) -> ConnectionStatus {
@@ -194,12 +104,13 @@ impl Session {
             version: self.options.version.clone(),
             user: self.user().into(),
             kind: self.peer.kind,
-            mqtt_client: (self.mqtt.as_ref()).map_or_else(String::new, |m| m.client_id().into()),
-            mqtt: (self.mqtt.as_ref()).map(|mqtt| Box::new(mqtt.status())),
+            mqtt_client: (self.kind.mqtt.as_ref())
+                .map_or_else(String::new, |m| m.client_id().into()),
+            mqtt: (self.kind.mqtt.as_ref()).map(|mqtt| Box::new(mqtt.status())),
             tls: self.peer.tls.clone(),
             proxy: self.peer.proxy,
             subscriptions_list: Vec::new(),
-            backlog: self.backlog.clone(),
+            backlog: self.kind.backlog.clone(),
         }
     }
 }

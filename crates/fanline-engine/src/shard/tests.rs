@@ -1,5 +1,7 @@
 use super::*;
+use crate::auth::Auth;
 use crate::auth::Peer;
+use crate::limits::Limits;
 
 /// Shards that are driven by hand, and what each of their clients was sent.
 pub(super) struct World {
@@ -115,7 +117,7 @@ impl World {
     }
 
     fn is_ended(&self, client: Client) -> Option<CloseReason> {
-        self.shards[client.shard].exchange.sessions[client.id.index()].ending
+        self.shards[client.shard].broker.exchange.sessions[client.id.index()].ending
     }
 }
 
@@ -166,8 +168,7 @@ fn a_trace_shows_both_directions_and_no_secrets() {
         plain,
         "CONNECT {\"headers\":false,\"no_responders\":false}\r\nSUB a 9\r\n",
     );
-    world.shards[0].exchange.pending.traces = true;
-    world.shards[0].exchange.pending.watches = true;
+    world.shards[0].broker.exchange.pending.traces = true;
     world.say(
         client,
         "CONNECT {\"name\":\"n\",\"PASS\":\"p\",\"auth_token\":\"t\"}\r\nSUB a 1\r\nPING\r\n\
@@ -212,7 +213,11 @@ fn a_trace_shows_as_much_of_messages_as_is_wanted() {
             traces_headers_only,
             ..Limits::default()
         };
-        world.shards[0].exchange.pending.set_limits(&limits, true);
+        world.shards[0]
+            .broker
+            .exchange
+            .pending
+            .set_limits(&limits, true);
         world.say(
             client,
             "SUB a 1\r\nHPUB a 12 17\r\nNATS/1.0\r\n\r\nhello\r\nPUB a 5\r\nworld\r\n",

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use super::SessionId;
 use super::Shard;
 use super::leafs::Circle;
-use super::session::SessionId;
 use crate::auth::ConnectionKind;
 use crate::auth::Peer;
 use crate::codec::nats::error::{ClientError, CloseReason};
@@ -38,18 +38,20 @@ pub(super) fn auth_timeout(limits: &Limits, peer: &Peer) -> Duration {
 impl Shard {
     /// When [`handle_timeout`](Shard::handle_timeout) is wanted next.
     pub fn next_timeout(&self) -> Option<Duration> {
-        let reply = self.bridging.requests.next_timeout();
-        [self.timers.next(), reply].into_iter().flatten().min()
+        let session = self.broker.exchange.timers.next();
+        let reply = self.broker.next_request_timeout();
+        [session, reply].into_iter().flatten().min()
     }
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Duration) {
-        self.exchange.pending.now = now;
-        self.exchange.pending.trim();
+        self.broker.exchange.pending.now = now;
+        self.broker.exchange.pending.trim();
         self.trim(now);
-        self.expire_requests(now);
-        while let Some(id) = self.timers.pop(now) {
-            if self.exchange.sessions[id.index()].ending.is_none() {
+        self.broker.expire_requests(now);
+        self.end_overrun();
+        while let Some(id) = self.broker.exchange.timers.pop(now) {
+            if self.broker.exchange.sessions[id.index()].ending.is_none() {
                 self.handle_session_timeout(id, now);
             }
         }
@@ -62,16 +64,16 @@ impl Shard {
             return;
         }
         self.trimmed_at = now;
-        self.exchange.subs.trim();
-        self.exchange.routers.trim();
-        self.leafs.routers.trim();
+        self.broker.exchange.subs.trim();
+        self.broker.exchange.routers.trim();
+        self.broker.exchange.links.routers.trim();
     }
 
     fn handle_session_timeout(&mut self, id: SessionId, now: Duration) {
-        let limits = self.exchange.config.limits.clone();
-        let session = &self.exchange.sessions[id.index()];
+        let limits = self.broker.exchange.config.limits.clone();
+        let session = &self.broker.exchange.sessions[id.index()];
         let mut next = session.ping_at;
-        if session.mqtt.is_some() {
+        if session.kind.mqtt.is_some() {
             let Some(at) = self.handle_mqtt_timeout(id, now) else {
                 return;
             };
@@ -86,15 +88,15 @@ impl Shard {
             if !self.ping_if_quiet(id, now) {
                 return;
             }
-            next = now + ping_interval(&limits, &self.exchange.sessions[id.index()].peer);
-            self.exchange.sessions[id.index()].ping_at = next;
+            next = now + ping_interval(&limits, &self.broker.exchange.sessions[id.index()].peer);
+            self.broker.exchange.sessions[id.index()].ping_at = next;
         }
         match self.handle_circle(id, now) {
             Circle::Open => {}
             Circle::Suspected(at) => next = next.min(at),
             Circle::Cut => return,
         }
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.broker.exchange.sessions[id.index()];
         let ends = [
             (
                 session.account_expires_at,
@@ -109,26 +111,32 @@ impl Shard {
             }
             next = next.min(at);
         }
-        if let Some(since) = self.exchange.sessions[id.index()].out.blocked_since() {
-            let is_leaf = self.exchange.sessions[id.index()].leaf.is_some();
+        if let Some(since) = self.broker.exchange.sessions[id.index()]
+            .out
+            .blocked_since()
+        {
+            let is_leaf = self.broker.exchange.sessions[id.index()]
+                .kind
+                .leaf
+                .is_some();
             let deadline = since + limits.write_deadline_of(is_leaf);
             if now >= deadline {
                 return self.end(id, CloseReason::SlowConsumerWriteDeadline);
             }
             next = next.min(deadline);
         }
-        self.timers.set(id, Some(next));
+        self.broker.exchange.timers.set(id, Some(next));
     }
 
     /// Pings a client from which nothing was heard, or whose round trip is not known. False when
     /// it has left too many unanswered and is gone.
     fn ping_if_quiet(&mut self, id: SessionId, now: Duration) -> bool {
-        let limits = &self.exchange.config.limits;
-        let session = &mut self.exchange.sessions[id.index()];
+        let limits = &self.broker.exchange.config.limits;
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let interval = ping_interval(limits, &session.peer);
         // What is wanted is told to another server in one go, and a ping would wait behind it. A server that takes
         // of it is there.
-        let blocked_since = (session.leaf.as_ref()).and_then(|_| session.out.blocked_since());
+        let blocked_since = (session.kind.leaf.as_ref()).and_then(|_| session.out.blocked_since());
         if blocked_since.is_some_and(|since| now.saturating_sub(since) < interval) {
             session.pings_out = 0;
             return true;
@@ -141,23 +149,13 @@ impl Shard {
         }
         if session.pings_out + 1 > limits.pings_out_max {
             let account = session.account;
-            self.totals_of(account).stale += 1;
+            self.broker.exchange.totals_of(account).stale += 1;
             self.refuse(id, Some(ClientError::Stale), CloseReason::StaleConnection);
             return false;
         }
         session.pings_out += 1;
         session.pinged_at = now;
-        self.send(id, b"PING\r\n");
+        self.broker.exchange.send(id, b"PING\r\n");
         true
-    }
-
-    /// Sets the time at which a session is looked at.
-    pub(super) fn rearm(&mut self, id: SessionId, at: Duration) {
-        self.timers.set(id, Some(at));
-    }
-
-    /// The same, but never later than it would be anyway.
-    pub(super) fn arm_before(&mut self, id: SessionId, at: Duration) {
-        self.timers.set_earlier(id, at);
     }
 }

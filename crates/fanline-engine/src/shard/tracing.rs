@@ -1,185 +1,12 @@
-//! Traces of single messages, as they pass through a shard; see [`crate::trace`].
-//!
-//! Beyond the border of an account, the topic's owner says whether a trace may go on. What crosses to
-//! another shard after such a border is not told of there.
+//! Traces of single messages, as clients and leaf connections ask for them; see [`crate::trace`].
 
-use super::crossing::{Crossing, TRACED};
-use super::deliver::{FanOut, Message, Origin, RemoteTargets};
-use super::session::{Session, SessionId};
-use super::verbs::{Intake, text};
-use super::{Exchange, Pending, Shard};
-use crate::auth::{AccountId, ExportKind, ImportKind};
-use crate::codec::leaf::LEAF_SHARD;
-use crate::codec::nats::error::ClientError;
+use super::{SessionId, Shard};
 use crate::codec::nats::parse::Publish;
-use crate::exchange::router::{Exit, LEAFS, Route, RouteMemo, SubId};
-use crate::subject::Filter;
-use crate::trace::{Asked, CLIENT, Event, LEAF, ROUTER, Teller, Trace};
-
-/// The message at hand, as long as it is traced.
-pub(super) struct Traced {
-    trace: Trace,
-    /// Where it was published.
-    account: AccountId,
-    /// Borders that were crossed where nobody may look.
-    hidden: usize,
-    /// Subscriptions whose filters are still to be found out, by place in the events.
-    unnamed: Vec<(usize, SubId)>,
-}
-
-impl Traced {
-    fn push(&mut self, event: Event) {
-        if self.hidden == 0 {
-            self.trace.events.push(event);
-        }
-    }
-}
-
-/// How a message goes on to another server.
-pub(super) enum Onward {
-    AsItCame,
-    /// It is told over which hop it comes, and tells in turn.
-    Over(String),
-    Not,
-}
-
-impl Pending {
-    /// Whether the message at hand is told of and goes nowhere.
-    pub(super) fn is_held(&self) -> bool {
-        self.traced
-            .as_ref()
-            .is_some_and(|traced| traced.trace.asked.is_only)
-    }
-
-    /// What goes with a message to other shards, which are noted.
-    #[cold]
-    pub(super) fn watch_crossing(
-        &mut self,
-        account: AccountId,
-        crossings: &mut RemoteTargets,
-    ) -> u8 {
-        let is_held = self.is_held();
-        let Some(traced) = &mut self.traced else {
-            return 0;
-        };
-        if traced.account != account {
-            if is_held {
-                crossings.clear();
-            }
-            return 0;
-        }
-        for shard in crossings.shards() {
-            let shard = match shard {
-                // Each link is told of by itself, once it is known which of them get the message.
-                LEAFS if crossings.serves_leafs() => continue,
-                LEAFS => LEAF_SHARD,
-                shard => shard,
-            };
-            let hop = traced.trace.hop_to(shard);
-            traced.push(Event {
-                r#type: "eg",
-                kind: Some(ROUTER),
-                cid: Some(0),
-                name: shard_name(shard),
-                hop: Some(hop),
-                ..Event::default()
-            });
-        }
-        TRACED
-    }
-
-    /// Takes note of another server that is about to get the message at hand.
-    #[cold]
-    pub(super) fn watch_leaf(&mut self, session: &Session) -> Onward {
-        let is_held = self.is_held();
-        let (Some(traced), Some(leaf)) = (&mut self.traced, &session.leaf) else {
-            return Onward::AsItCame;
-        };
-        let is_told = traced.account == session.account && traced.hidden == 0;
-        match is_told && leaf.takes_traces && session.takes_headers {
-            true => {
-                let hop = traced.trace.next_leaf_hop();
-                traced.push(Event {
-                    r#type: "eg",
-                    kind: Some(LEAF),
-                    cid: Some(session.cid),
-                    name: leaf.name.clone(),
-                    hop: Some(hop.clone()),
-                    ..Event::default()
-                });
-                Onward::Over(hop)
-            }
-            // There, nobody would know that it is to go nowhere.
-            false if is_held => Onward::Not,
-            false => Onward::AsItCame,
-        }
-    }
-
-    /// A publish was refused.
-    pub(super) fn trace_refusal(&mut self, error: &ClientError) {
-        if let Some(traced) = &mut self.traced
-            && let Some(came_in) = traced.trace.events.first_mut()
-        {
-            came_in.error = error.to_string();
-        }
-    }
-
-    fn set_traced(&mut self, traced: Option<Box<Traced>>) {
-        self.watches = self.traces || traced.is_some();
-        self.traced = traced;
-    }
-}
-
-fn shard_name(shard: u16) -> String {
-    format!("shard-{shard}")
-}
-
-impl FanOut<'_> {
-    /// Takes note of a delivery that is about to be. Whether it has been, when there is to be none.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn watch(
-        &mut self,
-        id: SubId,
-        route: &Route,
-        message: &Message<'_>,
-    ) -> Option<bool> {
-        if !self.may_deliver(id, route, message) {
-            return Some(false);
-        }
-        let sub = self.subs.get(id);
-        let session = &self.sessions[sub.session() as usize];
-        let is_held = self.pending.is_held();
-        if let Some(traced) = &mut self.pending.traced {
-            if traced.hidden == 0 {
-                traced.unnamed.push((traced.trace.events.len(), id));
-            }
-            let is_abroad = session.account != traced.account;
-            traced.push(Event {
-                r#type: "eg",
-                kind: Some(CLIENT),
-                cid: Some(session.cid),
-                name: session.options.name.clone(),
-                // To be replaced by the name of the account.
-                acc: match is_abroad {
-                    true => session.account.0.to_string(),
-                    false => String::new(),
-                },
-                queue: text(sub.queue()),
-                ..Event::default()
-            });
-        }
-        if is_held {
-            return Some(true);
-        }
-        if self.pending.traces {
-            let takes_headers = session.takes_headers;
-            self.pending
-                .trace_delivery(sub, route, message, takes_headers);
-        }
-        None
-    }
-}
+use crate::exchange::message::Context;
+use crate::exchange::run::Intake;
+use crate::exchange::text::text;
+use crate::exchange::tracing::Traced;
+use crate::trace::{Asked, CLIENT, Event, LEAF, Trace};
 
 impl Shard {
     /// Takes a message that asks to be traced, if it may.
@@ -190,89 +17,63 @@ impl Shard {
         intake: &mut Intake<'_>,
         publish: &Publish<'_>,
         from: usize,
+        context: Context<'_>,
     ) {
         let (id, account) = (intake.id, intake.account);
+        let exchange = &mut self.broker.exchange;
         let body = &intake.chunk[from + publish.body.start..from + publish.body.end];
-        let by_parent = self.exchange.access.account(account);
+        let by_parent = exchange.access.account(account);
         let by_parent = by_parent.and_then(|account| account.trace.as_ref());
-        let ticket = self.exchange.random.below(100);
+        let ticket = exchange.random.below(100);
         let asked = Asked::read(&body[..publish.header_bytes], by_parent, ticket);
         let Some(asked) = asked else {
-            return self.publish_untraced(intake, publish, from);
+            return self.publish_mapped(intake, publish, from, context);
         };
         if !self.may_trace(id, &asked.to) {
             return intake.count(publish);
         }
-        self.end_run(intake);
-        let session = &self.exchange.sessions[id.index()];
+        let exchange = &mut self.broker.exchange;
+        exchange.end_run(intake);
+        let session = &exchange.sessions[id.index()];
         let came_in = Event {
             r#type: "in",
             kind: Some(CLIENT),
             cid: Some(session.cid),
             name: session.options.name.clone(),
-            acc: self.account_name(account),
+            acc: exchange.account_name(account),
             subj: text(publish.topic),
             ..Event::default()
         };
         let trace = Trace::new(asked, publish.payload_bytes(), came_in);
-        self.begin_trace(trace, account);
-        self.publish_untraced(intake, publish, from);
-        self.end_trace();
+        let mut traced = Traced::new(trace, account);
+        let context = Context {
+            trace: Some(&mut traced),
+            ..context
+        };
+        self.publish_mapped(intake, publish, from, context);
+        self.broker.end_trace(traced);
     }
 
-    /// Takes a message that is traced from another shard.
+    /// Begins the trace of a message from another server, if it asks for one. `None` when the message is to go nowhere,
+    /// and may not be traced either.
     #[cold]
     #[inline(never)]
-    pub(super) fn receive_traced(&mut self, crossing: Crossing<'_>, memo: &mut RouteMemo) {
-        let (account, message) = (crossing.account, &crossing.message);
-        let headers = &message.body[..message.header_bytes];
-        let by_parent = self.exchange.access.account(account);
-        let by_parent = by_parent.and_then(|account| account.trace.as_ref());
-        // It was decided where it came from.
-        if let Some(asked) = Asked::read(headers, by_parent, 0) {
-            let came_in = Event {
-                r#type: "in",
-                kind: Some(ROUTER),
-                cid: Some(0),
-                name: "another shard".into(),
-                acc: self.account_name(account),
-                subj: text(crossing.topic),
-                ..Event::default()
-            };
-            let mut trace = Trace::new(asked, message.payload_bytes(), came_in);
-            let hop = trace.hop_to(self.exchange.index);
-            trace.set_hop(hop);
-            self.begin_trace(trace, account);
-        }
-        self.fan_out_crossing(
-            Crossing {
-                hops: crossing.hops & !TRACED,
-                ..crossing
-            },
-            memo,
-        );
-        self.end_trace();
-    }
-
-    /// A message has come from another server: has it told of here if it asks for that. Whether it is; `None` when
-    /// it is to go nowhere, and may not be told of either.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn begin_trace_of_leaf(
-        &mut self,
+    pub(super) fn trace_of_leaf(
+        &self,
         id: SessionId,
         topic: &[u8],
         headers: &[u8],
         payload_bytes: usize,
-    ) -> Option<bool> {
+    ) -> Option<Option<Traced>> {
         // Whether it is one of a sample was decided where it came from.
         let Some(asked) = Asked::read(headers, None, 0) else {
-            return Some(false);
+            return Some(None);
         };
-        let session = &self.exchange.sessions[id.index()];
-        let leaf = session.leaf.as_ref()?;
+        let exchange = &self.broker.exchange;
+        let session = &exchange.sessions[id.index()];
+        let leaf = session.kind.leaf.as_ref()?;
         if leaf.rules.may_take(asked.to.as_bytes()) != Ok(true) {
-            return (!asked.is_only).then_some(false);
+            return (!asked.is_only).then_some(None);
         }
         let account = session.account;
         let came_in = Event {
@@ -280,119 +81,17 @@ impl Shard {
             kind: Some(LEAF),
             cid: Some(session.cid),
             name: leaf.name.clone(),
-            acc: self.account_name(account),
+            acc: exchange.account_name(account),
             subj: text(topic),
             ..Event::default()
         };
-        self.begin_trace(Trace::new(asked, payload_bytes, came_in), account);
-        Some(true)
+        let trace = Trace::new(asked, payload_bytes, came_in);
+        Some(Some(Traced::new(trace, account)))
     }
 
-    /// A topic has got another name.
-    pub(super) fn trace_mapping(&mut self, to: &[u8]) {
-        if let Some(traced) = &mut self.exchange.pending.traced {
-            traced.push(Event {
-                r#type: "sm",
-                to: text(to),
-                ..Event::default()
-            });
-        }
-    }
-
-    /// A message is about to leave its account as part of a stream.
-    pub(super) fn trace_export(&mut self, account: AccountId, exit: &Exit, topic: &[u8]) {
-        if self.exchange.pending.traced.is_none() {
-            return;
-        }
-        let importer = self.exchange.access.account(exit.account);
-        let exporter = self.account_name(account);
-        let may_look = importer.is_some_and(|importer| {
-            importer.imports.iter().any(|import| {
-                import.allow_trace
-                    && import.kind == ImportKind::Stream
-                    && import.account == exporter
-                    && matches(&import.subject, topic)
-            })
-        });
-        let event = Event {
-            r#type: "se",
-            acc: self.account_name(exit.account),
-            to: text(&exit.topic),
-            ..Event::default()
-        };
-        self.cross_border(event, may_look);
-    }
-
-    /// A request is about to leave its account.
-    pub(super) fn trace_import(&mut self, exit: &Exit, topic: &[u8]) {
-        if self.exchange.pending.traced.is_none() {
-            return;
-        }
-        let exporter = self.exchange.access.account(exit.account);
-        let may_look = exporter.is_some_and(|exporter| {
-            exporter.exports.iter().any(|export| {
-                export.allow_trace
-                    && matches!(export.kind, ExportKind::Service { .. })
-                    && matches(&export.subject, &exit.topic)
-            })
-        });
-        let event = Event {
-            r#type: "si",
-            acc: self.account_name(exit.account),
-            from: text(topic),
-            to: text(&exit.topic),
-            ..Event::default()
-        };
-        self.cross_border(event, may_look);
-    }
-
-    fn cross_border(&mut self, event: Event, may_look: bool) {
-        if let Some(traced) = &mut self.exchange.pending.traced {
-            traced.push(event);
-            traced.hidden += usize::from(!may_look || traced.hidden > 0);
-        }
-    }
-
-    /// The message has been everywhere beyond the border.
-    pub(super) fn trace_return(&mut self) {
-        if let Some(traced) = &mut self.exchange.pending.traced {
-            traced.hidden = traced.hidden.saturating_sub(1);
-        }
-    }
-
-    /// Finds out what subscriptions ask for, while they are there.
-    pub(super) fn name_traced(&mut self) {
-        let Shard {
-            exchange:
-                Exchange {
-                    pending,
-                    subs,
-                    sessions,
-                    routers,
-                    access,
-                    ..
-                },
-            ..
-        } = self;
-        let Some(traced) = &mut pending.traced else {
-            return;
-        };
-        for (at, id) in traced.unnamed.drain(..) {
-            let sub = subs.get(id);
-            let account = sessions[sub.session() as usize].account;
-            if let Some(event) = traced.trace.events.get_mut(at) {
-                event.sub = text(&routers[account].filter_of(sub));
-                if !event.acc.is_empty() {
-                    let account = access.account(account);
-                    event.acc = account.map_or_else(String::new, |account| account.name.clone());
-                }
-            }
-        }
-    }
-
-    /// Whether a client may have messages told of there; tells it when not.
+    /// Whether a client may publish where it wants a trace; sends it an error if not.
     fn may_trace(&mut self, id: SessionId, to: &str) -> bool {
-        let may = match &self.exchange.sessions[id.index()].restriction {
+        let may = match &self.broker.exchange.sessions[id.index()].restriction {
             None => true,
             Some(restriction) => restriction.may_publish(to.as_bytes()),
         };
@@ -401,72 +100,6 @@ impl Shard {
         }
         may
     }
-
-    fn begin_trace(&mut self, trace: Trace, account: AccountId) {
-        self.exchange.pending.set_traced(Some(Box::new(Traced {
-            trace,
-            account,
-            hidden: 0,
-            unnamed: Vec::new(),
-        })));
-    }
-
-    /// Tells what has become of a message.
-    pub(super) fn end_trace(&mut self) {
-        self.name_traced();
-        let traced = self.exchange.pending.traced.take();
-        self.exchange.pending.set_traced(None);
-        let Some(mut traced) = traced else {
-            return;
-        };
-        let now = self.date(self.exchange.pending.now);
-        for event in &mut traced.trace.events {
-            event.ts = now;
-        }
-        let (headers, body) = traced.trace.tell(&Teller {
-            name: &self.exchange.info.server_name,
-            host: &self.exchange.info.host,
-            id: &self.exchange.info.server_id,
-            ver: &self.exchange.info.version,
-            jetstream: self.exchange.info.jetstream,
-            time: now,
-        });
-        let topic = traced.trace.asked.to.as_bytes();
-        self.tell_all(traced.account, topic, &headers, &body);
-    }
-
-    /// Publishes something of the server's own in an account, with headers or none. Whether anybody listens
-    /// is his business.
-    pub(super) fn tell_all(
-        &mut self,
-        account: AccountId,
-        topic: &[u8],
-        headers: &[u8],
-        payload: &[u8],
-    ) {
-        let total = headers.len() + payload.len();
-        let sizes = match headers.len() {
-            0 => format!("{total}\r\n"),
-            header_bytes => format!("{header_bytes} {total}\r\n"),
-        };
-        let args_bytes = sizes.len();
-        let frame = [sizes.as_bytes(), headers, payload, b"\r\n"].concat();
-        let message = Message {
-            head: &[],
-            reply_bytes: 0,
-            header_bytes: headers.len(),
-            args: &frame[..args_bytes],
-            body: &frame[args_bytes..],
-            tail: &frame,
-            shared: None,
-        };
-        let mut memo = RouteMemo::default();
-        self.fan_out(account, topic, &message, Origin::ELSEWHERE, &mut memo);
-    }
-}
-
-fn matches(filter: &str, topic: &[u8]) -> bool {
-    Filter::parse(filter.as_bytes()).is_ok_and(|filter| filter.matches(topic))
 }
 
 #[cfg(test)]
@@ -477,8 +110,7 @@ mod tests {
 
     use super::super::account_tests::{SERVICE, ask, client, export, import, world};
     use super::super::tests::{Client, World};
-    use super::*;
-    use crate::auth::{AccessConfig, Mapping};
+    use crate::auth::{AccessConfig, ExportKind, ImportKind, Mapping};
 
     /// What a client says to have a message traced.
     fn traced(topic: &str, header: &str) -> String {

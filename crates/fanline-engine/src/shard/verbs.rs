@@ -2,24 +2,29 @@
 
 use std::time::Duration;
 
-use super::deliver::{Message, Origin};
+use super::kind::Kind;
 use super::mqtt::Mqtt;
-use super::permit::{Permit, Restriction};
-use super::session::{Session, SessionId};
+use super::permit::Permit;
 use super::timers::{auth_timeout, ping_interval};
-use super::{Exchange, Shard, announce};
+use super::{Session, SessionId, Shard};
+use crate::accounts::Mapped;
 use crate::auth::Peer;
-use crate::auth::{AccountId, Grant, RightsId};
+use crate::auth::{AccountId, Grant};
 use crate::codec::mqtt::{CONNECT_BYTES_MAX, Settings};
 use crate::codec::nats::args;
 use crate::codec::nats::connect::ConnectOptions;
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::info::Audience;
 use crate::codec::nats::parse::{ParseLimits, Publish, Verb};
+use crate::exchange::message::{Context, Dispatch, Message, Origin};
+use crate::exchange::restriction::Restriction;
 use crate::exchange::router::RouteMemo;
+use crate::exchange::run::Intake;
+use crate::exchange::text::{first_line, text};
+use crate::exchange::tracing::Traced;
 use crate::headers::no_responders_status;
 use crate::limits::Limits;
-use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
+use crate::outbox::{Chunk, Outbox};
 use crate::subject::{Filter, is_literal_topic};
 use crate::trace::may_be_asked_for;
 
@@ -29,10 +34,10 @@ const FIRST_PING: Duration = Duration::from_secs(2);
 impl Shard {
     /// A new connection. It is sent INFO; when the server is full, an error as well.
     pub fn open(&mut self, cid: u64, peer: Peer, is_full: bool, now: Duration) -> SessionId {
-        let awaits_auth = self.exchange.access.is_required_of(peer.kind);
+        let awaits_auth = self.broker.exchange.access.is_required_of(peer.kind);
         let id = self.insert_session(cid, peer, awaits_auth, now);
-        self.totals_of(AccountId::GLOBAL).opened += 1;
-        if !self.exchange.sessions[id.index()].peer.is_greeted {
+        self.broker.exchange.totals_of(AccountId::GLOBAL).opened += 1;
+        if !self.broker.exchange.sessions[id.index()].peer.is_greeted {
             self.send_info(id, false);
         }
         if is_full {
@@ -56,8 +61,8 @@ impl Shard {
         awaits_auth: bool,
         now: Duration,
     ) -> SessionId {
-        let jitter = Duration::from_millis(u64::from(self.exchange.random.below(400)));
-        let limits = &self.exchange.config.limits;
+        let jitter = Duration::from_millis(u64::from(self.broker.exchange.random.below(400)));
+        let limits = &self.broker.exchange.config.limits;
         let is_mqtt = peer.kind.is_mqtt();
         let ping_at = now + FIRST_PING.min(ping_interval(limits, &peer)) + jitter;
         let deadline = if is_mqtt || awaits_auth {
@@ -74,10 +79,12 @@ impl Shard {
             takes_headers: false,
             // Before its CONNECT it may do no more than after it.
             restriction: Restriction::new(&Grant::default(), &peer),
-            mqtt: is_mqtt.then(|| Box::new(Mqtt::new(mqtt_settings(limits), now))),
+            kind: Kind {
+                mqtt: is_mqtt.then(|| Box::new(Mqtt::new(mqtt_settings(limits), now))),
+                ..Kind::default()
+            },
             cid,
             is_insider: false,
-            leaf: None,
             account: AccountId::GLOBAL,
             is_counted: false,
             memo: RouteMemo::default(),
@@ -106,32 +113,31 @@ impl Shard {
             pings_out: 0,
             pinged_at: now,
             rtt: None,
-            backlog: None,
         };
-        let id = SessionId::from_index(self.exchange.sessions.insert(session));
-        self.timers.set(id, Some(deadline));
+        let id = SessionId::from_index(self.broker.exchange.sessions.insert(session));
+        self.broker.exchange.timers.set(id, Some(deadline));
         id
     }
 
     /// Puts a session into an account. What it was subscribed to in another one is gone.
     pub fn bind(&mut self, id: SessionId, account: AccountId) {
-        if self.exchange.sessions[id.index()].account == account {
+        if self.broker.exchange.sessions[id.index()].account == account {
             return;
         }
         self.drop_subscriptions(id);
-        self.uncount_connection(id);
-        self.exchange.routers.ensure(account);
-        let session = &mut self.exchange.sessions[id.index()];
+        self.broker.exchange.uncount_connection(id);
+        self.broker.exchange.routers.ensure(account);
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let before = std::mem::replace(&mut session.account, account);
         // It says where the last topic was found in the other account.
         session.memo = RouteMemo::default();
-        self.totals_of(before).opened -= 1;
-        self.totals_of(account).opened += 1;
+        self.broker.exchange.totals_of(before).opened -= 1;
+        self.broker.exchange.totals_of(account).opened += 1;
     }
 
     /// What the publishes of one client have in common until it says something else.
     pub(super) fn begin_intake<'a>(&self, id: SessionId, chunk: &'a Chunk) -> Intake<'a> {
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.broker.exchange.sessions[id.index()];
         Intake {
             id,
             account: session.account,
@@ -149,8 +155,8 @@ impl Shard {
             is_answered: session.options.verbose || session.options.pedantic,
             may_run: !session.options.verbose
                 && !session.options.pedantic
-                && !self.exchange.pending.traces,
-            is_mapped: self.bridging.is_mapped(session.account),
+                && !self.broker.exchange.pending.traces,
+            is_mapped: self.broker.accounts.is_mapped(session.account),
             msgs: 0,
             bytes: 0,
         }
@@ -158,7 +164,7 @@ impl Shard {
 
     /// Puts the counts where they belong.
     pub(super) fn end_intake(&mut self, intake: &Intake<'_>) {
-        let session = &mut self.exchange.sessions[intake.id.index()];
+        let session = &mut self.broker.exchange.sessions[intake.id.index()];
         session.memo = intake.memo;
         session.in_msgs += intake.msgs;
         session.in_bytes += intake.bytes;
@@ -166,7 +172,7 @@ impl Shard {
 
     /// Does what a verb other than a publish says.
     pub(super) fn handle(&mut self, id: SessionId, verb: Verb<'_>, frame: &[u8], now: Duration) {
-        if self.exchange.pending.traces {
+        if self.broker.exchange.pending.traces {
             self.trace_verb(id, &verb, frame);
         }
         match verb {
@@ -209,16 +215,17 @@ impl Shard {
     }
 
     fn has_too_many_tokens(&self, id: SessionId, filter: &[u8]) -> bool {
-        let max = self.exchange.config.limits.subscription_tokens_max;
+        let max = self.broker.exchange.config.limits.subscription_tokens_max;
         let is_longer = |max| filter.split(|byte| *byte == b'.').count() > usize::from(max);
         // What the server itself wants does not depend on what clients may have.
-        max.is_some_and(is_longer) && !self.exchange.sessions[id.index()].is_insider
+        max.is_some_and(is_longer) && !self.broker.exchange.sessions[id.index()].is_insider
     }
 
     /// Whether a client may have one more subscription.
     pub(super) fn has_room_for_subscription(&self, id: SessionId) -> bool {
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.broker.exchange.sessions[id.index()];
         let max = self
+            .broker
             .exchange
             .config
             .limits
@@ -227,7 +234,11 @@ impl Shard {
         let own = session.grant.limits.subscriptions_max;
         let max = own.map_or(max, |own| max.min(usize::try_from(own).unwrap_or(max)));
         let is_full = session.subscriptions >= max
-            || !self.exchange.quotas.allow_subscription(session.account);
+            || !self
+                .broker
+                .exchange
+                .quotas
+                .allow_subscription(session.account);
         // What the server itself is asked for does not depend on what clients may have.
         !is_full || session.is_insider
     }
@@ -240,57 +251,33 @@ impl Shard {
         queue: &[u8],
         sid: &[u8],
     ) -> bool {
-        if self.exchange.subs.find(id.0, sid).is_some() {
+        if self.broker.exchange.subs.find(id.0, sid).is_some() {
             return true;
         }
         let Ok(parsed) = Filter::parse(filter) else {
             return false;
         };
-        let account = self.exchange.sessions[id.index()].account;
         let is_filtered = self.is_filtered(id, filter, queue);
-        let Shard {
-            exchange: Exchange { routers, subs, .. },
-            ..
-        } = self;
-        if let Some((sub, weight)) = routers[account].subscribe(subs, id.0, sid, parsed, queue) {
-            subs.get_mut(sub).set_filtered(is_filtered);
-            self.exchange.interest_changes += 1;
-            let session = &mut self.exchange.sessions[id.index()];
-            session.subscriptions += 1;
-            session.in_groups += u32::from(!queue.is_empty());
-            if !self.is_insider(id) {
-                self.count(account, |own| own.subscriptions += 1);
-            }
-            if let Some(weight) = weight {
-                announce(
-                    &mut self.exchange.outgoing,
-                    self.exchange.index,
-                    account,
-                    filter,
-                    queue,
-                    weight,
-                );
-            }
-        }
+        (self.broker.exchange).subscribe(id, parsed, queue, sid, is_filtered);
         true
     }
 
     fn unsubscribe(&mut self, id: SessionId, sid: &[u8], max: Option<u64>) {
-        if let Some(sub) = self.exchange.subs.find(id.0, sid) {
+        if let Some(sub) = self.broker.exchange.subs.find(id.0, sid) {
             let is_over = match max {
-                Some(max) if max > 0 => self.exchange.subs.get_mut(sub).limit(max),
+                Some(max) if max > 0 => self.broker.exchange.subs.get_mut(sub).limit(max),
                 _ => true,
             };
             if is_over {
-                self.drop_subscription(sub);
+                self.broker.exchange.drop_subscription(sub);
             }
         }
         self.acknowledge(id);
     }
 
     fn ping(&mut self, id: SessionId) {
-        self.send(id, b"PONG\r\n");
-        let session = &mut self.exchange.sessions[id.index()];
+        self.broker.exchange.send(id, b"PONG\r\n");
+        let session = &mut self.broker.exchange.sessions[id.index()];
         if session.has_connected && !session.was_told_account && session.options.protocol >= 1 {
             session.was_told_account = true;
             self.send_info(id, true);
@@ -298,7 +285,7 @@ impl Shard {
     }
 
     pub(super) fn pong(&mut self, id: SessionId, now: Duration) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         if session.pings_out > 0 {
             session.rtt = Some(now.saturating_sub(session.pinged_at));
         }
@@ -308,94 +295,106 @@ impl Shard {
     /// Takes a message. `from` is where its verb begins in the chunk.
     #[inline(always)]
     pub(super) fn publish(&mut self, intake: &mut Intake<'_>, publish: &Publish<'_>, from: usize) {
-        if publish.header_bytes > 0 && asks_for_trace(intake.chunk, publish, from) {
-            return self.publish_traced(intake, publish, from);
-        }
-        self.publish_untraced(intake, publish, from);
+        self.publish_with(intake, publish, from, Context::default());
     }
 
-    /// The same for a message whose headers were looked at.
+    /// The same with what is known of the message beyond itself.
     #[inline(always)]
-    pub(super) fn publish_untraced(
+    pub(super) fn publish_with(
         &mut self,
         intake: &mut Intake<'_>,
         publish: &Publish<'_>,
         from: usize,
+        context: Context<'_>,
     ) {
+        if publish.header_bytes > 0 && asks_for_trace(intake.chunk, publish, from) {
+            return self.publish_traced(intake, publish, from, context);
+        }
         match intake.is_mapped {
-            false => self.publish_as(intake, publish, from),
-            true => self.publish_mapped(intake, publish, from),
+            false => self.publish_as(intake, publish, from, context),
+            true => self.publish_mapped(intake, publish, from, context),
         }
     }
 
-    /// The same once the topic has the name by which it is known.
+    /// Takes a message whose subject may be mapped to another one.
+    #[cold]
+    pub(super) fn publish_mapped(
+        &mut self,
+        intake: &mut Intake<'_>,
+        publish: &Publish<'_>,
+        from: usize,
+        mut context: Context<'_>,
+    ) {
+        let mut renamed = std::mem::take(&mut self.broker.accounts.renamed);
+        let mapped = match intake.is_mapped {
+            true => (self.broker).rename(intake.account, publish.topic, &mut renamed),
+            false => Mapped::Unchanged,
+        };
+        match mapped {
+            Mapped::Unchanged => self.publish_as(intake, publish, from, context),
+            Mapped::Renamed => {
+                if let Some(trace) = context.trace.as_deref_mut() {
+                    trace.note_mapping(&renamed);
+                }
+                let publish = Publish {
+                    topic: &renamed,
+                    ..publish.clone()
+                };
+                self.publish_as(intake, &publish, from, context);
+            }
+            Mapped::Lost => intake.count(publish),
+        }
+        self.broker.accounts.renamed = renamed;
+    }
+
+    /// Takes a message that is not traced, or is by now, under the subject that it is mapped to.
     #[inline(always)]
     pub(super) fn publish_as(
         &mut self,
         intake: &mut Intake<'_>,
         publish: &Publish<'_>,
         from: usize,
+        mut context: Context<'_>,
     ) {
-        let Intake {
-            id,
-            account,
-            chunk,
-            origin,
-            ..
-        } = *intake;
+        let (id, chunk) = (intake.id, intake.chunk);
         intake.count(publish);
-        if self.exchange.pending.traces {
+        if self.broker.exchange.pending.traces {
             self.trace_publish(id, publish, &chunk[from..]);
         }
         let is_reserved = is_reserved(publish);
-        if self.takes_with_others(intake, publish, from, is_reserved) {
+        if (self.broker.exchange).coalesce(intake, publish, from, is_reserved) {
             return;
         }
         let mut permit = Permit::Known;
         if intake.is_restricted && !self.knows_permitted(intake, publish.topic) {
             permit = self.permit_publish(id, publish.topic);
-            if permit == Permit::Denied {
-                return;
-            }
         }
-        if is_reserved && !self.may_publish(id, publish) {
+        if permit == Permit::Denied {
+            note_refusal(context.trace, publish);
+            return;
+        }
+        if is_reserved && !self.may_publish(id, publish, context.trace.as_deref_mut()) {
             return;
         }
         if intake.is_answered {
             self.answer_publish(id, publish);
         }
-        let body = from + publish.body.start..from + publish.body.end;
-        let is_shared = body.len() >= SHARED_BYTES_MIN;
-        let mut message = Message {
-            head: &[],
-            reply_bytes: publish.reply.len(),
-            header_bytes: publish.header_bytes,
-            args: &chunk[from + publish.args.start..from + publish.args.end],
-            body: &chunk[body.clone()],
-            tail: &chunk[from + publish.args.start..body.end],
-            shared: is_shared.then_some((chunk, body)),
-        };
         let mut for_once = RouteMemo::default();
         let memo = match permit {
             Permit::AsReply => &mut for_once,
             _ => &mut intake.memo,
         };
-        let delivered = if message.args.is_empty() {
-            // Written in an unusual way: put into the usual one first.
-            let mut scratch = std::mem::take(&mut self.exchange.scratch);
-            scratch.clear();
-            write_args(&mut scratch, publish);
-            let args_bytes = scratch.len();
-            if !is_shared {
-                scratch.extend_from_slice(message.body);
-            }
-            message.args = &scratch[..args_bytes];
-            message.tail = &scratch;
-            let delivered = self.fan_out(account, publish.topic, &message, origin, memo);
-            self.exchange.scratch = scratch;
-            delivered
-        } else {
-            self.fan_out(account, publish.topic, &message, origin, memo)
+        let message = Message::published(chunk, publish, from);
+        let mut dispatch = Dispatch {
+            account: intake.account,
+            subject: publish.topic,
+            message: &message,
+            origin: intake.origin,
+            context,
+        };
+        let delivered = match message.args.is_empty() {
+            false => self.broker.dispatch(&mut dispatch, memo),
+            true => self.dispatch_rewritten(dispatch, publish, memo),
         };
         if permit == Permit::Granted {
             self.note_permitted(intake, publish.topic);
@@ -405,10 +404,48 @@ impl Shard {
         }
     }
 
+    /// Delivers a message whose arguments are not in the form in which subscribers get them: puts them into that
+    /// first.
+    #[cold]
+    pub(super) fn dispatch_rewritten(
+        &mut self,
+        dispatch: Dispatch<'_>,
+        publish: &Publish<'_>,
+        memo: &mut RouteMemo,
+    ) -> bool {
+        let before = dispatch.message;
+        let mut scratch = std::mem::take(&mut self.broker.exchange.scratch);
+        scratch.clear();
+        write_args(&mut scratch, publish);
+        let args_bytes = scratch.len();
+        if before.shared.is_none() {
+            scratch.extend_from_slice(before.body);
+        }
+        let message = Message {
+            reply_bytes: publish.reply.len(),
+            args: &scratch[..args_bytes],
+            tail: &scratch,
+            shared: (before.shared.as_ref()).map(|(chunk, range)| (*chunk, range.clone())),
+            ..*before
+        };
+        let mut dispatch = Dispatch {
+            message: &message,
+            ..dispatch
+        };
+        let delivered = self.broker.dispatch(&mut dispatch, memo);
+        self.broker.exchange.scratch = scratch;
+        delivered
+    }
+
     /// Whether a publish to a name that the server keeps for itself is allowed; tells the client
     /// when not.
     #[cold]
-    fn may_publish(&mut self, id: SessionId, publish: &Publish<'_>) -> bool {
+    fn may_publish(
+        &mut self,
+        id: SessionId,
+        publish: &Publish<'_>,
+        trace: Option<&mut Traced>,
+    ) -> bool {
         const TOPICS: [&[u8]; 3] = [b"_GR_.", b"$GR.", b"$NRG."];
         const REPLIES: [&[u8]; 4] = [b"_R_.", b"$JS.ACK.", b"_GR_.", b"$GR."];
         if REPLIES
@@ -423,6 +460,7 @@ impl Shard {
             .any(|prefix| publish.topic.starts_with(prefix))
         {
             self.deny_publish(id, publish.topic);
+            note_refusal(trace, publish);
             return false;
         }
         true
@@ -431,26 +469,30 @@ impl Shard {
     /// What verbose and pedantic clients are told about a publish.
     #[cold]
     fn answer_publish(&mut self, id: SessionId, publish: &Publish<'_>) {
-        let options = &self.exchange.sessions[id.index()].options;
+        let options = &self.broker.exchange.sessions[id.index()].options;
         let (verbose, pedantic) = (options.verbose, options.pedantic);
         if pedantic && !is_literal_topic(publish.topic) {
             self.send_error(id, &ClientError::InvalidPublishSubject);
         }
         if verbose {
-            self.send(id, b"+OK\r\n");
+            self.broker.exchange.send(id, b"+OK\r\n");
         }
     }
 
     /// Answers a request that nobody serves, at the requester's own subscription for the reply.
     #[cold]
     fn tell_no_responders(&mut self, id: SessionId, publish: &Publish<'_>) {
-        if !self.exchange.sessions[id.index()].options.no_responders {
+        if !self.broker.exchange.sessions[id.index()]
+            .options
+            .no_responders
+        {
             return;
         }
-        let account = self.exchange.sessions[id.index()].account;
-        let route = self.exchange.routers[account].route(publish.reply, &mut RouteMemo::default());
+        let account = self.broker.exchange.sessions[id.index()].account;
+        let route =
+            self.broker.exchange.routers[account].route(publish.reply, &mut RouteMemo::default());
         let candidates = route.plain.clone();
-        let is_own = |sub: &&_| self.exchange.subs.get(**sub).session() == id.0;
+        let is_own = |sub: &&_| self.broker.exchange.subs.get(**sub).session() == id.0;
         let Some(own) = candidates.iter().find(is_own) else {
             return;
         };
@@ -459,51 +501,60 @@ impl Shard {
         let mut line = b"HMSG ".to_vec();
         line.extend_from_slice(publish.reply);
         line.push(b' ');
-        line.extend_from_slice(self.exchange.subs.get(*own).sid_and_space());
+        line.extend_from_slice(self.broker.exchange.subs.get(*own).sid_and_space());
         line.extend_from_slice(format!("{0} {0}\r\n", status.len()).as_bytes());
         line.extend_from_slice(status);
         line.extend_from_slice(b"\r\n");
-        self.send(id, &line);
+        self.broker.exchange.send(id, &line);
     }
 
     pub(super) fn acknowledge(&mut self, id: SessionId) {
-        if self.exchange.sessions[id.index()].options.verbose {
-            self.send(id, b"+OK\r\n");
+        if self.broker.exchange.sessions[id.index()].options.verbose {
+            self.broker.exchange.send(id, b"+OK\r\n");
         }
     }
 
     pub(super) fn send_info(&mut self, id: SessionId, connected: bool) {
-        if self.exchange.sessions[id.index()].mqtt.is_some() {
+        if self.broker.exchange.sessions[id.index()]
+            .kind
+            .mqtt
+            .is_some()
+        {
             return;
         }
-        let session = &self.exchange.sessions[id.index()];
-        let account = self.exchange.access.account(session.account);
+        let session = &self.broker.exchange.sessions[id.index()];
+        let account = self.broker.exchange.access.account(session.account);
         let audience = Audience {
             client_id: session.cid,
             peer: &session.peer,
             needs_auth: self.needs_auth(&session.peer, connected),
             // Whose account is not known yet is told what holds for all.
             payload_bytes_max: (!session.awaits_auth)
-                .then(|| self.exchange.quotas.payload_bytes_max(session.account))
+                .then(|| {
+                    self.broker
+                        .exchange
+                        .quotas
+                        .payload_bytes_max(session.account)
+                })
                 .flatten(),
             account: account
                 .filter(|_| connected)
                 .map(|account| account.name.as_str()),
             is_system: connected && session.account == AccountId::SYSTEM,
         };
-        let line = self.exchange.info.line(&audience);
-        self.send(id, &line);
+        let line = self.broker.exchange.info.line(&audience);
+        self.broker.exchange.send(id, &line);
     }
 
     /// Whether INFO says that credentials are needed.
     fn needs_auth(&self, peer: &Peer, connected: bool) -> bool {
-        let may_hide = !connected && self.exchange.access.has_no_auth_user(peer.kind);
-        self.exchange.access.is_required_of(peer.kind) && !may_hide
+        let may_hide = !connected && self.broker.exchange.access.has_no_auth_user(peer.kind);
+        self.broker.exchange.access.is_required_of(peer.kind) && !may_hide
     }
 
     /// The INFO that a connection begins with, for those who get it before their TLS begins.
     pub fn greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
-        self.exchange.info.line(&Audience {
+        self.broker.exchange.info.line(&Audience {
             client_id: cid,
             peer,
             needs_auth: self.needs_auth(peer, false),
@@ -515,8 +566,8 @@ impl Shard {
 
     /// Tells every client that understands it that this server is going away.
     pub fn announce_lame_duck(&mut self) {
-        self.exchange.info.lame_duck = true;
-        let told: Vec<SessionId> = (self.exchange.sessions.iter())
+        self.broker.exchange.info.lame_duck = true;
+        let told: Vec<SessionId> = (self.broker.exchange.sessions.iter())
             .filter(|(_, s)| s.has_connected && s.options.protocol >= 1 && s.ending.is_none())
             .map(|(index, _)| SessionId::from_index(index))
             .collect();
@@ -531,7 +582,8 @@ impl Shard {
             Verb::Connect(json) => format!("CONNECT {}", redact(json)),
             _ => first_line(frame),
         };
-        self.exchange
+        self.broker
+            .exchange
             .pending
             .trace_lines
             .push((id, format!("<<- [{shown}]")));
@@ -540,44 +592,22 @@ impl Shard {
     #[cold]
     fn trace_publish(&mut self, id: SessionId, publish: &Publish<'_>, input: &[u8]) {
         let body = &input[publish.body.start..publish.body.end - 2];
-        self.exchange
+        self.broker
+            .exchange
             .pending
             .trace_lines
             .push((id, format!("<<- [{}]", first_line(input))));
-        self.exchange
+        self.broker
+            .exchange
             .pending
             .trace_message(id, "<<-", body, publish.header_bytes);
     }
 }
 
-/// See [`Shard::begin_intake`].
-pub(super) struct Intake<'a> {
-    pub(super) id: SessionId,
-    pub(super) account: AccountId,
-    pub(super) chunk: &'a Chunk,
-    pub(super) origin: Origin<'a>,
-    pub(super) limits: ParseLimits,
-    pub(super) memo: RouteMemo,
-    pub(super) is_admitted: bool,
-    /// Not everything may be published.
-    pub(super) is_restricted: bool,
-    /// The rights that say so, if it is these alone. A session gets no others while its input is decided.
-    pub(super) rights: Option<RightsId>,
-    /// Verbose and pedantic clients are told about their publishes.
-    is_answered: bool,
-    /// Nothing has to be said or traced for each single publish.
-    pub(super) may_run: bool,
-    /// Topics of this account may have other names.
-    pub(super) is_mapped: bool,
-    msgs: u64,
-    bytes: u64,
-}
-
-impl Intake<'_> {
-    #[inline]
-    pub(super) fn count(&mut self, publish: &Publish<'_>) {
-        self.msgs += 1;
-        self.bytes += publish.payload_bytes() as u64;
+/// Notes in the trace of a message that it may not be published.
+fn note_refusal(trace: Option<&mut Traced>, publish: &Publish<'_>) {
+    if let Some(trace) = trace {
+        trace.note_refusal(&ClientError::PublishDenied(text(publish.topic)));
     }
 }
 
@@ -623,19 +653,6 @@ pub(super) fn write_args(out: &mut Vec<u8>, publish: &Publish<'_>) {
         publish.header_bytes,
         publish.payload_bytes(),
     );
-}
-
-/// A line as it may stand in a log: what a peer sends must not steer a terminal.
-pub(super) fn first_line(bytes: &[u8]) -> String {
-    let end = bytes
-        .iter()
-        .position(|b| *b == b'\n')
-        .unwrap_or(bytes.len());
-    text(bytes[..end].trim_ascii_end()).replace(char::is_control, "\u{fffd}")
-}
-
-pub(super) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A CONNECT without its secrets, whose names are understood in any case here too.

@@ -63,9 +63,6 @@ pub(crate) struct Leaf {
     pub(crate) is_remote_hub: bool,
     /// It has come, and has said that it has JetStream.
     pub(crate) has_jetstream: bool,
-    /// For which message it was last picked, and where it is among those picked.
-    pub(crate) picked_for: u64,
-    pub(crate) picked_at: usize,
     /// When it may be dialled again, if not as usual.
     pub(crate) retry_after: Option<Duration>,
     /// What the other side has complained of.
@@ -96,8 +93,6 @@ impl Leaf {
             takes_traces: false,
             is_remote_hub: false,
             has_jetstream: false,
-            picked_for: 0,
-            picked_at: 0,
             retry_after: None,
             complaint: None,
             urls: Vec::new(),

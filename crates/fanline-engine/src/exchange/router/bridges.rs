@@ -1,7 +1,7 @@
-//! What leads from the topics of one account to those of another: imports, ready to be followed.
+//! What leads from the subjects of one account to those of another: imports, ready to be followed.
 //!
-//! A bridge hangs at a filter, beside the subscriptions there. Which ones a topic leads over, and to
-//! which topics, is worked out once, with the rest of its route.
+//! A bridge hangs at a filter, beside the subscriptions there. Which ones a subject leads over, and to
+//! which subjects, is worked out once, with the rest of its route.
 
 use std::time::Duration;
 
@@ -26,12 +26,12 @@ pub(crate) fn replies_of(shard: u16) -> Vec<u8> {
 /// A way out of an account.
 #[derive(Clone, Debug)]
 pub(crate) struct Bridge {
-    /// The topics that lead over it.
+    /// The subjects that lead over it.
     pub(crate) filter: Vec<u8>,
     pub(crate) kind: BridgeKind,
     /// The account that it leads to.
     pub(crate) account: AccountId,
-    /// What topics are called there; `None` is no change.
+    /// What subjects are called there; `None` is no change.
     transform: Option<Transform>,
 }
 
@@ -66,12 +66,12 @@ pub(crate) struct Measured {
     pub(crate) sampling: Sampling,
 }
 
-/// Where a topic leads over a bridge.
+/// Where a subject leads over a bridge.
 #[derive(Clone, Debug)]
 pub(crate) struct Exit {
     pub(crate) kind: BridgeKind,
     pub(crate) account: AccountId,
-    pub(crate) topic: Vec<u8>,
+    pub(crate) subject: Vec<u8>,
     /// Where that was found last.
     pub(crate) memo: RouteMemo,
     /// As long as the router there has changed just so often, nobody gets anything.
@@ -89,15 +89,15 @@ impl Bridge {
         }
     }
 
-    /// Where a topic that matches the filter leads.
-    pub(super) fn exit(&self, topic: &[u8]) -> Exit {
+    /// Where a subject that matches the filter leads.
+    pub(super) fn exit(&self, subject: &[u8]) -> Exit {
         let mut made = Vec::new();
-        let is_made =
-            (self.transform.as_ref()).is_some_and(|transform| transform.apply(topic, 0, &mut made));
+        let is_made = (self.transform.as_ref())
+            .is_some_and(|transform| transform.apply(subject, 0, &mut made));
         Exit {
             kind: self.kind,
             account: self.account,
-            topic: if is_made { made } else { topic.to_vec() },
+            subject: if is_made { made } else { subject.to_vec() },
             memo: RouteMemo::default(),
             unheard_at: 0,
         }

@@ -21,17 +21,17 @@ use siblings::Siblings;
 const ROUTES_MAX: usize = 32 * 1024;
 /// Targets in all kept routes together; wide routes count for what they hold.
 const TARGETS_MAX: usize = 2 * 1024 * 1024;
-/// How many users with different rights may publish to a topic in turn without their rules being asked each time.
+/// How many users with different rights may publish to a subject in turn without their rules being asked each time.
 const PERMITTED_MAX: usize = 4;
-/// How many recent topics are remembered as seen once.
+/// How many recent subjects are remembered as seen once.
 const SEEN_SLOTS: usize = 8 * 1024;
 
 const HEAD: &[u8] = b"HMSG ";
 
-/// Everybody who gets the messages of one topic.
+/// Everybody who gets the messages of one subject.
 #[derive(Default)]
 pub(crate) struct Route {
-    /// `HMSG <topic> `, which without the first letter is the start of a `MSG` line.
+    /// `HMSG <subject> `, which without the first letter is the start of a `MSG` line.
     head: Vec<u8>,
     /// Who gets each message.
     pub(crate) plain: Vec<SubId>,
@@ -45,7 +45,7 @@ pub(crate) struct Route {
     /// Tells a route from another one that takes its place.
     generation: u64,
     node: Option<NodeId>,
-    /// The rights of those who were permitted last to publish to the topic, the newest first. They are found
+    /// The rights of those who were permitted last to publish to the subject, the newest first. They are found
     /// with the route, so that they cost no look-up of their own, and go with it.
     permitted: [Option<Permitted>; PERMITTED_MAX],
 }
@@ -77,7 +77,7 @@ impl Member {
 }
 
 impl Route {
-    pub(crate) fn topic(&self) -> &[u8] {
+    pub(crate) fn subject(&self) -> &[u8] {
         &self.head[HEAD.len()..self.head.len() - 1]
     }
 
@@ -104,7 +104,7 @@ impl Route {
         !(self.groups.is_empty() && self.plain_remote.is_empty() && self.exits.is_empty())
     }
 
-    /// Whether that is leafs, all that there are for the topic, and nothing else.
+    /// Whether that is leafs, all that there are for the subject, and nothing else.
     fn leads_to_leafs_alone(&self) -> bool {
         let is_leafs_alone = self.plain_remote.len() == 1 && self.plain_remote.contains(LEAFS);
         is_leafs_alone && self.groups.is_empty() && self.exits.is_empty()
@@ -153,7 +153,7 @@ pub(super) struct RouteBuilder {
     found: Vec<(u32, Member)>,
 }
 
-/// Room that is not kept for the next route, so that one odd topic does not cost memory for good.
+/// Room that is not kept for the next route, so that one odd subject does not cost memory for good.
 const BUILDER_TARGETS_KEPT: usize = 16 * 1024;
 
 impl RouteBuilder {
@@ -172,7 +172,7 @@ impl RouteBuilder {
         self.route.exits.extend(exits);
     }
 
-    fn start(&mut self, topic: &[u8]) {
+    fn start(&mut self, subject: &[u8]) {
         if self.found.capacity() + self.route.plain.capacity() > BUILDER_TARGETS_KEPT {
             *self = RouteBuilder::default();
         }
@@ -187,7 +187,7 @@ impl RouteBuilder {
         } = &mut self.route;
         head.clear();
         head.extend_from_slice(HEAD);
-        head.extend_from_slice(topic);
+        head.extend_from_slice(subject);
         head.push(b' ');
         plain.clear();
         *plain_remote = ShardSet::default();
@@ -291,16 +291,16 @@ pub(crate) struct Counts {
     pub(crate) targets_max: usize,
 }
 
-/// The routes of topics seen more than once.
+/// The routes of subjects seen more than once.
 pub(super) struct Cache {
     routes: Slab<Route>,
     /// Where routes are worked out, and where one stays that is not cached.
     builder: RouteBuilder,
     siblings: Siblings,
-    by_topic: HashTable<u32>,
-    topics: Trie<CachedAt>,
+    by_subject: HashTable<u32>,
+    subjects: Trie<CachedAt>,
     hash_builder: DefaultHashBuilder,
-    /// For each slot, a trace of the topic that was last seen and not cached.
+    /// For each slot, a trace of the subject that was last seen and not cached.
     seen_once: Box<[u32]>,
     targets: usize,
     generation: u64,
@@ -325,8 +325,8 @@ impl Cache {
             routes: Slab::new(),
             builder: RouteBuilder::default(),
             siblings: Siblings::new(),
-            by_topic: HashTable::new(),
-            topics: Trie::default(),
+            by_subject: HashTable::new(),
+            subjects: Trie::default(),
             hash_builder: DefaultHashBuilder::default(),
             seen_once: Box::default(),
             targets: 0,
@@ -338,11 +338,11 @@ impl Cache {
         }
     }
 
-    /// Whether a memo still stands for this topic.
+    /// Whether a memo still stands for this subject.
     #[inline]
-    pub(super) fn holds(&self, memo: RouteMemo, topic: &[u8]) -> bool {
+    pub(super) fn holds(&self, memo: RouteMemo, subject: &[u8]) -> bool {
         let route = self.routes.get(memo.at as usize);
-        route.is_some_and(|r| r.generation == memo.generation && r.topic() == topic)
+        route.is_some_and(|r| r.generation == memo.generation && r.subject() == subject)
     }
 
     #[inline]
@@ -371,20 +371,20 @@ impl Cache {
         }
     }
 
-    /// The route of a topic: the cached one, that of its siblings, or one worked out by the filters.
+    /// The route of a subject: the cached one, that of its siblings, or one worked out by the filters.
     pub(super) fn find_or_build(
         &mut self,
-        topic: &[u8],
+        subject: &[u8],
         filters: &Trie<Interest>,
         bridges: &[Bridge],
     ) -> RouteMemo {
-        let hash = self.hash(topic);
-        if let Some(at) = self.find(hash, topic) {
+        let hash = self.hash(subject);
+        if let Some(at) = self.find(hash, subject) {
             self.hits += 1;
             return self.memo(at);
         }
         let was_seen = self.was_seen(hash);
-        if !was_seen && let Some(at) = self.siblings.find(topic) {
+        if !was_seen && let Some(at) = self.siblings.find(subject) {
             self.hits += 1;
             return RouteMemo {
                 at: at + 1,
@@ -393,31 +393,31 @@ impl Cache {
         }
         self.misses += 1;
         let builder = &mut self.builder;
-        builder.start(topic);
-        filters.filters_matching(topic, &mut |interest: &Interest| {
+        builder.start(subject);
+        filters.filters_matching(subject, &mut |interest: &Interest| {
             interest.add_to(builder);
             let ways = interest.bridges().iter();
-            builder.add_exits(ways.map(|at| bridges[*at].exit(topic)));
+            builder.add_exits(ways.map(|at| bridges[*at].exit(subject)));
         });
         builder.finish();
         if was_seen {
-            return self.keep(hash, topic);
+            return self.keep(hash, subject);
         }
-        let is_apart = || filters.decides_on_last_token(topic);
-        self.siblings.note(topic, &self.builder.route, is_apart);
+        let is_apart = || filters.decides_on_last_token(subject);
+        self.siblings.note(subject, &self.builder.route, is_apart);
         RouteMemo::default()
     }
 
-    /// Finds the cached route of a topic that was permitted under these rights. Nothing is worked out: a topic that
+    /// Finds the cached route of a subject that was permitted under these rights. Nothing is worked out: a subject that
     /// is not permitted takes nobody's place.
     #[inline]
     pub(super) fn find_permitted(
         &mut self,
-        topic: &[u8],
+        subject: &[u8],
         rights: RightsId,
         memo: &mut RouteMemo,
     ) -> bool {
-        let Some(at) = self.find(self.hash(topic), topic) else {
+        let Some(at) = self.find(self.hash(subject), subject) else {
             return false;
         };
         let mut permitted = self.routes[at as usize].permitted.iter().flatten();
@@ -430,22 +430,22 @@ impl Cache {
     }
 
     /// See [`Router::note_permitted`](super::Router::note_permitted).
-    pub(super) fn note_permitted(&mut self, topic: &[u8], memo: RouteMemo, rights: &Arc<Rights>) {
-        if self.holds(memo, topic) {
+    pub(super) fn note_permitted(&mut self, subject: &[u8], memo: RouteMemo, rights: &Arc<Rights>) {
+        if self.holds(memo, subject) {
             let all = &mut self.routes[memo.at as usize].permitted;
             all.rotate_right(1);
             all[0] = Some(Permitted::under(rights));
         }
     }
 
-    /// Forgets the routes of all topics that a filter matches.
+    /// Forgets the routes of all subjects that a filter matches.
     pub(super) fn invalidate(&mut self, filter: Filter<'_>) {
         self.siblings.invalidate();
-        if self.by_topic.is_empty() {
+        if self.by_subject.is_empty() {
             return;
         }
         let mut invalidated = std::mem::take(&mut self.invalidated);
-        self.topics
+        self.subjects
             .topics_matching(filter, &mut |_, cached| invalidated.extend(cached.0));
         for at in invalidated.drain(..) {
             self.forget(at);
@@ -455,7 +455,7 @@ impl Cache {
 
     pub(super) fn counts(&self) -> Counts {
         Counts {
-            cached: self.by_topic.len(),
+            cached: self.by_subject.len(),
             hits: self.hits,
             misses: self.misses,
             targets: self.targets,
@@ -466,9 +466,9 @@ impl Cache {
         }
     }
 
-    /// Whether the topic is met again; notes it when not.
+    /// Whether the subject is met again; notes it when not.
     fn was_seen(&mut self, hash: u64) -> bool {
-        // Disjoint bits choose the slot and tell topics in one slot apart; 0 is an empty slot.
+        // Disjoint bits choose the slot and tell subjects in one slot apart; 0 is an empty slot.
         let [.., a, b, c, d] = hash.to_be_bytes();
         let trace = u32::from_be_bytes([a, b, c, d]) | 1;
         if self.seen_once.is_empty() {
@@ -481,12 +481,12 @@ impl Cache {
 
     /// Moves the route that was just worked out into the cache. One with an empty token matches
     /// nothing and costs nothing to find that out, so it is not kept.
-    fn keep(&mut self, hash: u64, topic: &[u8]) -> RouteMemo {
-        if Filter::parse(topic).is_err() {
+    fn keep(&mut self, hash: u64, subject: &[u8]) -> RouteMemo {
+        if Filter::parse(subject).is_err() {
             return RouteMemo::default();
         }
         self.generation += 1;
-        let node = self.topics.insert(topic);
+        let node = self.subjects.insert(subject);
         // Clones hold just what they need; the builder's own lists keep their room.
         let built = &self.builder.route;
         let route = Route {
@@ -502,18 +502,18 @@ impl Cache {
         };
         self.targets += route.target_count();
         let at = u32::try_from(self.routes.insert(route)).expect("bounded by ROUTES_MAX");
-        self.topics.value_mut(node).0 = Some(at);
+        self.subjects.value_mut(node).0 = Some(at);
         let Cache {
             routes,
-            by_topic,
+            by_subject,
             hash_builder,
             ..
         } = self;
-        by_topic.insert_unique(hash, at, |at| {
-            hash_topic(hash_builder, routes[*at as usize].topic())
+        by_subject.insert_unique(hash, at, |at| {
+            hash_subject(hash_builder, routes[*at as usize].subject())
         });
-        while self.by_topic.len() > ROUTES_MAX
-            || (self.targets > TARGETS_MAX && self.by_topic.len() > 1)
+        while self.by_subject.len() > ROUTES_MAX
+            || (self.targets > TARGETS_MAX && self.by_subject.len() > 1)
         {
             self.evict_other_than(at);
         }
@@ -550,29 +550,29 @@ impl Cache {
     fn forget(&mut self, at: u32) {
         let route = self.routes.remove(at as usize);
         self.targets -= route.target_count();
-        let hash = self.hash(route.topic());
-        if let Ok(entry) = self.by_topic.find_entry(hash, |other| *other == at) {
+        let hash = self.hash(route.subject());
+        if let Ok(entry) = self.by_subject.find_entry(hash, |other| *other == at) {
             entry.remove();
         }
         if let Some(node) = route.node {
-            self.topics.value_mut(node).0 = None;
-            self.topics.release(node);
+            self.subjects.value_mut(node).0 = None;
+            self.subjects.release(node);
         }
     }
 
     #[inline]
-    fn find(&self, hash: u64, topic: &[u8]) -> Option<u32> {
-        let same = |at: &u32| self.routes[*at as usize].topic() == topic;
-        self.by_topic.find(hash, same).copied()
+    fn find(&self, hash: u64, subject: &[u8]) -> Option<u32> {
+        let same = |at: &u32| self.routes[*at as usize].subject() == subject;
+        self.by_subject.find(hash, same).copied()
     }
 
-    fn hash(&self, topic: &[u8]) -> u64 {
-        hash_topic(&self.hash_builder, topic)
+    fn hash(&self, subject: &[u8]) -> u64 {
+        hash_subject(&self.hash_builder, subject)
     }
 }
 
-fn hash_topic(builder: &DefaultHashBuilder, topic: &[u8]) -> u64 {
+fn hash_subject(builder: &DefaultHashBuilder, subject: &[u8]) -> u64 {
     let mut hasher = builder.build_hasher();
-    hasher.write(topic);
+    hasher.write(subject);
     hasher.finish()
 }

@@ -3,7 +3,7 @@
 use super::{Route, RouteMemo, Router, Subscriptions};
 use crate::subject::Filter;
 
-/// Who gets the messages of a topic: the table in which a [`Shard`](crate::Shard) looks each of
+/// Who gets the messages of a subject: the table in which a [`Shard`](crate::Shard) looks each of
 /// them up, without sessions. A subscription is named by a client's number and its own sid.
 ///
 /// ```
@@ -21,12 +21,12 @@ pub struct Matcher {
     subs: Subscriptions,
 }
 
-/// Where a publisher's last topic was found, so that the next message to it costs no look-up. It
-/// stays safe to use whatever changes, and with another topic.
+/// Where a publisher's last subject was found, so that the next message to it costs no look-up. It
+/// stays safe to use whatever changes, and with another subject.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MatchMemo(RouteMemo);
 
-/// What a topic leads to.
+/// What a subject leads to.
 #[derive(Clone, Copy)]
 pub struct Matched<'a>(&'a Route);
 
@@ -68,10 +68,10 @@ impl Matcher {
             .set_remote(shard, filter.as_bytes(), queue, weight);
     }
 
-    /// What a topic leads to. Nothing, when it has an empty token.
+    /// What a subject leads to. Nothing, when it has an empty token.
     #[inline]
-    pub fn find(&mut self, topic: &[u8], memo: &mut MatchMemo) -> Matched<'_> {
-        Matched(self.router.route(topic, &mut memo.0))
+    pub fn find(&mut self, subject: &[u8], memo: &mut MatchMemo) -> Matched<'_> {
+        Matched(self.router.route(subject, &mut memo.0))
     }
 }
 

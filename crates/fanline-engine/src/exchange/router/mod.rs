@@ -1,7 +1,7 @@
 //! Who gets what: subscriptions in a trie, and a cache of matches that is invalidated precisely.
 //!
-//! A change of a filter takes away exactly the cached routes of topics that it matches, so that
-//! subscription churn costs nobody else. A topic is cached when it is seen for the second time:
+//! A change of a filter takes away exactly the cached routes of subjects that it matches, so that
+//! subscription churn costs nobody else. A subject is cached when it is seen for the second time:
 //! the reply subjects of requests, each used once, never displace anything, and share one route as
 //! long as no filter changes.
 
@@ -157,8 +157,8 @@ impl Router {
     }
 
     /// Gives back what [`take_exits`](Self::take_exits) has taken, if the route is still there.
-    pub(crate) fn put_exits(&mut self, memo: RouteMemo, topic: &[u8], exits: Vec<Exit>) {
-        if self.cache.holds(memo, topic) {
+    pub(crate) fn put_exits(&mut self, memo: RouteMemo, subject: &[u8], exits: Vec<Exit>) {
+        if self.cache.holds(memo, subject) {
             *self.cache.exits_mut(memo) = exits;
         }
     }
@@ -240,43 +240,37 @@ impl Router {
         node.is_some_and(|node| !self.filters.value(node).is_vacant())
     }
 
-    /// The route of a topic, and how to find it again at no cost while nothing changes.
+    /// The route of a subject, and how to find it again at no cost while nothing changes.
     #[inline]
-    pub(crate) fn route(&mut self, topic: &[u8], memo: &mut RouteMemo) -> &Route {
-        if !self.cache.holds(*memo, topic) {
-            *memo = self.route_slow(topic);
+    pub(crate) fn route(&mut self, subject: &[u8], memo: &mut RouteMemo) -> &Route {
+        if !self.cache.holds(*memo, subject) {
+            *memo = self.route_slow(subject);
         }
         self.cache.get(*memo)
     }
 
-    /// Whether a memo still stands for this topic.
+    /// Whether a memo still stands for this subject.
     #[inline]
-    pub(crate) fn holds(&self, memo: RouteMemo, topic: &[u8]) -> bool {
-        self.cache.holds(memo, topic)
+    pub(crate) fn holds(&self, memo: RouteMemo, subject: &[u8]) -> bool {
+        self.cache.holds(memo, subject)
     }
 
-    /// Whether a topic is known to be permitted under these rights; then the memo stands for it. One that holds
-    /// has to stand for a topic that is permitted.
+    /// Whether a subject is known to be permitted under these rights; then the memo stands for it. One that holds
+    /// has to stand for a subject that is permitted.
     #[inline]
     pub(crate) fn knows_permitted(
         &mut self,
-        topic: &[u8],
+        subject: &[u8],
         rights: Option<RightsId>,
         memo: &mut RouteMemo,
     ) -> bool {
-        self.cache.holds(*memo, topic)
-            || rights.is_some_and(|rights| self.cache.find_permitted(topic, rights, memo))
+        self.cache.holds(*memo, subject)
+            || rights.is_some_and(|rights| self.cache.find_permitted(subject, rights, memo))
     }
 
-    /// Takes note that a topic was permitted, if its route is kept and the memo stands for it.
-    pub(crate) fn note_permitted(&mut self, topic: &[u8], memo: RouteMemo, rights: &Arc<Rights>) {
-        self.cache.note_permitted(topic, memo, rights);
-    }
-
-    /// How many plain subscriptions there are on the route of a memo that holds.
-    #[inline]
-    pub(crate) fn width(&self, memo: RouteMemo) -> usize {
-        self.cache.get(memo).plain.len()
+    /// Takes note that a subject was permitted, if its route is kept and the memo stands for it.
+    pub(crate) fn note_permitted(&mut self, subject: &[u8], memo: RouteMemo, rights: &Arc<Rights>) {
+        self.cache.note_permitted(subject, memo, rights);
     }
 
     /// The route of a memo that holds.
@@ -299,14 +293,14 @@ impl Router {
         self.added
     }
 
-    fn route_slow(&mut self, topic: &[u8]) -> RouteMemo {
+    fn route_slow(&mut self, subject: &[u8]) -> RouteMemo {
         let Router {
             filters,
             cache,
             bridges,
             ..
         } = self;
-        cache.find_or_build(topic, filters, bridges)
+        cache.find_or_build(subject, filters, bridges)
     }
 
     fn invalidate(&mut self, filter: &[u8]) {
@@ -317,7 +311,7 @@ impl Router {
         }
     }
 
-    /// How many filters, cached topics, and what became of look-ups.
+    /// How many filters, cached subjects, and what became of look-ups.
     pub(crate) fn cache_counts(&self) -> cache::Counts {
         self.cache.counts()
     }

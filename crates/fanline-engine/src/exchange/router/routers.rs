@@ -43,22 +43,26 @@ impl Routers {
     /// Takes note of an exit behind which there is nobody.
     pub(crate) fn note_unheard(&mut self, exit: &mut Exit) {
         let router = self.of(exit.account);
-        if router.route(&exit.topic, &mut exit.memo).is_empty() {
+        if router.route(&exit.subject, &mut exit.memo).is_empty() {
             exit.unheard_at = router.changes();
         }
     }
 
     /// How many members a group has behind an exit.
     pub(crate) fn weight_of(&mut self, exit: &mut Exit, group: &[u8]) -> u32 {
-        let route = self.of(exit.account).route(&exit.topic, &mut exit.memo);
+        let route = self.of(exit.account).route(&exit.subject, &mut exit.memo);
         let same = route.groups().filter(|(g, _)| g.name.as_slice() == group);
         same.map(|(g, _)| g.weight).sum()
     }
 
-    /// The groups behind an exit.
-    pub(crate) fn groups_of(&mut self, exit: &mut Exit) -> Vec<Vec<u8>> {
-        let route = self.of(exit.account).route(&exit.topic, &mut exit.memo);
-        let groups = route.groups();
+    /// The groups that get the messages of a subject.
+    pub(crate) fn groups_of(
+        &mut self,
+        account: AccountId,
+        subject: &[u8],
+        memo: &mut RouteMemo,
+    ) -> Vec<Vec<u8>> {
+        let groups = self.of(account).route(subject, memo).groups();
         groups.map(|(g, _)| g.name.as_slice().to_vec()).collect()
     }
 

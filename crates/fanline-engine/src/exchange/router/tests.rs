@@ -85,8 +85,8 @@ proptest! {
                     router.set_remote(shard, filter.as_bytes(), b"", u32::from(present));
                     if present { remote.insert((shard, filter)); } else { remote.remove(&(shard, filter)); }
                 }
-                Step::Ask(topic) => {
-                    let route = router.route(topic.as_bytes(), &mut memo);
+                Step::Ask(subject) => {
+                    let route = router.route(subject.as_bytes(), &mut memo);
                     let key = |id: SubId| { let sub = subs.get(id); (sub.session(), sub.sid()[0] - b'0') };
                     let mut plain: Vec<Key> = route.plain.iter().map(|id| key(*id)).collect();
                     let mut members: Vec<Key> = route.groups().flat_map(|(_, m)| m.iter())
@@ -96,7 +96,7 @@ proptest! {
                     members.sort_unstable();
                     let expected = |queue: bool| {
                         let mut keys: Vec<Key> = model.iter()
-                            .filter(|(_, f, q)| *q == queue && Filter::parse(f.as_bytes()).unwrap().matches(topic.as_bytes()))
+                            .filter(|(_, f, q)| *q == queue && Filter::parse(f.as_bytes()).unwrap().matches(subject.as_bytes()))
                             .map(|(key, ..)| *key).collect();
                         keys.sort_unstable();
                         keys
@@ -105,7 +105,7 @@ proptest! {
                     prop_assert_eq!(members, expected(true));
                     let shards: BTreeSet<u16> = route.plain_remote.iter().collect();
                     let expected: BTreeSet<u16> = remote.iter()
-                        .filter(|(_, f)| Filter::parse(f.as_bytes()).unwrap().matches(topic.as_bytes()))
+                        .filter(|(_, f)| Filter::parse(f.as_bytes()).unwrap().matches(subject.as_bytes()))
                         .map(|(shard, _)| *shard).collect();
                     prop_assert_eq!(shards, expected);
                     prop_assert!(route.groups().count() <= 1, "one name is one group");
@@ -124,9 +124,9 @@ fn a_change_takes_away_only_the_routes_that_it_matches() {
     router
         .subscribe(&mut subs, 0, b"1", filter("orders.*"), b"")
         .unwrap();
-    for topic in ["orders.a", "orders.b", "other"] {
+    for subject in ["orders.a", "orders.b", "other"] {
         for _ in 0..2 {
-            router.route(topic.as_bytes(), &mut RouteMemo::default());
+            router.route(subject.as_bytes(), &mut RouteMemo::default());
         }
     }
     assert_eq!(router.cache_counts().cached, 3);
@@ -148,8 +148,8 @@ fn a_change_takes_away_only_the_routes_that_it_matches() {
             &mut RouteMemo::default(),
         );
         router.unsubscribe(&mut subs, id, |_, _, _| {});
-        for topic in ["orders.a", "orders.b", "other"] {
-            router.route(topic.as_bytes(), &mut RouteMemo::default());
+        for subject in ["orders.a", "orders.b", "other"] {
+            router.route(subject.as_bytes(), &mut RouteMemo::default());
         }
     }
     let counts = router.cache_counts();
@@ -187,10 +187,10 @@ fn siblings_share_a_route() {
         let before = router.cache_counts().misses;
         for _ in 0..100 {
             number += 1;
-            let topic = format!("_INBOX.{inbox}.{number}");
-            let route = router.route(topic.as_bytes(), &mut RouteMemo::default());
-            assert_eq!(route.msg_head(), format!("MSG {topic} ").as_bytes());
-            assert_eq!(route.plain.len(), 1, "{topic}");
+            let subject = format!("_INBOX.{inbox}.{number}");
+            let route = router.route(subject.as_bytes(), &mut RouteMemo::default());
+            assert_eq!(route.msg_head(), format!("MSG {subject} ").as_bytes());
+            assert_eq!(route.plain.len(), 1, "{subject}");
         }
         router.cache_counts().misses - before
     };
@@ -215,20 +215,24 @@ fn rights() -> Arc<Rights> {
     Rights::new(&Permissions::default()).into()
 }
 
-/// Whether a topic is known to be permitted to somebody who has said nothing before.
-fn knows(router: &mut Router, topic: &str, rights: &Arc<Rights>) -> bool {
+/// Whether a subject is known to be permitted to somebody who has said nothing before.
+fn knows(router: &mut Router, subject: &str, rights: &Arc<Rights>) -> bool {
     let mut memo = RouteMemo::default();
     let id = Some(RightsId::of(rights));
-    let is_known = router.knows_permitted(topic.as_bytes(), id, &mut memo);
-    assert_eq!(router.holds(memo, topic.as_bytes()), is_known, "{topic}");
+    let is_known = router.knows_permitted(subject.as_bytes(), id, &mut memo);
+    assert_eq!(
+        router.holds(memo, subject.as_bytes()),
+        is_known,
+        "{subject}"
+    );
     is_known
 }
 
-/// Publishes to a topic as far as the router is concerned, where the rules permit it.
-fn permit(router: &mut Router, topic: &str, rights: &Arc<Rights>) {
+/// Publishes to a subject as far as the router is concerned, where the rules permit it.
+fn permit(router: &mut Router, subject: &str, rights: &Arc<Rights>) {
     let mut memo = RouteMemo::default();
-    router.route(topic.as_bytes(), &mut memo);
-    router.note_permitted(topic.as_bytes(), memo, rights);
+    router.route(subject.as_bytes(), &mut memo);
+    router.note_permitted(subject.as_bytes(), memo, rights);
 }
 
 #[test]
@@ -239,16 +243,16 @@ fn what_was_permitted_is_known_as_long_as_its_route() {
     assert!(!knows(&mut router, "a.b", &own));
     permit(&mut router, "a.b", &own);
     assert!(!knows(&mut router, "a.b", &own), "it came once");
-    for topic in ["a.b", "a.b", "b"] {
-        permit(&mut router, topic, &own);
-        permit(&mut router, topic, &own);
+    for subject in ["a.b", "a.b", "b"] {
+        permit(&mut router, subject, &own);
+        permit(&mut router, subject, &own);
     }
     assert!(knows(&mut router, "a.b", &own) && knows(&mut router, "b", &own));
     assert!(!knows(&mut router, "a.b", &others));
     assert!(!knows(&mut router, "a.c", &own));
     let mut none = RouteMemo::default();
     assert!(!router.knows_permitted(b"a.b", None, &mut none));
-    // It is asked for once more when somebody else wants the topic.
+    // It is asked for once more when somebody else wants the subject.
     let filter = Filter::parse(b"a.*").unwrap();
     router.subscribe(&mut subs, 1, b"1", filter, b"").unwrap();
     assert!(!knows(&mut router, "a.b", &own) && knows(&mut router, "b", &own));
@@ -283,9 +287,9 @@ fn a_stale_memo_permits_nothing() {
     for _ in 0..2 {
         router.route(b"b", &mut RouteMemo::default());
     }
-    for topic in ["a", "b"] {
-        router.note_permitted(topic.as_bytes(), memo, &own);
-        assert!(!knows(&mut router, topic, &own), "{topic}");
+    for subject in ["a", "b"] {
+        router.note_permitted(subject.as_bytes(), memo, &own);
+        assert!(!knows(&mut router, subject, &own), "{subject}");
     }
 }
 
@@ -314,13 +318,13 @@ fn rights_that_are_gone_are_nobodys() {
     let mut router = Router::new();
     for number in 0..100 {
         let before = rights();
-        let topic = format!("t.{number}");
+        let subject = format!("t.{number}");
         for _ in 0..2 {
-            permit(&mut router, &topic, &before);
+            permit(&mut router, &subject, &before);
         }
-        assert!(knows(&mut router, &topic, &before));
+        assert!(knows(&mut router, &subject, &before));
         drop(before);
         let after: Vec<_> = (0..20).map(|_| rights()).collect();
-        assert!(!after.iter().any(|own| knows(&mut router, &topic, own)));
+        assert!(!after.iter().any(|own| knows(&mut router, &subject, own)));
     }
 }

@@ -1,8 +1,7 @@
 //! Questions of the keeper's to other accounts, as a copy asks for the records of another account's stream.
 
-use super::super::bridging::BRIDGES_MAX;
-use super::super::requests::Request;
 use super::Outside;
+use crate::accounts::{BRIDGES_MAX, Request};
 use crate::auth::AccountId;
 use crate::exchange::router::{Exit, REPLIES, Terms};
 use crate::jetstream::Message;
@@ -25,13 +24,13 @@ impl Outside {
         let key = self.secrets.number();
         let at = self.requests.expect(request, None, key, self.now);
         let mut reply = Vec::new();
-        self.requests.write_topic(at, self.index, &mut reply);
+        self.requests.write_subject(at, self.index, &mut reply);
         let message = Message {
-            topic: &exit.topic,
+            topic: &exit.subject,
             reply: &reply,
             ..*message
         };
-        self.post(exit.account, &exit.topic, &message, bridges + 1);
+        self.post(exit.account, &exit.subject, &message, bridges + 1);
     }
 
     /// Gives an answer to whoever has asked in another account. What nobody waits for is lost.
@@ -73,7 +72,7 @@ impl Outside {
 
     /// Forgets the questions whose time is over.
     pub(super) fn expire_requests(&mut self) {
-        self.requests.expire(self.now, |_, _| true);
+        self.requests.expire(self.now, &mut None, |_, _| true);
     }
 }
 

@@ -7,54 +7,61 @@
 
 use std::time::Duration;
 
-use super::super::Shard;
-use super::super::session::SessionId;
-use super::Leafs;
+use super::super::{Exchange, SessionId, Shard};
 use crate::auth::AccountId;
 use crate::codec::leaf::{LeafError, RETRY_AFTER_CLASH};
 use crate::codec::nats::error::CloseReason;
-use crate::exchange::router::Subscriptions;
 
 /// A circle that is still closed after this, and up to so much more, is cut.
 const PATIENCE_MIN: Duration = Duration::from_millis(50);
 const PATIENCE_MORE_MILLIS: u32 = 1_000;
 
-impl Leafs {
-    /// Whether another link than this one is told to want a filter.
-    fn is_wanted_by_another(
-        &self,
-        account: AccountId,
-        filter: &[u8],
-        id: SessionId,
-        subs: &Subscriptions,
-    ) -> bool {
-        let members = self.routers.get(account);
-        let members = members.map_or(&[][..], |router| router.members(filter, b""));
-        members.iter().any(|sub| subs.get(*sub).session() != id.0)
-    }
+/// Whether another link than this one has interest in a filter.
+fn is_wanted_by_another(
+    exchange: &Exchange,
+    account: AccountId,
+    filter: &[u8],
+    id: SessionId,
+) -> bool {
+    let members = exchange.links.routers.get(account);
+    let members = members.map_or(&[][..], |router| router.members(filter, b""));
+    (members.iter()).any(|sub| exchange.subs.get(*sub).session() != id.0)
 }
 
 impl Shard {
     /// Whether a server is reached by this link that is reached otherwise as well, or is this one.
     fn closes_circle(&self, id: SessionId, account: AccountId, filter: &[u8]) -> bool {
-        let own = self.leafs.seats.get(&account).map(|seat| &*seat.own_loop);
-        own == Some(filter)
-            || (self.leafs).is_wanted_by_another(account, filter, id, &self.exchange.subs)
+        let own = self
+            .broker
+            .exchange
+            .shared
+            .leafs
+            .seats
+            .get(&account)
+            .map(|seat| &*seat.own_loop);
+        own == Some(filter) || is_wanted_by_another(&self.broker.exchange, account, filter, id)
     }
 
     /// A link says that it leads to a server. Whether that is taken as any interest is.
     pub(super) fn leads_on(&mut self, id: SessionId, filter: &[u8]) -> bool {
-        let account = self.exchange.sessions[id.index()].account;
-        let is_held = self.exchange.sessions[id.index()]
+        let account = self.broker.exchange.sessions[id.index()].account;
+        let is_held = self.broker.exchange.sessions[id.index()]
+            .kind
             .leaf
             .as_ref()
             .is_some_and(|leaf| leaf.is_held());
         if !is_held && !self.closes_circle(id, account, filter) {
             return true;
         }
-        let more = Duration::from_millis(self.exchange.random.below(PATIENCE_MORE_MILLIS).into());
-        let at = self.exchange.pending.now + PATIENCE_MIN + more;
-        let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf else {
+        let more = Duration::from_millis(
+            self.broker
+                .exchange
+                .random
+                .below(PATIENCE_MORE_MILLIS)
+                .into(),
+        );
+        let at = self.broker.exchange.pending.now + PATIENCE_MIN + more;
+        let Some(leaf) = &mut self.broker.exchange.sessions[id.index()].kind.leaf else {
             return false;
         };
         if leaf.circling.iter().all(|known| &**known != filter) {
@@ -62,14 +69,14 @@ impl Shard {
         }
         if leaf.held_until.is_none() {
             leaf.held_until = Some(at);
-            self.arm_before(id, at);
+            self.broker.exchange.arm_before(id, at);
         }
         false
     }
 
     /// A link does not lead to a server any more. Whether it was held for that.
     pub(super) fn leads_no_more(&mut self, id: SessionId, filter: &[u8]) -> bool {
-        let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf else {
+        let Some(leaf) = &mut self.broker.exchange.sessions[id.index()].kind.leaf else {
             return false;
         };
         let before = leaf.circling.len();
@@ -84,13 +91,20 @@ impl Shard {
     /// Some way to a server is gone: links that were held because of it need not be any more.
     pub(super) fn look_again_at_circles(&mut self, account: AccountId) {
         let links = self
+            .broker
+            .exchange
+            .shared
             .leafs
             .seats
             .get(&account)
             .map_or_else(Vec::new, |seat| seat.ready.clone());
         for id in links {
-            let session = &self.exchange.sessions[id.index()];
-            let is_held = session.leaf.as_ref().is_some_and(|leaf| leaf.is_held());
+            let session = &self.broker.exchange.sessions[id.index()];
+            let is_held = session
+                .kind
+                .leaf
+                .as_ref()
+                .is_some_and(|leaf| leaf.is_held());
             if is_held && session.ending.is_none() {
                 self.look_again(id);
             }
@@ -98,16 +112,16 @@ impl Shard {
     }
 
     fn look_again(&mut self, id: SessionId) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let Some(leaf) = &mut session.leaf else {
+        let Some(leaf) = &mut session.kind.leaf else {
             return;
         };
         let all = std::mem::take(&mut leaf.circling);
         let (circling, free): (Vec<Box<[u8]>>, Vec<_>) = all
             .into_iter()
             .partition(|filter| self.closes_circle(id, account, filter));
-        if let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf {
+        if let Some(leaf) = &mut self.broker.exchange.sessions[id.index()].kind.leaf {
             leaf.held_until = leaf.held_until.filter(|_| !circling.is_empty());
             leaf.circling = circling;
         }
@@ -118,9 +132,9 @@ impl Shard {
 
     /// Cuts a link that closes a circle still; tells when to look otherwise.
     pub(in crate::shard) fn handle_circle(&mut self, id: SessionId, now: Duration) -> Circle {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let Some(leaf) = &mut session.leaf else {
+        let Some(leaf) = &mut session.kind.leaf else {
             return Circle::Open;
         };
         match leaf.held_until {
@@ -128,7 +142,7 @@ impl Shard {
             Some(at) if now < at => Circle::Suspected(at),
             Some(_) => {
                 leaf.retry_after = Some(RETRY_AFTER_CLASH);
-                let error = LeafError::Loop(self.account_name(account));
+                let error = LeafError::Loop(self.broker.exchange.account_name(account));
                 self.refuse_leaf(id, &error, CloseReason::ProtocolViolation);
                 Circle::Cut
             }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::super::SessionId;
 use super::super::Shard;
-use super::super::session::SessionId;
 use super::Seat;
 use crate::auth::Peer;
 use crate::auth::{Access, AccountId, Decision, Grant};
@@ -30,13 +30,13 @@ impl Shard {
         let id = self.insert_session(cid, peer, true, agreed.greeted_at.unwrap_or(now));
         let side = dialled.map_or(Side::Listening, |dialled| Side::Dialling(dialled.into()));
         let is_dialled = matches!(side, Side::Dialling(_));
-        self.exchange.sessions[id.index()].leaf =
+        self.broker.exchange.sessions[id.index()].kind.leaf =
             Some(Box::new(Leaf::new(side, agreed.compressed)));
         if is_dialled {
             self.answer_hub(id);
         } else if !is_greeted {
-            let line = self.leaf_greeting(cid, &self.exchange.sessions[id.index()].peer);
-            self.send(id, &line);
+            let line = self.leaf_greeting(cid, &self.broker.exchange.sessions[id.index()].peer);
+            self.broker.exchange.send(id, &line);
         }
         id
     }
@@ -50,13 +50,13 @@ impl Shard {
             needs_auth: self.leaf_access().is_required(),
             welcome: None,
         };
-        crate::codec::leaf::info_line(&self.exchange.info, &listener, &told)
+        crate::codec::leaf::info_line(&self.broker.exchange.info, &listener, &told)
     }
 
     /// Whether leafs are told a nonce to be signed.
     pub fn leafs_need_nonce(&self) -> bool {
         // A proxy signs it, too.
-        self.leaf_access().needs_nonce() || !self.exchange.access.proxies().is_empty()
+        self.leaf_access().needs_nonce() || !self.broker.exchange.access.proxies().is_empty()
     }
 
     /// Whether links that come here are compressed.
@@ -65,19 +65,24 @@ impl Shard {
     }
 
     fn leaf_listener(&self) -> Arc<LeafListener> {
-        let listener = self.exchange.info.leafs.as_ref();
+        let listener = self.broker.exchange.info.leafs.as_ref();
         listener.map_or_else(Arc::default, Arc::clone)
     }
 
     /// Who may come as a leaf.
     pub(in crate::shard) fn leaf_access(&self) -> Arc<Access> {
         let listener = self.leaf_listener();
-        Arc::clone(listener.access.as_ref().unwrap_or(&self.exchange.access))
+        Arc::clone(
+            listener
+                .access
+                .as_ref()
+                .unwrap_or(&self.broker.exchange.access),
+        )
     }
 
     /// Says who this server is to the hub that was dialled.
     fn answer_hub(&mut self, id: SessionId) {
-        let Some(leaf) = &self.exchange.sessions[id.index()].leaf else {
+        let Some(leaf) = &self.broker.exchange.sessions[id.index()].kind.leaf else {
             return;
         };
         let Side::Dialling(dialled) = &leaf.side else {
@@ -91,20 +96,20 @@ impl Shard {
         let (account, cluster) = (remote.account.clone(), info.cluster.clone());
         let awaits_welcome = info.info_on_connect;
         let connect = LeafConnect {
-            version: self.exchange.info.version.clone(),
+            version: self.broker.exchange.info.version.clone(),
             user: credentials.user.clone(),
             pass: credentials.pass.clone(),
             auth_token: credentials.auth_token.clone(),
             nkey: credentials.nkey.clone(),
             jwt: credentials.jwt.clone(),
             sig: credentials.sig.clone(),
-            server_id: self.exchange.info.server_id.clone(),
-            domain: self.exchange.info.domain.clone().unwrap_or_default(),
-            name: self.exchange.info.server_name.clone(),
+            server_id: self.broker.exchange.info.server_id.clone(),
+            domain: self.broker.exchange.info.domain.clone().unwrap_or_default(),
+            name: self.broker.exchange.info.server_name.clone(),
             is_hub: remote.is_hub,
-            cluster: self.exchange.info.cluster_name().into(),
-            headers: self.exchange.info.headers,
-            jetstream: self.exchange.info.jetstream,
+            cluster: self.broker.exchange.info.cluster_name().into(),
+            headers: self.broker.exchange.info.headers,
+            jetstream: self.broker.exchange.info.jetstream,
             deny_pub: remote.deny_imports.clone(),
             isolate: remote.requests_isolation,
             compress_mode: leaf.compression(None).into(),
@@ -112,20 +117,20 @@ impl Shard {
             protocol: PROTOCOL,
             ..LeafConnect::default()
         };
-        if !cluster.is_empty() && cluster == self.exchange.info.cluster_name() {
+        if !cluster.is_empty() && cluster == self.broker.exchange.info.cluster_name() {
             return self.clash(
                 id,
                 &LeafError::SameCluster,
                 CloseReason::ClusterNamesIdentical,
             );
         }
-        let Some(account_id) = self.exchange.access.account_id(&account) else {
+        let Some(account_id) = self.broker.exchange.access.account_id(&account) else {
             let error = LeafError::UnknownAccount(account);
             return self.clash(id, &error, CloseReason::MissingAccount);
         };
-        self.exchange.routers.ensure(account_id);
-        self.exchange.sessions[id.index()].account = account_id;
-        self.send(id, &connect.line());
+        self.broker.exchange.routers.ensure(account_id);
+        self.broker.exchange.sessions[id.index()].account = account_id;
+        self.broker.exchange.send(id, &connect.line());
         if !awaits_welcome {
             self.finish_dialling(id, None);
         }
@@ -133,7 +138,7 @@ impl Shard {
 
     /// Closes a link for a reason that will not pass soon.
     fn clash(&mut self, id: SessionId, error: &LeafError, reason: CloseReason) {
-        if let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf {
+        if let Some(leaf) = &mut self.broker.exchange.sessions[id.index()].kind.leaf {
             leaf.retry_after = Some(match error {
                 LeafError::Version(_) => RETRY_AFTER_VERSION,
                 _ => RETRY_AFTER_CLASH,
@@ -147,7 +152,7 @@ impl Shard {
         let Some(info) = LeafInfo::parse(json) else {
             return self.end(id, CloseReason::ProtocolViolation);
         };
-        let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf else {
+        let Some(leaf) = &mut self.broker.exchange.sessions[id.index()].kind.leaf else {
             return;
         };
         if let Side::Listening = leaf.side {
@@ -166,10 +171,10 @@ impl Shard {
 
     /// The hub has let this server in, or has changed what it may do.
     fn finish_dialling(&mut self, id: SessionId, welcome: Option<LeafInfo>) {
-        let has_jetstream = self.exchange.info.jetstream;
-        let session = &mut self.exchange.sessions[id.index()];
-        session.takes_headers = self.exchange.info.headers;
-        let Some(leaf) = &mut session.leaf else {
+        let has_jetstream = self.broker.exchange.info.jetstream;
+        let session = &mut self.broker.exchange.sessions[id.index()];
+        session.takes_headers = self.broker.exchange.info.headers;
+        let Some(leaf) = &mut session.kind.leaf else {
             return;
         };
         let Side::Dialling(dialled) = &leaf.side else {
@@ -184,7 +189,11 @@ impl Shard {
         rules.deny(&remote.deny_imports, &remote.deny_exports);
         if has_jetstream
             && hub.jetstream
-            && self.exchange.access.keeps_jetstream_apart(session.account)
+            && self
+                .broker
+                .exchange
+                .access
+                .keeps_jetstream_apart(session.account)
         {
             rules.part_jetstream();
         }
@@ -207,8 +216,8 @@ impl Shard {
 
     /// CONNECT of the other side.
     pub(super) fn leaf_connect(&mut self, id: SessionId, json: &[u8]) {
-        let is_awaited = self.exchange.sessions[id.index()].awaits_auth;
-        let leaf = self.exchange.sessions[id.index()].leaf.as_ref();
+        let is_awaited = self.broker.exchange.sessions[id.index()].awaits_auth;
+        let leaf = self.broker.exchange.sessions[id.index()].kind.leaf.as_ref();
         if !is_awaited || leaf.is_none_or(|leaf| !matches!(leaf.side, Side::Listening)) {
             return self.end(id, CloseReason::ProtocolViolation);
         }
@@ -219,8 +228,8 @@ impl Shard {
             return self.refuse_leaf(id, &error, reason);
         }
         let listener = self.leaf_listener();
-        let session = &mut self.exchange.sessions[id.index()];
-        session.takes_headers = connect.headers && self.exchange.info.headers;
+        let session = &mut self.broker.exchange.sessions[id.index()];
+        session.takes_headers = connect.headers && self.broker.exchange.info.headers;
         let options = &mut session.options;
         options.user = connect.user;
         options.pass = connect.pass;
@@ -231,7 +240,7 @@ impl Shard {
         options.proxy_sig = connect.proxy_sig;
         options.name.clone_from(&connect.name);
         options.version = connect.version;
-        let Some(leaf) = &mut session.leaf else {
+        let Some(leaf) = &mut session.kind.leaf else {
             return;
         };
         leaf.name = connect.name;
@@ -248,7 +257,7 @@ impl Shard {
         match self.decide(id) {
             Decision::Admitted(grant) => self.let_leaf_in(id, grant),
             Decision::Refused => self.refuse_credentials(id),
-            Decision::Later(check) => self.exchange.sessions[id.index()].check = Some(check),
+            Decision::Later(check) => self.broker.exchange.sessions[id.index()].check = Some(check),
         }
     }
 
@@ -272,7 +281,9 @@ impl Shard {
             let error = LeafError::ClusterWithSpaces;
             return Err((error, CloseReason::ProtocolViolation));
         }
-        if !connect.cluster.is_empty() && connect.cluster == self.exchange.info.cluster_name() {
+        if !connect.cluster.is_empty()
+            && connect.cluster == self.broker.exchange.info.cluster_name()
+        {
             let error = LeafError::SameCluster;
             return Err((error, CloseReason::ClusterNamesIdentical));
         }
@@ -281,7 +292,7 @@ impl Shard {
 
     /// Tells what came of the check of a leaf's credentials.
     pub(in crate::shard) fn leaf_decided(&mut self, id: SessionId, outcome: Option<Grant>) {
-        let kind = self.exchange.sessions[id.index()].peer.kind;
+        let kind = self.broker.exchange.sessions[id.index()].peer.kind;
         // Meanwhile the directory may have changed.
         match outcome.and_then(|grant| self.leaf_access().renew(&grant, kind)) {
             Some(grant) => self.let_leaf_in(id, grant),
@@ -296,27 +307,27 @@ impl Shard {
         let Some(account) = self.account_of(&grant) else {
             return self.refuse_credentials(id);
         };
-        let most = self.exchange.access.account(account);
+        let most = self.broker.exchange.access.account(account);
         let most = most.and_then(|account| account.limits.leafnodes_max);
-        let there = self.leafs.seats.get(&account);
+        let there = self.broker.exchange.shared.leafs.seats.get(&account);
         let there = there.map_or(0, |seat| seat.ready.len() as u64);
         if most.is_some_and(|most| there >= most) {
             let error = Some(ClientError::AccountConnectionsExceeded);
             return self.refuse(id, error, CloseReason::MaximumAccountConnectionsExceeded);
         }
-        self.exchange.routers.ensure(account);
-        let session = &mut self.exchange.sessions[id.index()];
+        self.broker.exchange.routers.ensure(account);
+        let session = &mut self.broker.exchange.sessions[id.index()];
         session.account = account;
         session.has_connected = true;
         let mut welcome = Welcome::default();
-        if let Some(leaf) = &mut session.leaf
+        if let Some(leaf) = &mut session.kind.leaf
             && leaf.has_jetstream
-            && self.exchange.info.jetstream
-            && self.exchange.access.keeps_jetstream_apart(account)
+            && self.broker.exchange.info.jetstream
+            && self.broker.exchange.access.keeps_jetstream_apart(account)
         {
             leaf.rules.part_jetstream();
         }
-        if let Some(leaf) = &mut session.leaf
+        if let Some(leaf) = &mut session.kind.leaf
             && let Some(rights) = &grant.rights
         {
             leaf.rules.grant(Arc::clone(rights));
@@ -325,19 +336,20 @@ impl Shard {
         }
         let expires_in = grant.expires_in;
         self.follow_account_expiry(id, &grant);
-        self.exchange.sessions[id.index()].grant = grant;
+        self.broker.exchange.sessions[id.index()].grant = grant;
         self.end_older(id);
-        let name = self.account_name(account);
+        let name = self.broker.exchange.account_name(account);
         welcome.account = &name;
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.broker.exchange.sessions[id.index()];
         let told = InfoTold {
             client_id: session.cid,
             nonce: "",
             needs_auth: self.leaf_access().is_required(),
             welcome: Some(welcome),
         };
-        let line = crate::codec::leaf::info_line(&self.exchange.info, &self.leaf_listener(), &told);
-        self.send(id, &line);
+        let line =
+            crate::codec::leaf::info_line(&self.broker.exchange.info, &self.leaf_listener(), &told);
+        self.broker.exchange.send(id, &line);
         self.leaf_is_ready(id);
         self.expire_in(id, expires_in);
     }
@@ -356,18 +368,21 @@ impl Shard {
             (None, _) => return Some(grant.account),
         };
         name.map_or(Some(AccountId::GLOBAL), |name| {
-            self.exchange.access.account_id(name)
+            self.broker.exchange.access.account_id(name)
         })
     }
 
     /// The same server with the same accounts needs only one link: the newer one stays.
     fn end_older(&mut self, id: SessionId) {
-        let session = &self.exchange.sessions[id.index()];
-        let (account, Some(leaf)) = (session.account, &session.leaf) else {
+        let session = &self.broker.exchange.sessions[id.index()];
+        let (account, Some(leaf)) = (session.account, &session.kind.leaf) else {
             return;
         };
         let is_same = |other: &SessionId| {
-            let other = self.exchange.sessions[other.index()].leaf.as_ref();
+            let other = self.broker.exchange.sessions[other.index()]
+                .kind
+                .leaf
+                .as_ref();
             other.is_some_and(|other| {
                 matches!(other.side, Side::Listening)
                     && !leaf.name.is_empty()
@@ -375,7 +390,7 @@ impl Shard {
                         == (&leaf.name, &leaf.cluster, &leaf.remote_account)
             })
         };
-        let seat = self.leafs.seats.get(&account);
+        let seat = self.broker.exchange.shared.leafs.seats.get(&account);
         let older: Vec<SessionId> = seat
             .into_iter()
             .flat_map(|seat| seat.ready.iter().copied())
@@ -389,59 +404,63 @@ impl Shard {
 
     /// From now on messages and interest cross.
     fn leaf_is_ready(&mut self, id: SessionId) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let Some(leaf) = &mut session.leaf else {
+        let Some(leaf) = &mut session.kind.leaf else {
             return;
         };
         let was_ready = std::mem::replace(&mut leaf.phase, Phase::Ready) == Phase::Ready;
         if !was_ready {
             session.awaits_auth = false;
             let ping_at = session.ping_at;
-            self.rearm(id, ping_at);
-            let random = &mut self.exchange.secrets;
-            let seat = self.leafs.seats.entry(account);
+            self.broker.exchange.rearm(id, ping_at);
+            let exchange = &mut self.broker.exchange;
+            let random = &mut exchange.secrets;
+            let seat = exchange.shared.leafs.seats.entry(account);
             let seat = seat.or_insert_with(|| Seat::new(random));
             seat.ready.push(id);
-            if let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf {
+            if let Some(leaf) = &mut exchange.sessions[id.index()].kind.leaf {
                 leaf.reconnects = seat.note_known(leaf.known_as());
             }
-            self.exchange.routers.of(account).watch(true);
-            let name = self.account_name(account);
+            self.broker.exchange.routers.of(account).watch(true);
+            let name = self.broker.exchange.account_name(account);
             let line = format!("Leafnode connection created for account: {name}");
-            self.leafs.lines.push((id, line));
+            self.broker.exchange.shared.leafs.lines.push((id, line));
         }
-        self.tell_leaf_all(id);
+        self.broker.exchange.tell_leaf_all(id);
     }
 
     /// A link has ended.
     pub(in crate::shard) fn forget_leaf(&mut self, id: SessionId) {
-        let session = &self.exchange.sessions[id.index()];
-        if session.leaf.is_none() {
+        let session = &self.broker.exchange.sessions[id.index()];
+        if session.kind.leaf.is_none() {
             return;
         }
         let account = session.account;
-        let Some(seat) = self.leafs.seats.get_mut(&account) else {
+        let Some(seat) = self.broker.exchange.shared.leafs.seats.get_mut(&account) else {
             return;
         };
         seat.ready.retain(|other| *other != id);
         if seat.ready.is_empty() {
-            self.exchange.routers.of(account).watch(false);
+            self.broker.exchange.routers.of(account).watch(false);
         }
+        // It may have been one of several ways to a server.
+        self.look_again_at_circles(account);
     }
 
     /// Another directory says who may come: who would not be let in by it is sent away.
     pub(in crate::shard) fn renew_leafs(&mut self) {
         for id in self.leaf_ids() {
-            let session = &self.exchange.sessions[id.index()];
-            let Some(leaf) = session.leaf.as_ref().filter(|leaf| leaf.is_ready()) else {
+            let session = &self.broker.exchange.sessions[id.index()];
+            let Some(leaf) = session.kind.leaf.as_ref().filter(|leaf| leaf.is_ready()) else {
                 continue;
             };
             if session.ending.is_some() {
                 continue;
             }
             if let Some(remote) = leaf.remote() {
-                if self.exchange.access.account_id(&remote.account) != Some(session.account) {
+                if self.broker.exchange.access.account_id(&remote.account) != Some(session.account)
+                {
                     self.end(id, CloseReason::MissingAccount);
                 }
                 continue;
@@ -453,7 +472,7 @@ impl Shard {
             {
                 continue;
             }
-            let session = &self.exchange.sessions[id.index()];
+            let session = &self.broker.exchange.sessions[id.index()];
             let is_same = renewed.as_ref().is_some_and(|renewed| {
                 let (now, before) = (&renewed.rights, &session.grant.rights);
                 now.as_ref().map(|rights| rights.told())
@@ -463,7 +482,9 @@ impl Shard {
             match renewed {
                 Some(grant) if is_same => {
                     self.follow_account_expiry(id, &grant);
-                    self.exchange.sessions[id.index()].grant.account_expiry = grant.account_expiry;
+                    self.broker.exchange.sessions[id.index()]
+                        .grant
+                        .account_expiry = grant.account_expiry;
                 }
                 // It comes again at once, with what it may do now.
                 Some(_) => self.end(id, CloseReason::ServerShutdown),

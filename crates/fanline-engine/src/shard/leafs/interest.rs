@@ -1,11 +1,11 @@
 //! What leafs want, and what they are told that is wanted here.
 
-use super::super::session::SessionId;
-use super::super::{Shard, announce};
+use super::super::SessionId;
+use super::super::{Exchange, Shard};
 use crate::auth::AccountId;
 use crate::codec::leaf::{Key, LOOPS, LeafError, write_interest};
 use crate::codec::nats::error::ClientError;
-use crate::exchange::router::{LEAFS, SubId};
+use crate::exchange::router::SubId;
 use crate::subject::Filter;
 
 /// What every server answers for its own clients; other accounts lead there by themselves.
@@ -20,24 +20,25 @@ impl Shard {
         let Ok(parsed) = Filter::parse(filter) else {
             return self.complain(id, &LeafError::InvalidSubscription);
         };
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let leaf = session.leaf.as_ref();
+        let leaf = session.kind.leaf.as_ref();
         let may_be = leaf.is_some_and(|leaf| leaf.rules.may_be_wanted(filter, queue));
         if !may_be || (filter.starts_with(LOOPS) && !self.leads_on(id, filter)) {
             return;
         }
         let key = Key::new(filter, queue);
-        if let Some(sub) = self.exchange.subs.find(id.0, key.as_bytes()) {
-            let sub = self.exchange.subs.get_mut(sub);
+        if let Some(sub) = self.broker.exchange.subs.find(id.0, key.as_bytes()) {
+            let sub = self.broker.exchange.subs.get_mut(sub);
             if sub.weight() != weight {
                 sub.set_weight(weight);
-                self.note_leafs(account, filter, queue);
+                (self.broker.exchange).note_links_interest(account, filter, queue);
             }
             return;
         }
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.broker.exchange.sessions[id.index()];
         let max = self
+            .broker
             .exchange
             .config
             .limits
@@ -46,12 +47,18 @@ impl Shard {
         if session.subscriptions >= max {
             return self.send_error(id, &ClientError::SubscriptionsExceeded);
         }
-        let router = self.leafs.routers.of(account);
-        let joined = router.subscribe(&mut self.exchange.subs, id.0, key.as_bytes(), parsed, queue);
+        let router = self.broker.exchange.links.routers.of(account);
+        let joined = router.subscribe(
+            &mut self.broker.exchange.subs,
+            id.0,
+            key.as_bytes(),
+            parsed,
+            queue,
+        );
         if let Some((sub, _)) = joined {
-            self.exchange.subs.get_mut(sub).set_weight(weight);
-            self.exchange.sessions[id.index()].subscriptions += 1;
-            self.note_leafs(account, filter, queue);
+            self.broker.exchange.subs.get_mut(sub).set_weight(weight);
+            self.broker.exchange.sessions[id.index()].subscriptions += 1;
+            (self.broker.exchange).note_links_interest(account, filter, queue);
         }
     }
 
@@ -61,75 +68,37 @@ impl Shard {
             return;
         }
         let key = Key::new(filter, queue);
-        if let Some(sub) = self.exchange.subs.find(id.0, key.as_bytes()) {
-            self.drop_leaf_subscription(sub);
+        if let Some(sub) = self.broker.exchange.subs.find(id.0, key.as_bytes()) {
+            let (account, filter) = self.broker.exchange.drop_link_subscription(sub);
+            if filter.starts_with(LOOPS) {
+                self.look_again_at_circles(account);
+            }
         }
     }
+}
 
-    /// Whether a subscription is a leaf's.
-    pub(in crate::shard) fn is_of_leaf(&self, id: SubId) -> bool {
-        let session = self.exchange.subs.get(id).session() as usize;
-        self.exchange.sessions[session].leaf.is_some()
-    }
-
-    pub(in crate::shard) fn drop_leaf_subscription(&mut self, id: SubId) {
-        let sub = self.exchange.subs.get(id);
-        let session = &mut self.exchange.sessions[sub.session() as usize];
-        session.subscriptions = session.subscriptions.saturating_sub(1);
-        let account = session.account;
-        let queue = sub.queue().to_vec();
-        let filter = self.leafs.routers[account].filter_of(sub);
-        (self.leafs.routers[account]).unsubscribe(&mut self.exchange.subs, id, |_, _, _| {});
-        self.bridging
-            .requests
-            .note_unsubscribed(self.exchange.pending.now);
-        self.note_leafs(account, &filter, &queue);
-        if filter.starts_with(LOOPS) {
-            self.look_again_at_circles(account);
-        }
-    }
-
-    /// Tells everybody what the leafs together want under a filter now.
-    fn note_leafs(&mut self, account: AccountId, filter: &[u8], queue: &[u8]) {
-        let members = self.leafs.routers.of(account).members(filter, queue);
-        let weight = match queue {
-            [] => u32::from(!members.is_empty()),
-            _ => members.iter().fold(0, |sum: u32, member| {
-                sum.saturating_add(self.exchange.subs.get(*member).weight())
-            }),
-        };
-        let router = self.exchange.routers.of(account);
-        // A second leaf that wants the same is news to the first, and to nobody else.
-        if router.leafs_weight(filter, queue) == weight {
-            return router.note_news(filter, queue);
-        }
-        router.set_remote(LEAFS, filter, queue, weight);
-        self.exchange.interest_changes += 1;
-        let (_, others) = self.exchange.outgoing.split_at_mut(1);
-        announce(others, LEAFS, account, filter, queue, weight);
-    }
-
+impl Exchange {
     /// Tells leafs what has changed of what is wanted here.
     #[inline]
     pub(in crate::shard) fn tell_leafs(&mut self) {
-        if !self.leafs.seats.is_empty() {
+        if !self.shared.leafs.seats.is_empty() {
             self.tell_leafs_news();
         }
     }
 
     fn tell_leafs_news(&mut self) {
-        let seats = self.leafs.seats.keys().copied();
+        let seats = self.shared.leafs.seats.keys().copied();
         let accounts: Vec<AccountId> = seats
-            .filter(|account| self.exchange.routers[*account].has_news())
+            .filter(|account| self.routers[*account].has_news())
             .collect();
         for account in accounts {
-            let mut news = self.exchange.routers.of(account).take_news();
+            let mut news = self.routers.of(account).take_news();
             news.sort_unstable();
             news.dedup();
             let keys: Vec<Key> = (news.iter())
                 .map(|(filter, queue)| Key::new(filter, queue))
                 .collect();
-            let ready = self.leafs.seats.get(&account);
+            let ready = self.shared.leafs.seats.get(&account);
             for id in ready.map_or_else(Vec::new, |seat| seat.ready.clone()) {
                 self.tell_leaf(id, account, &keys);
             }
@@ -138,37 +107,37 @@ impl Shard {
 
     /// Tells one leaf what is wanted here under these filters, as far as that is news to it.
     fn tell_leaf(&mut self, id: SessionId, account: AccountId, keys: &[Key]) {
-        let mut lines = std::mem::take(&mut self.leafs.line);
+        let mut lines = std::mem::take(&mut self.shared.leafs.line);
         lines.clear();
         for key in keys {
             let weight = self.weight_for(id, account, key);
-            let leaf = self.exchange.sessions[id.index()].leaf.as_mut();
+            let leaf = self.sessions[id.index()].kind.leaf.as_mut();
             if leaf.is_some_and(|leaf| leaf.told.note(key, weight)) {
                 write_interest(&mut lines, key.filter(), key.queue(), weight);
             }
         }
         if !lines.is_empty() {
-            self.exchange.pending.told_bytes += lines.len();
+            self.pending.told_bytes += lines.len();
             self.send(id, &lines);
         }
         lines.clear();
         lines.shrink_to(LINE_BYTES);
-        self.leafs.line = lines;
+        self.shared.leafs.line = lines;
     }
 
     /// Tells a leaf everything, or what has become of it since other rules hold.
     pub(super) fn tell_leaf_all(&mut self, id: SessionId) {
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.sessions[id.index()];
         let account = session.account;
-        let Some(leaf) = &session.leaf else {
+        let Some(leaf) = &session.kind.leaf else {
             return;
         };
         let mut keys: Vec<Key> = leaf.told.keys().cloned().collect();
         let mut note = |filter: &[u8], queue: &[u8]| keys.push(Key::new(filter, queue));
-        self.exchange.routers[account].each_wanted(&mut note);
+        self.routers[account].each_wanted(&mut note);
         // First what shows the other side that this link closes a circle, before it has passed anything on.
         keys.sort_by_key(|key| !key.filter().starts_with(LOOPS));
-        if let Some(seat) = self.leafs.seats.get(&account) {
+        if let Some(seat) = self.shared.leafs.seats.get(&account) {
             let others = keys.partition_point(|key| key.filter().starts_with(LOOPS));
             keys.insert(others, Key::new(&seat.own_loop, b""));
         }
@@ -178,11 +147,16 @@ impl Shard {
     /// How much is wanted under a filter by others than a leaf, as far as that leaf is to know.
     fn weight_for(&self, id: SessionId, account: AccountId, key: &Key) -> u32 {
         let (filter, queue) = (key.filter(), key.queue());
-        let Some(leaf) = &self.exchange.sessions[id.index()].leaf else {
+        let Some(leaf) = &self.sessions[id.index()].kind.leaf else {
             return 0;
         };
         let is_loop = filter.starts_with(LOOPS);
-        let own_loop = self.leafs.seats.get(&account).map(|seat| &*seat.own_loop);
+        let own_loop = self
+            .shared
+            .leafs
+            .seats
+            .get(&account)
+            .map(|seat| &*seat.own_loop);
         if is_loop && own_loop == Some(filter) {
             return 1;
         }
@@ -190,24 +164,24 @@ impl Shard {
         if is_own_service || !leaf.rules.may_be_told(filter) {
             return 0;
         }
-        let near = self.exchange.routers[account].weight_without_leafs(filter, queue);
+        let near = self.routers[account].weight_without_leafs(filter, queue);
         if queue.is_empty() && near > 0 {
             return near;
         }
         let is_shared = |sub: &&SubId| {
-            let session = self.exchange.subs.get(**sub).session();
-            let other = self.exchange.sessions[session as usize].leaf.as_ref();
+            let session = self.subs.get(**sub).session();
+            let other = self.sessions[session as usize].kind.leaf.as_ref();
             let is_between_hubs = || leaf.is_spoke() && other.is_some_and(|other| other.is_spoke());
             let is_beside = || other.is_some_and(|other| other.is_beside(leaf));
             session != id.0 && !is_beside() && (is_loop || !(leaf.isolates || is_between_hubs()))
         };
-        let members = self.leafs.routers.get(account);
+        let members = self.links.routers.get(account);
         let members = members.map_or(&[][..], |router| router.members(filter, queue));
         let mut others = members.iter().filter(is_shared);
         match queue {
             [] => u32::from(others.next().is_some()),
             _ => others.fold(near, |sum, sub| {
-                sum.saturating_add(self.exchange.subs.get(*sub).weight())
+                sum.saturating_add(self.subs.get(*sub).weight())
             }),
         }
     }

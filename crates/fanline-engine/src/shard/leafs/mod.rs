@@ -6,7 +6,6 @@
 //! leafs gets it is found by routers of their own.
 
 mod circles;
-mod deliver;
 mod handshake;
 mod interest;
 mod receive;
@@ -19,12 +18,11 @@ mod tests;
 
 use hashbrown::HashMap;
 
-use super::Shard;
-use super::session::{Session, SessionId};
+use super::{Session, SessionId, Shard};
 use crate::auth::AccountId;
 use crate::codec::leaf::{LOOPS, LeafError};
 use crate::codec::nats::error::CloseReason;
-use crate::exchange::router::{RouteMemo, Router, Routers};
+use crate::exchange::router::Router;
 use crate::random::Random;
 
 /// How many letters and digits tell the subjects apart by which loops are found.
@@ -33,15 +31,10 @@ const LOOP_CHARS: usize = 22;
 /// So many links of an account are known again when they come back. Of others it is not counted how often.
 const KNOWN_MAX: usize = 1024;
 
-/// All that a shard knows of leafs.
+/// What leaf connections share on one shard.
 #[derive(Default)]
 pub(super) struct Leafs {
-    /// What they want, account by account.
-    pub(super) routers: Routers,
     seats: HashMap<AccountId, Seat>,
-    /// The number of the message at hand, and who gets it.
-    message: u64,
-    picked: Vec<Picked>,
     /// A line that is put together.
     line: Vec<u8>,
     /// What the log is to say.
@@ -54,17 +47,8 @@ struct Seat {
     own_loop: Vec<u8>,
     /// The links over which messages cross.
     ready: Vec<SessionId>,
-    /// Where the last message went.
-    memo: RouteMemo,
     /// How often each link was there.
     known: HashMap<String, u64>,
-}
-
-/// A leaf that gets the message at hand.
-struct Picked {
-    session: u32,
-    /// The groups of which one member there gets it, each ended by a space.
-    groups: Vec<u8>,
 }
 
 impl Seat {
@@ -72,7 +56,6 @@ impl Seat {
         Seat {
             own_loop: [LOOPS, random.token(LOOP_CHARS).as_bytes()].concat(),
             ready: Vec::new(),
-            memo: RouteMemo::default(),
             known: HashMap::new(),
         }
     }
@@ -97,38 +80,38 @@ impl Shard {
 
     /// Tells a leaf what is wrong.
     fn complain(&mut self, id: SessionId, error: &LeafError) {
-        self.exchange.pending.notice(id, || error.to_string());
-        self.send(id, format!("-ERR '{error}'\r\n").as_bytes());
+        self.broker
+            .exchange
+            .pending
+            .notice(id, || error.to_string());
+        self.broker
+            .exchange
+            .send(id, format!("-ERR '{error}'\r\n").as_bytes());
     }
 
     /// Where what a session wants is found.
     pub(super) fn router_of(&self, session: &Session) -> &Router {
-        match session.leaf {
-            Some(_) => &self.leafs.routers[session.account],
-            None => &self.exchange.routers[session.account],
+        match session.kind.leaf {
+            Some(_) => &self.broker.exchange.links.routers[session.account],
+            None => &self.broker.exchange.routers[session.account],
         }
-    }
-
-    pub(in crate::shard) fn account_name(&self, account: AccountId) -> String {
-        let account = self.exchange.access.account(account);
-        account.map_or_else(String::new, |account| account.name.clone())
     }
 
     /// Whether there are lines for [`take_leaf_lines`](Shard::take_leaf_lines).
     pub fn has_leaf_lines(&self) -> bool {
-        !self.leafs.lines.is_empty()
+        !self.broker.exchange.shared.leafs.lines.is_empty()
     }
 
     /// Lines for the log since the last call, each about a link that works now.
     pub fn take_leaf_lines(&mut self) -> Vec<(SessionId, String)> {
-        std::mem::take(&mut self.leafs.lines)
+        std::mem::take(&mut self.broker.exchange.shared.leafs.lines)
     }
 
     /// Closes the link that was dialled for this remote, if there is one.
     pub fn end_leaf(&mut self, remote: u64) {
-        let mut sessions = self.exchange.sessions.iter();
+        let mut sessions = self.broker.exchange.sessions.iter();
         let found = sessions.find(|(_, session)| {
-            let leaf = session.leaf.as_ref();
+            let leaf = session.kind.leaf.as_ref();
             leaf.is_some_and(|leaf| leaf.remote().is_some_and(|known| known.id == remote))
         });
         if let Some((index, _)) = found {
@@ -138,8 +121,8 @@ impl Shard {
 
     /// All links, at whatever stage.
     pub fn leaf_ids(&self) -> Vec<SessionId> {
-        let leafs = self.exchange.sessions.iter();
-        let leafs = leafs.filter(|(_, session)| session.leaf.is_some());
+        let leafs = self.broker.exchange.sessions.iter();
+        let leafs = leafs.filter(|(_, session)| session.kind.leaf.is_some());
         leafs
             .map(|(index, _)| SessionId::from_index(index))
             .collect()

@@ -3,16 +3,18 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::super::bridging::Mapped;
-use super::super::deliver::{Message, Origin};
-use super::super::session::SessionId;
-use super::super::verbs::{Intake, asks_for_trace, text, write_args};
+use super::super::SessionId;
+use super::super::verbs::asks_for_trace;
 use super::super::{PRODUCED_BYTES_MAX, Receipt, Shard};
+use crate::accounts::Mapped;
 use crate::codec::leaf::parse::{LeafMessage, LeafParsed, LeafVerb, parse_leaf};
 use crate::codec::leaf::{LeafError, RETRY_AFTER_CLASH, Side};
 use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::parse::Publish;
-use crate::outbox::{Chunk, SHARED_BYTES_MIN};
+use crate::exchange::message::{Context, Dispatch, Message, Origin};
+use crate::exchange::run::Intake;
+use crate::exchange::text::text;
+use crate::outbox::Chunk;
 
 /// What the replies of a stream's deliveries begin with.
 const STREAM_REPLIES: &[u8] = b"$JS.ACK.";
@@ -28,30 +30,30 @@ impl Shard {
     ) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
-        let rtt_before = self.exchange.sessions[id.index()].rtt;
-        self.begin_batch();
-        self.exchange.pending.now = now;
-        self.exchange.sessions[id.index()].active_at = now;
+        let rtt_before = self.broker.exchange.sessions[id.index()].rtt;
+        self.broker.exchange.pending.begin_batch();
+        self.broker.exchange.pending.now = now;
+        self.broker.exchange.sessions[id.index()].active_at = now;
         let mut intake = self.begin_leaf_intake(id, chunk);
         while receipt.consumed < input.len() {
-            if self.exchange.sessions[id.index()].ending.is_some() {
+            if self.broker.exchange.sessions[id.index()].ending.is_some() {
                 receipt.consumed = input.len();
                 break;
             }
             let rest = &input[receipt.consumed..];
             let from = range.start + receipt.consumed;
-            match parse_leaf(rest, self.exchange.config.limits.payload_bytes_max) {
+            match parse_leaf(rest, self.broker.exchange.config.limits.payload_bytes_max) {
                 LeafParsed::Verb(LeafVerb::Message(message), taken) => {
                     self.take_from_leaf(&mut intake, &message, from);
                     receipt.consumed += taken;
                 }
                 LeafParsed::Verb(verb, taken) => {
-                    self.end_run(&intake);
+                    self.broker.exchange.end_run(&intake);
                     self.end_intake(&intake);
                     self.handle_leaf(id, verb, now);
                     intake = self.begin_leaf_intake(id, chunk);
                     receipt.consumed += taken;
-                    if self.exchange.sessions[id.index()].check.is_some() {
+                    if self.broker.exchange.sessions[id.index()].check.is_some() {
                         receipt.awaits_check = true;
                         break;
                     }
@@ -62,18 +64,19 @@ impl Shard {
                 }
                 LeafParsed::Wrong(fault) => self.refuse(id, fault.error, fault.reason),
             }
-            if self.exchange.pending.produced_bytes > PRODUCED_BYTES_MAX {
+            if self.broker.exchange.pending.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
             }
         }
-        self.end_run(&intake);
+        self.broker.exchange.end_run(&intake);
         self.end_intake(&intake);
-        self.tell_leafs();
-        receipt.produced_bytes = self.exchange.pending.produced_bytes;
-        receipt.was_measured = self.exchange.sessions[id.index()].rtt != rtt_before;
-        if let Some((congested, _)) = self.exchange.pending.congested {
-            self.exchange.sessions[id.index()].stalls += 1;
+        self.end_overrun();
+        self.broker.exchange.tell_leafs();
+        receipt.produced_bytes = self.broker.exchange.pending.produced_bytes;
+        receipt.was_measured = self.broker.exchange.sessions[id.index()].rtt != rtt_before;
+        if let Some((congested, _)) = self.broker.exchange.pending.congested {
+            self.broker.exchange.sessions[id.index()].stalls += 1;
             receipt.congested = Some(congested);
         }
         receipt
@@ -85,7 +88,7 @@ impl Shard {
             LeafVerb::Connect(json) => self.leaf_connect(id, json),
             LeafVerb::Info(json) => self.leaf_info(id, json),
             LeafVerb::Error(error) => self.leaf_complains(id, error),
-            LeafVerb::Ping => self.send(id, b"PONG\r\n"),
+            LeafVerb::Ping => self.broker.exchange.send(id, b"PONG\r\n"),
             LeafVerb::Pong => self.pong(id, now),
             LeafVerb::Ok | LeafVerb::Message(_) => {}
             LeafVerb::Wants { .. } | LeafVerb::WantsNoMore { .. } if !self.is_ready(id) => {
@@ -101,13 +104,13 @@ impl Shard {
     }
 
     fn is_ready(&self, id: SessionId) -> bool {
-        let leaf = self.exchange.sessions[id.index()].leaf.as_ref();
+        let leaf = self.broker.exchange.sessions[id.index()].kind.leaf.as_ref();
         leaf.is_some_and(|leaf| leaf.is_ready())
     }
 
     /// Somebody speaks before it was let in.
     fn refuse_early(&mut self, id: SessionId) {
-        let leaf = self.exchange.sessions[id.index()].leaf.as_ref();
+        let leaf = self.broker.exchange.sessions[id.index()].kind.leaf.as_ref();
         match leaf.map(|leaf| &leaf.side) {
             Some(Side::Listening) => self.refuse_credentials(id),
             _ => self.end(id, CloseReason::ProtocolViolation),
@@ -118,10 +121,11 @@ impl Shard {
     fn leaf_complains(&mut self, id: SessionId, error: &[u8]) {
         let error = text(error);
         let retry_after = LeafError::retry_after(&error);
-        self.exchange
+        self.broker
+            .exchange
             .pending
             .notice(id, || format!("Leafnode Error '{error}'"));
-        if let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf {
+        if let Some(leaf) = &mut self.broker.exchange.sessions[id.index()].kind.leaf {
             leaf.retry_after = retry_after.or(leaf.retry_after);
             leaf.complaint = Some(error);
         }
@@ -130,15 +134,17 @@ impl Shard {
 
     /// What the messages of one leaf have in common until it says something else.
     fn begin_leaf_intake<'a>(&self, id: SessionId, chunk: &'a Chunk) -> Intake<'a> {
-        let session = &self.exchange.sessions[id.index()];
-        let leaf = session.leaf.as_ref();
+        let session = &self.broker.exchange.sessions[id.index()];
+        let leaf = session.kind.leaf.as_ref();
         let mut intake = self.begin_intake(id, chunk);
         intake.origin.echo = false;
         intake.is_admitted = leaf.is_some_and(|leaf| leaf.is_ready());
         intake.is_restricted = leaf.is_some_and(|leaf| !leaf.rules.is_empty());
         let is_held = leaf.is_some_and(|leaf| leaf.is_held());
-        intake.may_run =
-            intake.is_admitted && !is_held && !intake.is_mapped && !self.exchange.pending.traces;
+        intake.may_run = intake.is_admitted
+            && !is_held
+            && !intake.is_mapped
+            && !self.broker.exchange.pending.traces;
         intake
     }
 
@@ -152,24 +158,24 @@ impl Shard {
         let LeafMessage { publish, groups } = message;
         if groups.is_empty()
             && intake.may_run
-            && self.takes_with_others(intake, publish, from, false)
+            && (self.broker.exchange).coalesce(intake, publish, from, false)
         {
             return intake.count(publish);
         }
-        self.end_run(intake);
+        self.broker.exchange.end_run(intake);
         let id = intake.id;
         if !intake.is_admitted {
             return self.refuse_early(id);
         }
         intake.count(publish);
-        let leaf = self.exchange.sessions[id.index()].leaf.as_ref();
+        let leaf = self.broker.exchange.sessions[id.index()].kind.leaf.as_ref();
         if leaf.is_some_and(|leaf| leaf.is_held()) {
             return;
         }
         // What the memo holds was allowed when it came for the first time.
         if let Some(leaf) = leaf
             && intake.is_restricted
-            && !self.exchange.routers[intake.account].holds(intake.memo, publish.topic)
+            && !self.broker.exchange.routers[intake.account].holds(intake.memo, publish.topic)
         {
             match leaf.rules.may_take(publish.topic) {
                 Ok(true) => {}
@@ -185,7 +191,10 @@ impl Shard {
             return self.pass_from_leaf(intake, publish, origin, from);
         }
         let mut renamed = Vec::new();
-        match self.rename(intake.account, publish.topic, &mut renamed) {
+        match self
+            .broker
+            .rename(intake.account, publish.topic, &mut renamed)
+        {
             Mapped::Unchanged => self.pass_from_leaf(intake, publish, origin, from),
             Mapped::Renamed => {
                 let publish = Publish {
@@ -200,7 +209,7 @@ impl Shard {
 
     /// A hub has said what may be published, and this is not among it.
     fn refuse_leaf_message(&mut self, id: SessionId, topic: &[u8]) {
-        if let Some(leaf) = &mut self.exchange.sessions[id.index()].leaf {
+        if let Some(leaf) = &mut self.broker.exchange.sessions[id.index()].kind.leaf {
             if leaf.is_spoke() {
                 // It was said for this side to keep, and what a hub does is its own business.
                 return;
@@ -222,57 +231,44 @@ impl Shard {
         let Intake {
             id, account, chunk, ..
         } = *intake;
-        let headers = from + publish.body.start..from + publish.body.start + publish.header_bytes;
-        let may_be_traced = publish.header_bytes > 0 && asks_for_trace(chunk, publish, from);
-        let is_traced = may_be_traced
-            && match self.begin_trace_of_leaf(
-                id,
-                publish.topic,
-                &chunk[headers],
-                publish.payload_bytes(),
-            ) {
-                Some(is_traced) => is_traced,
+        let mut message = Message::published(chunk, publish, from);
+        let mut traced = None;
+        if publish.header_bytes > 0 && asks_for_trace(chunk, publish, from) {
+            let bytes = publish.payload_bytes();
+            match self.trace_of_leaf(id, publish.topic, message.headers(), bytes) {
+                Some(trace) => traced = trace,
                 None => return,
-            };
+            }
+        }
         let (reply, shown) = split_shown(publish.reply);
         let mut head = Vec::new();
         if !shown.is_empty() {
             head = [b"HMSG ", shown, b" "].concat();
         }
-        let body = from + publish.body.start..from + publish.body.end;
-        let is_shared = body.len() >= SHARED_BYTES_MIN;
-        let mut message = Message {
-            head: &head,
-            reply_bytes: reply.len(),
-            header_bytes: publish.header_bytes,
-            args: &chunk[from + publish.args.start..from + publish.args.end],
-            body: &chunk[body.clone()],
-            tail: &chunk[from + publish.args.start..body.end],
-            shared: is_shared.then(|| (chunk, body.clone())),
+        message.head = &head;
+        let mut dispatch = Dispatch {
+            account,
+            subject: publish.topic,
+            message: &message,
+            origin,
+            context: Context {
+                trace: traced.as_mut(),
+                ..Context::default()
+            },
         };
         let memo = &mut intake.memo;
         if publish.args.is_empty() || !shown.is_empty() {
-            // Not in the form in which it is passed on: put into that first.
-            let mut scratch = std::mem::take(&mut self.exchange.scratch);
-            scratch.clear();
+            // Not in the form in which it is passed on.
             let publish = Publish {
                 reply,
                 ..publish.clone()
             };
-            write_args(&mut scratch, &publish);
-            let args_bytes = scratch.len();
-            if !is_shared {
-                scratch.extend_from_slice(message.body);
-            }
-            message.args = &scratch[..args_bytes];
-            message.tail = &scratch;
-            self.fan_out(account, publish.topic, &message, origin, memo);
-            self.exchange.scratch = scratch;
+            self.dispatch_rewritten(dispatch, &publish, memo);
         } else {
-            self.fan_out(account, publish.topic, &message, origin, memo);
+            self.broker.dispatch(&mut dispatch, memo);
         }
-        if is_traced {
-            self.end_trace();
+        if let Some(traced) = traced {
+            self.broker.end_trace(traced);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is told of links.
 
 use super::super::Shard;
-use super::super::session::{Session, SessionId};
+use super::super::{Session, SessionId};
 use crate::auth::ConnectionKind;
 use crate::codec::leaf::{LeafEnded, LeafStatus};
 use crate::codec::s2::Level;
@@ -16,15 +16,16 @@ impl Shard {
     }
 
     fn leaf_status(&self, id: SessionId, with_subscriptions: bool) -> Option<LeafStatus> {
-        let session = self.exchange.sessions.get(id.index())?;
-        let leaf = session.leaf.as_ref()?;
+        let session = self.broker.exchange.sessions.get(id.index())?;
+        let leaf = session.kind.leaf.as_ref()?;
         if !leaf.is_ready() || session.ending.is_some() {
             return None;
         }
-        let router = self.leafs.routers.get(session.account);
-        let wanted = || self.exchange.subs.of_session(id.0);
+        let router = self.broker.exchange.links.routers.get(session.account);
+        let wanted = || self.broker.exchange.subs.of_session(id.0);
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let filter = |router: &Router, sub| text(router.filter_of(self.exchange.subs.get(sub)));
+        let filter =
+            |router: &Router, sub| text(router.filter_of(self.broker.exchange.subs.get(sub)));
         let subscriptions_list = match router {
             Some(router) if with_subscriptions => wanted().map(|sub| filter(router, sub)).collect(),
             _ => Vec::new(),
@@ -34,7 +35,7 @@ impl Shard {
             name: leaf.name.clone(),
             is_spoke: leaf.is_spoke(),
             is_isolated: leaf.isolates,
-            account: self.account_name(session.account),
+            account: self.broker.exchange.account_name(session.account),
             ip: session.peer.ip.clone(),
             port: session.peer.port,
             rtt: session.rtt,
@@ -53,28 +54,33 @@ impl Shard {
 
     /// How what is written over a link is compressed now; `None` when it is not.
     pub fn leaf_level(&self, id: SessionId) -> Option<Level> {
-        let session = self.exchange.sessions.get(id.index())?;
-        session.leaf.as_ref()?.level(session.rtt)
+        let session = self.broker.exchange.sessions.get(id.index())?;
+        session.kind.leaf.as_ref()?.level(session.rtt)
     }
 
     /// Whether messages cross a link.
     pub fn is_linked(&self, id: SessionId) -> bool {
-        let session = self.exchange.sessions.get(id.index());
+        let session = self.broker.exchange.sessions.get(id.index());
         session.is_some_and(|session| {
-            session.ending.is_none() && session.leaf.as_ref().is_some_and(|leaf| leaf.is_ready())
+            session.ending.is_none()
+                && session
+                    .kind
+                    .leaf
+                    .as_ref()
+                    .is_some_and(|leaf| leaf.is_ready())
         })
     }
 
     /// How many links there are in an account.
     pub fn leafs_in(&self, account: crate::AccountId) -> usize {
-        let seat = self.leafs.seats.get(&account);
+        let seat = self.broker.exchange.shared.leafs.seats.get(&account);
         seat.map_or(0, |seat| seat.ready.len())
     }
 }
 
 /// What is told of a link that has ended.
 pub(in crate::shard) fn ended(session: &Session) -> Option<LeafEnded> {
-    let leaf = session.leaf.as_ref()?;
+    let leaf = session.kind.leaf.as_ref()?;
     Some(LeafEnded {
         remote: leaf.remote().map(|remote| remote.id),
         was_ready: leaf.is_ready(),

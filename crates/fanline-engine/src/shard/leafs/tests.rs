@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::session::SessionId;
+use super::super::SessionId;
 use super::super::tests::{Client, World};
 use crate::auth::Peer;
 use crate::auth::{
@@ -312,7 +312,7 @@ fn servers_of_one_cluster_hear_each_other_without_their_hub() {
 }
 
 fn ending(world: &World, leaf: Client) -> Option<CloseReason> {
-    world.shards[leaf.shard].exchange.sessions[leaf.id.index()].ending
+    world.shards[leaf.shard].broker.exchange.sessions[leaf.id.index()].ending
 }
 
 #[test]
@@ -514,8 +514,8 @@ fn hub_of_one_user() -> World {
         min_version: Some("2.10.0".into()),
         ..LeafListener::default()
     };
-    world.shards[0].exchange.info.leafs = Some(listener.into());
-    world.shards[0].exchange.info.server_name = "here".into();
+    world.shards[0].broker.exchange.info.leafs = Some(listener.into());
+    world.shards[0].broker.exchange.info.server_name = "here".into();
     world
 }
 
@@ -610,8 +610,8 @@ impl World {
             kind: ConnectionKind::Leafnode,
             ..Peer::default()
         };
-        self.shards[0].exchange.info.headers = true;
-        let cid = self.shards[0].exchange.sessions.len() as u64 + 100;
+        self.shards[0].broker.exchange.info.headers = true;
+        let cid = self.shards[0].broker.exchange.sessions.len() as u64 + 100;
         self.shards[0].open_leaf(cid, peer, dialled, Agreed::default(), Duration::ZERO)
     }
 }

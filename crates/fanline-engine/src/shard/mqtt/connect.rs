@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use super::super::SessionId;
 use super::super::Shard;
-use super::super::bridging::Mapped;
-use super::super::session::SessionId;
 use super::super::timers::auth_timeout;
 use super::kept::Operation;
 use super::names;
 use super::note::{Close, Note, Opened, Seat};
 use super::session::{DELIVER_SID, Held, REPLY_SID, Waiting};
+use crate::accounts::Mapped;
 use crate::auth::{AccountId, Decision, Grant};
 use crate::codec::mqtt::{
     Accepted, Connect, Ended, Reason, SessionKey, SessionRecord, Will, id_hash, topic_to_subject,
@@ -41,10 +41,10 @@ impl Shard {
     /// CONNECT: who a client is, and whether it may come in.
     pub(super) fn connect_mqtt(&mut self, id: SessionId, connect: &Connect<'_>) {
         let assigned = match connect.client_id {
-            "" => format!("fanline-{:016x}", self.exchange.secrets.number()),
+            "" => format!("fanline-{:016x}", self.broker.exchange.secrets.number()),
             _ => String::new(),
         };
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let password = connect.password.map(String::from_utf8_lossy);
         let password = password
             .map(std::borrow::Cow::into_owned)
@@ -58,7 +58,7 @@ impl Shard {
         options.auth_token.clone_from(&password);
         options.pass = password;
         options.complete(&session.peer.cookies);
-        if let Some(mqtt) = &mut session.mqtt {
+        if let Some(mqtt) = &mut session.kind.mqtt {
             mqtt.clean_start = connect.clean_start;
             mqtt.is_id_assigned = !assigned.is_empty();
             mqtt.client_id = match assigned.as_str() {
@@ -70,7 +70,7 @@ impl Shard {
         match self.decide(id) {
             Decision::Admitted(grant) => self.admit_mqtt(id, grant),
             Decision::Refused => self.refuse_credentials(id),
-            Decision::Later(check) => self.exchange.sessions[id.index()].check = Some(check),
+            Decision::Later(check) => self.broker.exchange.sessions[id.index()].check = Some(check),
         }
     }
 
@@ -82,16 +82,16 @@ impl Shard {
         }
         let expires_in = grant.expires_in;
         self.settle_in(id, grant);
-        if self.exchange.sessions[id.index()].ending.is_some() {
+        if self.broker.exchange.sessions[id.index()].ending.is_some() {
             return;
         }
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         session.has_connected = true;
         let account = session.account;
         let cid = session.cid;
         let keeper = self.keeper_index();
-        let session = &mut self.exchange.sessions[id.index()];
-        let Some(mqtt) = &mut session.mqtt else {
+        let session = &mut self.broker.exchange.sessions[id.index()];
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         mqtt.is_registered = true;
@@ -101,26 +101,28 @@ impl Shard {
                 client_id: mqtt.client_id.clone(),
             },
             seat: Seat {
-                shard: self.exchange.index,
+                shard: self.broker.exchange.index,
                 session: id.0,
                 cid,
             },
             clean_start: mqtt.clean_start,
         };
-        self.exchange.outgoing[keeper].push_note(note);
-        self.rearm(id, self.exchange.pending.now + LOOK_AGAIN);
+        self.broker.exchange.outgoing[keeper].push_note(note);
+        self.broker
+            .exchange
+            .rearm(id, self.broker.exchange.pending.now + LOOK_AGAIN);
         self.expire_in(id, expires_in);
     }
 
     /// The keeper's place, behind all shards.
     pub(super) fn keeper_index(&self) -> usize {
-        self.exchange.outgoing.len() - 1
+        self.broker.exchange.outgoing.len() - 1
     }
 
     /// Tells the keeper something.
     pub(super) fn tell_keeper(&mut self, note: Note) {
         let keeper = self.keeper_index();
-        self.exchange.outgoing[keeper].push_note(note);
+        self.broker.exchange.outgoing[keeper].push_note(note);
     }
 
     /// Takes what the keeper says.
@@ -158,6 +160,7 @@ impl Shard {
 
     fn seated(&self, seat: Seat) -> Option<SessionId> {
         let session = self
+            .broker
             .exchange
             .sessions
             .get(usize::try_from(seat.session).ok()?)?;
@@ -167,7 +170,7 @@ impl Shard {
 
     /// Nobody else has the session any more: it goes on here.
     fn begin_mqtt(&mut self, id: SessionId, opened: &Opened) {
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         mqtt.started_unix_nanos = opened.started_unix_nanos;
@@ -189,7 +192,7 @@ impl Shard {
             self.resume_subscriptions(id, record);
         }
         // What is its own comes from no consumer any more.
-        let account = self.exchange.sessions[id.index()].account;
+        let account = self.broker.exchange.sessions[id.index()].account;
         for ack in acks {
             self.publish_own(account, ack, b"", b"", b"");
         }
@@ -204,7 +207,7 @@ impl Shard {
     /// Has all kept of a session that begins or goes on, and lets its client in then.
     fn keep_begun(&mut self, id: SessionId, session_present: bool) {
         let groups = self.change_groups(id);
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         let is_persistent = mqtt.is_persistent();
@@ -224,7 +227,7 @@ impl Shard {
         if parts == 0 {
             return self.finish_operation(id, accept);
         }
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         let operation = mqtt.operation(accept);
@@ -252,9 +255,9 @@ impl Shard {
         operation: u32,
     ) {
         self.listen_to_replies(id);
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.broker.exchange.sessions[id.index()];
         let (account, cid) = (session.account, session.cid);
-        let Some(mqtt) = &session.mqtt else {
+        let Some(mqtt) = &session.kind.mqtt else {
             return;
         };
         let (topic, body) = names::purge(stream, &format!("{prefix}{}.{last}", mqtt.hash));
@@ -270,9 +273,9 @@ impl Shard {
         if reason.is_failure() {
             return self.refuse_mqtt(id, reason, CloseReason::ServerShutdown);
         }
-        let now = self.exchange.pending.now;
-        let session = &mut self.exchange.sessions[id.index()];
-        let Some(mqtt) = &mut session.mqtt else {
+        let now = self.broker.exchange.pending.now;
+        let session = &mut self.broker.exchange.sessions[id.index()];
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         let before = session.out.pending_bytes();
@@ -289,7 +292,7 @@ impl Shard {
         let has_consumer = !mqtt.consumer.filters.is_empty();
         let next = mqtt.link.next_timeout().unwrap_or(now + NO_KEEP_ALIVE);
         self.note_written(id, before);
-        self.rearm(id, next);
+        self.broker.exchange.rearm(id, next);
         self.arm_expiry(id);
         if has_consumer {
             self.listen_to_consumer(id);
@@ -300,9 +303,9 @@ impl Shard {
 
     /// Subscribes to where answers to this session go.
     pub(super) fn listen_to_replies(&mut self, id: SessionId) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let cid = session.cid;
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         if !std::mem::replace(&mut mqtt.has_replies, true) {
@@ -313,7 +316,7 @@ impl Shard {
 
     /// Subscribes to where its consumer delivers: from then on it does.
     pub(super) fn listen_to_consumer(&mut self, id: SessionId) {
-        let Some(mqtt) = &self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         let subject = format!("{}{}", names::DELIVER_PREFIX, mqtt.hash);
@@ -323,12 +326,12 @@ impl Shard {
     /// Keeps what the session is; `operation` goes on when that is on the disk, unless it is 0.
     pub(super) fn keep_record(&mut self, id: SessionId, operation: u32) {
         self.listen_to_replies(id);
-        let mqtt = self.exchange.sessions[id.index()].mqtt.as_ref();
+        let mqtt = self.broker.exchange.sessions[id.index()].kind.mqtt.as_ref();
         let will = mqtt.and_then(|mqtt| mqtt.link.will().cloned());
         let will = will.filter(|will| self.may_leave(id, will));
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let (account, cid) = (session.account, session.cid);
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         mqtt.is_kept = true;
@@ -357,9 +360,9 @@ impl Shard {
         reason: Reason,
         close: CloseReason,
     ) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let before = session.out.pending_bytes();
-        if let Some(mqtt) = &mut session.mqtt {
+        if let Some(mqtt) = &mut session.kind.mqtt {
             match mqtt.link.is_asked() {
                 true => mqtt.link.refuse(reason, &mut session.out),
                 false => mqtt.link.close(reason, "", &mut session.out),
@@ -371,9 +374,9 @@ impl Shard {
 
     /// A connection has ended, for whatever reason; its subscriptions are gone.
     pub(in crate::shard) fn end_mqtt(&mut self, id: SessionId, reason: CloseReason) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let (account, cid) = (session.account, session.cid);
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         if reason.flushes() && mqtt.link.is_open() {
@@ -382,8 +385,8 @@ impl Shard {
         }
         mqtt.early = Vec::new();
         self.leave_groups(id);
-        let session = &mut self.exchange.sessions[id.index()];
-        let Some(mqtt) = &mut session.mqtt else {
+        let session = &mut self.broker.exchange.sessions[id.index()];
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         let complete = match mqtt.is_persistent() {
@@ -406,7 +409,7 @@ impl Shard {
         }
         self.keep_begun_messages(id);
         self.keep_ended_record(id, will.as_deref());
-        let Some(mqtt) = &self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         let close = Close {
@@ -415,7 +418,7 @@ impl Shard {
                 client_id: mqtt.client_id.clone(),
             },
             seat: Seat {
-                shard: self.exchange.index,
+                shard: self.broker.exchange.index,
                 session: id.0,
                 cid,
             },
@@ -433,27 +436,29 @@ impl Shard {
         if !has_subject || subject.starts_with(names::OWN_PREFIX) {
             return false;
         }
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.broker.exchange.sessions[id.index()];
         if session.restriction.is_none() {
             return true;
         }
         // By its other name, as all that is published.
         let account = session.account;
         let mut renamed = Vec::new();
-        let subject = match self.rename(account, &subject, &mut renamed) {
+        let subject = match self.broker.rename(account, &subject, &mut renamed) {
             Mapped::Renamed => renamed,
             Mapped::Unchanged => subject,
             Mapped::Lost => return false,
         };
-        let restriction = self.exchange.sessions[id.index()].restriction.as_ref();
+        let restriction = self.broker.exchange.sessions[id.index()]
+            .restriction
+            .as_ref();
         restriction.is_none_or(|restriction| restriction.may_publish(&subject))
     }
 
     fn keep_ended_record(&mut self, id: SessionId, will: Option<&Will>) {
-        let now = self.exchange.pending.now;
-        let session = &self.exchange.sessions[id.index()];
+        let now = self.broker.exchange.pending.now;
+        let session = &self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let Some(mqtt) = session.mqtt.as_ref().filter(|mqtt| mqtt.is_kept) else {
+        let Some(mqtt) = session.kind.mqtt.as_ref().filter(|mqtt| mqtt.is_kept) else {
             return;
         };
         if !mqtt.is_persistent() {
@@ -476,10 +481,10 @@ impl Shard {
         id: SessionId,
         now: Duration,
     ) -> Option<Duration> {
-        let session = &mut self.exchange.sessions[id.index()];
-        let auth_timeout = auth_timeout(&self.exchange.config.limits, &session.peer);
+        let session = &mut self.broker.exchange.sessions[id.index()];
+        let auth_timeout = auth_timeout(&self.broker.exchange.config.limits, &session.peer);
         let before = session.out.pending_bytes();
-        let mqtt = session.mqtt.as_mut()?;
+        let mqtt = session.kind.mqtt.as_mut()?;
         if !session.has_connected {
             let until = session.opened_at + auth_timeout;
             if now >= until {
@@ -495,8 +500,8 @@ impl Shard {
         let next = mqtt.link.next_timeout();
         self.note_written(id, before);
         if let Some(ended) = ended {
-            let account = self.exchange.sessions[id.index()].account;
-            self.totals_of(account).stale += 1;
+            let account = self.broker.exchange.sessions[id.index()].account;
+            self.broker.exchange.totals_of(account).stale += 1;
             self.end_wrong(id, ended);
             return None;
         }

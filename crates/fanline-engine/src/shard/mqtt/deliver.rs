@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
+use super::super::FanOut;
+use super::super::SessionId;
 use super::super::Shard;
-use super::super::crossing::FROM_DEVICE;
-use super::super::deliver::{FanOut, Message};
-use super::super::permit::Restriction;
-use super::super::run::Waiting as RunMessage;
-use super::super::session::SessionId;
 use super::groups::{is_shared, member_place};
 use super::kept::{Answers, UNKEPT};
 use super::names;
@@ -18,6 +15,9 @@ use crate::codec::mqtt::{
     Delivery, Properties, Qos, Refused, Version, client_of, kept_id, qos_of, response_topic_of,
     topic_to_subject, ttl_of, was_retained, write_properties,
 };
+use crate::exchange::deliver::Waiting as RunMessage;
+use crate::exchange::message::Message;
+use crate::exchange::restriction::Restriction;
 use crate::exchange::router::{Route, SubId};
 use crate::jetstream::consumer::AckTopic;
 use crate::outbox::{Chunk, Outbox};
@@ -78,17 +78,17 @@ impl FanOut<'_> {
             return self.deliver_from_keeper(id, subject, message);
         }
         self.pending.lend_buffer(session);
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return false;
         };
         let passing = Passing {
             subject,
             message,
             is_own: self.origin.session == Some(sub.session()),
-            is_devices: self.pending.origin_bits & FROM_DEVICE != 0,
+            is_devices: self.is_from_device,
         };
         let before = session.out.pending_bytes();
-        let answers = &mut self.pending.mqtt;
+        let answers = &mut self.shared.answers;
         let Some(bytes) = mqtt.give(sub.sid(), &passing, answers, &mut session.out) else {
             self.pending.reclaim(session);
             return false;
@@ -111,15 +111,15 @@ impl FanOut<'_> {
         let session = &mut self.sessions[sub.session() as usize];
         let parts = Parts::of(message);
         if sub.sid() == REPLY_SID {
-            let answers = &mut self.pending.mqtt;
+            let answers = &mut self.shared.answers;
             answers.note(sub.session(), subject, parts.payload);
             return true;
         }
         self.pending.lend_buffer(session);
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return false;
         };
-        let answers = &mut self.pending.mqtt;
+        let answers = &mut self.shared.answers;
         let prefix = names::MESSAGES_PREFIX.as_bytes();
         let subject = subject.strip_prefix(prefix).unwrap_or_default();
         // What a session may receive is looked at for what it is, and not for where it lies.
@@ -181,16 +181,7 @@ impl FanOut<'_> {
             let tail = &chunk[waiting.tail.clone()];
             let payload_bytes = usize::try_from(waiting.payload_bytes).unwrap_or(0);
             let body_at = tail.len().saturating_sub(payload_bytes + 2);
-            let (args, body) = tail.split_at(body_at);
-            let message = Message {
-                head: &[],
-                reply_bytes: 0,
-                header_bytes: 0,
-                args,
-                body,
-                tail,
-                shared: None,
-            };
+            let message = Message::framed(tail, body_at, 0, 0);
             self.deliver_mqtt(id, route, &message);
         }
     }
@@ -477,8 +468,10 @@ pub(super) fn life_left(headers: &[u8], stored_at: i64, now: i64) -> Option<Life
 impl Shard {
     /// Delivers what had to wait, as far as there is room.
     pub(super) fn deliver_waiting(&mut self, id: SessionId) {
-        let now = i64::try_from(self.exchange.pending.now.as_nanos()).unwrap_or(i64::MAX);
-        let before = self.exchange.sessions[id.index()].out.pending_bytes();
+        let now = i64::try_from(self.broker.exchange.pending.now.as_nanos()).unwrap_or(i64::MAX);
+        let before = self.broker.exchange.sessions[id.index()]
+            .out
+            .pending_bytes();
         while let Some((packet_id, message)) = self.deliver_next(id, now) {
             match message {
                 Some(message) => self.own_message(id, packet_id, message),
@@ -495,18 +488,30 @@ impl Shard {
     /// The same up to a message that is to be kept as the session's own before it is sent, or was kept so and
     /// cannot be sent.
     fn deliver_next(&mut self, id: SessionId, now: i64) -> Option<(u16, Option<Waiting>)> {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let mqtt = session.mqtt.as_mut().filter(|mqtt| mqtt.link.is_open())?;
+        let mqtt = session
+            .kind
+            .mqtt
+            .as_mut()
+            .filter(|mqtt| mqtt.link.is_open())?;
         let now = mqtt.started_unix_nanos.saturating_add(now);
         while let Some(mut message) = mqtt.waiting.pop_front() {
             if !message.age(now) {
-                self.exchange.pending.mqtt.discard(account, &message);
+                self.broker
+                    .exchange
+                    .shared
+                    .answers
+                    .discard(account, &message);
                 continue;
             }
             if let Some(packet_id) = message.packet_id.filter(|id| mqtt.is_releasing(Some(*id))) {
                 // If its confirmation was lost, it is asked for again.
-                self.exchange.pending.mqtt.note_arrived(id.0, packet_id);
+                self.broker
+                    .exchange
+                    .shared
+                    .answers
+                    .note_arrived(id.0, packet_id);
                 mqtt.waiting.push_front(message);
                 return None;
             }
@@ -523,7 +528,11 @@ impl Shard {
                     session.out_msgs += 1;
                     session.out_bytes += message.payload.len() as u64;
                     if message.qos == Qos::AtMostOnce {
-                        self.exchange.pending.mqtt.discard(account, &message);
+                        self.broker
+                            .exchange
+                            .shared
+                            .answers
+                            .discard(account, &message);
                     }
                 }
                 Err(Refused::NoRoom) => {
@@ -534,7 +543,12 @@ impl Shard {
                 Err(Refused::TooLarge) if message.is_owned => {
                     return Some((message.packet_id?, None));
                 }
-                Err(Refused::TooLarge) => self.exchange.pending.mqtt.discard(account, &message),
+                Err(Refused::TooLarge) => self
+                    .broker
+                    .exchange
+                    .shared
+                    .answers
+                    .discard(account, &message),
             }
         }
         None
@@ -542,9 +556,9 @@ impl Shard {
 
     /// Delivers retained messages that were asked for.
     pub(super) fn deliver_recalled(&mut self, id: SessionId, recalled: &Recalled) {
-        let now = i64::try_from(self.exchange.pending.now.as_nanos()).unwrap_or(i64::MAX);
+        let now = i64::try_from(self.broker.exchange.pending.now.as_nanos()).unwrap_or(i64::MAX);
         let recall = &recalled.recall;
-        let mqtt = self.exchange.sessions[id.index()].mqtt.as_ref();
+        let mqtt = self.broker.exchange.sessions[id.index()].kind.mqtt.as_ref();
         let sub = mqtt.and_then(|mqtt| mqtt.sub(recall.at));
         // Meanwhile its place may have become another's.
         let is_wanted = sub.is_some_and(|sub| recall.is_for(&sub.subject));
@@ -553,7 +567,7 @@ impl Shard {
                 self.deliver_retained(id, recall.at, message, now);
             }
         }
-        if let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt {
+        if let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt {
             mqtt.is_recalling = false;
             if recalled.has_more && is_wanted {
                 mqtt.recalls.push_front(recall.clone());
@@ -563,12 +577,12 @@ impl Shard {
     }
 
     fn deliver_retained(&mut self, id: SessionId, at: u32, message: &Retained, now: i64) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let restriction = session.restriction.as_ref();
         if restriction.is_some_and(|restriction| !restriction.may_receive(&message.subject, b"")) {
             return;
         }
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         let unix_nanos = mqtt.started_unix_nanos.saturating_add(now);
@@ -580,7 +594,7 @@ impl Shard {
         if sub.is_open && message.subject.first() == Some(&b'$') {
             return;
         }
-        let Some(topic) = self.exchange.pending.mqtt.topic(&message.subject) else {
+        let Some(topic) = self.broker.exchange.shared.answers.topic(&message.subject) else {
             return;
         };
         let mut properties = Vec::new();

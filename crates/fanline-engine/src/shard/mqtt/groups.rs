@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use hashbrown::HashMap;
 use serde_json::json;
 
+use super::super::SessionId;
 use super::super::Shard;
-use super::super::session::SessionId;
 use super::deliver::{Parts, life_left};
 use super::kept::{Answers, OWN};
 use super::names;
@@ -189,12 +189,17 @@ impl Shard {
         }
     }
 
-    /// What is published next is kept for these groups: it passes them by.
-    pub(super) fn pass_groups_by(&mut self, account: AccountId, subject: &[u8]) {
-        if !self.mqtt.groups.all.is_empty() {
-            let names = self.mqtt.groups.of_subject(account, subject);
-            self.bridging.note_served(names);
+    /// The groups for which a message is stored, so that it passes them by.
+    pub(super) fn groups_served(
+        &self,
+        account: AccountId,
+        subject: &[u8],
+        qos: Qos,
+    ) -> Vec<Vec<u8>> {
+        if qos == Qos::AtMostOnce || self.mqtt.groups.all.is_empty() {
+            return Vec::new();
         }
+        self.mqtt.groups.of_subject(account, subject)
     }
 
     /// A member waits for what its group's consumer delivers.
@@ -207,9 +212,9 @@ impl Shard {
     /// Tells the keeper of which groups a session is a member above QoS 0 by now; gives those that are new, whose
     /// consumers are to be made.
     pub(super) fn change_groups(&mut self, id: SessionId) -> Vec<Box<str>> {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return Vec::new();
         };
         let is_member = |sub: &&Sub| sub.is_shared && sub.qos != Qos::AtMostOnce;
@@ -239,7 +244,7 @@ impl Shard {
             return self.fail_operation(id, operation, Reason::TOPIC_FILTER_INVALID);
         };
         self.listen_to_replies(id);
-        let settings = &self.exchange.config.limits.mqtt;
+        let settings = &self.broker.exchange.config.limits.mqtt;
         let hash = id_hash(filter);
         let name = names::group_consumer(&hash);
         let subject = String::from_utf8_lossy(&group.subject).into_owned();
@@ -270,7 +275,7 @@ impl Shard {
             },
             "action": "",
         });
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.broker.exchange.sessions[id.index()];
         let (account, cid) = (session.account, session.cid);
         let reply = format!("{}{cid}.k{operation}", names::REPLY_PREFIX);
         let topic = names::create_consumer(&name);
@@ -285,9 +290,9 @@ impl Shard {
     pub(super) fn own_message(&mut self, id: SessionId, packet_id: u16, message: Waiting) {
         self.listen_to_replies(id);
         let reply = self.reply_topic(id, OWN, packet_id);
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         mqtt.is_kept = true;
@@ -301,10 +306,10 @@ impl Shard {
 
     /// It is on the disk whose a message is, or will not be.
     pub(super) fn send_owned(&mut self, id: SessionId, packet_id: u16, reason: Reason) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let account = session.account;
         let before = session.out.pending_bytes();
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         let Some(message) = mqtt.owning.remove(&packet_id) else {
@@ -324,7 +329,7 @@ impl Shard {
         self.publish_own(account, &message.ack, b"", b"", b"");
         if !is_sent {
             self.disown(id, packet_id, b"");
-        } else if let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt {
+        } else if let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt {
             let ack = message.ack;
             mqtt.owned.insert(message.token, Owned { packet_id, ack });
         }
@@ -332,9 +337,9 @@ impl Shard {
 
     /// A message is done with, whose it was kept.
     pub(super) fn disown(&mut self, id: SessionId, packet_id: u16, reply: &[u8]) -> bool {
-        let session = &self.exchange.sessions[id.index()];
+        let session = &self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let Some(mqtt) = &session.mqtt else {
+        let Some(mqtt) = &session.kind.mqtt else {
             return false;
         };
         let (topic, body) = names::purge(names::SHARED, &names::owned(&mqtt.hash, packet_id));
@@ -343,9 +348,14 @@ impl Shard {
 
     /// A connection is gone: what was begun and may be gone when its client is back is kept for it (MQTT-4.4.0-1).
     pub(super) fn keep_begun_messages(&mut self, id: SessionId) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let Some(mqtt) = session.mqtt.as_mut().filter(|mqtt| mqtt.is_persistent()) else {
+        let Some(mqtt) = session
+            .kind
+            .mqtt
+            .as_mut()
+            .filter(|mqtt| mqtt.is_persistent())
+        else {
             return;
         };
         let hash = mqtt.hash.clone();
@@ -359,9 +369,9 @@ impl Shard {
 
     /// A connection is gone: what it had of groups and was not sent for good goes to other members.
     pub(super) fn leave_groups(&mut self, id: SessionId) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         let owning: Vec<u16> = mqtt.owning.keys().copied().collect();

@@ -1,9 +1,8 @@
 //! What waits until something is on the disk: acknowledgements of messages, and requests that have several
 //! parts.
 
+use super::super::SessionId;
 use super::super::Shard;
-use super::super::deliver::Message;
-use super::super::session::SessionId;
 use super::groups::is_shared;
 use super::names;
 use super::note::KeptRelease;
@@ -11,6 +10,7 @@ use super::session::{Mqtt, Release, ReleaseStage, Waiting};
 use crate::auth::AccountId;
 use crate::codec::mqtt::{Ended, Names, Reason};
 use crate::codec::nats::error::CloseReason;
+use crate::exchange::message::Message;
 
 /// What an answer is about: the first letter of its topic's last token.
 pub(super) const PUBLISH: u8 = b'a';
@@ -244,40 +244,41 @@ impl Shard {
     /// Looks at what came for MQTT sessions.
     #[inline]
     pub(in crate::shard) fn take_answers(&mut self) {
-        while !self.exchange.pending.mqtt.is_empty() {
+        while !self.broker.exchange.shared.answers.is_empty() {
             self.take_some_answers();
         }
     }
 
     #[inline(never)]
     fn take_some_answers(&mut self) {
-        for unwanted in std::mem::take(&mut self.exchange.pending.mqtt.unwanted) {
+        for unwanted in std::mem::take(&mut self.broker.exchange.shared.answers.unwanted) {
             let Unwanted { account, ack, word } = unwanted;
             self.publish_own(account, &ack, b"", b"", word);
         }
-        for session in std::mem::take(&mut self.exchange.pending.mqtt.woken) {
+        for session in std::mem::take(&mut self.broker.exchange.shared.answers.woken) {
             let index = usize::try_from(session).unwrap_or(usize::MAX);
-            if self.exchange.sessions.contains(index) {
+            if self.broker.exchange.sessions.contains(index) {
                 self.deliver_waiting(SessionId(session));
             }
         }
-        for (session, packet_id) in std::mem::take(&mut self.exchange.pending.mqtt.arrived) {
+        for (session, packet_id) in std::mem::take(&mut self.broker.exchange.shared.answers.arrived)
+        {
             let index = usize::try_from(session).unwrap_or(usize::MAX);
-            if self.exchange.sessions.contains(index) {
+            if self.broker.exchange.sessions.contains(index) {
                 self.acknowledge_release(SessionId(session), packet_id);
             }
         }
-        let mut answers = std::mem::take(&mut self.exchange.pending.mqtt.answers);
+        let mut answers = std::mem::take(&mut self.broker.exchange.shared.answers.answers);
         for answer in answers.drain(..) {
             let index = usize::try_from(answer.session).unwrap_or(usize::MAX);
-            let session = self.exchange.sessions.get(index);
+            let session = self.broker.exchange.sessions.get(index);
             if session.is_some_and(|session| session.ending.is_none()) {
                 self.take_answer(SessionId(answer.session), answer);
             }
         }
-        if self.exchange.pending.mqtt.answers.is_empty() {
+        if self.broker.exchange.shared.answers.answers.is_empty() {
             // Its room is used again.
-            self.exchange.pending.mqtt.answers = answers;
+            self.broker.exchange.shared.answers.answers = answers;
         }
     }
 
@@ -301,7 +302,7 @@ impl Shard {
         match kind {
             PUBLISH | HOLD | RELEASE => {
                 if kind == HOLD
-                    && let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt
+                    && let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt
                     && let Some(held) = mqtt.held.get_mut(&packet_id)
                 {
                     held.sequence = sequence;
@@ -322,7 +323,7 @@ impl Shard {
 
     /// A message is about to be stored in so many places.
     pub(super) fn await_storing(&mut self, id: SessionId, kind: u8, packet_id: u16, places: u8) {
-        if let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt {
+        if let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt {
             let storing = mqtt.storing.entry((kind, packet_id)).or_default();
             storing.left = storing.left.saturating_add(places);
             storing.times = storing.times.saturating_add(1);
@@ -331,7 +332,7 @@ impl Shard {
 
     /// A message is stored in one more place, or will not be.
     pub(super) fn stored(&mut self, id: SessionId, kind: u8, packet_id: u16, reason: Reason) {
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         let mut storing = mqtt.storing.remove(&(kind, packet_id)).unwrap_or(Storing {
@@ -362,9 +363,9 @@ impl Shard {
         if kind == RELEASE {
             return self.forget_held(id, packet_id);
         }
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let before = session.out.pending_bytes();
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         let out = &mut session.out;
@@ -386,7 +387,7 @@ impl Shard {
     /// A message of QoS 2 was published: it is held no more. PUBCOMP waits until that is on the disk. Its client uses
     /// the identifier again then, and a record that came back after a power cut would be taken for the next message.
     fn forget_held(&mut self, id: SessionId, packet_id: u16) {
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         let held = mqtt.held.remove(&packet_id);
@@ -406,9 +407,9 @@ impl Shard {
             // The client sends PUBREL again when it is back.
             return self.end_because(id, reason, "a message of QoS 2 could not be removed");
         }
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let before = session.out.pending_bytes();
-        if let Some(mqtt) = &mut session.mqtt {
+        if let Some(mqtt) = &mut session.kind.mqtt {
             mqtt.link.released(packet_id, &mut session.out);
         }
         self.note_written(id, before);
@@ -416,7 +417,7 @@ impl Shard {
 
     /// Removes the record of a subject; false when nobody does it.
     fn purge_own(&mut self, id: SessionId, stream: &str, subject: &str, reply: &str) -> bool {
-        let account = self.exchange.sessions[id.index()].account;
+        let account = self.broker.exchange.sessions[id.index()].account;
         let (topic, body) = names::purge(stream, subject);
         let (topic, body) = (topic.as_bytes(), body.as_bytes());
         self.publish_own(account, topic, reply.as_bytes(), b"", body)
@@ -430,9 +431,9 @@ impl Shard {
 
     /// Acknowledges a message where it is kept, if it is.
     fn acknowledge_kept(&mut self, id: SessionId, token: u64) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         mqtt.begun.remove(&token);
@@ -445,9 +446,9 @@ impl Shard {
 
     /// A message of QoS 2 has arrived: that is kept before it is said.
     pub(super) fn note_received(&mut self, id: SessionId, token: u64, packet_id: u16) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         // Its client has it: PUBLISH is not sent again.
@@ -490,7 +491,7 @@ impl Shard {
             let why = "a PUBREL could not be kept";
             return self.end_because(id, reason, why);
         }
-        if let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt
+        if let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt
             && let Some(release) = mqtt.releases.get_mut(&packet_id)
         {
             release.stage = match release.token & UNKEPT != 0 {
@@ -504,9 +505,9 @@ impl Shard {
 
     /// Acknowledges a message whose PUBREL is kept. The record of the PUBREL stays until that is durable.
     pub(super) fn acknowledge_release(&mut self, id: SessionId, packet_id: u16) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let account = session.account;
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         let release = mqtt.releases.get_mut(&packet_id);
@@ -537,7 +538,7 @@ impl Shard {
 
     /// It is on the disk that a message of a group is done with: it is not the session's own any more.
     fn disown_released(&mut self, id: SessionId, packet_id: u16) {
-        let mqtt = self.exchange.sessions[id.index()].mqtt.as_ref();
+        let mqtt = self.broker.exchange.sessions[id.index()].kind.mqtt.as_ref();
         if mqtt.is_none_or(|mqtt| !mqtt.releases.contains_key(&packet_id)) {
             return;
         }
@@ -548,9 +549,9 @@ impl Shard {
     }
 
     fn send_release(&mut self, id: SessionId, packet_id: u16) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let before = session.out.pending_bytes();
-        if let Some(mqtt) = &mut session.mqtt {
+        if let Some(mqtt) = &mut session.kind.mqtt {
             mqtt.link.noted(packet_id, &mut session.out);
         }
         self.note_written(id, before);
@@ -558,7 +559,7 @@ impl Shard {
 
     /// It is on the disk that a message of QoS 2 has arrived.
     fn confirm_release(&mut self, id: SessionId, packet_id: u16) {
-        if let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt
+        if let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt
             && let Some(release) = mqtt.releases.get_mut(&packet_id)
             && release.stage == ReleaseStage::Noted
         {
@@ -571,7 +572,7 @@ impl Shard {
 
     /// PUBCOMP.
     pub(super) fn complete_release(&mut self, id: SessionId, packet_id: u16) {
-        if let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt
+        if let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt
             && let Some(release) = mqtt.releases.get_mut(&packet_id)
         {
             release.is_complete = true;
@@ -584,7 +585,7 @@ impl Shard {
 
     /// Removes the record of a PUBREL that is complete.
     fn forget_release(&mut self, id: SessionId, packet_id: u16) {
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         if let Some(release) = mqtt.releases.get_mut(&packet_id) {
@@ -600,7 +601,7 @@ impl Shard {
     /// The record of a PUBREL is durably gone: another message may have its identifier. If the disk fails, the next
     /// PUBREL with that identifier takes the place of the record.
     fn release_forgotten(&mut self, id: SessionId, packet_id: u16) {
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         let release = mqtt.releases.get(&packet_id);
@@ -611,7 +612,7 @@ impl Shard {
     }
 
     fn end_part(&mut self, id: SessionId, number: u32) {
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         let Some(operation) = mqtt.operations.get_mut(&number) else {
@@ -628,7 +629,7 @@ impl Shard {
     /// A session's consumer was there when the session was kept. One that does not change stays as it is. On a disk
     /// that is full so does its record: else nobody could come back to take what fills it.
     fn may_fail(&self, id: SessionId, kind: u8, number: u32, reason: Reason) -> bool {
-        let Some(mqtt) = &self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return false;
         };
         let operation = mqtt.operations.get(&number);
@@ -639,7 +640,7 @@ impl Shard {
 
     /// A part of an operation will not be on the disk.
     pub(super) fn fail_operation(&mut self, id: SessionId, number: u32, reason: Reason) {
-        if let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt
+        if let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt
             && let Some(operation) = mqtt.operations.get_mut(&number)
         {
             operation.failed = Some(reason);
@@ -680,12 +681,12 @@ impl Shard {
         id: SessionId,
         answer: impl FnOnce(&mut Mqtt, &mut crate::outbox::Outbox) -> Option<Ended>,
     ) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         if session.ending.is_some() {
             return;
         }
         let before = session.out.pending_bytes();
-        let mqtt = session.mqtt.as_mut();
+        let mqtt = session.kind.mqtt.as_mut();
         let ended = mqtt.and_then(|mqtt| answer(mqtt, &mut session.out));
         self.note_written(id, before);
         if let Some(ended) = ended {
@@ -695,7 +696,10 @@ impl Shard {
 
     /// How the shard refuses a client in its own words.
     pub(in crate::shard) fn refuse_if_mqtt(&mut self, id: SessionId, reason: CloseReason) -> bool {
-        let is_mqtt = self.exchange.sessions[id.index()].mqtt.is_some();
+        let is_mqtt = self.broker.exchange.sessions[id.index()]
+            .kind
+            .mqtt
+            .is_some();
         if is_mqtt {
             self.refuse_mqtt(id, super::connect::told_reason(reason), reason);
         }

@@ -3,6 +3,7 @@
 use super::names;
 use crate::auth::AccountId;
 use crate::codec::mqtt::{SessionKey, SessionRecord, Will};
+use crate::exchange::batch::Notification;
 
 /// A connection on whatever shard. The cid tells it from a later one in the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +53,8 @@ pub(in crate::shard) enum Note {
     Recalled(Box<Recalled>),
 }
 
-impl Note {
-    /// About how much memory it takes.
-    pub(in crate::shard) fn bytes(&self) -> usize {
+impl Notification for Note {
+    fn bytes(&self) -> usize {
         let more = match self {
             Note::Recalled(recalled) => (recalled.messages.iter())
                 .map(|message| message.payload.len() + message.headers.len())

@@ -3,23 +3,22 @@
 
 use std::ops::Range;
 
+use super::super::SessionId;
 use super::super::Shard;
-use super::super::bridging::Mapped;
-use super::super::crossing::FROM_DEVICE;
-use super::super::deliver::{Message as Framed, Origin};
 use super::super::keeper::write_args;
 use super::super::permit::Permit;
-use super::super::session::SessionId;
 use super::groups::Groups;
 use super::kept::{HOLD, PUBLISH, RELEASE};
 use super::names;
 use super::session::Held;
+use crate::accounts::Mapped;
 use crate::auth::AccountId;
 use crate::codec::mqtt::{
     Names, Property, Publish, Qos, Reason, Version, response_topic_of, topic_to_subject, with_ttl,
     write_headers, write_headers_of,
 };
 use crate::codec::nats::parse::Publish as NatsPublish;
+use crate::exchange::message::{Context, Dispatch, Message as Framed};
 use crate::exchange::router::RouteMemo;
 use crate::jetstream::Message;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
@@ -180,9 +179,9 @@ impl Shard {
 
     /// Translates what a client publishes; ends its connection when that cannot be.
     fn translate_for(&mut self, id: SessionId, publish: &Publish<'_>) -> bool {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let bytes_max = session.parse_limits.payload_bytes_max;
-        let Some(mqtt) = &session.mqtt else {
+        let Some(mqtt) = &session.kind.mqtt else {
             return false;
         };
         let topic = mqtt.link.topic_of(publish);
@@ -206,6 +205,10 @@ impl Shard {
 
     /// Publishes what was gathered.
     pub(super) fn publish_gathered(&mut self, id: SessionId) {
+        self.publish_frames(id, false, Vec::new());
+    }
+
+    fn publish_frames(&mut self, id: SessionId, is_from_device: bool, mut served: Vec<Vec<u8>>) {
         if self.mqtt.frames.is_empty() {
             return;
         }
@@ -229,9 +232,14 @@ impl Shard {
                 args: frame.args.start - from..frame.args.end - from,
                 body: frame.body.start - from..frame.body.end - from,
             };
-            self.publish(&mut intake, &publish, from);
+            let context = Context {
+                is_from_device,
+                served: (!served.is_empty()).then_some(&mut served),
+                ..Context::default()
+            };
+            self.publish_with(&mut intake, &publish, from, context);
         }
-        self.end_run(&intake);
+        self.broker.exchange.end_run(&intake);
         if was_permitted {
             intake.memo = memo;
         }
@@ -244,35 +252,22 @@ impl Shard {
 
     /// The same for one message whose headers say with which QoS, and which passes by whom it is kept for.
     fn publish_as_device(&mut self, id: SessionId, subject: &[u8], qos: Qos) {
-        let account = self.exchange.sessions[id.index()].account;
-        self.begin_as_device(account, subject, qos);
-        self.publish_gathered(id);
-        self.end_as_device();
-    }
-
-    fn begin_as_device(&mut self, account: AccountId, subject: &[u8], qos: Qos) {
-        self.exchange.pending.origin_bits = FROM_DEVICE;
+        let account = self.broker.exchange.sessions[id.index()].account;
+        let served = self.groups_served(account, subject, qos);
         self.mqtt.is_mapped = true;
-        if qos != Qos::AtMostOnce {
-            self.pass_groups_by(account, subject);
-        }
-    }
-
-    fn end_as_device(&mut self) {
-        self.exchange.pending.origin_bits = 0;
+        self.publish_frames(id, true, served);
         self.mqtt.is_mapped = false;
-        self.forget_served();
     }
 
     /// Gives what was translated its other name, if it has one: the same for those who get it now and for what is
     /// kept of it. False when it goes nowhere.
     fn map_translated(&mut self, account: AccountId) -> bool {
-        if !self.bridging.is_mapped(account) {
+        if !self.broker.accounts.is_mapped(account) {
             return true;
         }
         let subject = std::mem::take(&mut self.mqtt.subject);
         let mut renamed = Vec::new();
-        let mapped = self.rename(account, &subject, &mut renamed);
+        let mapped = self.broker.rename(account, &subject, &mut renamed);
         self.mqtt.subject = match mapped {
             Mapped::Renamed => renamed,
             Mapped::Unchanged | Mapped::Lost => subject,
@@ -286,7 +281,7 @@ impl Shard {
         if !self.translate_for(id, publish) {
             return;
         }
-        let account = self.exchange.sessions[id.index()].account;
+        let account = self.broker.exchange.sessions[id.index()].account;
         if !self.map_translated(account) {
             if publish.packet_id != 0 {
                 self.stored(id, PUBLISH, publish.packet_id, Reason::SUCCESS);
@@ -344,7 +339,10 @@ impl Shard {
     /// Whether a client may publish what was translated, by its other name if it has one; answers when not. 3.1.1 has
     /// no word for it, so that there the message is acknowledged and lost (its 3.3.5).
     fn permit_translated(&mut self, id: SessionId, publish: &Publish<'_>, kind: u8) -> bool {
-        if self.exchange.sessions[id.index()].restriction.is_none() {
+        if self.broker.exchange.sessions[id.index()]
+            .restriction
+            .is_none()
+        {
             return true;
         }
         let subject = std::mem::take(&mut self.mqtt.subject);
@@ -354,9 +352,9 @@ impl Shard {
             return true;
         }
         let denial = self.denial();
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let before = session.out.pending_bytes();
-        if let Some(mqtt) = &mut session.mqtt {
+        if let Some(mqtt) = &mut session.kind.mqtt {
             let reason = match mqtt.link.version() {
                 Version::V4 => Reason::SUCCESS,
                 Version::V5 => denial,
@@ -381,7 +379,7 @@ impl Shard {
         if !self.translate_for(id, publish) {
             return;
         }
-        let account = self.exchange.sessions[id.index()].account;
+        let account = self.broker.exchange.sessions[id.index()].account;
         if !self.map_translated(account) {
             return self.stored(id, HOLD, publish.packet_id, Reason::SUCCESS);
         }
@@ -399,7 +397,7 @@ impl Shard {
             payload: publish.payload.into(),
         };
         let packet_id = publish.packet_id;
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         let kept = mqtt.is_persistent().then(|| held.encode());
@@ -419,7 +417,7 @@ impl Shard {
 
     /// Publishes a message of QoS 2 that is held.
     pub(super) fn release_message(&mut self, id: SessionId, packet_id: u16) {
-        let Some(mqtt) = &self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         // A client may not publish it any more than it could: it went then.
@@ -458,7 +456,7 @@ impl Shard {
             &held.payload,
         );
         if held.retain {
-            let account = self.exchange.sessions[id.index()].account;
+            let account = self.broker.exchange.sessions[id.index()].account;
             let reply = self.reply_topic(id, RELEASE, packet_id);
             let (subject, payload) = (&held.subject, &held.payload);
             if !self.retain(account, subject, reply.as_bytes(), &held.headers, payload) {
@@ -482,7 +480,7 @@ impl Shard {
         headers: &[u8],
         payload: &[u8],
     ) {
-        let account = self.exchange.sessions[id.index()].account;
+        let account = self.broker.exchange.sessions[id.index()].account;
         let reply = self.reply_topic(id, kind, packet_id);
         let topic = [names::MESSAGES_PREFIX.as_bytes(), subject].concat();
         let headers = with_ttl(headers);
@@ -526,9 +524,20 @@ impl Shard {
         }
         let subject = self.mqtt.subject.clone();
         let reply = self.mqtt.reply.clone();
-        self.begin_as_device(account, &subject, publish.qos);
-        self.publish_own(account, &subject, &reply, &headers, publish.payload);
-        self.end_as_device();
+        let mut served = self.groups_served(account, &subject, publish.qos);
+        let context = Context {
+            is_from_device: true,
+            served: Some(&mut served),
+            ..Context::default()
+        };
+        let message = Message {
+            topic: &subject,
+            reply: &reply,
+            headers: &headers,
+            payload: publish.payload,
+            ..Message::default()
+        };
+        self.publish_message(account, &message, context);
         if publish.qos != Qos::AtMostOnce {
             let topic = [names::MESSAGES_PREFIX.as_bytes(), &subject].concat();
             self.publish_own(account, &topic, b"", &with_ttl(&headers), publish.payload);
@@ -547,8 +556,6 @@ impl Shard {
         headers: &[u8],
         payload: &[u8],
     ) -> bool {
-        let mut tail = std::mem::take(&mut self.exchange.scratch);
-        tail.clear();
         let message = Message {
             topic,
             reply,
@@ -556,35 +563,42 @@ impl Shard {
             payload,
             ..Message::default()
         };
-        write_args(&mut tail, &message);
+        self.publish_message(account, &message, Context::default())
+    }
+
+    fn publish_message(
+        &mut self,
+        account: AccountId,
+        message: &Message<'_>,
+        context: Context<'_>,
+    ) -> bool {
+        let mut tail = std::mem::take(&mut self.broker.exchange.scratch);
+        tail.clear();
+        write_args(&mut tail, message);
         let args_bytes = tail.len();
-        for part in [headers, payload, b"\r\n"] {
+        for part in [message.headers, message.payload, b"\r\n"] {
             tail.extend_from_slice(part);
         }
-        let (args, body) = tail.split_at(args_bytes);
-        let mut framed = Framed {
-            head: &[],
-            reply_bytes: reply.len(),
-            header_bytes: headers.len(),
-            args,
-            body,
-            tail: &tail,
-            shared: None,
-        };
+        let (reply_bytes, header_bytes) = (message.reply.len(), message.headers.len());
+        let mut framed = Framed::framed(&tail, args_bytes, reply_bytes, header_bytes);
+        let body = framed.body;
         let chunk;
         if body.len() >= SHARED_BYTES_MIN {
             chunk = Chunk::new(body.into());
             framed.shared = Some((&chunk, 0..body.len()));
         }
-        let memo = &mut RouteMemo::default();
-        let is_wanted = self.fan_out(account, topic, &framed, Origin::ELSEWHERE, memo);
-        self.exchange.scratch = tail;
+        let mut dispatch = Dispatch {
+            context,
+            ..Dispatch::own(account, message.topic, &framed)
+        };
+        let is_wanted = (self.broker).dispatch(&mut dispatch, &mut RouteMemo::default());
+        self.broker.exchange.scratch = tail;
         is_wanted
     }
 
     /// Where the keeper answers.
     pub(super) fn reply_topic(&self, id: SessionId, kind: u8, number: u16) -> String {
-        let cid = self.exchange.sessions[id.index()].cid;
+        let cid = self.broker.exchange.sessions[id.index()].cid;
         format!("{}{cid}.{}{number}", names::REPLY_PREFIX, char::from(kind))
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::super::session::SessionId;
+use super::super::SessionId;
 use super::super::{PRODUCED_BYTES_MAX, Receipt, Shard};
 use crate::codec::mqtt::{Ended, Reason, Received, Verb};
 use crate::codec::nats::error::CloseReason;
@@ -22,21 +22,22 @@ impl Shard {
         now: Duration,
     ) -> Receipt {
         let mut receipt = Receipt::default();
-        self.begin_batch();
-        self.exchange.pending.now = now;
-        self.exchange.sessions[id.index()].active_at = now;
+        self.broker.exchange.pending.begin_batch();
+        self.broker.exchange.pending.now = now;
+        self.broker.exchange.sessions[id.index()].active_at = now;
         self.take_input(id, &chunk[range], now, &mut receipt);
+        self.end_overrun();
         self.take_answers();
-        receipt.produced_bytes = self.exchange.pending.produced_bytes;
-        if let Some((congested, _)) = self.exchange.pending.congested {
-            self.exchange.sessions[id.index()].stalls += 1;
+        receipt.produced_bytes = self.broker.exchange.pending.produced_bytes;
+        if let Some((congested, _)) = self.broker.exchange.pending.congested {
+            self.broker.exchange.sessions[id.index()].stalls += 1;
             receipt.congested = Some(congested);
         }
         receipt
     }
 
     fn take_input(&mut self, id: SessionId, input: &[u8], now: Duration, receipt: &mut Receipt) {
-        let mqtt = self.exchange.sessions[id.index()].mqtt.as_ref();
+        let mqtt = self.broker.exchange.sessions[id.index()].kind.mqtt.as_ref();
         if mqtt.is_some_and(|mqtt| mqtt.link.is_open() && !mqtt.early.is_empty()) {
             self.take_early(id, input, now);
             receipt.consumed = input.len();
@@ -47,7 +48,7 @@ impl Shard {
 
     /// Takes what came before a client was let in, and what comes now. What is not whole waits on.
     pub(super) fn take_early(&mut self, id: SessionId, more: &[u8], now: Duration) {
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         let mut early = std::mem::take(&mut mqtt.early);
@@ -61,7 +62,7 @@ impl Shard {
             }
         }
         early.drain(..receipt.consumed.min(early.len()));
-        if let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt {
+        if let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt {
             mqtt.early = early;
         }
     }
@@ -70,8 +71,8 @@ impl Shard {
     fn take_packets(&mut self, id: SessionId, input: &[u8], now: Duration, receipt: &mut Receipt) {
         while receipt.consumed < input.len() {
             let rest = &input[receipt.consumed..];
-            let session = &mut self.exchange.sessions[id.index()];
-            let (None, Some(mqtt)) = (session.ending, &mut session.mqtt) else {
+            let session = &mut self.broker.exchange.sessions[id.index()];
+            let (None, Some(mqtt)) = (session.ending, &mut session.kind.mqtt) else {
                 receipt.consumed = input.len();
                 break;
             };
@@ -90,7 +91,7 @@ impl Shard {
                 Received::Verb(verb, taken) => {
                     receipt.consumed += taken;
                     self.obey_packet(id, &verb);
-                    if self.exchange.sessions[id.index()].check.is_some() {
+                    if self.broker.exchange.sessions[id.index()].check.is_some() {
                         receipt.awaits_check = true;
                         break;
                     }
@@ -101,7 +102,7 @@ impl Shard {
                 }
                 Received::Ended(ended) => self.end_wrong(id, ended),
             }
-            if self.exchange.pending.produced_bytes > PRODUCED_BYTES_MAX {
+            if self.broker.exchange.pending.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
             }
@@ -135,12 +136,15 @@ impl Shard {
 
     /// Something may have been written for a client, that had so many bytes waiting before.
     pub(super) fn note_written(&mut self, id: SessionId, before: usize) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         if session.out.pending_bytes() > before {
-            self.exchange.pending.mark_dirty(id.0, session);
-            self.exchange.pending.count_produced(id.0, session, before);
+            self.broker.exchange.pending.mark_dirty(id.0, session);
+            self.broker
+                .exchange
+                .pending
+                .count_produced(id.0, session, before);
             // A client that asks and never reads the answers is a slow consumer too.
-            if std::mem::take(&mut self.exchange.pending.overflowed) {
+            if std::mem::take(&mut self.broker.exchange.pending.overflowed) {
                 self.end(id, CloseReason::SlowConsumerPendingBytes);
             }
         }
@@ -150,7 +154,8 @@ impl Shard {
     pub(super) fn end_wrong(&mut self, id: SessionId, Ended(wrong): Ended) {
         // What it published before counts.
         self.publish_gathered(id);
-        self.exchange
+        self.broker
+            .exchange
             .pending
             .notice(id, || format!("MQTT: {wrong}"));
         let reason = match wrong.reason {
@@ -166,9 +171,9 @@ impl Shard {
     /// Ends a connection and tells its client why.
     pub(super) fn end_because(&mut self, id: SessionId, reason: Reason, why: &'static str) {
         self.publish_gathered(id);
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let before = session.out.pending_bytes();
-        if let Some(mqtt) = &mut session.mqtt {
+        if let Some(mqtt) = &mut session.kind.mqtt {
             mqtt.link.close(reason, why, &mut session.out);
         }
         self.note_written(id, before);
@@ -177,7 +182,10 @@ impl Shard {
             Reason::PACKET_TOO_LARGE => CloseReason::MaximumPayloadExceeded,
             _ => CloseReason::ProtocolViolation,
         };
-        self.exchange.pending.notice(id, || format!("MQTT: {why}"));
+        self.broker
+            .exchange
+            .pending
+            .notice(id, || format!("MQTT: {why}"));
         self.end(id, reason);
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use super::super::SessionId;
 use super::super::Shard;
-use super::super::session::SessionId;
 use super::groups::SHARE;
 use super::kept::{Operation, Subscribing};
 use super::names;
@@ -73,7 +73,7 @@ impl Shard {
         if parts == 0 {
             return self.finish_operation(id, operation);
         }
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return;
         };
         let number = mqtt.operation(operation);
@@ -89,7 +89,7 @@ impl Shard {
     }
 
     fn is_persistent(&self, id: SessionId) -> bool {
-        let mqtt = self.exchange.sessions[id.index()].mqtt.as_ref();
+        let mqtt = self.broker.exchange.sessions[id.index()].kind.mqtt.as_ref();
         mqtt.is_some_and(|mqtt| mqtt.is_persistent())
     }
 
@@ -105,7 +105,7 @@ impl Shard {
         let qos = sub.qos;
         let is_shared = sub.is_shared;
         let at = self.enter_sub(id, sub)?;
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return Err(Reason::UNSPECIFIED_ERROR);
         };
         let is_recalled = mqtt.subscriptions.insert(filter.filter, asked, is_shared);
@@ -114,7 +114,7 @@ impl Shard {
 
     /// A filter as it is to be subscribed to, if it may be.
     fn checked_sub(&self, id: SessionId, filter: &str, asked: Subscription) -> Result<Sub, Reason> {
-        let Some(mqtt) = &self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return Err(Reason::UNSPECIFIED_ERROR);
         };
         let wrong = |_: NameError| Reason::TOPIC_FILTER_INVALID;
@@ -144,7 +144,7 @@ impl Shard {
 
     /// The reason for what permissions deny. 0x80 says no more than that it was not done (3.9.3).
     pub(super) fn denial(&self) -> Reason {
-        match self.exchange.config.limits.mqtt.obscures_denials {
+        match self.broker.exchange.config.limits.mqtt.obscures_denials {
             true => Reason::UNSPECIFIED_ERROR,
             false => Reason::NOT_AUTHORIZED,
         }
@@ -152,7 +152,7 @@ impl Shard {
 
     /// Subscribes, unless the session is subscribed to this filter already. Gives its place.
     fn enter_sub(&mut self, id: SessionId, sub: Sub) -> Result<u32, Reason> {
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return Err(Reason::UNSPECIFIED_ERROR);
         };
         if let Some(at) = mqtt.places.get(&sub.filter).copied() {
@@ -178,7 +178,7 @@ impl Shard {
         if !self.has_room_for_subscription(id) {
             return Err(Reason::QUOTA_EXCEEDED);
         }
-        if let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt {
+        if let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt {
             mqtt.places.insert(sub.filter.clone(), at);
             match free {
                 Some(index) => mqtt.subs[index] = Some(sub),
@@ -199,7 +199,7 @@ impl Shard {
     }
 
     fn unsubscribe_one(&mut self, id: SessionId, filter: &str) -> Reason {
-        let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt else {
+        let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt else {
             return Reason::UNSPECIFIED_ERROR;
         };
         mqtt.subscriptions.remove(filter);
@@ -216,8 +216,8 @@ impl Shard {
             format!("{at}{PARENT}"),
             format!("{at}{SHARE}"),
         ] {
-            if let Some(sub) = self.exchange.subs.find(id.0, sid.as_bytes()) {
-                self.drop_subscription(sub);
+            if let Some(sub) = self.broker.exchange.subs.find(id.0, sid.as_bytes()) {
+                self.broker.exchange.drop_subscription(sub);
             }
         }
         Reason::SUCCESS
@@ -229,13 +229,13 @@ impl Shard {
         for (filter, asked) in subscriptions.iter() {
             if let Ok(sub) = self.checked_sub(id, filter, *asked)
                 && self.enter_sub(id, sub).is_ok()
-                && let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt
+                && let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt
             {
                 mqtt.subscriptions.insert(filter, *asked, false);
             }
         }
-        let in_memory = self.exchange.config.limits.mqtt.consumers_in_memory;
-        if let Some(mqtt) = &mut self.exchange.sessions[id.index()].mqtt {
+        let in_memory = self.broker.exchange.config.limits.mqtt.consumers_in_memory;
+        if let Some(mqtt) = &mut self.broker.exchange.sessions[id.index()].kind.mqtt {
             // It is there, as it was acknowledged.
             mqtt.is_consumer_in_memory = in_memory;
             mqtt.consumer = Feed::of(mqtt.subs.iter().flatten());
@@ -243,17 +243,17 @@ impl Shard {
     }
 
     fn consumer_differs(&self, id: SessionId) -> bool {
-        let mqtt = self.exchange.sessions[id.index()].mqtt.as_ref();
+        let mqtt = self.broker.exchange.sessions[id.index()].kind.mqtt.as_ref();
         mqtt.is_some_and(|mqtt| mqtt.consumer != Feed::of(mqtt.subs.iter().flatten()))
     }
 
     /// Has the session's consumer deliver what it wants now; `operation` goes on when it does.
     pub(super) fn change_consumer(&mut self, id: SessionId, operation: u32) {
         self.listen_to_replies(id);
-        let settings = self.exchange.config.limits.mqtt.clone();
-        let session = &mut self.exchange.sessions[id.index()];
+        let settings = self.broker.exchange.config.limits.mqtt.clone();
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let (account, cid) = (session.account, session.cid);
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         mqtt.is_kept = true;
@@ -308,9 +308,9 @@ impl Shard {
 
     /// Asks for the retained messages of subscriptions, one after the other.
     pub(super) fn begin_recalls(&mut self, id: SessionId, places: &[u32]) {
-        let session = &mut self.exchange.sessions[id.index()];
+        let session = &mut self.broker.exchange.sessions[id.index()];
         let (account, cid) = (session.account, session.cid);
-        let Some(mqtt) = &mut session.mqtt else {
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         for at in places {
@@ -325,7 +325,7 @@ impl Shard {
             mqtt.recalls.push_back(Recall {
                 account,
                 seat: Seat {
-                    shard: self.exchange.index,
+                    shard: self.broker.exchange.index,
                     session: id.0,
                     cid,
                 },
@@ -339,8 +339,8 @@ impl Shard {
 
     /// Asks for more retained messages, if that is wanted and the client has taken those before.
     pub(in crate::shard) fn recall_next(&mut self, id: SessionId) {
-        let session = &mut self.exchange.sessions[id.index()];
-        let Some(mqtt) = &mut session.mqtt else {
+        let session = &mut self.broker.exchange.sessions[id.index()];
+        let Some(mqtt) = &mut session.kind.mqtt else {
             return;
         };
         if mqtt.is_recalling || !mqtt.waiting.is_empty() || !session.out.is_empty() {

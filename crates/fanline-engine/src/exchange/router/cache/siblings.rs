@@ -1,11 +1,11 @@
-//! Routes of topics that are seen once each and differ in their last token alone, as the topics that
+//! Routes of subjects that are seen once each and differ in their last token alone, as the subjects that
 //! replies and acknowledgements go to: one inbox, and a new name in it for each.
 //!
 //! Such a route is good for all of them if nobody has subscribed to one by its name, but only by wildcards.
 
 use hashbrown::DefaultHashBuilder;
 
-use super::{Exit, HEAD, Route, hash_topic};
+use super::{Exit, HEAD, Route, hash_subject};
 
 /// How many inboxes have a place; two that share one take it from each other.
 const PLACES: usize = 64;
@@ -26,19 +26,19 @@ pub(super) struct Siblings {
 
 #[derive(Default)]
 struct Place {
-    /// The hash of what the topics begin with.
+    /// The hash of what the subjects begin with.
     parent: u64,
     state: State,
     version: u64,
     /// The bytes of the route's head up to the last token.
     parent_bytes: usize,
-    /// With the last token of the topic that was asked for last.
+    /// With the last token of the subject that was asked for last.
     route: Route,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum State {
-    /// A topic was asked for.
+    /// A subject was asked for.
     #[default]
     Seen,
     /// They have one route.
@@ -62,9 +62,9 @@ impl Siblings {
         self.version += 1;
     }
 
-    /// Where the route of a topic is; it reads as that topic's own until another is found there.
-    pub(super) fn find(&mut self, topic: &[u8]) -> Option<u32> {
-        let (parent, token) = split(topic)?;
+    /// Where the route of a subject is; it reads as that subject's own until another is found there.
+    pub(super) fn find(&mut self, subject: &[u8]) -> Option<u32> {
+        let (parent, token) = split(subject)?;
         if !self.places[self.last].takes(parent, self.version) {
             let (at, _) = self.place_of(parent);
             if !self.places[at].takes(parent, self.version) {
@@ -88,10 +88,10 @@ impl Siblings {
         &mut self.places[at as usize].route.exits
     }
 
-    /// Takes note of the route of a topic that was not found. `is_apart` says whether other filters than
+    /// Takes note of the route of a subject that was not found. `is_apart` says whether other filters than
     /// wildcards decide on its last token; it is asked when a second sibling has come.
-    pub(super) fn note(&mut self, topic: &[u8], route: &Route, is_apart: impl FnOnce() -> bool) {
-        let Some((parent, _)) = split(topic) else {
+    pub(super) fn note(&mut self, subject: &[u8], route: &Route, is_apart: impl FnOnce() -> bool) {
+        let Some((parent, _)) = split(subject) else {
             return;
         };
         let (at, hash) = self.place_of(parent);
@@ -105,7 +105,7 @@ impl Siblings {
         if place.state == State::Apart {
             return;
         }
-        // What an exit becomes in another account is worked out from the whole topic.
+        // What an exit becomes in another account is worked out from the whole subject.
         if route.has_exits() || route.target_count() > TARGETS_MAX || is_apart() {
             place.state = State::Apart;
             return;
@@ -117,7 +117,7 @@ impl Siblings {
     }
 
     fn place_of(&self, parent: &[u8]) -> (usize, u64) {
-        let hash = hash_topic(&self.hash_builder, parent);
+        let hash = hash_subject(&self.hash_builder, parent);
         let [low, ..] = hash.to_le_bytes();
         (usize::from(low) % PLACES, hash)
     }
@@ -132,8 +132,8 @@ impl Place {
 }
 
 /// The tokens before the last, with their dot, and the last.
-fn split(topic: &[u8]) -> Option<(&[u8], &[u8])> {
-    let dot = topic.iter().rposition(|byte| *byte == b'.')?;
-    let (parent, token) = topic.split_at(dot + 1);
+fn split(subject: &[u8]) -> Option<(&[u8], &[u8])> {
+    let dot = subject.iter().rposition(|byte| *byte == b'.')?;
+    let (parent, token) = subject.split_at(dot + 1);
     (!token.is_empty()).then_some((parent, token))
 }

@@ -21,50 +21,49 @@ const SWEEP_AFTER: Duration = Duration::from_secs(1);
 const KEY_DIGITS: usize = 16;
 
 /// A request that waits.
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     key: u64,
     /// Who answers.
     exporter: AccountId,
     /// Who has asked.
-    pub(super) importer: AccountId,
+    pub(crate) importer: AccountId,
     /// Where the answer goes.
-    pub(super) reply: Vec<u8>,
-    pub(super) memo: RouteMemo,
+    pub(crate) reply: Vec<u8>,
+    pub(crate) memo: RouteMemo,
     terms: Terms,
     /// An answer has come since its time was set.
     is_used: bool,
     /// What its first answer, or its end without one, is reported with.
-    pub(super) measure: Option<Box<Measure>>,
+    pub(crate) measure: Option<Box<Measure>>,
 }
 
 impl Waiting {
     /// Whether nothing follows an answer of so many bytes.
-    pub(super) fn ends_with(&self, bytes: usize) -> bool {
+    pub(crate) fn ends_with(&self, bytes: usize) -> bool {
         self.terms.response == ResponseKind::Single || bytes == 0
     }
 }
 
 /// A request as it leaves its account.
-pub(super) struct Request<'a> {
-    pub(super) importer: AccountId,
-    pub(super) exporter: AccountId,
-    pub(super) reply: &'a [u8],
-    pub(super) terms: Terms,
+pub(crate) struct Request<'a> {
+    pub(crate) importer: AccountId,
+    pub(crate) exporter: AccountId,
+    pub(crate) reply: &'a [u8],
+    pub(crate) terms: Terms,
 }
 
 /// All that wait on one shard.
 #[derive(Default)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     waiting: Slab<Waiting>,
     due: Timers<usize>,
-    sweep_at: Option<Duration>,
     /// Those to be reported that have ended without an answer, with the account that owes it.
     unanswered: Vec<(AccountId, Box<Measure>, Outcome)>,
 }
 
 impl Requests {
     /// Takes note of a request. `key` is a number that nobody can guess.
-    pub(super) fn expect(
+    pub(crate) fn expect(
         &mut self,
         request: Request<'_>,
         measure: Option<Box<Measure>>,
@@ -91,15 +90,16 @@ impl Requests {
         at
     }
 
-    /// Writes the topic of the answer to one of this shard's requests.
-    pub(super) fn write_topic(&self, at: usize, shard: u16, topic: &mut Vec<u8>) {
+    /// Writes the subject of the answer to one of this shard's requests.
+    pub(crate) fn write_subject(&self, at: usize, shard: u16, subject: &mut Vec<u8>) {
         let key = self.waiting.get(at).map_or(0, |waiting| waiting.key);
-        topic.extend_from_slice(format!("{REPLIES}.{shard}.{at:x}{key:0KEY_DIGITS$x}").as_bytes());
+        subject
+            .extend_from_slice(format!("{REPLIES}.{shard}.{at:x}{key:0KEY_DIGITS$x}").as_bytes());
     }
 
     /// The request that this is an answer to, if an account may give it.
-    pub(super) fn find(&self, topic: &[u8], exporter: AccountId) -> Option<usize> {
-        let token = topic.rsplit(|b| *b == b'.').next()?;
+    pub(crate) fn find(&self, subject: &[u8], exporter: AccountId) -> Option<usize> {
+        let token = subject.rsplit(|b| *b == b'.').next()?;
         let token = std::str::from_utf8(token).ok()?;
         let split = token.len().checked_sub(KEY_DIGITS)?;
         let (at, key) = token.split_at_checked(split)?;
@@ -110,36 +110,38 @@ impl Requests {
     }
 
     /// One that [`find`](Self::find) has found; it has been answered.
-    pub(super) fn answered(&mut self, at: usize) -> Option<&mut Waiting> {
+    pub(crate) fn answered(&mut self, at: usize) -> Option<&mut Waiting> {
         let waiting = self.waiting.get_mut(at)?;
         waiting.is_used = true;
         Some(waiting)
     }
 
     /// It is over.
-    pub(super) fn forget(&mut self, at: usize) -> Option<Waiting> {
+    pub(crate) fn forget(&mut self, at: usize) -> Option<Waiting> {
         let waiting = self.waiting.try_remove(at)?;
         self.due.set(at, None);
         Some(waiting)
     }
 
-    /// Somebody has stopped to listen: it may have been for an answer.
-    #[inline]
-    pub(super) fn note_unsubscribed(&mut self, now: Duration) {
-        if !self.waiting.is_empty() && self.sweep_at.is_none() {
-            self.sweep_at = Some(now.saturating_add(SWEEP_AFTER));
-        }
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 
-    /// When [`expire`](Self::expire) is wanted.
-    pub(super) fn next_timeout(&self) -> Option<Duration> {
-        [self.due.next(), self.sweep_at].into_iter().flatten().min()
+    /// When [`expire`](Self::expire) is to be called next. At `unsubscribed_at` somebody stopped to listen, perhaps
+    /// for an answer.
+    pub(crate) fn next_timeout(&self, unsubscribed_at: Option<Duration>) -> Option<Duration> {
+        let first = self.due.next()?;
+        let sweep = unsubscribed_at.map(|at| at.saturating_add(SWEEP_AFTER));
+        sweep.into_iter().chain([first]).min()
     }
 
-    /// Forgets those whose time is over, and those whom nobody listens for.
-    pub(super) fn expire(
+    /// Drops those whose time is over, and those that nobody listens for. The latter are looked for only some time
+    /// after somebody stopped to listen at `unsubscribed_at`, which is taken then.
+    pub(crate) fn expire(
         &mut self,
         now: Duration,
+        unsubscribed_at: &mut Option<Duration>,
         mut listens: impl FnMut(AccountId, &[u8]) -> bool,
     ) {
         while let Some(at) = self.due.pop(now) {
@@ -155,8 +157,8 @@ impl Requests {
                 self.unanswered.push(ended);
             }
         }
-        if self.sweep_at.is_some_and(|at| at <= now) {
-            self.sweep_at = None;
+        if unsubscribed_at.is_some_and(|at| at.saturating_add(SWEEP_AFTER) <= now) {
+            *unsubscribed_at = None;
             let Requests {
                 waiting,
                 due,
@@ -177,13 +179,13 @@ impl Requests {
     }
 
     /// What has to be reported since the last call.
-    pub(super) fn take_unanswered(&mut self) -> Vec<(AccountId, Box<Measure>, Outcome)> {
+    pub(crate) fn take_unanswered(&mut self) -> Vec<(AccountId, Box<Measure>, Outcome)> {
         std::mem::take(&mut self.unanswered)
     }
 
     /// How many wait.
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
 }

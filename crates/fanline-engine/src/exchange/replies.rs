@@ -10,10 +10,10 @@ use crate::auth::AllowResponses;
 /// How many requests may wait for an answer of one client. The oldest is forgotten beyond.
 const REPLIES_MAX: usize = 64 * 1024;
 
-/// The reply topics of what a client received.
+/// The reply subjects of what a client received.
 #[derive(Default)]
-pub(super) struct Replies {
-    by_topic: HashMap<Box<[u8]>, Reply>,
+pub(crate) struct Replies {
+    by_subject: HashMap<Box<[u8]>, Reply>,
     /// In the order in which they came; some may be gone, or have come again.
     order: VecDeque<(Duration, Box<[u8]>)>,
 }
@@ -24,42 +24,42 @@ struct Reply {
 }
 
 impl Replies {
-    /// A message came with this reply topic.
-    pub(super) fn note(&mut self, topic: &[u8], rule: AllowResponses, now: Duration) {
+    /// A message came with this reply subject.
+    pub(crate) fn note(&mut self, subject: &[u8], rule: AllowResponses, now: Duration) {
         self.forget_old(rule, now);
         let reply = Reply {
             since: now,
             answers: 0,
         };
-        self.by_topic.insert(topic.into(), reply);
-        self.order.push_back((now, topic.into()));
+        self.by_subject.insert(subject.into(), reply);
+        self.order.push_back((now, subject.into()));
     }
 
-    /// Whether there may be an answer to a topic, which is then counted.
-    pub(super) fn use_up(&mut self, topic: &[u8], rule: AllowResponses, now: Duration) -> bool {
-        let Some(reply) = self.by_topic.get_mut(topic) else {
+    /// Whether there may be an answer to a subject, which is then counted.
+    pub(crate) fn use_up(&mut self, subject: &[u8], rule: AllowResponses, now: Duration) -> bool {
+        let Some(reply) = self.by_subject.get_mut(subject) else {
             return false;
         };
         reply.answers += 1;
         let is_spent = rule.max.is_some_and(|max| reply.answers > max);
         let is_late = is_late(reply.since, rule, now);
         if is_spent || is_late {
-            self.by_topic.remove(topic);
+            self.by_subject.remove(subject);
         }
         !is_spent && !is_late
     }
 
     fn forget_old(&mut self, rule: AllowResponses, now: Duration) {
-        while let Some((since, topic)) = self.order.front() {
+        while let Some((since, subject)) = self.order.front() {
             let is_full = self.order.len() >= REPLIES_MAX;
             // What was used up, or has come again, is in the order only.
-            let reply = self.by_topic.get(topic);
+            let reply = self.by_subject.get(subject);
             let is_held = reply.is_some_and(|reply| reply.since == *since);
             if is_held && !is_full && !is_late(*since, rule, now) {
                 return;
             }
             if is_held {
-                self.by_topic.remove(topic);
+                self.by_subject.remove(subject);
             }
             self.order.pop_front();
         }
@@ -124,7 +124,7 @@ mod tests {
         for n in 0..REPLIES_MAX + 10 {
             replies.note(n.to_string().as_bytes(), rule, Duration::ZERO);
         }
-        assert!(replies.by_topic.len() <= REPLIES_MAX && replies.order.len() <= REPLIES_MAX);
+        assert!(replies.by_subject.len() <= REPLIES_MAX && replies.order.len() <= REPLIES_MAX);
         assert!(!replies.use_up(b"3", rule, Duration::ZERO));
         assert!(replies.use_up(b"70", rule, Duration::ZERO));
     }

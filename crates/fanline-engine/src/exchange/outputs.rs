@@ -1,16 +1,17 @@
-//! What a shard has decided and the shell has yet to do.
+//! What a shard has decided and the runtime has yet to do.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::crossing::FROM_DEVICE;
-use super::deliver::Message;
-use super::mqtt::Answers;
+use super::message::Message;
+use super::router::{Route, SubId, Subscription};
 use super::session::{Session, SessionId};
-use super::tracing::Traced;
-use super::verbs::{first_line, text};
-use crate::exchange::router::{Route, SubId, Subscription};
+use super::text::{first_line, text};
 use crate::limits::Limits;
+
+/// Once a batch has queued this much, it is written before more of the input is read, so that a
+/// wide fan-out stays in the cache and costs no more memory than this.
+pub(crate) const PRODUCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A subscriber with more than this waiting holds its publishers back for a moment, so that a
 /// burst costs time rather than memory and cache.
@@ -19,78 +20,73 @@ const CONGESTED_BYTES: usize = 2 * 1024 * 1024;
 /// Buffers kept for connections that have something to write, and the largest one kept.
 const SPARE_BUFFERS_MAX: usize = 4096;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 * 1024;
-const SPARE_BYTES_MAX: usize = 2 * super::PRODUCED_BYTES_MAX;
+const SPARE_BYTES_MAX: usize = 2 * PRODUCED_BYTES_MAX;
 
 /// Lines for the log that are kept until the shell takes them; more are dropped, since each was told
 /// to its client as well.
 const NOTICES_MAX: usize = 256;
 
+/// What a shard has decided and the runtime has yet to do.
 #[derive(Default)]
-pub(super) struct Pending {
-    /// The time that the shard was told last.
-    pub(super) now: Duration,
-    /// Sessions with something to write that the shell was not told of yet.
-    pub(super) dirty: Vec<SessionId>,
+pub(crate) struct Outputs {
+    /// The time of the latest input.
+    pub(crate) now: Duration,
+    /// Sessions with something to write that the runtime has not polled yet.
+    pub(crate) dirty: Vec<SessionId>,
     /// Sessions that have ended and wait to be closed.
-    pub(super) ended: Vec<SessionId>,
+    pub(crate) ended: Vec<SessionId>,
+    /// Sessions among those that are ending because they have too much waiting: what is theirs has yet to be
+    /// given back.
+    pub(crate) overrun: Vec<SessionId>,
     /// Subscriptions that have had all they wanted.
-    pub(super) spent: Vec<SubId>,
+    pub(crate) spent: Vec<SubId>,
     /// Whether somebody has more waiting than the limit.
-    pub(super) overflowed: bool,
-    pub(super) congested_bytes: usize,
+    pub(crate) overflowed: bool,
+    pub(crate) congested_bytes: usize,
     overflow_bytes: usize,
     /// The subscriber with the most waiting, among those that have too much.
-    pub(super) congested: Option<(SessionId, usize)>,
+    pub(crate) congested: Option<(SessionId, usize)>,
     /// Bytes queued since the batch began.
-    pub(super) produced_bytes: usize,
+    pub(crate) produced_bytes: usize,
     /// Bytes of them by which leafs were told what is wanted.
-    pub(super) told_bytes: usize,
+    pub(crate) told_bytes: usize,
     /// Whether each line is told.
-    pub(super) traces: bool,
+    pub(crate) traces: bool,
     /// Bytes that are told of a message; `None` is all.
     traced_bytes_max: Option<usize>,
     /// Whether its headers alone are told.
     traces_headers_only: bool,
-    /// The message at hand, if its way is told.
-    pub(super) traced: Option<Box<Traced>>,
-    /// Whether there is anything to be told of a delivery.
-    pub(super) watches: bool,
-    /// What the message at hand crosses with: [`FROM_DEVICE`], or 0.
-    pub(super) origin_bits: u8,
-    pub(super) trace_lines: Vec<(SessionId, String)>,
+    pub(crate) trace_lines: Vec<(SessionId, String)>,
     /// What the log is to say.
-    pub(super) notices: Vec<(SessionId, String)>,
-    /// What came for MQTT sessions.
-    pub(super) mqtt: Answers,
+    pub(crate) notices: Vec<(SessionId, String)>,
     spare: Vec<Vec<u8>>,
     spare_bytes: usize,
 }
 
-impl Pending {
-    pub(super) fn new(limits: &Limits, traces: bool) -> Self {
-        let mut pending = Pending::default();
-        pending.set_limits(limits, traces);
-        pending
+impl Outputs {
+    pub(crate) fn new(limits: &Limits, traces: bool) -> Self {
+        let mut outputs = Outputs::default();
+        outputs.set_limits(limits, traces);
+        outputs
     }
 
-    pub(super) fn set_limits(&mut self, limits: &Limits, traces: bool) {
+    pub(crate) fn set_limits(&mut self, limits: &Limits, traces: bool) {
         self.congested_bytes = CONGESTED_BYTES.min(limits.pending_bytes_max / 2);
         self.overflow_bytes = limits.pending_bytes_max;
         self.traces = traces;
         self.traced_bytes_max = limits.traced_bytes_max;
         self.traces_headers_only = limits.traces_headers_only;
-        self.watches = traces;
     }
 
-    /// Takes note of who has published what another shard passes on; gives what else it crossed with.
-    #[inline]
-    pub(super) fn take_origin(&mut self, hops: u8) -> u8 {
-        self.origin_bits = hops & FROM_DEVICE;
-        hops & !FROM_DEVICE
+    /// Begins to count what one input produces.
+    pub(crate) fn begin_batch(&mut self) {
+        self.produced_bytes = 0;
+        self.told_bytes = 0;
+        self.congested = None;
     }
 
     /// Notes what the log is to say of a session.
-    pub(super) fn notice(&mut self, id: SessionId, line: impl FnOnce() -> String) {
+    pub(crate) fn notice(&mut self, id: SessionId, line: impl FnOnce() -> String) {
         if self.notices.len() < NOTICES_MAX {
             self.notices.push((id, line()));
         }
@@ -98,7 +94,7 @@ impl Pending {
 
     /// Puts a session on the list of those to write to, with a buffer to collect in.
     #[inline]
-    pub(super) fn mark_dirty(&mut self, id: u32, session: &mut Session) {
+    pub(crate) fn mark_dirty<K>(&mut self, id: u32, session: &mut Session<K>) {
         if std::mem::replace(&mut session.is_dirty, true) {
             return;
         }
@@ -107,9 +103,9 @@ impl Pending {
     }
 
     /// Gives a session a buffer to collect in, before it is known whether there is anything to collect: see
-    /// [`reclaim`](Pending::reclaim).
+    /// [`reclaim`](Outputs::reclaim).
     #[inline]
-    pub(super) fn lend_buffer(&mut self, session: &mut Session) {
+    pub(crate) fn lend_buffer<K>(&mut self, session: &mut Session<K>) {
         if !session.out.has_buffer()
             && let Some(buffer) = self.spare.pop()
         {
@@ -120,7 +116,7 @@ impl Pending {
 
     /// Counts what was queued for a session that had `before` bytes waiting.
     #[inline]
-    pub(super) fn count_produced(&mut self, id: u32, session: &Session, before: usize) {
+    pub(crate) fn count_produced<K>(&mut self, id: u32, session: &Session<K>, before: usize) {
         let after = session.out.pending_bytes();
         self.produced_bytes += after - before;
         if after > self.congested_bytes {
@@ -129,7 +125,7 @@ impl Pending {
     }
 
     /// Takes the buffer of a session that has nothing to write any more.
-    pub(super) fn reclaim(&mut self, session: &mut Session) {
+    pub(crate) fn reclaim<K>(&mut self, session: &mut Session<K>) {
         let Some(buffer) = session.out.take_buffer() else {
             return;
         };
@@ -145,14 +141,14 @@ impl Pending {
 
     /// Gives half of the spare buffers back: called now and then, so that what a burst needed does
     /// not stay for good.
-    pub(super) fn trim(&mut self) {
+    pub(crate) fn trim(&mut self) {
         for buffer in self.spare.drain(self.spare.len() / 2..) {
             self.spare_bytes -= buffer.capacity();
         }
     }
 
     #[cold]
-    pub(super) fn note_congested(&mut self, id: u32, bytes: usize) {
+    pub(crate) fn note_congested(&mut self, id: u32, bytes: usize) {
         self.overflowed |= bytes > self.overflow_bytes;
         if self.congested.is_none_or(|(_, most)| bytes > most) {
             self.congested = Some((SessionId(id), bytes));
@@ -161,7 +157,7 @@ impl Pending {
 
     /// A message as one subscriber gets it, with its headers or without.
     #[cold]
-    pub(super) fn trace_delivery(
+    pub(crate) fn trace_delivery(
         &mut self,
         to: &Subscription,
         route: &Route,
@@ -187,7 +183,7 @@ impl Pending {
 
     /// Headers and payload of a message, as far as they are told.
     #[cold]
-    pub(super) fn trace_message(
+    pub(crate) fn trace_message(
         &mut self,
         id: SessionId,
         direction: &str,
@@ -211,7 +207,7 @@ impl Pending {
 
     /// The first line of something that a client is sent.
     #[cold]
-    pub(super) fn trace_sent(&mut self, to: SessionId, bytes: &[u8]) {
+    pub(crate) fn trace_sent(&mut self, to: SessionId, bytes: &[u8]) {
         self.trace_lines
             .push((to, format!("->> [{}]", first_line(bytes))));
     }

@@ -10,9 +10,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Shard;
-use super::deliver::{Message, Origin};
+use super::Broker;
 use crate::auth::{AccountId, ExportKind, Sampling};
+use crate::exchange::Kind;
+use crate::exchange::message::{Message, Origin};
 use crate::exchange::router::Terms;
 use crate::headers::each_text;
 use crate::time::Timestamp;
@@ -20,8 +21,8 @@ use crate::time::Timestamp;
 const TYPE: &str = "io.nats.server.metric.v1.service_latency";
 
 /// A request that is looked at.
-pub(super) struct Measure {
-    /// The topic of the report.
+pub(crate) struct Measure {
+    /// The subject of the report.
     subject: String,
     asked_at: Duration,
     /// Who has asked, and the round trip to him.
@@ -35,9 +36,9 @@ type Headers = BTreeMap<String, Vec<String>>;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Answered,
-    /// It had no topic for an answer.
+    /// It had no subject for an answer.
     NoReply,
     /// Nobody listened for the answer any more.
     Abandoned,
@@ -80,9 +81,9 @@ struct Report<'a> {
     total: u64,
 }
 
-impl Shard {
+impl<K: Kind> Broker<K> {
     /// What has to be kept of a request to report on it; `None` when nobody wants to know.
-    pub(super) fn measure(
+    pub(crate) fn measure(
         &mut self,
         (importer, exporter): (AccountId, AccountId),
         terms: Terms,
@@ -95,7 +96,7 @@ impl Shard {
                 let is_chosen = self.exchange.random.below(100) < u32::from(percent);
                 is_chosen.then(Headers::new)?
             }
-            Sampling::Headers => asking(&message.body[..message.header_bytes])?,
+            Sampling::Headers => asking(message.headers())?,
         };
         let export = self
             .exchange
@@ -121,12 +122,13 @@ impl Shard {
 
     /// Tells how a request ended, in the account that exports the service.
     #[cold]
-    pub(super) fn report(
+    pub(crate) fn report(
         &mut self,
         exporter: AccountId,
         measure: &Measure,
         outcome: Outcome,
         responder: Origin<'_>,
+        depth: u8,
     ) {
         let id = self.exchange.secrets.id();
         let now = self.exchange.pending.now;
@@ -150,7 +152,7 @@ impl Shard {
         let Ok(json) = serde_json::to_vec(&report) else {
             return;
         };
-        self.tell_all(exporter, measure.subject.as_bytes(), &[], &json);
+        self.publish_event(exporter, measure.subject.as_bytes(), &[], &json, depth);
     }
 
     fn who_is(&self, account: AccountId, is_detailed: bool, origin: Origin<'_>) -> Value {
@@ -167,13 +169,6 @@ impl Shard {
             .session
             .and_then(|id| self.exchange.sessions.get(id as usize));
         session.and_then(|session| session.rtt).unwrap_or_default()
-    }
-
-    /// When a moment of this server was.
-    pub(super) fn date(&self, at: Duration) -> Timestamp {
-        let since_1970 = self.exchange.info.started_at.saturating_add(at);
-        let nanos = i64::try_from(since_1970.as_nanos());
-        Timestamp::from_unix_nanos(nanos.unwrap_or(i64::MAX))
     }
 }
 
@@ -203,12 +198,7 @@ fn asking(headers: &[u8]) -> Option<Headers> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Client, World};
     use super::*;
-    use crate::auth::{
-        Access, AccessConfig, Auth, Export, Import, ImportKind, Latency, ResponseKind,
-    };
-    use crate::limits::Limits;
 
     #[test]
     fn tracers_ask_in_their_headers() {
@@ -232,121 +222,5 @@ mod tests {
         check("b3: 80f198ee56343ba8-e457b5a2e4d86bd1-1", true);
         check("b3: 0", false);
         check("Traceparent: 01", false);
-    }
-
-    /// A service in A that B may ask, and who hears the reports.
-    fn world(shards: usize, sampling: Sampling) -> (World, [Client; 3]) {
-        let mut config = AccessConfig::default();
-        config.account_mut("A").exports.push(Export {
-            kind: ExportKind::Service {
-                response: ResponseKind::Single,
-                response_threshold: None,
-                latency: Some(Latency {
-                    subject: "latency".into(),
-                    sampling,
-                }),
-            },
-            subject: "svc".into(),
-            accounts: None,
-            account_token_position: None,
-            allow_trace: false,
-        });
-        config.account_mut("B").imports.push(Import {
-            kind: ImportKind::Service { share: false },
-            account: "A".into(),
-            subject: "svc".into(),
-            to: None,
-            allow_trace: false,
-        });
-        let access = Access::new(config).unwrap();
-        let ids = ["A", "A", "B"].map(|name| access.account_id(name).unwrap());
-        let mut world = World::with(shards, Limits::default(), Auth::Directory(access.into()));
-        let clients = ids.map(|account| {
-            let client = world.client(0);
-            world.shards[0].bind(client.id, account);
-            client
-        });
-        world.say(clients[1], "SUB latency 1\r\n");
-        world.say(clients[2], "SUB in 1\r\n");
-        (world, clients)
-    }
-
-    /// The one report that came, without its line.
-    fn report(world: &mut World, listener: Client) -> Value {
-        let told = world.read(listener);
-        let (line, json) = told.split_once("\r\n").expect("a report");
-        assert!(line.starts_with("MSG latency 1 "), "{told}");
-        serde_json::from_str(json).expect("JSON")
-    }
-
-    #[test]
-    fn answers_are_reported_to_the_exporter() {
-        for shards in [1, 2] {
-            let (mut world, [service, listener, asker]) = world(shards, Sampling::Percent(100));
-            world.say(service, "SUB svc 1\r\n");
-            world.say(asker, "PUB svc in 2\r\nhi\r\n");
-            assert_eq!(world.read(listener), "");
-            let asked = world.read(service);
-            let reply = asked.split(' ').nth(3).unwrap();
-            world.say(service, &format!("PUB {reply} 2\r\nho\r\n"));
-            assert_eq!(world.read(asker), "MSG in 1 2\r\nho\r\n");
-            let told = report(&mut world, listener);
-            assert_eq!(told["type"], TYPE);
-            assert_eq!(told["status"], 200);
-            assert_eq!(told["description"], Value::Null);
-            assert_eq!(told["requestor"]["acc"], "B");
-            // Who asks did not share more than that.
-            assert_eq!(told["requestor"]["id"], Value::Null);
-            assert_eq!(told["responder"]["acc"], "A");
-            assert_eq!(told["id"].as_str().map(str::len), Some(22));
-            for key in ["start", "timestamp"] {
-                assert!(told[key].is_string(), "{told}");
-            }
-            for key in ["service", "system", "total"] {
-                assert!(told[key].is_u64(), "{told}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_not_answered_is_reported_too() {
-        let (mut world, [service, listener, asker]) = world(1, Sampling::Percent(100));
-        world.say(asker, "PUB svc in 2\r\nhi\r\n");
-        assert_eq!(report(&mut world, listener)["status"], 503);
-        world.say(service, "SUB svc 1\r\n");
-        world.say(asker, "PUB svc 2\r\nhi\r\n");
-        let told = report(&mut world, listener);
-        assert_eq!(
-            (&told["status"], &told["description"]),
-            (&json!(400), &json!("Bad Request"))
-        );
-        world.say(asker, "PUB svc in 2\r\nhi\r\n");
-        // Longer than an answer may take.
-        let later = Duration::from_secs(3600);
-        world.shards[0].handle_timeout(later);
-        assert_eq!(report_among(&world.read(listener))["status"], 504);
-    }
-
-    /// The report among what else a client is told in an hour.
-    fn report_among(told: &str) -> Value {
-        let json = told.lines().find(|line| line.starts_with('{'));
-        serde_json::from_str(json.expect("a report")).expect("JSON")
-    }
-
-    #[test]
-    fn only_what_is_asked_for_is_reported() {
-        let (mut world, [service, listener, asker]) = world(1, Sampling::Headers);
-        world.say(service, "SUB svc 1\r\n");
-        world.say(asker, "PUB svc 2\r\nhi\r\n");
-        assert_eq!(world.read(listener), "");
-        let headers = "NATS/1.0\r\nX-B3-Sampled: 1\r\n\r\n";
-        let bytes = headers.len();
-        world.say(asker, &format!("HPUB svc {bytes} {bytes}\r\n{headers}\r\n"));
-        let told = report(&mut world, listener);
-        assert_eq!(told["header"], json!({ "X-B3-Sampled": ["1"] }));
-        let (mut world, [service, listener, asker]) = self::world(1, Sampling::Percent(0));
-        world.say(service, "SUB svc 1\r\n");
-        world.say(asker, "PUB svc 2\r\nhi\r\n");
-        assert_eq!(world.read(listener), "");
     }
 }

@@ -1,10 +1,10 @@
-//! Other names for what is published in an account.
+//! Subjects of an account that are mapped to others.
 
 use crate::auth::Mapping;
 use crate::random::FastRandom;
 use crate::subject::trie::{Trie, Vacant};
 
-/// The mappings of one account, found by topic.
+/// The mappings of one account, found by subject.
 pub(super) struct Mappings {
     all: Vec<Mapping>,
     by_source: Trie<First>,
@@ -20,9 +20,9 @@ impl Vacant for First {
     }
 }
 
-/// What becomes of a topic.
+/// What becomes of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mapped {
+pub(crate) enum Mapped {
     Unchanged,
     /// It has another name, which was written.
     Renamed,
@@ -42,15 +42,15 @@ impl Mappings {
         (!all.is_empty()).then(|| Box::new(Mappings { all, by_source }))
     }
 
-    /// Gives a topic its other name, if it has one.
+    /// Gives a subject its other name, if it has one.
     pub(super) fn apply(
         &self,
-        topic: &[u8],
+        subject: &[u8],
         random: &mut FastRandom,
         made: &mut Vec<u8>,
     ) -> Mapped {
         let mut first: Option<usize> = None;
-        self.by_source.filters_matching(topic, &mut |found| {
+        self.by_source.filters_matching(subject, &mut |found| {
             first = first.into_iter().chain(found.0).min();
         });
         let Some(mapping) = first.map(|at| &self.all[at]) else {
@@ -67,7 +67,7 @@ impl Mappings {
         let chosen = destinations().find(|d| ticket.is_held_by(d.weight.into()));
         if let Some(destination) = chosen {
             let number = random.below(u32::MAX);
-            return match destination.transform.apply(topic, number, made) {
+            return match destination.transform.apply(subject, number, made) {
                 true => Mapped::Renamed,
                 false => Mapped::Unchanged,
             };
@@ -85,15 +85,15 @@ impl Mappings {
 mod tests {
     use super::*;
 
-    /// What 1,000 messages to `topic` become, each name with its share in tens of percent.
-    fn shares(mappings: &[Mapping], topic: &str) -> Vec<(String, usize)> {
+    /// What 1,000 messages to `subject` become, each name with its share in tens of percent.
+    fn shares(mappings: &[Mapping], subject: &str) -> Vec<(String, usize)> {
         let mappings = Mappings::new(mappings).unwrap();
         let mut random = FastRandom::new(7);
         let mut counts = std::collections::BTreeMap::<String, usize>::new();
         for _ in 0..1000 {
             let mut made = Vec::new();
-            let name = match mappings.apply(topic.as_bytes(), &mut random, &mut made) {
-                Mapped::Unchanged => topic.into(),
+            let name = match mappings.apply(subject.as_bytes(), &mut random, &mut made) {
+                Mapped::Unchanged => subject.into(),
                 Mapped::Renamed => String::from_utf8(made).unwrap(),
                 Mapped::Lost => "-".into(),
             };
@@ -104,13 +104,13 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(mappings: &[Mapping], topic: &str, expected: &[(&str, usize)]) {
+    fn check(mappings: &[Mapping], subject: &str, expected: &[(&str, usize)]) {
         let expected: Vec<_> = expected.iter().map(|(n, s)| (n.to_string(), *s)).collect();
-        assert_eq!(shares(mappings, topic), expected, "{topic}");
+        assert_eq!(shares(mappings, subject), expected, "{subject}");
     }
 
     #[test]
-    fn topics_are_renamed_by_weight() {
+    fn subjects_are_renamed_by_weight() {
         let plain = Mapping::new("a.*.*", "b.$2.$1").unwrap();
         check(std::slice::from_ref(&plain), "a.x.y", &[("b.y.x", 10)]);
         check(std::slice::from_ref(&plain), "a.x", &[("a.x", 10)]);

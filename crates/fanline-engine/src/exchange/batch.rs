@@ -1,31 +1,43 @@
-//! What crosses from one shard to another: batches of messages and of changes of interest, in
-//! the order in which they were decided. One copy and one hand-over a batch, whatever is in it.
+//! Inter-shard batches: messages and changes of interest, in the order in which they were decided. One
+//! copy and one hand-over a batch, whatever is in it.
 
+use std::any::Any;
 use std::ops::Range;
 
-use super::mqtt::Note;
-use super::quotas::Had;
+use super::message::Message;
 use crate::auth::AccountId;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
 /// How often a message to a queue group may be passed on because its members have just left.
-pub(super) const HOPS_MAX: u8 = 4;
+pub(crate) const HOPS_MAX: u8 = 4;
 
 /// Set in [`Crossing::hops`] when the message is traced.
-pub(super) const TRACED: u8 = 0x80;
+pub(crate) const TRACED: u8 = 0x80;
 
-/// Set in [`Crossing::hops`] when an MQTT client has published the message in this account, so that its headers
-/// say how: to anybody else they are headers like others.
-pub(super) const FROM_DEVICE: u8 = 0x40;
+/// Set in [`Crossing::hops`] when an MQTT client has published the message in this account.
+pub(crate) const FROM_DEVICE: u8 = 0x40;
 
-/// What one shard has to tell another.
+/// What sessions and the JetStream thread notify each other of, besides messages. A batch carries it unseen.
+pub(crate) trait Notification: Any + Send {
+    /// About how much memory it takes.
+    fn bytes(&self) -> usize;
+}
+
+/// Connections and subscriptions of an account on one shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Had {
+    pub(crate) connections: u32,
+    pub(crate) subscriptions: u32,
+}
+
+/// What one shard sends another.
 #[derive(Default)]
 pub struct Batch {
     records: Vec<Record>,
     bytes: Vec<u8>,
     shared: Vec<(Chunk, Range<usize>)>,
     shared_bytes: usize,
-    notes: Vec<Note>,
+    notes: Vec<Box<dyn Notification>>,
 }
 
 /// How much of a batch has been read; at first nothing.
@@ -41,7 +53,7 @@ pub struct Place {
 enum Record {
     Message {
         account: AccountId,
-        topic: usize,
+        subject: usize,
         head: usize,
         args: usize,
         /// 0 when the body is the next one of `shared`.
@@ -70,21 +82,21 @@ enum Record {
 }
 
 /// A message as it crosses.
-pub(super) struct Crossing<'a> {
-    pub(super) account: AccountId,
-    pub(super) topic: &'a [u8],
-    pub(super) message: super::deliver::Message<'a>,
+pub(crate) struct Crossing<'a> {
+    pub(crate) account: AccountId,
+    pub(crate) subject: &'a [u8],
+    pub(crate) message: Message<'a>,
     /// Whether everybody with a plain subscription gets it.
-    pub(super) plain: bool,
+    pub(crate) plain: bool,
     /// Names of the groups that get it, each ended by a space, which no name holds.
-    pub(super) groups: &'a [u8],
-    pub(super) hops: u8,
+    pub(crate) groups: &'a [u8],
+    pub(crate) hops: u8,
     /// It is for leafs that the other shard serves, and for none of its clients.
-    pub(super) is_for_leafs: bool,
+    pub(crate) is_for_leafs: bool,
 }
 
 /// One thing that another shard said.
-pub(super) enum Said<'a> {
+pub(crate) enum Said<'a> {
     Message(Crossing<'a>),
     Interest {
         from: u16,
@@ -93,14 +105,14 @@ pub(super) enum Said<'a> {
         queue: &'a [u8],
         weight: u32,
     },
-    /// What a shard has of an account that is limited.
+    /// The connections and subscriptions of an account with limits.
     Had {
         from: u16,
         account: AccountId,
         had: Had,
     },
-    /// Something about an MQTT session.
-    Note(&'a Note),
+    /// Something about a session.
+    Note(&'a dyn Notification),
 }
 
 impl Batch {
@@ -111,7 +123,7 @@ impl Batch {
 
     /// About how much memory it refers to, in bytes.
     pub fn bytes(&self) -> usize {
-        let notes_bytes: usize = self.notes.iter().map(Note::bytes).sum();
+        let notes_bytes: usize = self.notes.iter().map(|note| note.bytes()).sum();
         self.bytes.len()
             + self.shared_bytes
             + self.records.len() * size_of::<Record>()
@@ -143,7 +155,7 @@ impl Batch {
         self.bytes.shrink_to(KEPT_BYTES);
     }
 
-    pub(super) fn push_interest(
+    pub(crate) fn push_interest(
         &mut self,
         from: u16,
         account: AccountId,
@@ -163,18 +175,18 @@ impl Batch {
         });
     }
 
-    pub(super) fn push_had(&mut self, from: u16, account: AccountId, had: Had) {
+    pub(crate) fn push_had(&mut self, from: u16, account: AccountId, had: Had) {
         self.records.push(Record::Had { from, account, had });
     }
 
-    pub(super) fn push_note(&mut self, note: Note) {
+    pub(crate) fn push_note(&mut self, note: impl Notification) {
         self.records.push(Record::Note);
-        self.notes.push(note);
+        self.notes.push(Box::new(note));
     }
 
-    pub(super) fn push_message(&mut self, crossing: &Crossing<'_>) {
+    pub(crate) fn push_message(&mut self, crossing: &Crossing<'_>) {
         let message = &crossing.message;
-        self.bytes.extend_from_slice(crossing.topic);
+        self.bytes.extend_from_slice(crossing.subject);
         self.bytes.extend_from_slice(message.head);
         self.bytes.extend_from_slice(message.args);
         let mut body = message.body.len();
@@ -195,7 +207,7 @@ impl Batch {
         self.bytes.extend_from_slice(crossing.groups);
         self.records.push(Record::Message {
             account: crossing.account,
-            topic: crossing.topic.len(),
+            subject: crossing.subject.len(),
             head: message.head.len(),
             args: message.args.len(),
             body,
@@ -210,11 +222,12 @@ impl Batch {
 
     fn read_note(&self, read: &mut usize) -> Option<Said<'_>> {
         *read += 1;
-        self.notes.get(*read - 1).map(Said::Note)
+        let note = self.notes.get(*read - 1)?;
+        Some(Said::Note(&**note))
     }
 
     /// The next thing in it, in order.
-    pub(super) fn read(&self, place: &mut Place) -> Option<Said<'_>> {
+    pub(crate) fn read(&self, place: &mut Place) -> Option<Said<'_>> {
         let record = self.records.get(place.records)?;
         place.records += 1;
         let mut take = |len: usize| {
@@ -239,7 +252,7 @@ impl Batch {
             }),
             Record::Message {
                 account,
-                topic,
+                subject,
                 head,
                 args,
                 body,
@@ -250,7 +263,7 @@ impl Batch {
                 hops,
                 is_for_leafs,
             } => {
-                let topic = take(topic);
+                let subject = take(subject);
                 let head = take(head);
                 let args = take(args);
                 let copied = take(body);
@@ -266,7 +279,7 @@ impl Batch {
                     Some((chunk, range)) => &chunk[range.clone()],
                     None => &self.bytes[copied.clone()],
                 };
-                let message = super::deliver::Message {
+                let message = Message {
                     head: &self.bytes[head],
                     reply_bytes,
                     header_bytes,
@@ -277,7 +290,7 @@ impl Batch {
                 };
                 Some(Said::Message(Crossing {
                     account,
-                    topic: &self.bytes[topic],
+                    subject: &self.bytes[subject],
                     message,
                     plain,
                     groups: &self.bytes[groups],

@@ -1,0 +1,135 @@
+//! Traces of messages beyond the border of an account, and their end.
+
+use std::time::Duration;
+
+use super::Broker;
+use crate::auth::{AccountId, ExportKind, ImportKind};
+use crate::exchange::Kind;
+use crate::exchange::batch::{Crossing, TRACED};
+use crate::exchange::router::{BridgeKind, Exit, RouteMemo};
+use crate::exchange::text::text;
+use crate::exchange::tracing::Traced;
+use crate::jetstream::Timestamp;
+use crate::subject::Filter;
+use crate::trace::{Asked, Event, ROUTER, Teller, Trace};
+
+impl<K: Kind> Broker<K> {
+    /// Delivers a message that another shard has passed on, and traces it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn dispatch_traced(&mut self, crossing: Crossing<'_>, memo: &mut RouteMemo) {
+        let (account, message) = (crossing.account, &crossing.message);
+        let by_parent = self.exchange.access.account(account);
+        let by_parent = by_parent.and_then(|account| account.trace.as_ref());
+        // It was decided where it came from.
+        let asked = Asked::read(message.headers(), by_parent, 0);
+        let mut traced = asked.map(|asked| {
+            let came_in = Event {
+                r#type: "in",
+                kind: Some(ROUTER),
+                cid: Some(0),
+                name: "another shard".into(),
+                acc: self.exchange.account_name(account),
+                subj: text(crossing.subject),
+                ..Event::default()
+            };
+            let mut trace = Trace::new(asked, message.payload_bytes(), came_in);
+            let hop = trace.hop_to(self.exchange.index);
+            trace.set_hop(hop);
+            Traced::new(trace, account)
+        });
+        let crossing = Crossing {
+            hops: crossing.hops & !TRACED,
+            ..crossing
+        };
+        self.dispatch_crossing(crossing, traced.as_mut(), memo);
+        if let Some(traced) = traced {
+            self.end_trace(traced);
+        }
+    }
+
+    /// The message of a trace is about to leave its account.
+    #[cold]
+    pub(super) fn trace_exit(
+        &self,
+        trace: &mut Traced,
+        account: AccountId,
+        exit: &Exit,
+        subject: &[u8],
+    ) {
+        let access = &self.exchange.access;
+        let other = access.account(exit.account);
+        let (event, may_look) = match exit.kind {
+            BridgeKind::Stream => {
+                let exporter = self.exchange.account_name(account);
+                let may_look = other.is_some_and(|importer| {
+                    importer.imports.iter().any(|import| {
+                        import.allow_trace
+                            && import.kind == ImportKind::Stream
+                            && import.account == exporter
+                            && matches(&import.subject, subject)
+                    })
+                });
+                let event = Event {
+                    r#type: "se",
+                    ..Event::default()
+                };
+                (event, may_look)
+            }
+            BridgeKind::Service(_) => {
+                let may_look = other.is_some_and(|exporter| {
+                    exporter.exports.iter().any(|export| {
+                        export.allow_trace
+                            && matches!(export.kind, ExportKind::Service { .. })
+                            && matches(&export.subject, &exit.subject)
+                    })
+                });
+                let event = Event {
+                    r#type: "si",
+                    from: text(subject),
+                    ..Event::default()
+                };
+                (event, may_look)
+            }
+            BridgeKind::Replies => return,
+        };
+        let event = Event {
+            acc: self.exchange.account_name(exit.account),
+            to: text(&exit.subject),
+            ..event
+        };
+        trace.cross_border(event, may_look);
+    }
+
+    /// Publishes what has become of a message.
+    #[cold]
+    pub(crate) fn end_trace(&mut self, mut traced: Traced) {
+        self.exchange.name_subscriptions(&mut traced);
+        let now = self.date(self.exchange.pending.now);
+        for event in &mut traced.trace.events {
+            event.ts = now;
+        }
+        let info = &self.exchange.info;
+        let (headers, body) = traced.trace.tell(&Teller {
+            name: &info.server_name,
+            host: &info.host,
+            id: &info.server_id,
+            ver: &info.version,
+            jetstream: info.jetstream,
+            time: now,
+        });
+        let subject = traced.trace.asked.to.as_bytes();
+        self.publish_event(traced.account, subject, &headers, &body, 0);
+    }
+
+    /// When a moment of this server was.
+    pub(crate) fn date(&self, at: Duration) -> Timestamp {
+        let since_1970 = self.exchange.info.started_at.saturating_add(at);
+        let nanos = i64::try_from(since_1970.as_nanos());
+        Timestamp::from_unix_nanos(nanos.unwrap_or(i64::MAX))
+    }
+}
+
+fn matches(filter: &str, subject: &[u8]) -> bool {
+    Filter::parse(filter.as_bytes()).is_ok_and(|filter| filter.matches(subject))
+}

@@ -1,0 +1,544 @@
+//! From one message to everybody who gets it: the hot path.
+//!
+//! A delivery is three copies into the subscriber's outbox: `MSG <subject> `, which the route
+//! holds, `<sid> `, which the subscription holds, and the rest of the message as it came in.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use slab::Slab;
+
+use super::Exchange;
+use super::batch::{Batch, Crossing, FROM_DEVICE, HOPS_MAX};
+use super::message::{Dispatch, Message, Origin};
+use super::outputs::Outputs;
+use super::router::{LEAFS, Member, Route, RouteMemo, SubId, Subscription, Subscriptions};
+use super::session::{Session, SessionId};
+use super::targets::RemoteTargets;
+use super::tracing::Traced;
+use crate::auth::AccountId;
+use crate::outbox::Chunk;
+use crate::random::{FastRandom, Ticket};
+
+/// What the connections of a server speak. The sessions' layer implements it; the exchange knows no
+/// protocol but that of plain NATS clients.
+pub(crate) trait Kind: Sized {
+    /// What sessions of these kinds share on one shard.
+    type Shared: Default;
+
+    /// Whether the connection is a link to another server, of which interest and messages are not a client's.
+    fn is_link(&self) -> bool;
+
+    /// Whether [`deliver`](Kind::deliver) writes messages, in place of the exchange. Each subscription of such
+    /// a session has to be marked as filtered.
+    fn encodes(&self) -> bool;
+
+    /// Whether a subscription serves the session itself. What its user may receive does not concern it.
+    fn is_internal(&self, sid: &[u8]) -> bool;
+
+    /// Queues a message for a subscription of a session that encodes; false when it does not get it.
+    fn deliver(
+        fan_out: &mut FanOut<'_, Self>,
+        id: SubId,
+        route: &Route,
+        message: &Message<'_>,
+    ) -> bool;
+
+    /// Queues several messages without headers.
+    fn deliver_run(
+        fan_out: &mut FanOut<'_, Self>,
+        id: SubId,
+        route: &Route,
+        chunk: &Chunk,
+        run: &[Waiting],
+    );
+
+    /// A message from another shard has found no member of its group, since the last one has just left.
+    fn note_missed(
+        shared: &mut Self::Shared,
+        account: AccountId,
+        subject: &[u8],
+        message: &Message<'_>,
+    );
+
+    /// Whether a link may be sent a message that came from `origin`, for members of a group or, without one, for
+    /// plain subscriptions.
+    fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool;
+
+    /// What a link is called in traces, if the other server continues them.
+    fn traced_as(&self) -> Option<&str>;
+
+    /// Sends links what has changed of the interest here. A reply finds its way back only if the interest in it
+    /// was sent before the request.
+    fn announce_interest(exchange: &mut Exchange<Self>);
+}
+
+/// A message that waits to be delivered with others: what follows the sid of a delivery, as a range of the chunk.
+pub(crate) struct Waiting {
+    pub(crate) tail: Range<usize>,
+    pub(crate) payload_bytes: u64,
+}
+
+/// How far a message has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// All who get it have it. Whether there was anybody.
+    All(bool),
+    /// Plain subscriptions have it. The subject leads to other accounts, so the rest is left to them:
+    /// [`Exchange::deliver_rest`].
+    Plain(bool),
+}
+
+/// The parts of an exchange that a delivery changes, and what it depends on.
+pub(crate) struct FanOut<'a, K: Kind> {
+    pub(crate) sessions: &'a mut Slab<Session<K>>,
+    pub(crate) subs: &'a mut Subscriptions,
+    pub(crate) pending: &'a mut Outputs,
+    pub(crate) shared: &'a mut K::Shared,
+    pub(super) account: AccountId,
+    pub(super) subject: &'a [u8],
+    pub(crate) origin: Origin<'a>,
+    pub(crate) is_from_device: bool,
+    pub(super) served: Option<&'a Vec<Vec<u8>>>,
+    pub(super) trace: Option<&'a mut Traced>,
+    /// Whether deliveries are traced, by the message's wish or all of them.
+    pub(super) watches: bool,
+}
+
+impl<'a, K: Kind> FanOut<'a, K> {
+    #[inline]
+    pub(super) fn new(
+        sessions: &'a mut Slab<Session<K>>,
+        subs: &'a mut Subscriptions,
+        pending: &'a mut Outputs,
+        shared: &'a mut K::Shared,
+        dispatch: &'a mut Dispatch<'_>,
+    ) -> Self {
+        let context = &mut dispatch.context;
+        FanOut {
+            sessions,
+            subs,
+            watches: pending.traces || context.trace.is_some(),
+            pending,
+            shared,
+            account: dispatch.account,
+            subject: dispatch.subject,
+            origin: dispatch.origin,
+            is_from_device: context.is_from_device,
+            served: context.served.as_deref(),
+            trace: context.trace.as_deref_mut(),
+        }
+    }
+
+    /// Queues the message for one subscription; false when it cannot get it.
+    #[inline]
+    pub(super) fn deliver(&mut self, id: SubId, route: &Route, message: &Message<'_>) -> bool {
+        if self.watches
+            && let Some(delivered) = self.watch(id, route, message)
+        {
+            return delivered;
+        }
+        let sub = self.subs.get_mut(id);
+        let session = &mut self.sessions[sub.session() as usize];
+        if !self.origin.reaches(sub.session(), session) {
+            return false;
+        }
+        if sub.is_filtered() {
+            if !passes(session, sub, route, message.head) {
+                return false;
+            }
+            if session.kind.encodes() {
+                return K::deliver(self, id, route, message);
+            }
+        }
+        if message.reply_bytes > 0
+            && let Some(restriction) = &mut session.restriction
+        {
+            restriction.note_reply(message.reply(), self.pending.now);
+        }
+        self.pending.mark_dirty(sub.session(), session);
+        let before = session.out.pending_bytes();
+        let mut payload_bytes = message.payload_bytes();
+        if message.header_bytes == 0 {
+            message.write(
+                &mut session.out,
+                message.msg_head(route),
+                sub.sid_and_space(),
+            );
+        } else if session.takes_headers {
+            message.write(
+                &mut session.out,
+                message.hmsg_head(route),
+                sub.sid_and_space(),
+            );
+        } else {
+            message.write_stripped(
+                &mut session.out,
+                message.msg_head(route),
+                sub.sid_and_space(),
+            );
+            payload_bytes -= message.header_bytes;
+        }
+        session.out_msgs += 1;
+        session.out_bytes += payload_bytes as u64;
+        self.pending.count_produced(sub.session(), session, before);
+        if sub.count() {
+            self.pending.spent.push(id);
+        }
+        true
+    }
+
+    /// Traces a delivery that is about to be. Whether it has been, when there is to be none.
+    #[cold]
+    #[inline(never)]
+    fn watch(&mut self, id: SubId, route: &Route, message: &Message<'_>) -> Option<bool> {
+        let sub = self.subs.get(id);
+        let session = &self.sessions[sub.session() as usize];
+        let is_delivered = self.origin.reaches(sub.session(), session)
+            && (!sub.is_filtered() || passes(session, sub, route, message.head));
+        if !is_delivered {
+            return Some(false);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.note_delivery(id, sub, session);
+            if trace.is_only() {
+                return Some(true);
+            }
+        }
+        if self.pending.traces {
+            let takes_headers = session.takes_headers;
+            self.pending
+                .trace_delivery(sub, route, message, takes_headers);
+        }
+        None
+    }
+
+    /// What a message begins to cross with.
+    #[inline]
+    fn first_hop(&mut self, targets: &mut RemoteTargets) -> u8 {
+        let bits = if self.is_from_device { FROM_DEVICE } else { 0 };
+        match &mut self.trace {
+            None => bits,
+            Some(trace) => bits | targets.trace(self.account, trace),
+        }
+    }
+
+    /// Queues several messages without headers for one subscription, until it has had all that it
+    /// wants.
+    #[inline]
+    pub(super) fn deliver_run(&mut self, id: SubId, route: &Route, chunk: &Chunk, run: &[Waiting]) {
+        let sub = self.subs.get_mut(id);
+        let session = &mut self.sessions[sub.session() as usize];
+        if !self.origin.reaches(sub.session(), session) {
+            return;
+        }
+        if sub.is_filtered() {
+            if !passes(session, sub, route, &[]) {
+                return;
+            }
+            if session.kind.encodes() {
+                return K::deliver_run(self, id, route, chunk, run);
+            }
+        }
+        self.pending.mark_dirty(sub.session(), session);
+        let before = session.out.pending_bytes();
+        for waiting in run {
+            let tail = &chunk[waiting.tail.clone()];
+            session
+                .out
+                .append3(route.msg_head(), sub.sid_and_space(), tail);
+            session.out_msgs += 1;
+            session.out_bytes += waiting.payload_bytes;
+            if sub.count() {
+                self.pending.spent.push(id);
+                break;
+            }
+        }
+        self.pending.count_produced(sub.session(), session, before);
+    }
+
+    /// Delivers beyond plain subscriptions: to one member of each group, and to remotes. Groups that are `left` are
+    /// served in another account.
+    #[inline]
+    fn deliver_beyond(
+        &mut self,
+        route: &Route,
+        message: &Message<'_>,
+        random: &mut FastRandom,
+        targets: &mut RemoteTargets,
+        outgoing: &mut [Batch],
+        left: &[Vec<u8>],
+    ) -> bool {
+        targets.set_plain(route.plain_remote);
+        let mut delivered = false;
+        for (group, members) in route.groups() {
+            let name = group.name.as_slice();
+            let is_it = |other: &Vec<u8>| other == name;
+            let is_served = self.served.is_some_and(|served| served.iter().any(is_it));
+            if is_served || left.iter().any(is_it) || !self.origin.is_for(name) {
+                continue;
+            }
+            let ticket = random.ticket(group.weight);
+            match self.deliver_to_one(members, route, message, ticket) {
+                Picked::Delivered => delivered = true,
+                Picked::Remote(shard) => targets.add_group(shard, name),
+                Picked::Nobody => {}
+            }
+        }
+        let hops = self.first_hop(targets);
+        delivered | targets.post(outgoing, self.account, self.subject, message, hops)
+    }
+
+    /// Delivers to one of these members, starting at a random one; those that cannot get it are
+    /// passed over. Returns the other shard when the message has to go there.
+    fn deliver_to_one(
+        &mut self,
+        members: &[Member],
+        route: &Route,
+        message: &Message<'_>,
+        mut ticket: Ticket,
+    ) -> Picked {
+        let holds_ticket = |member: &Member| ticket.is_held_by(member.weight());
+        let start = members.iter().position(holds_ticket).unwrap_or(0);
+        for member in members[start..].iter().chain(&members[..start]) {
+            match *member {
+                Member::Remote { shard, .. } => return Picked::Remote(shard),
+                Member::Local(id) if self.deliver(id, route, message) => return Picked::Delivered,
+                Member::Local(_) => {}
+            }
+        }
+        Picked::Nobody
+    }
+}
+
+/// Whether a client may have a message that its subscription matches: neither the subject by which it
+/// is found may be denied to it, nor the one that it is shown, if that is another.
+fn passes<K: Kind>(session: &Session<K>, sub: &Subscription, route: &Route, head: &[u8]) -> bool {
+    let Some(restriction) = &session.restriction else {
+        return true;
+    };
+    if session.kind.is_internal(sub.sid()) {
+        return true;
+    }
+    let subject = |head: &[u8]| {
+        let head = head.strip_prefix(b"HMSG ").unwrap_or_default();
+        let subject = head.strip_suffix(b" ").unwrap_or_default();
+        restriction.may_receive(subject, sub.queue())
+    };
+    subject(route.hmsg_head()) && (head.is_empty() || subject(head))
+}
+
+enum Picked {
+    Delivered,
+    Remote(u16),
+    Nobody,
+}
+
+impl<K: Kind> Exchange<K> {
+    /// Delivers a message to its account's subscribers, on this shard and beyond. What it leads to in other accounts
+    /// is not the exchange's business, and reported.
+    #[inline]
+    pub(crate) fn deliver(&mut self, dispatch: &mut Dispatch<'_>, memo: &mut RouteMemo) -> Reached {
+        let Exchange {
+            routers,
+            subs,
+            sessions,
+            pending,
+            shared,
+            random,
+            outgoing,
+            targets,
+            ..
+        } = self;
+        let message = dispatch.message;
+        let route = routers[dispatch.account].route(dispatch.subject, memo);
+        let mut fan_out = FanOut::<K>::new(sessions, subs, pending, shared, dispatch);
+        let mut delivered = false;
+        for id in &route.plain {
+            delivered |= fan_out.deliver(*id, route, message);
+        }
+        if route.has_exits() {
+            return Reached::Plain(delivered);
+        }
+        if route.leads_on() {
+            delivered |= fan_out.deliver_beyond(route, message, random, targets, outgoing, &[]);
+            if targets.has_leafs() {
+                delivered |= self.deliver_to_links(dispatch);
+            }
+        }
+        self.settle_if_needed(dispatch.context.trace.as_deref_mut());
+        Reached::All(delivered)
+    }
+
+    /// Delivers beyond plain subscriptions what [`deliver`](Self::deliver) has left. Groups that are `left` are served
+    /// in another account.
+    pub(crate) fn deliver_rest(
+        &mut self,
+        dispatch: &mut Dispatch<'_>,
+        memo: RouteMemo,
+        left: &[Vec<u8>],
+    ) -> bool {
+        let Exchange {
+            routers,
+            subs,
+            sessions,
+            pending,
+            shared,
+            random,
+            outgoing,
+            targets,
+            ..
+        } = self;
+        let message = dispatch.message;
+        let route = routers[dispatch.account].held_route(memo);
+        let mut fan_out = FanOut::<K>::new(sessions, subs, pending, shared, dispatch);
+        let mut delivered = fan_out.deliver_beyond(route, message, random, targets, outgoing, left);
+        if targets.has_leafs() {
+            delivered |= self.deliver_to_links(dispatch);
+        }
+        delivered
+    }
+
+    /// Delivers what another shard passed on: to plain subscriptions here, and to one member here of each group it
+    /// was passed on for. When a group's last member here has just left, the message goes on to where there is one.
+    /// Returns whether the subject leads to other accounts.
+    pub(crate) fn deliver_crossing(
+        &mut self,
+        crossing: &Crossing<'_>,
+        trace: Option<&mut Traced>,
+        memo: &mut RouteMemo,
+    ) -> bool {
+        let Crossing {
+            account,
+            subject,
+            ref message,
+            plain,
+            groups,
+            hops,
+            is_for_leafs,
+        } = *crossing;
+        let mut dispatch = Dispatch::own(account, subject, message);
+        dispatch.context.is_from_device = hops & FROM_DEVICE != 0;
+        dispatch.context.trace = trace;
+        if is_for_leafs {
+            self.targets.set_leafs(plain, groups);
+            self.deliver_to_links(&mut dispatch);
+            self.settle(dispatch.context.trace);
+            return false;
+        }
+        let hops = hops & !FROM_DEVICE;
+        let Exchange {
+            routers,
+            subs,
+            sessions,
+            pending,
+            shared,
+            random,
+            outgoing,
+            targets,
+            ..
+        } = self;
+        let route = routers.of(account).route(subject, memo);
+        let mut fan_out = FanOut::<K>::new(sessions, subs, pending, shared, &mut dispatch);
+        if plain {
+            for id in &route.plain {
+                fan_out.deliver(*id, route, message);
+            }
+        }
+        let names = Names::new(groups);
+        let mut is_taken = groups.is_empty();
+        for (group, members) in route.groups() {
+            let name = group.name.as_slice();
+            if !names.contain(name) {
+                continue;
+            }
+            let (local, remote) = split_members(members);
+            let ticket = random.ticket(u32::try_from(local.len()).unwrap_or(u32::MAX));
+            let picked = fan_out.deliver_to_one(local, route, message, ticket);
+            is_taken |= matches!(picked, Picked::Delivered);
+            // Nor back to the leaf that it may have come from.
+            if let (Picked::Nobody, Some(Member::Remote { shard, .. })) = (picked, remote.first())
+                && *shard != LEAFS
+                && hops < HOPS_MAX
+            {
+                targets.add_group(*shard, name);
+                is_taken = true;
+            }
+        }
+        if !is_taken {
+            K::note_missed(fan_out.shared, account, subject, message);
+        }
+        let has_exits = plain && route.has_exits();
+        let hops = fan_out.first_hop(targets) | (hops + 1);
+        targets.post(outgoing, account, subject, message, hops);
+        self.settle_if_needed(dispatch.context.trace);
+        has_exits
+    }
+
+    /// Ends the subscriptions that had their last message, and the sessions that have too much waiting.
+    #[inline]
+    pub(crate) fn settle_if_needed(&mut self, trace: Option<&mut Traced>) {
+        if !self.pending.spent.is_empty() || self.pending.overflowed {
+            self.settle(trace);
+        }
+    }
+
+    pub(crate) fn settle(&mut self, trace: Option<&mut Traced>) {
+        if let Some(trace) = trace {
+            self.name_subscriptions(trace);
+        }
+        while let Some(id) = self.pending.spent.pop() {
+            self.drop_subscription(id);
+        }
+        if std::mem::take(&mut self.pending.overflowed) {
+            self.end_overflowed();
+        }
+    }
+
+    fn end_overflowed(&mut self) {
+        let limits = &self.config.limits;
+        let has_too_much = |id: &SessionId| {
+            // One that was written to may have gone since.
+            self.sessions.get(id.index()).is_some_and(|session| {
+                let most = limits.pending_bytes_max_of(session.kind.is_link());
+                session.out.pending_bytes() > most
+            })
+        };
+        let dirty = self.pending.dirty.iter().copied();
+        let over: Vec<SessionId> = dirty.filter(has_too_much).collect();
+        for id in over {
+            self.overrun(id);
+        }
+    }
+}
+
+/// The members of a group here, which come first, and those on other shards.
+fn split_members(members: &[Member]) -> (&[Member], &[Member]) {
+    let is_remote = |member: &Member| matches!(member, Member::Remote { .. });
+    let locals = members.iter().position(is_remote);
+    members.split_at(locals.unwrap_or(members.len()))
+}
+
+/// The names of groups as they cross, to be looked up.
+enum Names<'a> {
+    Few(&'a [u8]),
+    Many(HashSet<&'a [u8]>),
+}
+
+impl<'a> Names<'a> {
+    fn new(names: &'a [u8]) -> Self {
+        /// Up to here a walk over the names is quicker than a table.
+        const FEW_BYTES: usize = 64;
+        match names.len() > FEW_BYTES {
+            true => Names::Many(names.split(|b| *b == b' ').collect()),
+            false => Names::Few(names),
+        }
+    }
+
+    fn contain(&self, name: &[u8]) -> bool {
+        match self {
+            Names::Few(names) => names.split(|b| *b == b' ').any(|n| n == name),
+            Names::Many(names) => names.contains(name),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A message on its way to its subscribers.
+
+use std::io::Write;
+use std::ops::Range;
+
+use super::router::Route;
+use super::session::Session;
+use super::tracing::Traced;
+use crate::auth::AccountId;
+use crate::codec::nats::parse::Publish;
+use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
+
+/// A message without its subject.
+pub(crate) struct Message<'a> {
+    /// `HMSG <subject> ` when subscribers are to read another subject than the one by which they are
+    /// found; else empty.
+    pub(crate) head: &'a [u8],
+    /// Length of the reply subject in `args`, or 0.
+    pub(crate) reply_bytes: usize,
+    /// Bytes of headers at the front of `body`, or 0.
+    pub(crate) header_bytes: usize,
+    /// `[reply ][header_bytes ]total_bytes\r\n`.
+    pub(crate) args: &'a [u8],
+    /// Headers and payload, then CRLF.
+    pub(crate) body: &'a [u8],
+    /// `args` and `body` in one, unless the body is shared.
+    pub(crate) tail: &'a [u8],
+    /// Where the body lies when it is too large to be copied for each subscriber.
+    pub(crate) shared: Option<(&'a Chunk, Range<usize>)>,
+}
+
+impl<'a> Message<'a> {
+    /// A message whose arguments, headers, and payload lie in one buffer.
+    pub(crate) fn framed(
+        frame: &'a [u8],
+        args_bytes: usize,
+        reply_bytes: usize,
+        header_bytes: usize,
+    ) -> Self {
+        Message {
+            head: &[],
+            reply_bytes,
+            header_bytes,
+            args: &frame[..args_bytes],
+            body: &frame[args_bytes..],
+            tail: frame,
+            shared: None,
+        }
+    }
+
+    /// A message as its publisher has sent it. `from` is where its verb begins in the chunk.
+    #[inline]
+    pub(crate) fn published(chunk: &'a Chunk, publish: &Publish<'_>, from: usize) -> Self {
+        let body = from + publish.body.start..from + publish.body.end;
+        let is_shared = body.len() >= SHARED_BYTES_MIN;
+        Message {
+            head: &[],
+            reply_bytes: publish.reply.len(),
+            header_bytes: publish.header_bytes,
+            args: &chunk[from + publish.args.start..from + publish.args.end],
+            body: &chunk[body.clone()],
+            tail: &chunk[from + publish.args.start..body.end],
+            shared: is_shared.then_some((chunk, body)),
+        }
+    }
+
+    /// The reply subject; empty when there is none.
+    pub(crate) fn reply(&self) -> &'a [u8] {
+        &self.args[..self.reply_bytes]
+    }
+
+    /// The headers; empty when there are none.
+    pub(crate) fn headers(&self) -> &'a [u8] {
+        &self.body[..self.header_bytes]
+    }
+
+    pub(crate) fn payload_bytes(&self) -> usize {
+        self.body.len() - 2
+    }
+
+    /// `HMSG <subject> ` as subscribers read it.
+    #[inline]
+    pub(crate) fn hmsg_head<'b>(&'b self, route: &'b Route) -> &'b [u8] {
+        match self.head {
+            [] => route.hmsg_head(),
+            head => head,
+        }
+    }
+
+    /// The same without the first letter.
+    #[inline]
+    pub(crate) fn msg_head<'b>(&'b self, route: &'b Route) -> &'b [u8] {
+        &self.hmsg_head(route)[1..]
+    }
+
+    /// Queues the message for a subscriber that understands its headers, if it has any.
+    #[inline]
+    pub(crate) fn write(&self, out: &mut Outbox, head: &[u8], sid: &[u8]) {
+        match &self.shared {
+            None => out.append3(head, sid, self.tail),
+            Some((chunk, range)) => {
+                out.append3(head, sid, self.args);
+                out.refer(chunk, range.clone());
+            }
+        }
+    }
+
+    /// Queues the message without its headers.
+    pub(super) fn write_stripped(&self, out: &mut Outbox, head: &[u8], sid: &[u8]) {
+        let reply_and_space = match self.reply_bytes {
+            0 => &[],
+            reply_bytes => &self.args[..=reply_bytes],
+        };
+        out.append3(head, sid, reply_and_space);
+        let mut digits = [0; 24];
+        let mut rest = &mut digits[..];
+        // A size has twenty digits at the most.
+        let _ = write!(rest, "{}\r\n", self.payload_bytes() - self.header_bytes);
+        let unused = rest.len();
+        out.append(&digits[..digits.len() - unused]);
+        match &self.shared {
+            Some((chunk, range)) => out.refer(chunk, range.start + self.header_bytes..range.end),
+            None => out.append(&self.body[self.header_bytes..]),
+        }
+    }
+
+    /// `args` as they are for a subscriber that gets no headers, for a protocol trace.
+    pub(super) fn stripped_args(&self) -> Vec<u8> {
+        let mut args = Vec::with_capacity(self.args.len());
+        if self.reply_bytes > 0 {
+            args.extend_from_slice(&self.args[..=self.reply_bytes]);
+        }
+        let _ = write!(args, "{}\r\n", self.payload_bytes() - self.header_bytes);
+        args
+    }
+}
+
+/// The publisher of a message, as far as a delivery depends on it.
+#[derive(Clone, Copy)]
+pub(crate) struct Origin<'a> {
+    pub(crate) session: Option<u32>,
+    /// Whether the publisher itself gets the message.
+    pub(crate) echo: bool,
+    /// The names of the only groups that it is for, parted by blanks; all are when `None`.
+    pub(crate) groups: Option<&'a [u8]>,
+}
+
+impl Origin<'_> {
+    /// Another shard, or the server itself.
+    pub(crate) const ELSEWHERE: Origin<'static> = Origin {
+        session: None,
+        echo: true,
+        groups: None,
+    };
+
+    /// Whether a group may have the message.
+    #[inline]
+    pub(super) fn is_for(self, group: &[u8]) -> bool {
+        let is_it = |names: &[u8]| names.split(|b| *b == b' ').any(|name| name == group);
+        self.groups.is_none_or(is_it)
+    }
+
+    /// Whether a session gets the message: not when it ends, nor when it is the publisher and wants no
+    /// echo.
+    #[inline]
+    pub(super) fn reaches<K>(self, id: u32, session: &Session<K>) -> bool {
+        session.ending.is_none() && (self.echo || self.session != Some(id))
+    }
+}
+
+/// A message that is being delivered in one account.
+pub(crate) struct Dispatch<'m> {
+    pub(crate) account: AccountId,
+    pub(crate) subject: &'m [u8],
+    pub(crate) message: &'m Message<'m>,
+    pub(crate) origin: Origin<'m>,
+    pub(crate) context: Context<'m>,
+}
+
+/// What a delivery takes into account beyond the message itself. Of most messages there is none of it.
+#[derive(Default)]
+pub(crate) struct Context<'m> {
+    /// An MQTT client has published the message in this account, so that its headers say with which QoS and
+    /// RETAIN flag: to anybody else they are headers like others.
+    pub(crate) is_from_device: bool,
+    /// How many imports the message has followed.
+    pub(crate) depth: u8,
+    /// Queue groups that have received the message otherwise, as in an account that it came from.
+    pub(crate) served: Option<&'m mut Vec<Vec<u8>>>,
+    /// The trace that the message asks for.
+    pub(crate) trace: Option<&'m mut Traced>,
+}
+
+impl<'m> Dispatch<'m> {
+    /// A message of the server's own.
+    pub(crate) fn own(account: AccountId, subject: &'m [u8], message: &'m Message<'m>) -> Self {
+        Dispatch {
+            account,
+            subject,
+            message,
+            origin: Origin::ELSEWHERE,
+            context: Context::default(),
+        }
+    }
+}

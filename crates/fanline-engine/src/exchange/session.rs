@@ -1,0 +1,91 @@
+//! One connection, as the exchange sees it.
+
+use std::time::Duration;
+
+use super::restriction::Restriction;
+use super::router::RouteMemo;
+use crate::auth::{AccountId, Check, Grant, Peer};
+use crate::codec::nats::connect::ConnectOptions;
+use crate::codec::nats::error::CloseReason;
+use crate::codec::nats::parse::ParseLimits;
+use crate::outbox::Outbox;
+
+/// A session's place in its shard, from [`Shard::open`](crate::Shard::open) until
+/// [`Shard::remove`](crate::Shard::remove).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(pub(crate) u32);
+
+impl SessionId {
+    /// A small number, used again after the session is removed.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(crate) fn from_index(index: usize) -> Self {
+        SessionId(u32::try_from(index).expect("fewer than 2^32 connections"))
+    }
+}
+
+/// Everything about one connection. What a delivery touches comes first.
+pub(crate) struct Session<K> {
+    pub(crate) out: Outbox,
+    pub(crate) out_msgs: u64,
+    pub(crate) out_bytes: u64,
+    /// Set once it is decided that the connection ends; nothing is delivered to it any more.
+    pub(crate) ending: Option<CloseReason>,
+    /// Whether it is in the list of those with something to write.
+    pub(crate) is_dirty: bool,
+    /// Whether it understands HMSG.
+    pub(crate) takes_headers: bool,
+    /// What it may do, unless that is everything.
+    pub(crate) restriction: Option<Box<Restriction>>,
+    /// What it speaks, and the state of that.
+    pub(crate) kind: K,
+    pub(crate) cid: u64,
+    /// A system client: not counted, and not listed.
+    pub(crate) is_insider: bool,
+    /// Where it publishes and subscribes.
+    pub(crate) account: AccountId,
+    /// Whether it is counted among those of its account.
+    pub(crate) is_counted: bool,
+    pub(crate) memo: RouteMemo,
+    pub(crate) parse_limits: ParseLimits,
+    pub(crate) in_msgs: u64,
+    pub(crate) in_bytes: u64,
+    pub(crate) subscriptions: usize,
+    /// How many of them are in a group.
+    pub(crate) in_groups: u32,
+    pub(crate) stalls: u64,
+    pub(crate) awaits_auth: bool,
+    /// The work that it takes to know whether it may connect.
+    pub(crate) check: Option<Check>,
+    pub(crate) grant: Grant,
+    pub(crate) has_connected: bool,
+    /// Whether it was sent the second INFO, which follows its first PING after CONNECT.
+    pub(crate) was_told_account: bool,
+    pub(crate) options: ConnectOptions,
+    pub(crate) peer: Peer,
+    pub(crate) opened_at: Duration,
+    pub(crate) active_at: Duration,
+    pub(crate) ping_at: Duration,
+    /// When what it was let in by does not hold any more.
+    pub(crate) expires_at: Option<Duration>,
+    /// When the token of its account expires.
+    pub(crate) account_expires_at: Option<Duration>,
+    pub(crate) pings_out: u32,
+    pub(crate) pinged_at: Duration,
+    pub(crate) rtt: Option<Duration>,
+}
+
+impl<K> Session<K> {
+    /// The user's name; `[REDACTED]` for a token, which is all secret.
+    pub(crate) fn user(&self) -> &str {
+        let options = &self.options;
+        match &*self.grant.user {
+            "" if !options.nkey.is_empty() => &options.nkey,
+            "" if !options.user.is_empty() => &options.user,
+            "" if !options.auth_token.is_empty() => "[REDACTED]",
+            user => user,
+        }
+    }
+}

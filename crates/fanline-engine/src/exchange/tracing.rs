@@ -1,0 +1,158 @@
+//! The trace of a message, as it passes through a shard; see [`crate::trace`].
+//!
+//! Beyond the border of an account, the subject's owner says whether a trace may go on. What crosses to
+//! another shard after such a border is not traced there.
+
+use slab::Slab;
+
+use super::router::{Routers, SubId, Subscription, Subscriptions};
+use super::session::Session;
+use super::text::text;
+use crate::auth::{Access, AccountId};
+use crate::codec::nats::error::ClientError;
+use crate::trace::{CLIENT, Event, LEAF, ROUTER, Trace};
+
+/// The trace of a message that is being delivered.
+pub(crate) struct Traced {
+    pub(crate) trace: Trace,
+    /// Where the message was published.
+    pub(crate) account: AccountId,
+    /// Borders that were crossed where nobody may look.
+    hidden: usize,
+    /// Subscriptions whose filters are still to be found out, by place in the events.
+    unnamed: Vec<(usize, SubId)>,
+}
+
+/// How a message goes on to another server.
+pub(super) enum Onward {
+    AsItCame,
+    /// Its headers say over which hop it comes, and the other server continues the trace.
+    Over(String),
+    Not,
+}
+
+impl Traced {
+    pub(crate) fn new(trace: Trace, account: AccountId) -> Self {
+        Traced {
+            trace,
+            account,
+            hidden: 0,
+            unnamed: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, event: Event) {
+        if self.hidden == 0 {
+            self.trace.events.push(event);
+        }
+    }
+
+    /// Whether the message goes nowhere.
+    pub(super) fn is_only(&self) -> bool {
+        self.trace.asked.is_only
+    }
+
+    /// A delivery is about to be.
+    pub(super) fn note_delivery<K>(&mut self, id: SubId, sub: &Subscription, session: &Session<K>) {
+        if self.hidden == 0 {
+            self.unnamed.push((self.trace.events.len(), id));
+        }
+        let is_abroad = session.account != self.account;
+        self.push(Event {
+            r#type: "eg",
+            kind: Some(CLIENT),
+            cid: Some(session.cid),
+            name: session.options.name.clone(),
+            // To be replaced by the name of the account.
+            acc: match is_abroad {
+                true => session.account.0.to_string(),
+                false => String::new(),
+            },
+            queue: text(sub.queue()),
+            ..Event::default()
+        });
+    }
+
+    /// The message is about to cross to another shard.
+    pub(super) fn note_shard(&mut self, shard: u16) {
+        let hop = self.trace.hop_to(shard);
+        self.push(Event {
+            r#type: "eg",
+            kind: Some(ROUTER),
+            cid: Some(0),
+            name: format!("shard-{shard}"),
+            hop: Some(hop),
+            ..Event::default()
+        });
+    }
+
+    /// The message is about to cross a link, which is called so if the other server continues traces.
+    pub(super) fn note_link<K>(&mut self, session: &Session<K>, traced_as: Option<&str>) -> Onward {
+        let is_seen = self.account == session.account && self.hidden == 0;
+        match traced_as.filter(|_| is_seen && session.takes_headers) {
+            Some(name) => {
+                let hop = self.trace.next_leaf_hop();
+                self.push(Event {
+                    r#type: "eg",
+                    kind: Some(LEAF),
+                    cid: Some(session.cid),
+                    name: name.into(),
+                    hop: Some(hop.clone()),
+                    ..Event::default()
+                });
+                Onward::Over(hop)
+            }
+            // There, nobody would know that it is to go nowhere.
+            None if self.is_only() => Onward::Not,
+            None => Onward::AsItCame,
+        }
+    }
+
+    /// The publish was refused.
+    pub(crate) fn note_refusal(&mut self, error: &ClientError) {
+        if let Some(came_in) = self.trace.events.first_mut() {
+            came_in.error = error.to_string();
+        }
+    }
+
+    /// The subject was mapped to another one.
+    pub(crate) fn note_mapping(&mut self, to: &[u8]) {
+        self.push(Event {
+            r#type: "sm",
+            to: text(to),
+            ..Event::default()
+        });
+    }
+
+    /// The message is about to leave its account, for another one in which the trace may go on or not.
+    pub(crate) fn cross_border(&mut self, event: Event, may_look: bool) {
+        self.push(event);
+        self.hidden += usize::from(!may_look || self.hidden > 0);
+    }
+
+    /// The message has been everywhere beyond the border.
+    pub(crate) fn return_home(&mut self) {
+        self.hidden = self.hidden.saturating_sub(1);
+    }
+
+    /// Finds out the filters of subscriptions, while they are there.
+    pub(crate) fn name_subscriptions<K>(
+        &mut self,
+        subs: &Subscriptions,
+        sessions: &Slab<Session<K>>,
+        routers: &Routers,
+        access: &Access,
+    ) {
+        for (at, id) in self.unnamed.drain(..) {
+            let sub = subs.get(id);
+            let account = sessions[sub.session() as usize].account;
+            if let Some(event) = self.trace.events.get_mut(at) {
+                event.sub = text(&routers[account].filter_of(sub));
+                if !event.acc.is_empty() {
+                    let account = access.account(account);
+                    event.acc = account.map_or_else(String::new, |account| account.name.clone());
+                }
+            }
+        }
+    }
+}
