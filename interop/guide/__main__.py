@@ -33,7 +33,7 @@ GUIDE = ROOT / "docs" / "guide" / "src"
 SUMMARY = ROOT / "docs" / "SUMMARY.md"
 # Other pages with commands, which must be known to the program.
 README = ROOT / "README.md"
-OTHERS = [README, *sorted((ROOT / "docs").glob("*.md"))]
+OTHERS = [README, *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/reference").glob("*.md"))]
 # Where the pages are listed whose Rust code is run.
 DOCTESTS = ROOT / "crates" / "fanline-server" / "src" / "lib.rs"
 # Other languages are shown beside ours.
@@ -264,7 +264,7 @@ def try_links():
 
 def readme_lines():
     """The lines of README.md's blocks on the command line, each with the text that it is given."""
-    part = README.read_text().split("### A server, and the command line\n")[1].split("\n### ")[0]
+    part = README.read_text().split("### The server\n")[1].split("\n### ")[0]
     lines = "".join(re.findall(r"^```sh\n(.*?)^```", part, re.MULTILINE | re.DOTALL)).splitlines()
     while lines:
         line = lines.pop(0)
