@@ -35,8 +35,10 @@ class Report:
             try:
                 function(*arguments)
             except Exception as error:
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                why = f"{type(error).__name__}: {error} (line {where.lineno} of {where.name})"
+                # The innermost frame first; the outermost is this function.
+                frames = traceback.extract_tb(error.__traceback__)[:0:-1]
+                where = ", ".join(f"line {frame.lineno} of {frame.name}" for frame in frames)
+                why = f"{type(error).__name__}: {error} ({where})"
                 if left == 0:
                     self.fail(case, why)
                 else:

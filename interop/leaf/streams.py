@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.report import check, equal
 
-from .client import WAIT_SECONDS_MAX, Client, api, until
+from .client import WAIT_SECONDS_MAX, Client, Message, api, until
 
 # After so long without an answer, a question is asked again.
 ASK_SECONDS_MAX = 3
@@ -37,17 +37,51 @@ def origin(name: str, domain: str, **more) -> dict:
 
 
 def state(client: Client, name: str, prefix: str = "$JS.API") -> dict:
-    """Asked again when a cluster lets the question fall, as it does while nobody leads the stream."""
+    answer = info(client, name, prefix)
+    check("error" not in answer, f"{name}: {answer.get('error')}")
+    return answer["state"]
 
-    def told():
+
+def absent(client: Client, name: str, prefix: str = "$JS.API"):
+    """Checks that there is no such stream."""
+    answer = info(client, name, prefix)
+    equal(answer.get("error", {}).get("err_code"), 10059, f"the error for {name}")
+
+
+def info(client: Client, name: str, prefix: str = "$JS.API") -> dict:
+    """The answer to STREAM.INFO. Sends the request again if a cluster of nats-servers does not answer it. It does not
+    while the stream has no leader, nor after a deletion that the stream's server has applied and the meta leader has
+    not."""
+
+    def answer():
         try:
-            answer = client.ask(f"{prefix}.STREAM.INFO.{name}", seconds=ASK_SECONDS_MAX).json()
+            return client.ask(f"{prefix}.STREAM.INFO.{name}", seconds=ASK_SECONDS_MAX).json()
         except TimeoutError:
             return None
-        check("error" not in answer, f"{name}: {answer.get('error')}")
-        return answer["state"]
 
-    return until(told, f"nobody tells of {name}", 2 * WAIT_SECONDS_MAX)
+    return until(answer, f"no answer to STREAM.INFO.{name}", 2 * WAIT_SECONDS_MAX)
+
+
+def store(client: Client, subject: str, payload: bytes, headers: dict[str, str] | None = None) -> dict:
+    """Publishes one message, and returns its acknowledgement. With its id it is stored once."""
+    headers = (headers or {}) | {"Nats-Msg-Id": secrets.token_hex(8)}
+    found = answered(client, subject, payload, headers).json()
+    found.pop("duplicate", None)
+    return found
+
+
+def answered(client: Client, subject: str, payload: bytes = b"", headers: dict[str, str] | None = None) -> Message:
+    """The answer to a request to a stream. Sends the request again after a 503 or no answer: the servers of a cluster
+    learn of a new stream's subjects after its creation was answered."""
+
+    def answer():
+        try:
+            found = client.ask(subject, payload, headers, ASK_SECONDS_MAX)
+        except TimeoutError:
+            return None
+        return None if found.status == 503 else found
+
+    return until(answer, f"no stream answers at {subject}", 2 * WAIT_SECONDS_MAX)
 
 
 def insist(client: Client, subject: str, payloads: list[bytes]):
