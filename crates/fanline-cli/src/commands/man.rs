@@ -74,7 +74,10 @@ fn describe(command: &Command, connection: &[&Id], page: &mut String) {
             let _ = write!(page, "\n| argument | |\n| --- | --- |\n{}", rows.concat());
         }
     }
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+    for below in command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+    {
         if below.get_name() != "help" {
             describe(below, connection, page);
         }
@@ -106,8 +109,14 @@ mod tests {
 
     #[test]
     fn the_reference_page_is_current() {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
+        let page = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/commands.md"
+        );
         let written = std::fs::read_to_string(page).unwrap();
-        assert!(written == reference(Cli::command()), "run: fanline man --markdown > docs/reference/commands.md");
+        assert!(
+            written == reference(Cli::command()),
+            "run: fanline man --markdown > docs/reference/commands.md"
+        );
     }
 }

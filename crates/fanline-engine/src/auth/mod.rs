@@ -5,7 +5,6 @@
 
 mod account;
 mod admit;
-mod auth;
 pub mod callout;
 pub mod certificate;
 mod check;
@@ -13,6 +12,7 @@ mod domains;
 mod error;
 mod imports;
 pub mod jwt;
+mod method;
 pub mod nkey;
 mod operator;
 mod peer;
@@ -37,12 +37,12 @@ pub use account::{
     Import, ImportKind, Latency, Mapping, ResponseKind, SYSTEM_ACCOUNT, Sampling, TraceTo,
 };
 pub use admit::{AccountExpiry, Credentials, Decision, Dismissal, Grant};
-pub use auth::Auth;
 pub use callout::Callout;
 pub use check::{Check, SALT_BYTES, hash_password, is_hash_of};
 pub use domains::DefaultDomains;
 pub use error::AccessError;
 pub(crate) use imports::{covers, in_order_of_wildcards, is_exported, overlap};
+pub use method::Auth;
 pub use operator::{Authority, OperatorError, Operators, UserLimits};
 pub use peer::{Peer, TlsPeer};
 pub use permissions::{AllowResponses, Allowed, Pattern, Permissions};

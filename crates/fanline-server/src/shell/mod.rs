@@ -97,8 +97,12 @@ pub(crate) enum Command {
     Stop,
     /// Run this on the shard's thread.
     #[cfg(test)]
-    Run(Box<dyn FnOnce(&Rc<Shell>) + Send>),
+    Run(ShellAction),
 }
+
+/// What a test runs on a shard's thread.
+#[cfg(test)]
+pub(crate) type ShellAction = Box<dyn FnOnce(&Rc<Shell>) + Send>;
 
 /// What a shard goes on with. All of it changes at once, so that a connection is told what it meets.
 #[derive(Clone)]
