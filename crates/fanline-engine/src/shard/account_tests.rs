@@ -395,7 +395,9 @@ fn another_directory_takes_imports_away() {
     );
     let mut config = two_accounts();
     config.account_mut("B").imports.clear();
-    world.shards[0].broker.set_accounts(&Access::new(config).unwrap());
+    world.shards[0]
+        .broker
+        .set_accounts(&Access::new(config).unwrap());
     world.say(a, "PUB ev.t.x 1\r\n1\r\n");
     assert_eq!(world.read(b), "");
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::auth::Auth;
-use crate::limits::Limits;
 use crate::auth::Peer;
+use crate::limits::Limits;
 
 /// Shards that are driven by hand, and what each of their clients was sent.
 pub(super) struct World {

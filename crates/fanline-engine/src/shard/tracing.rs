@@ -110,7 +110,6 @@ mod tests {
 
     use super::super::account_tests::{SERVICE, ask, client, export, import, world};
     use super::super::tests::{Client, World};
-    use super::*;
     use crate::auth::{AccessConfig, ExportKind, ImportKind, Mapping};
 
     /// What a client says to have a message traced.
