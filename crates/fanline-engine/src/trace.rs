@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use crate::auth::TraceTo;
 use crate::encoding::{ACCEPT_ENCODING, CONTENT_ENCODING, Encoding};
-use crate::exchange::router::LEAFS;
 use crate::headers::{self, Block};
 use crate::subject::is_literal_topic;
 use crate::time::Timestamp;
@@ -24,6 +23,9 @@ const PARENT: &str = "traceparent";
 pub(crate) const HOP: &str = "Nats-Trace-Hop";
 /// A hop that is longer was made up.
 const HOP_BYTES_MAX: usize = 256;
+
+/// The hops of links to other servers begin here, above those of shards.
+const FIRST_LINK_HOP: usize = 64;
 
 /// Kinds of connections, as nats-server counts them.
 pub(crate) const CLIENT: u8 = 0;
@@ -108,6 +110,9 @@ pub(crate) struct Event {
     pub(crate) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hop: Option<String>,
+    /// Whether it is about a link to another server.
+    #[serde(skip)]
+    pub(crate) is_link: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) acc: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -182,11 +187,11 @@ impl Trace {
         self.hop(usize::from(index) + 1)
     }
 
-    /// The hop over which one more leaf is reached. The shards have the numbers below.
-    pub(crate) fn next_leaf_hop(&self) -> String {
-        let is_hop = |event: &&Event| event.kind == Some(LEAF) && event.hop.is_some();
-        let leafs = self.events.iter().filter(is_hop).count();
-        self.hop(usize::from(LEAFS) + 1 + leafs)
+    /// The hop over which one more link to another server is reached. The shards have the numbers below.
+    pub(crate) fn next_link_hop(&self) -> String {
+        let is_link = |event: &&Event| event.is_link && event.hop.is_some();
+        let links = self.events.iter().filter(is_link).count();
+        self.hop(FIRST_LINK_HOP + links)
     }
 
     /// The hop of this number behind those over which the message came.

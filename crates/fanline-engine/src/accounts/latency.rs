@@ -1,8 +1,8 @@
-//! How long services take: what is looked at is told to the account that exports the service, as
+//! The latency of services, reported to the account that exports the service as
 //! `io.nats.server.metric.v1.service_latency`.
 //!
-//! The one who answers may be on another shard. Then no more is known of him than his account, and
-//! his own round trip counts as time of the service.
+//! The responder may be on another shard. Then no more is known of it than its account, and its
+//! round trip counts as time of the service.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use crate::time::Timestamp;
 
 const TYPE: &str = "io.nats.server.metric.v1.service_latency";
 
-/// A request that is looked at.
+/// A request whose latency is reported.
 pub(crate) struct Measure {
     /// The subject of the report.
     subject: String,
     asked_at: Duration,
-    /// Who has asked, and the round trip to him.
+    /// The requester, and the round trip to it.
     requestor: Value,
     rtt: Duration,
     headers: Headers,
 }
 
-/// The headers that have asked for a report, as nats-server shows them.
+/// The headers that request a report, as nats-server shows them.
 type Headers = BTreeMap<String, Vec<String>>;
 
 /// How a request ended.
@@ -40,9 +40,9 @@ pub(crate) enum Outcome {
     Answered,
     /// It had no subject for an answer.
     NoReply,
-    /// Nobody listened for the answer any more.
+    /// The requester did not listen for the answer any more.
     Abandoned,
-    /// Nobody was there to answer.
+    /// There was no responder.
     Unserved,
     /// No answer came in time.
     Late,
@@ -82,7 +82,7 @@ struct Report<'a> {
 }
 
 impl<K: Kind> Broker<K> {
-    /// What has to be kept of a request to report on it; `None` when nobody wants to know.
+    /// What a report on a request needs; `None` when there is to be no report.
     pub(crate) fn measure(
         &mut self,
         (importer, exporter): (AccountId, AccountId),
@@ -120,7 +120,7 @@ impl<K: Kind> Broker<K> {
         })
     }
 
-    /// Tells how a request ended, in the account that exports the service.
+    /// Reports how a request ended, in the account that exports the service.
     #[cold]
     pub(crate) fn report(
         &mut self,
@@ -176,8 +176,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The headers by which tracers say that a request is to be looked at: those of Jaeger, Zipkin (B3)
-/// and W3C.
+/// The headers by which tracers sample a request: those of Jaeger, Zipkin (B3), and W3C.
 fn asking(headers: &[u8]) -> Option<Headers> {
     let mut asking = Headers::new();
     for (name, value) in each_text(headers) {

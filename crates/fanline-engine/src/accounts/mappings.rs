@@ -72,7 +72,7 @@ impl Mappings {
                 false => Mapped::Unchanged,
             };
         }
-        // The rest keeps its name, unless somebody has said how much of it should.
+        // The rest keeps its subject, unless a destination says how much of it does.
         let source = mapping.source().as_bytes();
         match destinations().any(|d| d.transform.destination() == source) {
             true => Mapped::Lost,

@@ -18,6 +18,7 @@ use crate::codec::nats::args::write_sizes;
 use crate::exchange::batch::{Crossing, TRACED};
 use crate::exchange::deliver::Reached;
 use crate::exchange::message::{Context, Dispatch, Message, Origin};
+use crate::exchange::remote::Remote;
 use crate::exchange::router::{
     BridgeKind, Exit, RouteMemo, Terms, bridges, has_services, replies_of,
 };
@@ -176,7 +177,7 @@ impl<K: Kind> Broker<K> {
                 (0..self.exchange.config.shards).filter_map(|shard| u16::try_from(shard).ok())
             {
                 if shard != self.exchange.index {
-                    router.set_remote(shard, &replies_of(shard), b"", weight);
+                    router.set_remote(Remote::Shard(shard), &replies_of(shard), b"", weight);
                 }
             }
         }
@@ -328,7 +329,7 @@ impl<K: Kind> Broker<K> {
             let (key, now) = (self.exchange.secrets.number(), self.exchange.pending.now);
             let requests = &mut self.accounts.requests;
             if requests.is_empty() {
-                // Nobody has stopped to listen for an answer yet.
+                // No subscription for an answer has ended yet.
                 self.exchange.unsubscribed_at = None;
             }
             let at = requests.expect(request, measure.take(), key, now);
@@ -415,7 +416,7 @@ impl<K: Kind> Broker<K> {
             .next_timeout(self.exchange.unsubscribed_at)
     }
 
-    /// Drops the requests whose time is over, and those for whose answers nobody listens any more.
+    /// Drops the requests whose time is over, and those whose requesters do not listen any more.
     pub(crate) fn expire_requests(&mut self, now: Duration) {
         let Broker { accounts, exchange } = self;
         let routers = &mut exchange.routers;

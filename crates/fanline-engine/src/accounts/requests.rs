@@ -1,7 +1,7 @@
-//! Answers that are waited for by those who have asked in another account.
+//! Requests to other accounts that wait for an answer.
 //!
-//! A request that leaves its account has a reply of this shard's own, which leads back to here. It is
-//! forgotten with the answer, with the time, or when nobody listens for the answer any more.
+//! A request that leaves its account has a reply of this shard's own, which leads back to here. It ends
+//! with the answer, with the time, or when the requester does not listen for the answer any more.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use crate::auth::{AccountId, ResponseKind};
 use crate::exchange::router::{REPLIES, RouteMemo, Terms};
 use crate::timers::Timers;
 
-/// Requests of one shard that wait for an answer. One more, and the one is forgotten whose time is
+/// Requests of one shard that wait for an answer. One more, and the one is dropped whose time is
 /// over first.
 const WAITING_MAX: usize = 256 * 1024;
-/// How soon it is looked whether somebody still listens, after somebody has stopped to.
+/// How soon after a subscription has ended the requesters are checked for whether they still listen.
 const SWEEP_AFTER: Duration = Duration::from_secs(1);
-/// Digits of the number that nobody can guess.
+/// Digits of the secret number.
 const KEY_DIGITS: usize = 16;
 
 /// A request that waits.
 pub(crate) struct Waiting {
     key: u64,
-    /// Who answers.
+    /// The account that answers.
     exporter: AccountId,
-    /// Who has asked.
+    /// The account of the requester.
     pub(crate) importer: AccountId,
     /// Where the answer goes.
     pub(crate) reply: Vec<u8>,
@@ -62,7 +62,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Takes note of a request. `key` is a number that nobody can guess.
+    /// Adds a request. `key` is a secret number.
     pub(crate) fn expect(
         &mut self,
         request: Request<'_>,
@@ -116,7 +116,7 @@ impl Requests {
         Some(waiting)
     }
 
-    /// It is over.
+    /// Drops a request.
     pub(crate) fn forget(&mut self, at: usize) -> Option<Waiting> {
         let waiting = self.waiting.try_remove(at)?;
         self.due.set(at, None);
@@ -128,16 +128,16 @@ impl Requests {
         self.waiting.is_empty()
     }
 
-    /// When [`expire`](Self::expire) is to be called next. At `unsubscribed_at` somebody stopped to listen, perhaps
-    /// for an answer.
+    /// When [`expire`](Self::expire) is to be called next. At `unsubscribed_at` a subscription ended, perhaps
+    /// one for an answer.
     pub(crate) fn next_timeout(&self, unsubscribed_at: Option<Duration>) -> Option<Duration> {
         let first = self.due.next()?;
         let sweep = unsubscribed_at.map(|at| at.saturating_add(SWEEP_AFTER));
         sweep.into_iter().chain([first]).min()
     }
 
-    /// Drops those whose time is over, and those that nobody listens for. The latter are looked for only some time
-    /// after somebody stopped to listen at `unsubscribed_at`, which is taken then.
+    /// Drops those whose time is over, and those whose requesters do not listen any more. The latter are looked for only
+    /// some time after a subscription has ended at `unsubscribed_at`, which is taken then.
     pub(crate) fn expire(
         &mut self,
         now: Duration,
@@ -147,7 +147,7 @@ impl Requests {
         while let Some(at) = self.due.pop(now) {
             let waiting = &mut self.waiting[at];
             if std::mem::take(&mut waiting.is_used) {
-                // Whoever answers once may answer again.
+                // A responder that answers once may answer again.
                 let due = now.saturating_add(waiting.terms.patience);
                 self.due.set(at, Some(due));
             } else if let Some(waiting) = self.forget(at)

@@ -5,6 +5,7 @@ use std::any::Any;
 use std::ops::Range;
 
 use super::message::Message;
+use super::remote::{LinkSet, Remote};
 use crate::auth::AccountId;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
@@ -63,10 +64,10 @@ enum Record {
         header_bytes: usize,
         plain: bool,
         hops: u8,
-        is_for_leafs: bool,
+        links: Option<LinkSet>,
     },
     Interest {
-        from: u16,
+        from: Remote,
         account: AccountId,
         filter: usize,
         queue: usize,
@@ -91,15 +92,15 @@ pub(crate) struct Crossing<'a> {
     /// Names of the groups that get it, each ended by a space, which no name holds.
     pub(crate) groups: &'a [u8],
     pub(crate) hops: u8,
-    /// It is for leafs that the other shard serves, and for none of its clients.
-    pub(crate) is_for_leafs: bool,
+    /// The links that it is for, which the other shard serves, and none of its clients.
+    pub(crate) links: Option<LinkSet>,
 }
 
 /// One thing that another shard said.
 pub(crate) enum Said<'a> {
     Message(Crossing<'a>),
     Interest {
-        from: u16,
+        from: Remote,
         account: AccountId,
         filter: &'a [u8],
         queue: &'a [u8],
@@ -143,7 +144,7 @@ impl Batch {
         self.notes.append(&mut other.notes);
     }
 
-    /// Forgets what is in it and keeps room for a usual batch.
+    /// Clears it, with room left for a usual batch.
     pub fn clear(&mut self) {
         const KEPT_BYTES: usize = 1024 * 1024;
         self.records.clear();
@@ -157,7 +158,7 @@ impl Batch {
 
     pub(crate) fn push_interest(
         &mut self,
-        from: u16,
+        from: Remote,
         account: AccountId,
         filter: &[u8],
         queue: &[u8],
@@ -191,7 +192,7 @@ impl Batch {
         self.bytes.extend_from_slice(message.args);
         let mut body = message.body.len();
         if let Some((chunk, range)) = &message.shared {
-            // What counts is what is kept alive: the whole chunk, once.
+            // The whole chunk stays alive, and counts once.
             if !self
                 .shared
                 .last()
@@ -216,7 +217,7 @@ impl Batch {
             header_bytes: message.header_bytes,
             plain: crossing.plain,
             hops: crossing.hops,
-            is_for_leafs: crossing.is_for_leafs,
+            links: crossing.links,
         });
     }
 
@@ -261,7 +262,7 @@ impl Batch {
                 header_bytes,
                 plain,
                 hops,
-                is_for_leafs,
+                links,
             } => {
                 let subject = take(subject);
                 let head = take(head);
@@ -295,7 +296,7 @@ impl Batch {
                     plain,
                     groups: &self.bytes[groups],
                     hops,
-                    is_for_leafs,
+                    links,
                 }))
             }
         }

@@ -1,4 +1,4 @@
-//! From one message to everybody who gets it: the hot path.
+//! From one message to all of its subscribers: the hot path.
 //!
 //! A delivery is three copies into the subscriber's outbox: `MSG <subject> `, which the route
 //! holds, `<sid> `, which the subscription holds, and the rest of the message as it came in.
@@ -12,7 +12,8 @@ use super::Exchange;
 use super::batch::{Batch, Crossing, FROM_DEVICE, HOPS_MAX};
 use super::message::{Dispatch, Message, Origin};
 use super::outputs::Outputs;
-use super::router::{LEAFS, Member, Route, RouteMemo, SubId, Subscription, Subscriptions};
+use super::remote::{LinkSet, Remote};
+use super::router::{Member, Route, RouteMemo, SubId, Subscription, Subscriptions};
 use super::session::{Session, SessionId};
 use super::targets::RemoteTargets;
 use super::tracing::Traced;
@@ -26,8 +27,8 @@ pub(crate) trait Kind: Sized {
     /// What sessions of these kinds share on one shard.
     type Shared: Default;
 
-    /// Whether the connection is a link to another server, of which interest and messages are not a client's.
-    fn is_link(&self) -> bool;
+    /// The links that the connection is one of, if it is one to another server.
+    fn links(&self) -> Option<LinkSet>;
 
     /// Whether [`deliver`](Kind::deliver) writes messages, in place of the exchange. Each subscription of such
     /// a session has to be marked as filtered.
@@ -70,7 +71,7 @@ pub(crate) trait Kind: Sized {
 
     /// Sends links what has changed of the interest here. A reply finds its way back only if the interest in it
     /// was sent before the request.
-    fn announce_interest(exchange: &mut Exchange<Self>);
+    fn announce_interest(exchange: &mut Exchange<Self>, links: LinkSet);
 }
 
 /// A message that waits to be delivered with others: what follows the sid of a delivery, as a range of the chunk.
@@ -82,7 +83,7 @@ pub(crate) struct Waiting {
 /// How far a message has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// All who get it have it. Whether there was anybody.
+    /// All subscribers have it. Whether there was any.
     All(bool),
     /// Plain subscriptions have it. The subject leads to other accounts, so the rest is left to them:
     /// [`Exchange::deliver_rest`].
@@ -281,7 +282,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
             let ticket = random.ticket(group.weight);
             match self.deliver_to_one(members, route, message, ticket) {
                 Picked::Delivered => delivered = true,
-                Picked::Remote(shard) => targets.add_group(shard, name),
+                Picked::Remote(remote) => targets.add_group(remote, name),
                 Picked::Nobody => {}
             }
         }
@@ -302,7 +303,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         let start = members.iter().position(holds_ticket).unwrap_or(0);
         for member in members[start..].iter().chain(&members[..start]) {
             match *member {
-                Member::Remote { shard, .. } => return Picked::Remote(shard),
+                Member::Remote { remote, .. } => return Picked::Remote(remote),
                 Member::Local(id) if self.deliver(id, route, message) => return Picked::Delivered,
                 Member::Local(_) => {}
             }
@@ -330,7 +331,7 @@ fn passes<K: Kind>(session: &Session<K>, sub: &Subscription, route: &Route, head
 
 enum Picked {
     Delivered,
-    Remote(u16),
+    Remote(Remote),
     Nobody,
 }
 
@@ -362,7 +363,7 @@ impl<K: Kind> Exchange<K> {
         }
         if route.leads_on() {
             delivered |= fan_out.deliver_beyond(route, message, random, targets, outgoing, &[]);
-            if targets.has_leafs() {
+            if targets.has_links() {
                 delivered |= self.deliver_to_links(dispatch);
             }
         }
@@ -393,7 +394,7 @@ impl<K: Kind> Exchange<K> {
         let route = routers[dispatch.account].held_route(memo);
         let mut fan_out = FanOut::<K>::new(sessions, subs, pending, shared, dispatch);
         let mut delivered = fan_out.deliver_beyond(route, message, random, targets, outgoing, left);
-        if targets.has_leafs() {
+        if targets.has_links() {
             delivered |= self.deliver_to_links(dispatch);
         }
         delivered
@@ -415,13 +416,13 @@ impl<K: Kind> Exchange<K> {
             plain,
             groups,
             hops,
-            is_for_leafs,
+            links,
         } = *crossing;
         let mut dispatch = Dispatch::own(account, subject, message);
         dispatch.context.is_from_device = hops & FROM_DEVICE != 0;
         dispatch.context.trace = trace;
-        if is_for_leafs {
-            self.targets.set_leafs(plain, groups);
+        if let Some(links) = links {
+            self.targets.add_links(links, plain, groups);
             self.deliver_to_links(&mut dispatch);
             self.settle(dispatch.context.trace);
             return false;
@@ -456,12 +457,12 @@ impl<K: Kind> Exchange<K> {
             let ticket = random.ticket(u32::try_from(local.len()).unwrap_or(u32::MAX));
             let picked = fan_out.deliver_to_one(local, route, message, ticket);
             is_taken |= matches!(picked, Picked::Delivered);
-            // Nor back to the leaf that it may have come from.
-            if let (Picked::Nobody, Some(Member::Remote { shard, .. })) = (picked, remote.first())
-                && *shard != LEAFS
+            // Not back to the link that it may have come from.
+            if let (Picked::Nobody, Some(Member::Remote { remote, .. })) = (picked, remote.first())
+                && matches!(remote, Remote::Shard(_))
                 && hops < HOPS_MAX
             {
-                targets.add_group(*shard, name);
+                targets.add_group(*remote, name);
                 is_taken = true;
             }
         }
@@ -500,7 +501,7 @@ impl<K: Kind> Exchange<K> {
         let has_too_much = |id: &SessionId| {
             // One that was written to may have gone since.
             self.sessions.get(id.index()).is_some_and(|session| {
-                let most = limits.pending_bytes_max_of(session.kind.is_link());
+                let most = limits.pending_bytes_max_of(session.kind.links().is_some());
                 session.out.pending_bytes() > most
             })
         };

@@ -1,23 +1,23 @@
 //! Links to other servers: what they want, and what is delivered to them, each link once.
 
+use std::ops::{Index, IndexMut};
+
 use slab::Slab;
 
 use super::Exchange;
 use super::deliver::{Kind, Waiting};
 use super::message::{Dispatch, Message};
-use super::outputs::Outputs;
-use super::router::{LEAFS, Member, Route, RouteMemo, Routers, SubId, Subscription};
+use super::remote::{LinkHead, LinkSet, Remote};
+use super::router::{Member, RouteMemo, Routers, SubId, Subscription};
 use super::run::Intake;
 use super::session::{Session, SessionId};
-use super::tracing::{Onward, Traced};
+use super::tracing::Onward;
 use crate::auth::AccountId;
-use crate::codec::leaf::write_head;
 use crate::headers::Block;
-use crate::outbox::Outbox;
 use crate::random::FastRandom;
 use crate::trace::HOP;
 
-/// What links want, and the message that is being delivered to them.
+/// What links of one set want, and the message that is being delivered to them.
 #[derive(Default)]
 pub(crate) struct Links {
     /// What each link wants, by account.
@@ -29,8 +29,27 @@ pub(crate) struct Links {
     picked: Vec<Picked>,
     /// By session: the last message for which it was picked, and where in the list.
     marks: Vec<(u64, usize)>,
-    /// A line that is put together.
+    /// The start of its first line, and a line that is put together.
+    start: Vec<u8>,
     line: Vec<u8>,
+}
+
+/// What links want, for each set of them.
+#[derive(Default)]
+pub(crate) struct LinkSets([Links; LinkSet::ALL.len()]);
+
+impl Index<LinkSet> for LinkSets {
+    type Output = Links;
+
+    fn index(&self, set: LinkSet) -> &Links {
+        &self.0[set.index()]
+    }
+}
+
+impl IndexMut<LinkSet> for LinkSets {
+    fn index_mut(&mut self, set: LinkSet) -> &mut Links {
+        &mut self.0[set.index()]
+    }
 }
 
 /// A link that gets the message.
@@ -51,12 +70,14 @@ impl Links {
             .len()
     }
 
-    fn begin_message(&mut self, account: AccountId) {
+    /// Begins to pick links for a message; returns where the last one in its account went.
+    fn begin_message(&mut self, account: AccountId) -> RouteMemo {
         self.message += 1;
         self.picked.clear();
         if self.memos.len() <= account.index() {
             self.memos.resize(account.index() + 1, RouteMemo::default());
         }
+        self.memos[account.index()]
     }
 
     /// Picks a link; returns where it is among those picked.
@@ -78,24 +99,32 @@ impl Links {
 }
 
 impl<K: Kind> Exchange<K> {
-    /// Delivers a message to the links that the targets were set for, but not to the one that it came from.
-    /// Returns whether there was any.
+    /// Delivers a message to the links that its targets have, but not to the one that it came from. Returns whether
+    /// there was any.
     #[inline(never)]
     pub(super) fn deliver_to_links(&mut self, dispatch: &mut Dispatch<'_>) -> bool {
-        let (is_plain, groups) = self.targets.take_leafs();
-        K::announce_interest(self);
+        let mut delivered = false;
+        while let Some((set, is_plain, groups)) = self.targets.take_links() {
+            K::announce_interest(self, set);
+            self.pick_links(set, dispatch, is_plain, &groups);
+            delivered |= self.queue_for_links(set, dispatch);
+        }
+        delivered
+    }
+
+    /// Picks the links that get a message: all with plain subscriptions, or one member each of some groups.
+    fn pick_links(&mut self, set: LinkSet, dispatch: &Dispatch<'_>, is_plain: bool, groups: &[u8]) {
         let Exchange {
             subs,
             sessions,
-            pending,
             random,
             links,
             ..
         } = self;
         let (account, subject) = (dispatch.account, dispatch.subject);
         let from = dispatch.origin.session;
-        links.begin_message(account);
-        let mut memo = links.memos[account.index()];
+        let links = &mut links[set];
+        let mut memo = links.begin_message(account);
         let mut routers = std::mem::take(&mut links.routers);
         let route = routers.of(account).route(subject, &mut memo);
         if is_plain {
@@ -127,21 +156,86 @@ impl<K: Kind> Exchange<K> {
                 links.picked[at].groups.push(b' ');
             }
         }
-        for one in &links.picked {
-            let session = &mut sessions[one.session as usize];
-            let trace = dispatch.context.trace.as_deref_mut();
-            let line = &mut links.line;
-            queue(one, session, pending, route, dispatch.message, trace, line);
-        }
         links.memos[account.index()] = memo;
         links.routers = routers;
-        !links.picked.is_empty()
+    }
+
+    /// Queues a message for the links that were picked. Returns whether there were any.
+    fn queue_for_links(&mut self, set: LinkSet, dispatch: &mut Dispatch<'_>) -> bool {
+        let Exchange {
+            sessions,
+            pending,
+            links,
+            ..
+        } = self;
+        let Links {
+            picked,
+            start,
+            line,
+            ..
+        } = &mut links[set];
+        if picked.is_empty() {
+            return false;
+        }
+        let message = dispatch.message;
+        let head = LinkHead {
+            subject: dispatch.subject,
+            reply: message.reply(),
+            groups: b"",
+            header_bytes: message.header_bytes,
+            total_bytes: message.payload_bytes(),
+        };
+        start.clear();
+        set.write_start(start, &head);
+        for one in picked.iter() {
+            let session = &mut sessions[one.session as usize];
+            let onward = match dispatch.context.trace.as_deref_mut() {
+                Some(trace) => trace.note_link(session, set, session.kind.traced_as()),
+                None => Onward::AsItCame,
+            };
+            if matches!(onward, Onward::Not) {
+                continue;
+            }
+            pending.mark_dirty(one.session, session);
+            let before = session.out.pending_bytes();
+            let is_usual = matches!(onward, Onward::AsItCame)
+                && message.head.is_empty()
+                && one.groups.is_empty()
+                && (session.takes_headers || message.header_bytes == 0);
+            match is_usual {
+                true => message.write(&mut session.out, start, b""),
+                false => {
+                    let head = LinkHead {
+                        groups: &one.groups,
+                        ..head
+                    };
+                    write_anew(session, set, head, message, onward, line);
+                }
+            }
+            session.out_msgs += 1;
+            session.out_bytes += message.payload_bytes() as u64;
+            pending.count_produced(one.session, session, before);
+            if pending.traces {
+                if is_usual {
+                    line.clear();
+                    line.extend_from_slice(start);
+                    line.extend_from_slice(message.args);
+                }
+                pending.trace_sent(SessionId(one.session), line);
+            }
+        }
+        true
     }
 
     /// Delivers messages of a run to all links that want them without a queue, but not to the one that they came
     /// from.
-    pub(super) fn deliver_run_to_links(&mut self, intake: &Intake<'_>, run: &[Waiting]) {
-        K::announce_interest(self);
+    pub(super) fn deliver_run_to_links(
+        &mut self,
+        set: LinkSet,
+        intake: &Intake<'_>,
+        run: &[Waiting],
+    ) {
+        K::announce_interest(self, set);
         let Exchange {
             routers,
             subs,
@@ -152,110 +246,84 @@ impl<K: Kind> Exchange<K> {
         } = self;
         let account = intake.account;
         let subject = routers[account].held_route(intake.memo).subject();
-        links.begin_message(account);
-        let mut memo = links.memos[account.index()];
+        let links = &mut links[set];
+        let mut memo = links.begin_message(account);
         let mut wanted = std::mem::take(&mut links.routers);
-        let route = wanted.of(account).route(subject, &mut memo);
-        for id in &route.plain {
+        for id in &wanted.of(account).route(subject, &mut memo).plain {
             let session = subs.get(*id).session();
             if reaches(sessions, session, intake.origin.session, subject, b"") {
                 links.pick(session);
             }
         }
+        links.memos[account.index()] = memo;
+        links.routers = wanted;
+        let head = LinkHead {
+            subject,
+            reply: b"",
+            groups: b"",
+            header_bytes: 0,
+            total_bytes: 0,
+        };
+        links.start.clear();
+        set.write_start(&mut links.start, &head);
         for one in &links.picked {
             let session = &mut sessions[one.session as usize];
             pending.mark_dirty(one.session, session);
             let before = session.out.pending_bytes();
             for waiting in run {
                 let tail = &intake.chunk[waiting.tail.clone()];
-                session.out.append3(b"L", route.msg_head(), tail);
+                session.out.append3(&links.start, b"", tail);
                 session.out_msgs += 1;
                 session.out_bytes += waiting.payload_bytes;
             }
             pending.count_produced(one.session, session, before);
         }
-        links.memos[account.index()] = memo;
-        links.routers = wanted;
     }
 
-    /// Announces what the links together want under a filter now.
-    pub(crate) fn note_links_interest(&mut self, account: AccountId, filter: &[u8], queue: &[u8]) {
-        let members = self.links.routers.of(account).members(filter, queue);
+    /// Announces what the links of a set together want under a filter now.
+    pub(crate) fn note_links_interest(
+        &mut self,
+        set: LinkSet,
+        account: AccountId,
+        filter: &[u8],
+        queue: &[u8],
+    ) {
+        let wanted = self.links[set].routers.of(account);
+        let members = wanted.members(filter, queue);
         let weight = match queue {
             [] => u32::from(!members.is_empty()),
             _ => members.iter().fold(0, |sum: u32, member| {
                 sum.saturating_add(self.subs.get(*member).weight())
             }),
         };
+        let remote = Remote::Links(set);
         let router = self.routers.of(account);
         // A second link that wants the same is news to the first, and to nobody else.
-        if router.leafs_weight(filter, queue) == weight {
+        if router.weight_of(remote, filter, queue) == weight {
             return router.note_news(filter, queue);
         }
-        router.set_remote(LEAFS, filter, queue, weight);
+        router.set_remote(remote, filter, queue, weight);
         self.interest_changes += 1;
-        self.announce(LEAFS, account, filter, queue, weight);
+        self.announce(remote, account, filter, queue, weight);
     }
 
     /// Ends a subscription of a link. Returns its account and filter.
-    pub(crate) fn drop_link_subscription(&mut self, id: SubId) -> (AccountId, Vec<u8>) {
+    pub(crate) fn drop_link_subscription(
+        &mut self,
+        set: LinkSet,
+        id: SubId,
+    ) -> (AccountId, Vec<u8>) {
         let sub = self.subs.get(id);
         let session = &mut self.sessions[sub.session() as usize];
         session.subscriptions = session.subscriptions.saturating_sub(1);
         let account = session.account;
         let queue = sub.queue().to_vec();
-        let router = self.links.routers.of(account);
+        let router = self.links[set].routers.of(account);
         let filter = router.filter_of(sub);
         router.unsubscribe(&mut self.subs, id, |_, _, _| {});
         self.note_unsubscribed();
-        self.note_links_interest(account, &filter, &queue);
+        self.note_links_interest(set, account, &filter, &queue);
         (account, filter)
-    }
-}
-
-/// Queues the message for a link that was picked.
-fn queue<K: Kind>(
-    picked: &Picked,
-    session: &mut Session<K>,
-    pending: &mut Outputs,
-    route: &Route,
-    message: &Message<'_>,
-    trace: Option<&mut Traced>,
-    line: &mut Vec<u8>,
-) {
-    let onward = match trace {
-        Some(trace) => trace.note_link(session, session.kind.traced_as()),
-        None => Onward::AsItCame,
-    };
-    if matches!(onward, Onward::Not) {
-        return;
-    }
-    pending.mark_dirty(picked.session, session);
-    let before = session.out.pending_bytes();
-    let takes_headers = session.takes_headers;
-    let out = &mut session.out;
-    let groups = &picked.groups;
-    match onward {
-        Onward::AsItCame | Onward::Not => {
-            write(out, route, message, groups, takes_headers, line);
-        }
-        Onward::Over(hop) => {
-            let (body, header_bytes) = with_hop(message, &hop);
-            let message = Message {
-                header_bytes,
-                body: &body,
-                tail: &[],
-                shared: None,
-                ..*message
-            };
-            write_anew(out, route, &message, groups, takes_headers, line);
-        }
-    }
-    session.out_msgs += 1;
-    session.out_bytes += message.payload_bytes() as u64;
-    pending.count_produced(picked.session, session, before);
-    if pending.traces {
-        pending.trace_sent(SessionId(picked.session), line);
     }
 }
 
@@ -284,71 +352,58 @@ fn reaches<K: Kind>(
         && (session.kind).may_forward(origin.map(|origin| &origin.kind), subject, group)
 }
 
-/// Queues a message for a link.
-fn write(
-    out: &mut Outbox,
-    route: &Route,
+/// Queues a message for a link that does not go on in the form in which it came.
+fn write_anew<K: Kind>(
+    session: &mut Session<K>,
+    set: LinkSet,
+    head: LinkHead<'_>,
     message: &Message<'_>,
-    groups: &[u8],
-    takes_headers: bool,
+    onward: Onward,
     line: &mut Vec<u8>,
 ) {
-    let is_usual = message.head.is_empty()
-        && groups.is_empty()
-        && (takes_headers || message.header_bytes == 0);
-    if is_usual {
-        match message.header_bytes {
-            0 => {
-                out.append(b"L");
-                message.write(out, route.msg_head(), b"");
-            }
-            _ => message.write(out, route.hmsg_head(), b""),
-        }
-        return;
-    }
-    write_anew(out, route, message, groups, takes_headers, line);
-}
-
-/// The same for one that does not go on in the form in which it came.
-fn write_anew(
-    out: &mut Outbox,
-    route: &Route,
-    message: &Message<'_>,
-    groups: &[u8],
-    takes_headers: bool,
-    line: &mut Vec<u8>,
-) {
-    line.clear();
-    let mut reply = message.args[..message.reply_bytes].to_vec();
+    let mut reply = head.reply.to_vec();
     let shown = message.head.strip_prefix(b"HMSG ").unwrap_or_default();
     if !shown.is_empty() && !reply.is_empty() {
         reply.push(b'@');
         reply.extend_from_slice(shown.trim_ascii_end());
     }
-    let skipped = match takes_headers {
-        true => 0,
-        false => message.header_bytes,
+    let mut anew = Vec::new();
+    let (body, header_bytes, shared) = match onward {
+        Onward::Over(hop) => {
+            let header_bytes = write_with_hop(message, &hop, &mut anew);
+            (&anew[..], header_bytes, None)
+        }
+        Onward::AsItCame | Onward::Not => {
+            (message.body, message.header_bytes, message.shared.as_ref())
+        }
     };
-    let (header_bytes, total) = (
-        message.header_bytes - skipped,
-        message.payload_bytes() - skipped,
-    );
-    write_head(line, route.subject(), &reply, groups, header_bytes, total);
-    out.append(line);
-    match &message.shared {
-        Some((chunk, range)) => out.refer(chunk, range.start + skipped..range.end),
-        None => out.append(&message.body[skipped..]),
+    let skipped = match session.takes_headers {
+        true => 0,
+        false => header_bytes,
+    };
+    let head = LinkHead {
+        reply: &reply,
+        header_bytes: header_bytes - skipped,
+        total_bytes: body.len() - 2 - skipped,
+        ..head
+    };
+    line.clear();
+    set.write_head(line, &head);
+    session.out.append(line);
+    match shared {
+        Some((chunk, range)) => session.out.refer(chunk, range.start + skipped..range.end),
+        None => session.out.append(&body[skipped..]),
     }
 }
 
-/// The headers of a message, with the hop over which it goes, and what follows them; how long the headers are.
-fn with_hop(message: &Message<'_>, hop: &str) -> (Vec<u8>, usize) {
+/// Writes headers with the hop over which the message goes, and what follows them. Returns how long the headers are.
+fn write_with_hop(message: &Message<'_>, hop: &str, body: &mut Vec<u8>) -> usize {
     let (headers, rest) = message.body.split_at(message.header_bytes);
-    let mut body = Vec::with_capacity(message.body.len() + HOP.len() + hop.len() + 4);
-    let block = Block::like(&mut body, headers).add(HOP, hop.as_bytes());
+    body.reserve(message.body.len() + HOP.len() + hop.len() + 4);
+    let block = Block::like(body, headers).add(HOP, hop.as_bytes());
     // The new hop begins with that over which it came.
     let block = block.copy(headers, |name| name != HOP.as_bytes());
     let header_bytes = block.end().len();
     body.extend_from_slice(rest);
-    (body, header_bytes)
+    header_bytes
 }

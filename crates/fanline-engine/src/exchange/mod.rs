@@ -10,6 +10,7 @@ pub(crate) mod links;
 pub(crate) mod message;
 pub(crate) mod outputs;
 pub(crate) mod quotas;
+pub(crate) mod remote;
 pub(crate) mod replies;
 pub(crate) mod restriction;
 pub(crate) mod router;
@@ -26,7 +27,6 @@ use std::time::Duration;
 use slab::Slab;
 
 use crate::auth::{Access, AccountId, Auth};
-use crate::codec::leaf::LEAF_SHARD;
 use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::info::ServerInfo;
 use crate::limits::Limits;
@@ -35,18 +35,17 @@ use crate::subject::Filter;
 use crate::timers::Timers;
 use batch::Batch;
 pub(crate) use deliver::Kind;
-use links::Links;
+use links::LinkSets;
 use outputs::Outputs;
 use quotas::Quotas;
-use router::{LEAFS, Routers, SubId, Subscriptions};
+use remote::Remote;
+pub use remote::SHARDS_MAX;
+use router::{Routers, SubId, Subscriptions};
 use run::Run;
 use session::{Session, SessionId};
 use targets::RemoteTargets;
 use totals::Totals;
 use tracing::Traced;
-
-/// Most shards of one server. One place beside them is that of the links to other servers.
-pub const SHARDS_MAX: usize = LEAFS as usize;
 
 /// What all shards of a server share.
 #[derive(Clone, Debug)]
@@ -74,7 +73,8 @@ pub(crate) struct Exchange<K: Kind> {
     /// The routes of each account.
     pub(crate) routers: Routers,
     pub(crate) subs: Subscriptions,
-    pub(crate) links: Links,
+    /// What links want, and how they get it, for each set of them.
+    pub(crate) links: LinkSets,
     pub(crate) pending: Outputs,
     pub(crate) outgoing: Vec<Batch>,
     pub(crate) quotas: Quotas,
@@ -113,7 +113,7 @@ impl<K: Kind> Exchange<K> {
             timers: Timers::default(),
             routers,
             subs: Subscriptions::default(),
-            links: Links::default(),
+            links: LinkSets::default(),
             pending: Outputs::new(&config.limits, config.traces),
             outgoing: (0..config.shards).map(|_| Batch::default()).collect(),
             quotas: Quotas::default(),
@@ -121,7 +121,7 @@ impl<K: Kind> Exchange<K> {
             totals: Vec::new(),
             random: FastRandom::new(secrets.number()),
             secrets,
-            targets: RemoteTargets::new(index == LEAF_SHARD),
+            targets: RemoteTargets::new(index),
             run: Run::default(),
             scratch: Vec::new(),
             interest_changes: 0,
@@ -141,7 +141,7 @@ impl<K: Kind> Exchange<K> {
         // A client that requests and never reads the answers is a slow consumer too.
         let pending_bytes = session.out.pending_bytes();
         if pending_bytes > self.pending.congested_bytes {
-            let most = (self.config.limits).pending_bytes_max_of(session.kind.is_link());
+            let most = (self.config.limits).pending_bytes_max_of(session.kind.links().is_some());
             self.pending.note_congested(id.0, pending_bytes);
             if pending_bytes > most && std::mem::take(&mut self.pending.overflowed) {
                 self.overrun(id);
@@ -192,7 +192,8 @@ impl<K: Kind> Exchange<K> {
             self.count(account, |own| own.subscriptions += 1);
         }
         if let Some(weight) = weight {
-            self.announce(self.index, account, filter.as_bytes(), queue, weight);
+            let from = Remote::Shard(self.index);
+            self.announce(from, account, filter.as_bytes(), queue, weight);
         }
     }
 
@@ -201,8 +202,8 @@ impl<K: Kind> Exchange<K> {
         self.interest_changes += 1;
         let sub = self.subs.get(id);
         let session = &mut self.sessions[sub.session() as usize];
-        if session.kind.is_link() {
-            self.drop_link_subscription(id);
+        if let Some(set) = session.kind.links() {
+            self.drop_link_subscription(set, id);
             return;
         }
         session.subscriptions -= 1;
@@ -222,19 +223,20 @@ impl<K: Kind> Exchange<K> {
             ..
         } = self;
         routers[account].unsubscribe(subs, id, |filter, queue, weight| {
-            announce(outgoing, *index, *index, account, filter, queue, weight);
+            let from = Remote::Shard(*index);
+            announce(outgoing, *index, from, account, filter, queue, weight);
         });
     }
 
-    /// Notes that somebody has stopped to listen, perhaps for an answer.
+    /// Notes that a subscription has ended, perhaps one for an answer.
     pub(crate) fn note_unsubscribed(&mut self) {
         self.unsubscribed_at.get_or_insert(self.pending.now);
     }
 
-    /// Announces to all other shards what is wanted here under a filter of an account.
+    /// Announces to all other shards the interest under a filter of an account.
     pub(crate) fn announce(
         &mut self,
-        from: u16,
+        from: Remote,
         account: AccountId,
         filter: &[u8],
         queue: &[u8],
@@ -275,12 +277,12 @@ impl<K: Kind> Exchange<K> {
     }
 }
 
-/// Announces to all shards but this one what is wanted under a filter of an account, by this shard or by links that
-/// it serves.
+/// Announces to all shards but this one the interest under a filter of an account, which is this shard's or that of
+/// links that it serves.
 pub(crate) fn announce(
     outgoing: &mut [Batch],
     index: u16,
-    from: u16,
+    from: Remote,
     account: AccountId,
     filter: &[u8],
     queue: &[u8],

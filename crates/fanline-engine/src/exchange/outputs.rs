@@ -17,13 +17,13 @@ pub(crate) const PRODUCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// burst costs time rather than memory and cache.
 const CONGESTED_BYTES: usize = 2 * 1024 * 1024;
 
-/// Buffers kept for connections that have something to write, and the largest one kept.
+/// Spare buffers for connections that have something to write, and the largest one of them.
 const SPARE_BUFFERS_MAX: usize = 4096;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 * 1024;
 const SPARE_BYTES_MAX: usize = 2 * PRODUCED_BYTES_MAX;
 
-/// Lines for the log that are kept until the shell takes them; more are dropped, since each was told
-/// to its client as well.
+/// Lines for the log until the runtime takes them; more are dropped, since each was sent to its client
+/// as well.
 const NOTICES_MAX: usize = 256;
 
 /// What a shard has decided and the runtime has yet to do.
@@ -40,7 +40,7 @@ pub(crate) struct Outputs {
     pub(crate) overrun: Vec<SessionId>,
     /// Subscriptions that have had all they wanted.
     pub(crate) spent: Vec<SubId>,
-    /// Whether somebody has more waiting than the limit.
+    /// Whether a session has more waiting than the limit.
     pub(crate) overflowed: bool,
     pub(crate) congested_bytes: usize,
     overflow_bytes: usize,
@@ -48,13 +48,13 @@ pub(crate) struct Outputs {
     pub(crate) congested: Option<(SessionId, usize)>,
     /// Bytes queued since the batch began.
     pub(crate) produced_bytes: usize,
-    /// Bytes of them by which leafs were told what is wanted.
+    /// Bytes of them that announce interest to leaf nodes.
     pub(crate) told_bytes: usize,
-    /// Whether each line is told.
+    /// Whether each protocol line is traced.
     pub(crate) traces: bool,
-    /// Bytes that are told of a message; `None` is all.
+    /// Bytes of a message that are traced; `None` is all.
     traced_bytes_max: Option<usize>,
-    /// Whether its headers alone are told.
+    /// Whether its headers alone are traced.
     traces_headers_only: bool,
     pub(crate) trace_lines: Vec<(SessionId, String)>,
     /// What the log is to say.
@@ -155,7 +155,7 @@ impl Outputs {
         }
     }
 
-    /// A message as one subscriber gets it, with its headers or without.
+    /// Traces a message as one subscriber gets it, with its headers or without.
     #[cold]
     pub(crate) fn trace_delivery(
         &mut self,
@@ -181,7 +181,7 @@ impl Outputs {
         self.trace_message(id, "->>", body, header_bytes);
     }
 
-    /// Headers and payload of a message, as far as they are told.
+    /// Traces headers and payload of a message, as far as configured.
     #[cold]
     pub(crate) fn trace_message(
         &mut self,
@@ -205,7 +205,7 @@ impl Outputs {
             .push((id, format!("{direction} MSG_PAYLOAD: [{told:?}]")));
     }
 
-    /// The first line of something that a client is sent.
+    /// Traces the first line of something that a client is sent.
     #[cold]
     pub(crate) fn trace_sent(&mut self, to: SessionId, bytes: &[u8]) {
         self.trace_lines

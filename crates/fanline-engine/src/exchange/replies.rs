@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use crate::auth::AllowResponses;
 
-/// How many requests may wait for an answer of one client. The oldest is forgotten beyond.
+/// How many requests may wait for an answer of one client. Beyond that the oldest is dropped.
 const REPLIES_MAX: usize = 64 * 1024;
 
 /// The reply subjects of what a client received.

@@ -3,7 +3,7 @@
 //! Publishers mostly send to one subject many times over. Such messages are collected while the input is
 //! read, and then each subscriber's outbox gets all of them at once, which costs less than a visit
 //! for each, and far less when there are more outboxes than the processor's cache holds. Nothing
-//! else is decided in between, so nobody can tell the difference.
+//! else is decided in between, so clients see no difference.
 
 use super::Exchange;
 use super::deliver::{FanOut, Kind, Waiting};
@@ -28,7 +28,7 @@ pub(crate) struct Intake<'a> {
     pub(crate) is_restricted: bool,
     /// The rights that say so, if it is these alone. A session gets no others while its input is decided.
     pub(crate) rights: Option<RightsId>,
-    /// Verbose and pedantic clients are told about their publishes.
+    /// Verbose and pedantic clients get an answer to each publish.
     pub(crate) is_answered: bool,
     /// Nothing has to be sent or traced for each single publish.
     pub(crate) may_run: bool,
@@ -66,32 +66,24 @@ impl<K: Kind> Exchange<K> {
         from: usize,
         is_reserved: bool,
     ) -> bool {
-        let reach = intake.memo.reach();
         let is_plain = publish.reply.is_empty() && publish.header_bytes == 0;
         let may_run = intake.may_run && !is_reserved && is_plain;
-        match reach {
-            Reach::Nowhere => {
-                may_run && self.routers[intake.account].holds(intake.memo, publish.topic)
-            }
-            Reach::WithLeafs if !self.targets.serves_leafs() => false,
+        let router = &self.routers[intake.account];
+        match intake.memo.reach() {
+            Reach::Nowhere => return may_run && router.holds(intake.memo, publish.topic),
+            Reach::WithLinks(set) if !self.targets.serves(set) => return false,
+            Reach::Unsaid => return false,
             // While a run is collected, the memo is that of its subject.
-            Reach::Plain | Reach::WithLeafs => {
-                let is_taken = may_run
-                    && !publish.args.is_empty()
-                    && publish.body.len() < SHARED_BYTES_MIN
-                    && self.routers[intake.account].holds(intake.memo, publish.topic);
-                match is_taken {
-                    true => self.extend_run(intake, publish, from),
-                    false => self.end_run(intake),
-                }
-                is_taken
-            }
-            Reach::Unsaid => false,
+            Reach::Plain | Reach::WithLinks(_) => {}
         }
-    }
-
-    #[inline]
-    fn extend_run(&mut self, intake: &Intake<'_>, publish: &Publish<'_>, from: usize) {
+        let may_run = may_run
+            && !publish.args.is_empty()
+            && publish.body.len() < SHARED_BYTES_MIN
+            && router.holds(intake.memo, publish.topic);
+        if !may_run {
+            self.end_run(intake);
+            return false;
+        }
         if self.run.messages.is_empty() {
             self.run.width = self.width_of_run(intake);
         }
@@ -106,13 +98,14 @@ impl<K: Kind> Exchange<K> {
         if run.bytes.saturating_mul(run.width) > PRODUCED_BYTES_MAX {
             self.end_run(intake);
         }
+        true
     }
 
     /// How many get each message of a run, at most.
     fn width_of_run(&mut self, intake: &Intake<'_>) -> usize {
         let route = self.routers[intake.account].held_route(intake.memo);
         let links = match intake.memo.reach() {
-            Reach::WithLeafs => self.links.width(intake.account, route.subject()),
+            Reach::WithLinks(set) => self.links[set].width(intake.account, route.subject()),
             _ => 0,
         };
         route.plain.len() + links
@@ -154,8 +147,8 @@ impl<K: Kind> Exchange<K> {
         for id in &route.plain {
             fan_out.deliver_run(*id, route, intake.chunk, &run.messages);
         }
-        if intake.memo.reach() == Reach::WithLeafs {
-            self.deliver_run_to_links(intake, &run.messages);
+        if let Reach::WithLinks(set) = intake.memo.reach() {
+            self.deliver_run_to_links(set, intake, &run.messages);
         }
         run.messages.clear();
         run.bytes = 0;

@@ -2,65 +2,70 @@
 
 use super::batch::{Batch, Crossing, TRACED};
 use super::message::Message;
-use super::router::{LEAFS, ShardSet};
+use super::remote::{LinkSet, Remote, RemoteSet};
 use super::tracing::Traced;
 use crate::auth::AccountId;
-use crate::codec::leaf::LEAF_SHARD;
 
 /// The remotes that get a message. The room is used again for the next one.
 #[derive(Default)]
 pub(crate) struct RemoteTargets {
-    plain: ShardSet,
-    with_groups: ShardSet,
-    /// For each shard, the names of the groups, each ended by a space.
+    /// Remotes of which all plain subscriptions get it.
+    plain: RemoteSet,
+    with_groups: RemoteSet,
+    /// For each remote by its place, the names of the groups, each ended by a space.
     names: Vec<Vec<u8>>,
-    /// The leafs are served here: what is for them waits to be given to them.
-    serves_leafs: bool,
-    /// Whether something waits for them, and whether all who want it without a queue get it.
-    for_leafs: Option<bool>,
+    /// The shard that it goes out from, if that may serve links.
+    index: Option<u16>,
+    /// The links that this shard serves and that get it, too.
+    links: RemoteSet,
+    plain_links: RemoteSet,
 }
 
 impl RemoteTargets {
-    /// Those of a shard that serves the leafs, or does not.
-    pub(crate) fn new(serves_leafs: bool) -> Self {
+    /// Those of a shard.
+    pub(crate) fn new(index: u16) -> Self {
         RemoteTargets {
-            serves_leafs,
+            index: Some(index),
             ..RemoteTargets::default()
         }
     }
 
-    /// Whether the message is for leafs of this shard, too.
+    /// Whether links are served by this shard.
     #[inline]
-    pub(crate) fn has_leafs(&self) -> bool {
-        self.for_leafs.is_some()
+    pub(crate) fn serves(&self, set: LinkSet) -> bool {
+        self.index == Some(set.shard())
     }
 
-    /// Whether the leafs are served here.
-    pub(crate) fn serves_leafs(&self) -> bool {
-        self.serves_leafs
+    /// Whether the message is for links of this shard, too.
+    #[inline]
+    pub(crate) fn has_links(&self) -> bool {
+        !self.links.is_empty()
     }
 
-    /// Another shard says that the message is for leafs.
-    pub(crate) fn set_leafs(&mut self, plain: bool, groups: &[u8]) {
-        self.for_leafs = Some(plain);
-        let at = usize::from(LEAFS);
-        if self.names.len() <= at {
-            self.names.resize_with(at + 1, Vec::new);
-        }
-        self.names[at].clear();
-        self.names[at].extend_from_slice(groups);
+    /// Adds links for which another shard has posted the message.
+    pub(crate) fn add_links(&mut self, set: LinkSet, plain: bool, groups: &[u8]) {
+        let remote = Remote::Links(set);
+        self.links.set(remote, true);
+        self.plain_links.set(remote, plain);
+        self.names_of(remote).extend_from_slice(groups);
     }
 
-    /// Whether all leafs who want it without a queue get it, and of which groups one member each.
-    pub(crate) fn take_leafs(&mut self) -> (bool, Vec<u8>) {
-        let plain = self.for_leafs.take().unwrap_or_default();
-        let names = self.names.get_mut(usize::from(LEAFS));
-        (plain, names.map(std::mem::take).unwrap_or_default())
+    /// Takes the next links that get the message: whether all that want it without a queue do, and the names of the
+    /// groups of which one member gets it.
+    pub(crate) fn take_links(&mut self) -> Option<(LinkSet, bool, Vec<u8>)> {
+        let Some(remote @ Remote::Links(set)) = self.links.iter().next() else {
+            return None;
+        };
+        self.links.set(remote, false);
+        let plain = self.plain_links.contains(remote);
+        let names = self.names.get_mut(remote.place());
+        let names = names.map(std::mem::take).unwrap_or_default();
+        Some((set, plain, names))
     }
 
-    /// Every shard in the set gets the message for its plain subscriptions.
-    pub(crate) fn set_plain(&mut self, shards: ShardSet) {
-        self.plain = shards;
+    /// Every remote in the set gets the message for its plain subscriptions.
+    pub(crate) fn set_plain(&mut self, remotes: RemoteSet) {
+        self.plain = remotes;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -78,38 +83,41 @@ impl RemoteTargets {
         }
         let mut all = self.with_groups;
         all.add(self.plain);
-        for shard in all.iter() {
-            match shard {
+        for remote in all.iter() {
+            match remote {
                 // Each link is an event of its own, once it is known which of them get the message.
-                LEAFS if self.serves_leafs => {}
-                LEAFS => trace.note_shard(LEAF_SHARD),
-                shard => trace.note_shard(shard),
+                Remote::Links(set) if self.serves(set) => {}
+                Remote::Links(_) | Remote::Shard(_) => trace.note_shard(remote.shard()),
             }
         }
         TRACED
     }
 
-    /// Nobody gets it.
+    /// No remote gets the message.
     fn clear(&mut self) {
-        self.plain = ShardSet::default();
-        for shard in std::mem::take(&mut self.with_groups).iter() {
-            if let Some(names) = self.names.get_mut(usize::from(shard)) {
-                names.clear();
-            }
+        self.plain = RemoteSet::default();
+        for remote in std::mem::take(&mut self.with_groups).iter() {
+            self.names_of(remote).clear();
         }
     }
 
-    pub(crate) fn add_group(&mut self, shard: u16, name: &[u8]) {
-        let at = usize::from(shard);
+    pub(crate) fn add_group(&mut self, remote: Remote, name: &[u8]) {
+        let names = self.names_of(remote);
+        names.extend_from_slice(name);
+        names.push(b' ');
+        self.with_groups.set(remote, true);
+    }
+
+    fn names_of(&mut self, remote: Remote) -> &mut Vec<u8> {
+        let at = remote.place();
         if self.names.len() <= at {
             self.names.resize_with(at + 1, Vec::new);
         }
-        self.names[at].extend_from_slice(name);
-        self.names[at].push(b' ');
-        self.with_groups.set(shard, true);
+        &mut self.names[at]
     }
 
-    /// Puts the message into the batch of each shard once. Returns whether there was any.
+    /// Puts the message once into the batch of each shard that gets it, for itself or for the links that it serves.
+    /// Returns whether there was any.
     pub(crate) fn post(
         &mut self,
         outgoing: &mut [Batch],
@@ -118,42 +126,46 @@ impl RemoteTargets {
         message: &Message<'_>,
         hops: u8,
     ) -> bool {
-        /// Room for names that is kept.
+        /// Room for names that is reused.
         const NAMES_BYTES: usize = 4096;
         let plain = std::mem::take(&mut self.plain);
         let mut all = std::mem::take(&mut self.with_groups);
         all.add(plain);
-        if self.serves_leafs && all.contains(LEAFS) {
-            self.for_leafs = Some(plain.contains(LEAFS));
-            all.set(LEAFS, false);
-        }
-        for shard in all.iter() {
-            let at = usize::from(shard);
-            let to = match shard {
-                LEAFS => usize::from(LEAF_SHARD),
-                _ => at,
+        let mut is_posted = false;
+        for remote in all.iter() {
+            let links = match remote {
+                Remote::Shard(_) => None,
+                Remote::Links(set) => Some(set),
             };
-            let groups = self.names.get(at).map_or(&[][..], Vec::as_slice);
+            if links.is_some_and(|set| self.serves(set)) {
+                self.links.set(remote, true);
+                self.plain_links.set(remote, plain.contains(remote));
+                continue;
+            }
+            let groups = self
+                .names
+                .get(remote.place())
+                .map_or(&[][..], Vec::as_slice);
             let shared = message.shared.as_ref();
             let message = Message {
                 shared: shared.map(|(chunk, range)| (*chunk, range.clone())),
                 ..*message
             };
-            let plain = plain.contains(shard);
-            outgoing[to].push_message(&Crossing {
+            outgoing[usize::from(remote.shard())].push_message(&Crossing {
                 account,
                 subject,
                 message,
-                plain,
+                plain: plain.contains(remote),
                 groups,
                 hops,
-                is_for_leafs: shard == LEAFS,
+                links,
             });
-            if let Some(names) = self.names.get_mut(at) {
+            is_posted = true;
+            if let Some(names) = self.names.get_mut(remote.place()) {
                 names.clear();
                 names.shrink_to(NAMES_BYTES);
             }
         }
-        !all.is_empty()
+        is_posted
     }
 }

@@ -5,19 +5,20 @@
 
 use slab::Slab;
 
+use super::remote::LinkSet;
 use super::router::{Routers, SubId, Subscription, Subscriptions};
 use super::session::Session;
 use super::text::text;
 use crate::auth::{Access, AccountId};
 use crate::codec::nats::error::ClientError;
-use crate::trace::{CLIENT, Event, LEAF, ROUTER, Trace};
+use crate::trace::{CLIENT, Event, ROUTER, Trace};
 
 /// The trace of a message that is being delivered.
 pub(crate) struct Traced {
     pub(crate) trace: Trace,
     /// Where the message was published.
     pub(crate) account: AccountId,
-    /// Borders that were crossed where nobody may look.
+    /// Account borders crossed beyond which the trace is hidden.
     hidden: usize,
     /// Subscriptions whose filters are still to be found out, by place in the events.
     unnamed: Vec<(usize, SubId)>,
@@ -87,22 +88,28 @@ impl Traced {
     }
 
     /// The message is about to cross a link, which is called so if the other server continues traces.
-    pub(super) fn note_link<K>(&mut self, session: &Session<K>, traced_as: Option<&str>) -> Onward {
+    pub(super) fn note_link<K>(
+        &mut self,
+        session: &Session<K>,
+        set: LinkSet,
+        traced_as: Option<&str>,
+    ) -> Onward {
         let is_seen = self.account == session.account && self.hidden == 0;
         match traced_as.filter(|_| is_seen && session.takes_headers) {
             Some(name) => {
-                let hop = self.trace.next_leaf_hop();
+                let hop = self.trace.next_link_hop();
                 self.push(Event {
                     r#type: "eg",
-                    kind: Some(LEAF),
+                    kind: Some(set.trace_kind()),
                     cid: Some(session.cid),
                     name: name.into(),
                     hop: Some(hop.clone()),
+                    is_link: true,
                     ..Event::default()
                 });
                 Onward::Over(hop)
             }
-            // There, nobody would know that it is to go nowhere.
+            // The other server would not know that it is to go nowhere.
             None if self.is_only() => Onward::Not,
             None => Onward::AsItCame,
         }

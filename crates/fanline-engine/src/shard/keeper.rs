@@ -17,6 +17,7 @@ use crate::codec::nats::args;
 use crate::exchange::announce;
 use crate::exchange::batch::{Batch, Crossing, Notification, Place, Said, TRACED};
 use crate::exchange::message::Message as Framed;
+use crate::exchange::remote::Remote;
 use crate::exchange::router::{
     BridgeKind, Listening, Member, RouteMemo, Router, Routers, bridges, has_services, listening,
     replies_of,
@@ -148,7 +149,7 @@ impl<H: Handler> Keeper<H> {
                 } => {
                     let outside = &mut self.outside;
                     // What is wanted here was entered when it was asked for.
-                    if from != outside.index {
+                    if from != Remote::Shard(outside.index) {
                         let router = outside.routers.of(account);
                         router.set_remote(from, filter, queue, weight);
                     }
@@ -269,7 +270,7 @@ impl Outside {
             router.set_bridges(ways);
             let weight = u32::from(has_services(id, account));
             for shard in 0..self.index {
-                router.set_remote(shard, &replies_of(shard), b"", weight);
+                router.set_remote(Remote::Shard(shard), &replies_of(shard), b"", weight);
             }
         }
         self.listening = listening(access);
@@ -289,13 +290,14 @@ impl Outside {
     /// Tells everybody whether a filter is wanted here.
     fn announce(&mut self, filter: &[u8], weight: u32) {
         let (index, account) = (self.index, self.account);
-        self.router().set_remote(index, filter, b"", weight);
+        let here = Remote::Shard(index);
+        self.router().set_remote(here, filter, b"", weight);
         let all = &mut self.announcements;
-        announce(all, index, index, account, filter, b"", weight);
+        announce(all, index, here, account, filter, b"", weight);
         // A consumer here may push to what is listened to here: a copy of another account's stream.
         if is_literal_topic(filter) {
             let own = &mut self.outgoing[usize::from(index)];
-            own.push_interest(index, account, filter, b"", weight);
+            own.push_interest(here, account, filter, b"", weight);
         }
     }
 
@@ -317,12 +319,12 @@ impl Outside {
         for (group, members) in route.groups() {
             let mut ticket = random.ticket(group.weight);
             let picked = members.iter().find_map(|member| match *member {
-                Member::Remote { shard, weight } => ticket.is_held_by(weight).then_some(shard),
+                Member::Remote { remote, weight } => ticket.is_held_by(weight).then_some(remote),
                 // There are no connections here.
                 Member::Local(_) => None,
             });
-            if let Some(shard) = picked {
-                crossings.add_group(shard, group.name.as_slice());
+            if let Some(remote) = picked {
+                crossings.add_group(remote, group.name.as_slice());
             }
         }
         let exits = route.exits().to_vec();
@@ -473,8 +475,8 @@ impl Port for Outside {
     fn has_others(&mut self, topic: &[u8]) -> bool {
         let index = self.index;
         let route = self.router().route(topic, &mut RouteMemo::default());
-        let mut shards = route.plain_remote.iter();
-        if shards.any(|shard| shard != index) || route.has_groups() {
+        let mut remotes = route.plain_remote.iter();
+        if remotes.any(|remote| remote != Remote::Shard(index)) || route.has_groups() {
             return true;
         }
         let exits = route.exits().to_vec();

@@ -1,14 +1,18 @@
 //! What the connections of a shard speak.
 
+use std::ops::Range;
+use std::time::Duration;
+
 use super::backlog::Backlog;
 use super::leafs::Leafs;
 use super::mqtt::{Answers, Mqtt, is_own_of_mqtt};
-use super::{Exchange, FanOut};
+use super::{Exchange, FanOut, Receipt, SessionId, Shard};
 use crate::auth::AccountId;
 use crate::codec::leaf::Leaf;
 use crate::exchange;
 use crate::exchange::deliver::Waiting;
 use crate::exchange::message::Message;
+use crate::exchange::remote::LinkSet;
 use crate::exchange::router::{Route, SubId};
 use crate::outbox::Chunk;
 
@@ -31,12 +35,29 @@ pub(crate) struct Shared {
     pub(super) leafs: Leafs,
 }
 
+impl Shard {
+    /// Takes bytes from a connection: `chunk[range]`, beginning with what was not consumed before.
+    pub fn receive(
+        &mut self,
+        id: SessionId,
+        chunk: &Chunk,
+        range: Range<usize>,
+        now: Duration,
+    ) -> Receipt {
+        match self.broker.exchange.sessions[id.index()].kind {
+            Kind { mqtt: Some(_), .. } => self.receive_mqtt(id, chunk, range, now),
+            Kind { leaf: Some(_), .. } => self.receive_leaf(id, chunk, range, now),
+            _ => self.receive_client(id, chunk, range, now),
+        }
+    }
+}
+
 impl exchange::Kind for Kind {
     type Shared = Shared;
 
     #[inline]
-    fn is_link(&self) -> bool {
-        self.leaf.is_some()
+    fn links(&self) -> Option<LinkSet> {
+        self.leaf.as_ref().map(|_| LinkSet::Leafs)
     }
 
     #[inline]
@@ -82,7 +103,9 @@ impl exchange::Kind for Kind {
         leaf.takes_traces.then_some(&*leaf.name)
     }
 
-    fn announce_interest(exchange: &mut Exchange) {
-        exchange.tell_leafs();
+    fn announce_interest(exchange: &mut Exchange, links: LinkSet) {
+        match links {
+            LinkSet::Leafs => exchange.tell_leafs(),
+        }
     }
 }

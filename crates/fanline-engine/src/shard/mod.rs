@@ -47,6 +47,7 @@ use crate::codec::nats::info::ServerInfo;
 use crate::codec::nats::parse::{Parsed, Verb, parse, parse_usual_publish};
 use crate::exchange;
 use crate::exchange::batch::Said;
+use crate::exchange::message::Context;
 use crate::exchange::outputs::PRODUCED_BYTES_MAX;
 use crate::exchange::router::RouteMemo;
 use crate::exchange::run::Intake;
@@ -135,28 +136,15 @@ impl Shard {
         }
     }
 
-    /// Takes bytes from a connection: `chunk[range]`, beginning with what was not consumed before.
-    pub fn receive(
+    /// Takes bytes from a plain client; see [`receive`](Shard::receive).
+    #[inline]
+    fn receive_client(
         &mut self,
         id: SessionId,
         chunk: &Chunk,
         range: Range<usize>,
         now: Duration,
     ) -> Receipt {
-        if self.broker.exchange.sessions[id.index()]
-            .kind
-            .mqtt
-            .is_some()
-        {
-            return self.receive_mqtt(id, chunk, range, now);
-        }
-        if self.broker.exchange.sessions[id.index()]
-            .kind
-            .leaf
-            .is_some()
-        {
-            return self.receive_leaf(id, chunk, range, now);
-        }
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
         self.broker.exchange.pending.begin_batch();
@@ -172,7 +160,7 @@ impl Shard {
             if intake.is_admitted
                 && let Some((publish, taken)) = parse_usual_publish(rest, intake.limits)
             {
-                self.publish(&mut intake, &publish, from);
+                self.publish(&mut intake, &publish, from, Context::default());
                 receipt.consumed += taken;
             } else {
                 self.broker.exchange.end_run(&intake);
@@ -233,7 +221,7 @@ impl Shard {
         }
         match parse(input, intake.limits) {
             Parsed::Verb(Verb::Publish(publish), taken) => {
-                self.publish(intake, &publish, from);
+                self.publish(intake, &publish, from, Context::default());
                 Taken::Bytes(taken)
             }
             Parsed::Verb(verb, taken) => {

@@ -9,6 +9,7 @@ use super::leafs::Circle;
 use crate::auth::ConnectionKind;
 use crate::auth::Peer;
 use crate::codec::nats::error::{ClientError, CloseReason};
+use crate::exchange::remote::LinkSet;
 use crate::limits::Limits;
 
 /// A round trip that was measured longer ago than this is measured again.
@@ -66,7 +67,7 @@ impl Shard {
         self.trimmed_at = now;
         self.broker.exchange.subs.trim();
         self.broker.exchange.routers.trim();
-        self.broker.exchange.links.routers.trim();
+        self.broker.exchange.links[LinkSet::Leafs].routers.trim();
     }
 
     fn handle_session_timeout(&mut self, id: SessionId, now: Duration) {

@@ -294,13 +294,7 @@ impl Shard {
 
     /// Takes a message. `from` is where its verb begins in the chunk.
     #[inline(always)]
-    pub(super) fn publish(&mut self, intake: &mut Intake<'_>, publish: &Publish<'_>, from: usize) {
-        self.publish_with(intake, publish, from, Context::default());
-    }
-
-    /// The same with what is known of the message beyond itself.
-    #[inline(always)]
-    pub(super) fn publish_with(
+    pub(super) fn publish(
         &mut self,
         intake: &mut Intake<'_>,
         publish: &Publish<'_>,

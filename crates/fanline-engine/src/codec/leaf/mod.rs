@@ -29,7 +29,7 @@ pub(crate) use link::{Leaf, Phase, Side};
 pub use link::{LeafCredentials, LeafEnded, LeafStatus};
 pub(crate) use rules::Rules;
 pub(crate) use told::{Key, Told};
-pub(crate) use write::{write_head, write_interest};
+pub(crate) use write::{write_head, write_interest, write_start};
 
 /// The shard that serves all leafs: what one of them wants is then known where the others are.
 pub(crate) const LEAF_SHARD: u16 = 0;

@@ -18,6 +18,13 @@ pub(crate) fn write_interest(out: &mut Vec<u8>, filter: &[u8], queue: &[u8], wei
     out.extend_from_slice(b"\r\n");
 }
 
+/// Appends the start of a message's line, up to its arguments.
+pub(crate) fn write_start(out: &mut Vec<u8>, topic: &[u8], header_bytes: usize) {
+    out.extend_from_slice(if header_bytes > 0 { b"HMSG " } else { b"LMSG " });
+    out.extend_from_slice(topic);
+    out.push(b' ');
+}
+
 /// Appends the line of a message; `groups` are parted by blanks.
 pub(crate) fn write_head(
     out: &mut Vec<u8>,
@@ -27,9 +34,7 @@ pub(crate) fn write_head(
     header_bytes: usize,
     total: usize,
 ) {
-    out.extend_from_slice(if header_bytes > 0 { b"HMSG " } else { b"LMSG " });
-    out.extend_from_slice(topic);
-    out.push(b' ');
+    write_start(out, topic, header_bytes);
     let groups = groups.trim_ascii();
     if !groups.is_empty() {
         out.extend_from_slice(if reply.is_empty() { b"| " } else { b"+ " });

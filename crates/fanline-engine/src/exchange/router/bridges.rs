@@ -42,7 +42,7 @@ pub(crate) enum BridgeKind {
     Stream,
     /// It is published with a reply that leads back.
     Service(Terms),
-    /// It is an answer, and goes to who has asked.
+    /// It is an answer, and goes to the requester.
     Replies,
 }
 
@@ -52,13 +52,13 @@ pub(crate) struct Terms {
     pub(crate) response: ResponseKind,
     /// How long each answer may take.
     pub(crate) patience: Duration,
-    /// Whether who answers is told who asks.
+    /// Whether the responder learns who the requester is.
     pub(crate) share: bool,
     /// Which answers are reported.
     pub(crate) measured: Option<Measured>,
 }
 
-/// Of which requests it is told how long they took.
+/// Which requests are reported with their latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Measured {
     /// The place of the export among those of its account.
@@ -74,7 +74,7 @@ pub(crate) struct Exit {
     pub(crate) subject: Vec<u8>,
     /// Where that was found last.
     pub(crate) memo: RouteMemo,
-    /// As long as the router there has changed just so often, nobody gets anything.
+    /// As long as the router there has changed just so often, there is no subscriber.
     pub(crate) unheard_at: u64,
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
             let Some(exporter) = access.account_id(&import.account) else {
                 continue;
             };
-            // What everybody may ask without an export is answered for the own account.
+            // Requests that need no export are answered for the importing account.
             let is_for_all = exporter == AccountId::SYSTEM && !is_exported(import, account, system);
             let own = is_for_all.then(|| own_import(import, &account.name));
             let own = own.flatten();
@@ -136,7 +136,7 @@ pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
     all
 }
 
-/// An import of a stream, for those who deliver to it and want to know whether anybody listens.
+/// An import of a stream, for consumers that deliver to it only if there are subscribers.
 pub(crate) struct Listening {
     pub(crate) importer: AccountId,
     /// What is subscribed to there.
@@ -170,7 +170,7 @@ pub(crate) fn listening(access: &Access) -> Vec<Listening> {
     all
 }
 
-/// Whether other accounts may ask this one. All may ask the system account.
+/// Whether other accounts may send requests to this one. All may to the system account.
 pub(crate) fn has_services(id: AccountId, account: &Account) -> bool {
     let mut exports = account.exports.iter();
     id == AccountId::SYSTEM || exports.any(|export| export.kind != ExportKind::Stream)

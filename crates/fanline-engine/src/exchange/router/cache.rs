@@ -9,9 +9,10 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use slab::Slab;
 
 use super::bridges::{Bridge, Exit};
-use super::interest::{Interest, LEAFS, ShardSet};
+use super::interest::Interest;
 use super::subscriptions::SubId;
 use crate::auth::{Permitted, Rights, RightsId};
+use crate::exchange::remote::{LinkSet, Remote, RemoteSet};
 use crate::short_bytes::ShortBytes;
 use crate::subject::Filter;
 use crate::subject::trie::{NodeId, Trie, Vacant};
@@ -28,15 +29,15 @@ const SEEN_SLOTS: usize = 8 * 1024;
 
 const HEAD: &[u8] = b"HMSG ";
 
-/// Everybody who gets the messages of one subject.
+/// All who get the messages of one subject.
 #[derive(Default)]
 pub(crate) struct Route {
     /// `HMSG <subject> `, which without the first letter is the start of a `MSG` line.
     head: Vec<u8>,
-    /// Who gets each message.
+    /// Subscriptions that get each message.
     pub(crate) plain: Vec<SubId>,
-    /// Shards with somebody who gets each message.
-    pub(crate) plain_remote: ShardSet,
+    /// Remotes with subscribers that get each message.
+    pub(crate) plain_remote: RemoteSet,
     /// Groups of which one member gets each message; they own parts of `members`.
     groups: Vec<RouteGroup>,
     members: Vec<Member>,
@@ -60,11 +61,11 @@ pub(crate) struct RouteGroup {
     pub(crate) weight: u32,
 }
 
-/// One who may be picked for a group.
+/// A subscription or remote that may be picked for a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Member {
     Local(SubId),
-    Remote { shard: u16, weight: u32 },
+    Remote { remote: Remote, weight: u32 },
 }
 
 impl Member {
@@ -104,10 +105,10 @@ impl Route {
         !(self.groups.is_empty() && self.plain_remote.is_empty() && self.exits.is_empty())
     }
 
-    /// Whether that is leafs, all that there are for the subject, and nothing else.
-    fn leads_to_leafs_alone(&self) -> bool {
-        let is_leafs_alone = self.plain_remote.len() == 1 && self.plain_remote.contains(LEAFS);
-        is_leafs_alone && self.groups.is_empty() && self.exits.is_empty()
+    /// The links that it leads to, if it leads to nothing else and all of them get each message.
+    fn leads_to_links_alone(&self) -> Option<LinkSet> {
+        let links = self.plain_remote.only_links()?;
+        (self.groups.is_empty() && self.exits.is_empty()).then_some(links)
     }
 
     pub(crate) fn has_groups(&self) -> bool {
@@ -124,7 +125,7 @@ impl Route {
         &self.exits
     }
 
-    /// Whether nobody gets anything.
+    /// Whether there is no subscriber.
     pub(crate) fn is_empty(&self) -> bool {
         self.plain.is_empty() && !self.leads_on()
     }
@@ -157,7 +158,7 @@ pub(super) struct RouteBuilder {
 const BUILDER_TARGETS_KEPT: usize = 16 * 1024;
 
 impl RouteBuilder {
-    pub(super) fn add_plain(&mut self, subs: &[SubId], remote: ShardSet) {
+    pub(super) fn add_plain(&mut self, subs: &[SubId], remote: RemoteSet) {
         self.route.plain.extend_from_slice(subs);
         self.route.plain_remote.add(remote);
     }
@@ -190,7 +191,7 @@ impl RouteBuilder {
         head.extend_from_slice(subject);
         head.push(b' ');
         plain.clear();
-        *plain_remote = ShardSet::default();
+        *plain_remote = RemoteSet::default();
         groups.clear();
         members.clear();
         exits.clear();
@@ -203,11 +204,13 @@ impl RouteBuilder {
         if self.found.is_empty() {
             return;
         }
-        // Local members first, which is what a message from another shard looks for; leafs last.
+        // Local members first, which is what a message from another shard looks for; links last.
         let distance = |member: &Member| match member {
             Member::Local(_) => 0,
-            Member::Remote { shard: LEAFS, .. } => 2,
-            Member::Remote { .. } => 1,
+            Member::Remote { remote, .. } => match remote {
+                Remote::Shard(_) => 1,
+                Remote::Links(_) => 2,
+            },
         };
         self.found
             .sort_unstable_by_key(|(group, member)| (*group, distance(member)));
@@ -265,13 +268,13 @@ impl RouteMemo {
 /// How far a cached route leads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Nobody gets a message.
+    /// There is no subscriber.
     Nowhere,
     /// Somebody gets each message, and all who do have plain subscriptions on this shard: there is
     /// nothing to choose, and nothing crosses.
     Plain,
-    /// The same, if there are any such, and all leafs that want it without a queue.
-    WithLeafs,
+    /// The same, if there are any such, and all links that want it without a queue.
+    WithLinks(LinkSet),
     /// That is to be looked up.
     #[default]
     Unsaid,
@@ -523,8 +526,9 @@ impl Cache {
     fn memo(&self, at: u32) -> RouteMemo {
         let route = &self.routes[at as usize];
         let reach = match route.leads_on() {
-            true if route.leads_to_leafs_alone() => Reach::WithLeafs,
-            true => Reach::Unsaid,
+            true => route
+                .leads_to_links_alone()
+                .map_or(Reach::Unsaid, Reach::WithLinks),
             false if route.plain.is_empty() => Reach::Nowhere,
             false => Reach::Plain,
         };

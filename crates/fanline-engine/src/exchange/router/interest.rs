@@ -1,63 +1,18 @@
-//! What is wanted under one filter.
+//! The interest in one filter.
 
 use hashbrown::HashMap;
 
 use super::cache::{Member, RouteBuilder};
 use super::subscriptions::SubId;
+use crate::exchange::remote::{Remote, RemoteSet};
 use crate::short_bytes::ShortBytes;
 use crate::subject::trie::Vacant;
-
-/// The place of all leafs together among the shards: what they want is interest as that of a shard,
-/// and what is for them is handed to the shard that serves them.
-pub(crate) const LEAFS: u16 = 63;
-
-/// A set of shards, one bit each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ShardSet(u64);
-
-impl ShardSet {
-    pub(crate) fn set(&mut self, shard: u16, present: bool) {
-        let bit = 1 << shard;
-        if present {
-            self.0 |= bit;
-        } else {
-            self.0 &= !bit;
-        }
-    }
-
-    pub(crate) fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    pub(crate) fn add(&mut self, other: ShardSet) {
-        self.0 |= other.0;
-    }
-
-    pub(crate) fn contains(self, shard: u16) -> bool {
-        self.0 & (1 << shard) != 0
-    }
-
-    pub(crate) fn len(self) -> usize {
-        self.0.count_ones() as usize
-    }
-
-    /// The shards in it, the lowest first: one step for each of them.
-    pub(crate) fn iter(self) -> impl Iterator<Item = u16> {
-        let mut left = self.0;
-        std::iter::from_fn(move || {
-            let lowest = u16::try_from(left.trailing_zeros()).ok();
-            let lowest = lowest.filter(|_| left != 0)?;
-            left &= left - 1;
-            Some(lowest)
-        })
-    }
-}
 
 /// The subscriptions and the remote interest that hang at one filter.
 #[derive(Default)]
 pub(crate) struct Interest {
     plain: Vec<SubId>,
-    plain_remote: ShardSet,
+    plain_remote: RemoteSet,
     /// Boxed because most filters have none.
     groups: Option<Box<HashMap<ShortBytes, Group>>>,
     /// Places in the router's list of bridges; most filters have none.
@@ -68,8 +23,8 @@ pub(crate) struct Interest {
 #[derive(Default)]
 struct Group {
     members: Vec<SubId>,
-    /// Other shards with members, and how many.
-    remote: Vec<(u16, u32)>,
+    /// Remotes with members, and how many.
+    remote: Vec<(Remote, u32)>,
 }
 
 impl Vacant for Interest {
@@ -118,36 +73,36 @@ impl Interest {
         (moved, Some(count))
     }
 
-    pub(super) fn set_remote(&mut self, shard: u16, queue: &[u8], weight: u32) {
+    pub(super) fn set_remote(&mut self, from: Remote, queue: &[u8], weight: u32) {
         if queue.is_empty() {
-            self.plain_remote.set(shard, weight > 0);
+            self.plain_remote.set(from, weight > 0);
             return;
         }
         let remote = &mut self.group(queue).remote;
-        remote.retain(|(other, _)| *other != shard);
+        remote.retain(|(other, _)| *other != from);
         if weight > 0 {
-            remote.push((shard, weight));
+            remote.push((from, weight));
         }
         self.drop_if_empty(queue);
     }
 
-    /// How much is wanted here apart from what leafs want: 1 or 0 without a queue, else how many members.
-    pub(super) fn weight_without_leafs(&self, queue: &[u8]) -> u32 {
+    /// The interest here apart from a remote's: 1 or 0 without a queue, else how many members.
+    pub(super) fn weight_without(&self, remote: Remote, queue: &[u8]) -> u32 {
         if queue.is_empty() {
-            let mut shards = self.plain_remote;
-            shards.set(LEAFS, false);
-            let is_wanted = !(self.plain.is_empty() && shards.is_empty() && self.bridges.is_none());
+            let mut others = self.plain_remote;
+            others.set(remote, false);
+            let is_wanted = !(self.plain.is_empty() && others.is_empty() && self.bridges.is_none());
             return u32::from(is_wanted);
         }
         let Some(group) = self.find_group(queue) else {
             return 0;
         };
-        let remote = group.remote.iter().filter(|(shard, _)| *shard != LEAFS);
+        let others = group.remote.iter().filter(|(other, _)| *other != remote);
         let members = u32::try_from(group.members.len()).unwrap_or(u32::MAX);
-        remote.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
+        others.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
     }
 
-    /// Whether other shards or leafs want something here, with a queue or none.
+    /// Whether there is interest of remotes here, with a queue or none.
     pub(super) fn is_wanted_elsewhere(&self, queue: &[u8]) -> bool {
         match queue {
             [] => !self.plain_remote.is_empty(),
@@ -157,17 +112,15 @@ impl Interest {
         }
     }
 
-    /// How much leafs want here.
-    pub(super) fn leafs_weight(&self, queue: &[u8]) -> u32 {
+    /// The interest of a remote here.
+    pub(super) fn weight_of(&self, remote: Remote, queue: &[u8]) -> u32 {
         if queue.is_empty() {
-            return u32::from(self.plain_remote.contains(LEAFS));
+            return u32::from(self.plain_remote.contains(remote));
         }
-        let mut remote = self
-            .find_group(queue)
-            .into_iter()
-            .flat_map(|group| &group.remote);
-        let leafs = remote.find(|(shard, _)| *shard == LEAFS);
-        leafs.map_or(0, |(_, weight)| *weight)
+        let group = self.find_group(queue);
+        let mut all = group.into_iter().flat_map(|group| &group.remote);
+        let own = all.find(|(other, _)| *other == remote);
+        own.map_or(0, |(_, weight)| *weight)
     }
 
     /// The subscriptions of this shard with a queue or none.
@@ -213,7 +166,7 @@ impl Interest {
         route.add_plain(&self.plain, self.plain_remote);
         for (name, group) in self.groups.iter().flat_map(|groups| groups.iter()) {
             let remote = group.remote.iter();
-            let remote = remote.map(|&(shard, weight)| Member::Remote { shard, weight });
+            let remote = remote.map(|&(remote, weight)| Member::Remote { remote, weight });
             let local = group.members.iter().copied().map(Member::Local);
             route.add_group(name, local.chain(remote));
         }

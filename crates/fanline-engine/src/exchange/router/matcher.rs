@@ -1,6 +1,7 @@
 //! The matching table on its own.
 
 use super::{Route, RouteMemo, Router, Subscriptions};
+use crate::exchange::remote::Remote;
 use crate::subject::Filter;
 
 /// Who gets the messages of a subject: the table in which a [`Shard`](crate::Shard) looks each of
@@ -63,9 +64,9 @@ impl Matcher {
     /// # Panics
     /// When `shard` is not below [`SHARDS_MAX`](crate::SHARDS_MAX).
     pub fn set_remote(&mut self, shard: u16, filter: Filter<'_>, queue: &[u8], weight: u32) {
-        assert!(usize::from(shard) < crate::SHARDS_MAX);
+        assert!(usize::from(shard) < crate::exchange::SHARDS_MAX);
         self.router
-            .set_remote(shard, filter.as_bytes(), queue, weight);
+            .set_remote(Remote::Shard(shard), filter.as_bytes(), queue, weight);
     }
 
     /// What a subject leads to. Nothing, when it has an empty token.

@@ -1,4 +1,4 @@
-//! Who gets what: subscriptions in a trie, and a cache of matches that is invalidated precisely.
+//! Interest: subscriptions in a trie, and a cache of matches that is invalidated precisely.
 //!
 //! A change of a filter takes away exactly the cached routes of subjects that it matches, so that
 //! subscription churn costs nobody else. A subject is cached when it is seen for the second time:
@@ -17,7 +17,6 @@ pub(crate) use bridges::{
     replies_of,
 };
 pub(crate) use cache::{Member, Reach, Route, RouteMemo};
-pub(crate) use interest::{LEAFS, ShardSet};
 pub use matcher::{MatchMemo, Matched, Matcher};
 pub(crate) use routers::Routers;
 pub(crate) use subscriptions::{SubId, Subscription, Subscriptions};
@@ -26,6 +25,8 @@ use std::sync::Arc;
 
 use cache::Cache;
 use interest::Interest;
+
+use super::remote::{LinkSet, Remote};
 
 use crate::auth::{Rights, RightsId};
 use crate::subject::Filter;
@@ -41,12 +42,13 @@ pub(crate) struct Router {
     /// How many subscriptions are in it, and how many there ever were.
     len: usize,
     added: u64,
-    /// How often what is wanted has changed.
+    /// How often the interest has changed.
     changes: u64,
     /// Room for the path of a filter that goes.
     path: Vec<u8>,
-    /// What has changed since somebody asked, filters with queues; not noted unless leafs are to know.
-    news: Option<Vec<(Vec<u8>, Vec<u8>)>>,
+    /// What has changed since it was taken, filters with queues, for each set of links; not noted unless links of the
+    /// set are to learn of it.
+    news: [Option<Vec<(Vec<u8>, Vec<u8>)>>; LinkSet::ALL.len()],
 }
 
 impl Router {
@@ -59,7 +61,7 @@ impl Router {
             added: 0,
             changes: 1,
             path: Vec::new(),
-            news: None,
+            news: [const { None }; LinkSet::ALL.len()],
         }
     }
 
@@ -115,12 +117,10 @@ impl Router {
         self.filters.release(node);
     }
 
-    /// Notes what another shard wants.
-    pub(crate) fn set_remote(&mut self, shard: u16, filter: &[u8], queue: &[u8], weight: u32) {
+    /// Notes the interest of a remote.
+    pub(crate) fn set_remote(&mut self, from: Remote, filter: &[u8], queue: &[u8], weight: u32) {
         let node = self.filters.insert(filter);
-        self.filters
-            .value_mut(node)
-            .set_remote(shard, queue, weight);
+        self.filters.value_mut(node).set_remote(from, queue, weight);
         self.invalidate(filter);
         self.note_news(filter, queue);
         self.filters.release(node);
@@ -163,36 +163,38 @@ impl Router {
         }
     }
 
-    /// Has changes of what is wanted noted from now on, or not any more.
-    pub(crate) fn watch(&mut self, is_watched: bool) {
+    /// Notes changes of interest for a set of links from now on, or does not any more.
+    pub(crate) fn watch(&mut self, set: LinkSet, is_watched: bool) {
+        let news = &mut self.news[set.index()];
         match is_watched {
-            true => drop(self.news.get_or_insert_default()),
-            false => self.news = None,
+            true => drop(news.get_or_insert_default()),
+            false => *news = None,
         }
     }
 
-    /// Whether something has changed that nobody has asked for yet.
-    pub(crate) fn has_news(&self) -> bool {
-        self.news.as_ref().is_some_and(|news| !news.is_empty())
+    /// Whether something has changed that was not taken for a set of links yet.
+    pub(crate) fn has_news(&self, set: LinkSet) -> bool {
+        let news = self.news[set.index()].as_ref();
+        news.is_some_and(|news| !news.is_empty())
     }
 
-    /// The filters and queues that have changed since the last call, if that is noted.
-    pub(crate) fn take_news(&mut self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        self.news.as_mut().map(std::mem::take).unwrap_or_default()
+    /// The filters and queues that have changed since the last call, if that is noted for a set of links.
+    pub(crate) fn take_news(&mut self, set: LinkSet) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let news = self.news[set.index()].as_mut();
+        news.map(std::mem::take).unwrap_or_default()
     }
 
     pub(crate) fn note_news(&mut self, filter: &[u8], queue: &[u8]) {
-        if let Some(news) = &mut self.news {
+        for news in self.news.iter_mut().flatten() {
             news.push((filter.to_vec(), queue.to_vec()));
         }
     }
 
-    /// How much is wanted under a filter apart from what leafs want: 1 or 0 without a queue, else
-    /// how many members.
-    pub(crate) fn weight_without_leafs(&self, filter: &[u8], queue: &[u8]) -> u32 {
+    /// The interest under a filter apart from a remote's: 1 or 0 without a queue, else how many members.
+    pub(crate) fn weight_without(&self, remote: Remote, filter: &[u8], queue: &[u8]) -> u32 {
         let node = self.filters.find(filter);
         node.map_or(0, |node| {
-            self.filters.value(node).weight_without_leafs(queue)
+            self.filters.value(node).weight_without(remote, queue)
         })
     }
 
@@ -203,10 +205,10 @@ impl Router {
         node.is_some_and(|node| self.filters.value(node).is_wanted_elsewhere(queue))
     }
 
-    /// How much leafs want under a filter.
-    pub(crate) fn leafs_weight(&self, filter: &[u8], queue: &[u8]) -> u32 {
+    /// The interest of a remote under a filter.
+    pub(crate) fn weight_of(&self, remote: Remote, filter: &[u8], queue: &[u8]) -> u32 {
         let node = self.filters.find(filter);
-        node.map_or(0, |node| self.filters.value(node).leafs_weight(queue))
+        node.map_or(0, |node| self.filters.value(node).weight_of(remote, queue))
     }
 
     /// The subscriptions of this shard with just this filter, and a queue or none.
@@ -215,7 +217,7 @@ impl Router {
         node.map_or(&[], |node| self.filters.value(node).members(queue))
     }
 
-    /// Calls `found` with each filter that somebody wants, and each queue under it, or none.
+    /// Calls `found` with each filter of which there is interest, and each queue under it, or none.
     pub(crate) fn each_wanted(&self, found: &mut impl FnMut(&[u8], &[u8])) {
         let mut path = Vec::new();
         self.filters
@@ -283,7 +285,7 @@ impl Router {
         self.len
     }
 
-    /// How often what is wanted here has changed; never 0.
+    /// How often the interest here has changed; never 0.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }

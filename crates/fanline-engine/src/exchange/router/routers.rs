@@ -34,13 +34,13 @@ impl Routers {
         self.0.iter_mut().for_each(Router::trim);
     }
 
-    /// Whether nobody gets anything over the bridges of a route, as far as was found out before.
+    /// Whether there is no subscriber beyond the bridges of a route, as far as was found out before.
     pub(crate) fn is_dead_end(&self, account: AccountId, memo: RouteMemo) -> bool {
         let mut exits = self[account].held_route(memo).exits().iter();
         exits.all(|exit| exit.unheard_at == self[exit.account].changes())
     }
 
-    /// Takes note of an exit behind which there is nobody.
+    /// Notes an exit behind which there may be no subscriber.
     pub(crate) fn note_unheard(&mut self, exit: &mut Exit) {
         let router = self.of(exit.account);
         if router.route(&exit.subject, &mut exit.memo).is_empty() {

@@ -30,7 +30,7 @@ pub(crate) struct Subscription {
     next: SubId,
     previous: SubId,
     queue: Option<Box<[u8]>>,
-    /// For how many members of a group it stands: 1, unless it is a leaf's.
+    /// For how many members of a group it stands: 1, unless it is a link's.
     weight: u32,
     /// Its client may not have all that matches.
     is_filtered: bool,

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::auth::Permissions;
+use crate::exchange::remote::Remote;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -82,7 +83,7 @@ proptest! {
                     model.retain(|(key, ..)| *key != (session, sid));
                 }
                 Step::Remote { shard, filter, present } => {
-                    router.set_remote(shard, filter.as_bytes(), b"", u32::from(present));
+                    router.set_remote(Remote::Shard(shard), filter.as_bytes(), b"", u32::from(present));
                     if present { remote.insert((shard, filter)); } else { remote.remove(&(shard, filter)); }
                 }
                 Step::Ask(subject) => {
@@ -103,7 +104,9 @@ proptest! {
                     };
                     prop_assert_eq!(plain, expected(false));
                     prop_assert_eq!(members, expected(true));
-                    let shards: BTreeSet<u16> = route.plain_remote.iter().collect();
+                    let shards: BTreeSet<u16> = (route.plain_remote.iter())
+                        .map(|remote| remote.shard())
+                        .collect();
                     let expected: BTreeSet<u16> = remote.iter()
                         .filter(|(_, f)| Filter::parse(f.as_bytes()).unwrap().matches(subject.as_bytes()))
                         .map(|(shard, _)| *shard).collect();

@@ -11,6 +11,7 @@ use super::super::{Exchange, SessionId, Shard};
 use crate::auth::AccountId;
 use crate::codec::leaf::{LeafError, RETRY_AFTER_CLASH};
 use crate::codec::nats::error::CloseReason;
+use crate::exchange::remote::LinkSet;
 
 /// A circle that is still closed after this, and up to so much more, is cut.
 const PATIENCE_MIN: Duration = Duration::from_millis(50);
@@ -23,7 +24,7 @@ fn is_wanted_by_another(
     filter: &[u8],
     id: SessionId,
 ) -> bool {
-    let members = exchange.links.routers.get(account);
+    let members = exchange.links[LinkSet::Leafs].routers.get(account);
     let members = members.map_or(&[][..], |router| router.members(filter, b""));
     (members.iter()).any(|sub| exchange.subs.get(*sub).session() != id.0)
 }

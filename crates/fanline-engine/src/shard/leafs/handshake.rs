@@ -13,6 +13,7 @@ use crate::codec::leaf::{
     LeafListener, PROTOCOL, Phase, RETRY_AFTER_CLASH, RETRY_AFTER_VERSION, Side, Welcome,
 };
 use crate::codec::nats::error::{ClientError, CloseReason};
+use crate::exchange::remote::LinkSet;
 
 impl Shard {
     /// A link to another server: one that has come here, or one that was dialled.
@@ -422,7 +423,11 @@ impl Shard {
             if let Some(leaf) = &mut exchange.sessions[id.index()].kind.leaf {
                 leaf.reconnects = seat.note_known(leaf.known_as());
             }
-            self.broker.exchange.routers.of(account).watch(true);
+            self.broker
+                .exchange
+                .routers
+                .of(account)
+                .watch(LinkSet::Leafs, true);
             let name = self.broker.exchange.account_name(account);
             let line = format!("Leafnode connection created for account: {name}");
             self.broker.exchange.shared.leafs.lines.push((id, line));
@@ -442,7 +447,11 @@ impl Shard {
         };
         seat.ready.retain(|other| *other != id);
         if seat.ready.is_empty() {
-            self.broker.exchange.routers.of(account).watch(false);
+            self.broker
+                .exchange
+                .routers
+                .of(account)
+                .watch(LinkSet::Leafs, false);
         }
         // It may have been one of several ways to a server.
         self.look_again_at_circles(account);

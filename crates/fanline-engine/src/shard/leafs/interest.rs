@@ -5,11 +5,15 @@ use super::super::{Exchange, Shard};
 use crate::auth::AccountId;
 use crate::codec::leaf::{Key, LOOPS, LeafError, write_interest};
 use crate::codec::nats::error::ClientError;
+use crate::exchange::remote::{LinkSet, Remote};
 use crate::exchange::router::SubId;
 use crate::subject::Filter;
 
 /// What every server answers for its own clients; other accounts lead there by themselves.
 const OWN_SERVICES: &[u8] = b"$SYS.REQ.";
+
+/// Leaf connections, as others see them.
+const REMOTE: Remote = Remote::Links(LinkSet::Leafs);
 
 /// Room that is kept for what a leaf is told in one go.
 const LINE_BYTES: usize = 256 * 1024;
@@ -32,7 +36,7 @@ impl Shard {
             let sub = self.broker.exchange.subs.get_mut(sub);
             if sub.weight() != weight {
                 sub.set_weight(weight);
-                (self.broker.exchange).note_links_interest(account, filter, queue);
+                (self.broker.exchange).note_links_interest(LinkSet::Leafs, account, filter, queue);
             }
             return;
         }
@@ -47,7 +51,9 @@ impl Shard {
         if session.subscriptions >= max {
             return self.send_error(id, &ClientError::SubscriptionsExceeded);
         }
-        let router = self.broker.exchange.links.routers.of(account);
+        let router = self.broker.exchange.links[LinkSet::Leafs]
+            .routers
+            .of(account);
         let joined = router.subscribe(
             &mut self.broker.exchange.subs,
             id.0,
@@ -58,7 +64,7 @@ impl Shard {
         if let Some((sub, _)) = joined {
             self.broker.exchange.subs.get_mut(sub).set_weight(weight);
             self.broker.exchange.sessions[id.index()].subscriptions += 1;
-            (self.broker.exchange).note_links_interest(account, filter, queue);
+            (self.broker.exchange).note_links_interest(LinkSet::Leafs, account, filter, queue);
         }
     }
 
@@ -69,7 +75,10 @@ impl Shard {
         }
         let key = Key::new(filter, queue);
         if let Some(sub) = self.broker.exchange.subs.find(id.0, key.as_bytes()) {
-            let (account, filter) = self.broker.exchange.drop_link_subscription(sub);
+            let (account, filter) = self
+                .broker
+                .exchange
+                .drop_link_subscription(LinkSet::Leafs, sub);
             if filter.starts_with(LOOPS) {
                 self.look_again_at_circles(account);
             }
@@ -89,10 +98,10 @@ impl Exchange {
     fn tell_leafs_news(&mut self) {
         let seats = self.shared.leafs.seats.keys().copied();
         let accounts: Vec<AccountId> = seats
-            .filter(|account| self.routers[*account].has_news())
+            .filter(|account| self.routers[*account].has_news(LinkSet::Leafs))
             .collect();
         for account in accounts {
-            let mut news = self.routers.of(account).take_news();
+            let mut news = self.routers.of(account).take_news(LinkSet::Leafs);
             news.sort_unstable();
             news.dedup();
             let keys: Vec<Key> = (news.iter())
@@ -164,7 +173,7 @@ impl Exchange {
         if is_own_service || !leaf.rules.may_be_told(filter) {
             return 0;
         }
-        let near = self.routers[account].weight_without_leafs(filter, queue);
+        let near = self.routers[account].weight_without(REMOTE, filter, queue);
         if queue.is_empty() && near > 0 {
             return near;
         }
@@ -175,7 +184,7 @@ impl Exchange {
             let is_beside = || other.is_some_and(|other| other.is_beside(leaf));
             session != id.0 && !is_beside() && (is_loop || !(leaf.isolates || is_between_hubs()))
         };
-        let members = self.links.routers.get(account);
+        let members = self.links[LinkSet::Leafs].routers.get(account);
         let members = members.map_or(&[][..], |router| router.members(filter, queue));
         let mut others = members.iter().filter(is_shared);
         match queue {

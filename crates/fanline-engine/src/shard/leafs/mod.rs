@@ -2,7 +2,7 @@
 //! [leaf protocol](crate::codec::leaf).
 //!
 //! One shard serves all of them. To the other shards, and to its own clients, what leafs want is interest
-//! of one more shard ([`LEAFS`](crate::exchange::router::LEAFS)), so that a message is handed here once. Who among the
+//! of one more remote ([`LinkSet::Leafs`]), so that a message is handed here once. Who among the
 //! leafs gets it is found by routers of their own.
 
 mod circles;
@@ -22,6 +22,7 @@ use super::{Session, SessionId, Shard};
 use crate::auth::AccountId;
 use crate::codec::leaf::{LOOPS, LeafError};
 use crate::codec::nats::error::CloseReason;
+use crate::exchange::remote::LinkSet;
 use crate::exchange::router::Router;
 use crate::random::Random;
 
@@ -92,7 +93,7 @@ impl Shard {
     /// Where what a session wants is found.
     pub(super) fn router_of(&self, session: &Session) -> &Router {
         match session.kind.leaf {
-            Some(_) => &self.broker.exchange.links.routers[session.account],
+            Some(_) => &self.broker.exchange.links[LinkSet::Leafs].routers[session.account],
             None => &self.broker.exchange.routers[session.account],
         }
     }

@@ -5,6 +5,7 @@ use super::super::{Session, SessionId};
 use crate::auth::ConnectionKind;
 use crate::codec::leaf::{LeafEnded, LeafStatus};
 use crate::codec::s2::Level;
+use crate::exchange::remote::LinkSet;
 use crate::exchange::router::Router;
 
 impl Shard {
@@ -21,7 +22,9 @@ impl Shard {
         if !leaf.is_ready() || session.ending.is_some() {
             return None;
         }
-        let router = self.broker.exchange.links.routers.get(session.account);
+        let router = self.broker.exchange.links[LinkSet::Leafs]
+            .routers
+            .get(session.account);
         let wanted = || self.broker.exchange.subs.of_session(id.0);
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let filter =

@@ -237,7 +237,7 @@ impl Shard {
                 served: (!served.is_empty()).then_some(&mut served),
                 ..Context::default()
             };
-            self.publish_with(&mut intake, &publish, from, context);
+            self.publish(&mut intake, &publish, from, context);
         }
         self.broker.exchange.end_run(&intake);
         if was_permitted {

@@ -1,0 +1,158 @@
+//! Ways out of a shard: other shards, and links to other servers.
+//!
+//! All links of one protocol are one remote to everybody but the shard that serves them: what they want together is
+//! interest like a shard's, and a message for them is posted there once. Which of them get it is found there, by
+//! routers of their own (`links`). To add a protocol is to add a [`LinkSet`].
+
+use crate::codec::leaf;
+use crate::trace::LEAF;
+
+/// A way out of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remote {
+    Shard(u16),
+    Links(LinkSet),
+}
+
+/// The links to other servers by one protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkSet {
+    Leafs,
+}
+
+/// The first line of a message as a link gets it.
+pub(super) struct LinkHead<'a> {
+    pub(super) subject: &'a [u8],
+    pub(super) reply: &'a [u8],
+    /// Groups of which one member there gets it, each ended by a space.
+    pub(super) groups: &'a [u8],
+    pub(super) header_bytes: usize,
+    pub(super) total_bytes: usize,
+}
+
+impl LinkSet {
+    pub(crate) const ALL: [LinkSet; 1] = [LinkSet::Leafs];
+
+    /// The shard that serves the links.
+    pub(crate) const fn shard(self) -> u16 {
+        match self {
+            LinkSet::Leafs => leaf::LEAF_SHARD,
+        }
+    }
+
+    /// The kind of connection that traces show.
+    pub(super) fn trace_kind(self) -> u8 {
+        match self {
+            LinkSet::Leafs => LEAF,
+        }
+    }
+
+    /// Appends the start of a message's first line, up to where the arguments follow that a client gets as well.
+    pub(super) fn write_start(self, line: &mut Vec<u8>, head: &LinkHead<'_>) {
+        match self {
+            LinkSet::Leafs => leaf::write_start(line, head.subject, head.header_bytes),
+        }
+    }
+
+    /// Appends a message's first line.
+    pub(super) fn write_head(self, line: &mut Vec<u8>, head: &LinkHead<'_>) {
+        let (header_bytes, total) = (head.header_bytes, head.total_bytes);
+        match self {
+            LinkSet::Leafs => {
+                leaf::write_head(
+                    line,
+                    head.subject,
+                    head.reply,
+                    head.groups,
+                    header_bytes,
+                    total,
+                );
+            }
+        }
+    }
+
+    pub(super) const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// Remotes that a [`RemoteSet`] has room for.
+const REMOTES_MAX: usize = 64;
+
+/// Most shards of one server: the other places are those of link sets.
+pub const SHARDS_MAX: usize = REMOTES_MAX - LinkSet::ALL.len();
+
+impl Remote {
+    /// Its place among all remotes. Link sets come after shards.
+    pub(super) const fn place(self) -> usize {
+        match self {
+            Remote::Shard(shard) => shard as usize,
+            Remote::Links(set) => SHARDS_MAX + set.index(),
+        }
+    }
+
+    fn at(place: usize) -> Option<Remote> {
+        match place.checked_sub(SHARDS_MAX) {
+            None => Some(Remote::Shard(u16::try_from(place).ok()?)),
+            Some(at) => Some(Remote::Links(*LinkSet::ALL.get(at)?)),
+        }
+    }
+
+    /// The shard that a message for it is posted to.
+    pub(super) const fn shard(self) -> u16 {
+        match self {
+            Remote::Shard(shard) => shard,
+            Remote::Links(set) => set.shard(),
+        }
+    }
+}
+
+/// A set of remotes, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RemoteSet(u64);
+
+impl RemoteSet {
+    pub(crate) fn set(&mut self, remote: Remote, present: bool) {
+        let bit = 1 << remote.place();
+        if present {
+            self.0 |= bit;
+        } else {
+            self.0 &= !bit;
+        }
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn add(&mut self, other: RemoteSet) {
+        self.0 |= other.0;
+    }
+
+    pub(crate) fn contains(self, remote: Remote) -> bool {
+        self.0 & (1 << remote.place()) != 0
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// The link set that is the only remote in it.
+    pub(super) fn only_links(self) -> Option<LinkSet> {
+        let alone = |set: &LinkSet| self.0 == 1 << Remote::Links(*set).place();
+        LinkSet::ALL.into_iter().find(alone)
+    }
+
+    /// The remotes in it, shards first and the lowest first: one step for each of them.
+    pub(crate) fn iter(self) -> impl Iterator<Item = Remote> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            if left == 0 {
+                return None;
+            }
+            let place = left.trailing_zeros() as usize;
+            left &= left - 1;
+            Remote::at(place)
+        })
+    }
+}
