@@ -113,7 +113,7 @@ impl<K: Kind> Broker<K> {
         };
         Some(Measure {
             subject: latency.subject.clone(),
-            asked_at: self.exchange.pending.now,
+            asked_at: self.exchange.outputs.now,
             requestor: self.who_is(importer, terms.share, origin),
             rtt: self.rtt_of(origin),
             headers,
@@ -131,7 +131,7 @@ impl<K: Kind> Broker<K> {
         depth: u8,
     ) {
         let id = self.exchange.secrets.id();
-        let now = self.exchange.pending.now;
+        let now = self.exchange.outputs.now;
         let elapsed = now.saturating_sub(measure.asked_at);
         let (status, description) = outcome.words();
         let is_answered = outcome == Outcome::Answered;

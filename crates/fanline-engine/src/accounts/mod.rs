@@ -326,7 +326,7 @@ impl<K: Kind> Broker<K> {
                 reply,
                 terms,
             };
-            let (key, now) = (self.exchange.secrets.number(), self.exchange.pending.now);
+            let (key, now) = (self.exchange.secrets.number(), self.exchange.outputs.now);
             let requests = &mut self.accounts.requests;
             if requests.is_empty() {
                 // No subscription for an answer has ended yet.

@@ -56,7 +56,7 @@ impl<K: Kind> Broker<K> {
             info["permissions"] = rights.shown();
         }
         if let Some(at) = session.expires_at {
-            let left = at.saturating_sub(self.exchange.pending.now).as_nanos();
+            let left = at.saturating_sub(self.exchange.outputs.now).as_nanos();
             info["expires"] = u64::try_from(left).unwrap_or(u64::MAX).into();
         }
         Some(info.to_string())

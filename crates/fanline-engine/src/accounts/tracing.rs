@@ -105,7 +105,7 @@ impl<K: Kind> Broker<K> {
     #[cold]
     pub(crate) fn end_trace(&mut self, mut traced: Traced) {
         self.exchange.name_subscriptions(&mut traced);
-        let now = self.date(self.exchange.pending.now);
+        let now = self.date(self.exchange.outputs.now);
         for event in &mut traced.trace.events {
             event.ts = now;
         }

@@ -94,7 +94,7 @@ pub(crate) enum Reached {
 pub(crate) struct FanOut<'a, K: Kind> {
     pub(crate) sessions: &'a mut Slab<Session<K>>,
     pub(crate) subs: &'a mut Subscriptions,
-    pub(crate) pending: &'a mut Outputs,
+    pub(crate) outputs: &'a mut Outputs,
     pub(crate) shared: &'a mut K::Shared,
     pub(super) account: AccountId,
     pub(super) subject: &'a [u8],
@@ -111,7 +111,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
     pub(super) fn new(
         sessions: &'a mut Slab<Session<K>>,
         subs: &'a mut Subscriptions,
-        pending: &'a mut Outputs,
+        outputs: &'a mut Outputs,
         shared: &'a mut K::Shared,
         dispatch: &'a mut Dispatch<'_>,
     ) -> Self {
@@ -119,8 +119,8 @@ impl<'a, K: Kind> FanOut<'a, K> {
         FanOut {
             sessions,
             subs,
-            watches: pending.traces || context.trace.is_some(),
-            pending,
+            watches: outputs.traces || context.trace.is_some(),
+            outputs,
             shared,
             account: dispatch.account,
             subject: dispatch.subject,
@@ -155,9 +155,9 @@ impl<'a, K: Kind> FanOut<'a, K> {
         if message.reply_bytes > 0
             && let Some(restriction) = &mut session.restriction
         {
-            restriction.note_reply(message.reply(), self.pending.now);
+            restriction.note_reply(message.reply(), self.outputs.now);
         }
-        self.pending.mark_dirty(sub.session(), session);
+        self.outputs.mark_dirty(sub.session(), session);
         let before = session.out.pending_bytes();
         let mut payload_bytes = message.payload_bytes();
         if message.header_bytes == 0 {
@@ -182,9 +182,9 @@ impl<'a, K: Kind> FanOut<'a, K> {
         }
         session.out_msgs += 1;
         session.out_bytes += payload_bytes as u64;
-        self.pending.count_produced(sub.session(), session, before);
+        self.outputs.count_produced(sub.session(), session, before);
         if sub.count() {
-            self.pending.spent.push(id);
+            self.outputs.spent.push(id);
         }
         true
     }
@@ -206,9 +206,9 @@ impl<'a, K: Kind> FanOut<'a, K> {
                 return Some(true);
             }
         }
-        if self.pending.traces {
+        if self.outputs.traces {
             let takes_headers = session.takes_headers;
-            self.pending
+            self.outputs
                 .trace_delivery(sub, route, message, takes_headers);
         }
         None
@@ -241,7 +241,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
                 return K::deliver_run(self, id, route, chunk, run);
             }
         }
-        self.pending.mark_dirty(sub.session(), session);
+        self.outputs.mark_dirty(sub.session(), session);
         let before = session.out.pending_bytes();
         for waiting in run {
             let tail = &chunk[waiting.tail.clone()];
@@ -251,11 +251,11 @@ impl<'a, K: Kind> FanOut<'a, K> {
             session.out_msgs += 1;
             session.out_bytes += waiting.payload_bytes;
             if sub.count() {
-                self.pending.spent.push(id);
+                self.outputs.spent.push(id);
                 break;
             }
         }
-        self.pending.count_produced(sub.session(), session, before);
+        self.outputs.count_produced(sub.session(), session, before);
     }
 
     /// Delivers beyond plain subscriptions: to one member of each group, and to remotes. Groups that are `left` are
@@ -344,7 +344,7 @@ impl<K: Kind> Exchange<K> {
             routers,
             subs,
             sessions,
-            pending,
+            outputs,
             shared,
             random,
             outgoing,
@@ -353,7 +353,7 @@ impl<K: Kind> Exchange<K> {
         } = self;
         let message = dispatch.message;
         let route = routers[dispatch.account].route(dispatch.subject, memo);
-        let mut fan_out = FanOut::<K>::new(sessions, subs, pending, shared, dispatch);
+        let mut fan_out = FanOut::<K>::new(sessions, subs, outputs, shared, dispatch);
         let mut delivered = false;
         for id in &route.plain {
             delivered |= fan_out.deliver(*id, route, message);
@@ -383,7 +383,7 @@ impl<K: Kind> Exchange<K> {
             routers,
             subs,
             sessions,
-            pending,
+            outputs,
             shared,
             random,
             outgoing,
@@ -392,7 +392,7 @@ impl<K: Kind> Exchange<K> {
         } = self;
         let message = dispatch.message;
         let route = routers[dispatch.account].held_route(memo);
-        let mut fan_out = FanOut::<K>::new(sessions, subs, pending, shared, dispatch);
+        let mut fan_out = FanOut::<K>::new(sessions, subs, outputs, shared, dispatch);
         let mut delivered = fan_out.deliver_beyond(route, message, random, targets, outgoing, left);
         if targets.has_links() {
             delivered |= self.deliver_to_links(dispatch);
@@ -432,7 +432,7 @@ impl<K: Kind> Exchange<K> {
             routers,
             subs,
             sessions,
-            pending,
+            outputs,
             shared,
             random,
             outgoing,
@@ -440,7 +440,7 @@ impl<K: Kind> Exchange<K> {
             ..
         } = self;
         let route = routers.of(account).route(subject, memo);
-        let mut fan_out = FanOut::<K>::new(sessions, subs, pending, shared, &mut dispatch);
+        let mut fan_out = FanOut::<K>::new(sessions, subs, outputs, shared, &mut dispatch);
         if plain {
             for id in &route.plain {
                 fan_out.deliver(*id, route, message);
@@ -479,7 +479,7 @@ impl<K: Kind> Exchange<K> {
     /// Ends the subscriptions that had their last message, and the sessions that have too much waiting.
     #[inline]
     pub(crate) fn settle_if_needed(&mut self, trace: Option<&mut Traced>) {
-        if !self.pending.spent.is_empty() || self.pending.overflowed {
+        if !self.outputs.spent.is_empty() || self.outputs.overflowed {
             self.settle(trace);
         }
     }
@@ -488,10 +488,10 @@ impl<K: Kind> Exchange<K> {
         if let Some(trace) = trace {
             self.name_subscriptions(trace);
         }
-        while let Some(id) = self.pending.spent.pop() {
+        while let Some(id) = self.outputs.spent.pop() {
             self.drop_subscription(id);
         }
-        if std::mem::take(&mut self.pending.overflowed) {
+        if std::mem::take(&mut self.outputs.overflowed) {
             self.end_overflowed();
         }
     }
@@ -505,7 +505,7 @@ impl<K: Kind> Exchange<K> {
                 session.out.pending_bytes() > most
             })
         };
-        let dirty = self.pending.dirty.iter().copied();
+        let dirty = self.outputs.dirty.iter().copied();
         let over: Vec<SessionId> = dirty.filter(has_too_much).collect();
         for id in over {
             self.overrun(id);

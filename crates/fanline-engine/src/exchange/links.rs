@@ -164,7 +164,7 @@ impl<K: Kind> Exchange<K> {
     fn queue_for_links(&mut self, set: LinkSet, dispatch: &mut Dispatch<'_>) -> bool {
         let Exchange {
             sessions,
-            pending,
+            outputs,
             links,
             ..
         } = self;
@@ -196,7 +196,7 @@ impl<K: Kind> Exchange<K> {
             if matches!(onward, Onward::Not) {
                 continue;
             }
-            pending.mark_dirty(one.session, session);
+            outputs.mark_dirty(one.session, session);
             let before = session.out.pending_bytes();
             let is_usual = matches!(onward, Onward::AsItCame)
                 && message.head.is_empty()
@@ -214,14 +214,14 @@ impl<K: Kind> Exchange<K> {
             }
             session.out_msgs += 1;
             session.out_bytes += message.payload_bytes() as u64;
-            pending.count_produced(one.session, session, before);
-            if pending.traces {
+            outputs.count_produced(one.session, session, before);
+            if outputs.traces {
                 if is_usual {
                     line.clear();
                     line.extend_from_slice(start);
                     line.extend_from_slice(message.args);
                 }
-                pending.trace_sent(SessionId(one.session), line);
+                outputs.trace_sent(SessionId(one.session), line);
             }
         }
         true
@@ -240,7 +240,7 @@ impl<K: Kind> Exchange<K> {
             routers,
             subs,
             sessions,
-            pending,
+            outputs,
             links,
             ..
         } = self;
@@ -268,7 +268,7 @@ impl<K: Kind> Exchange<K> {
         set.write_start(&mut links.start, &head);
         for one in &links.picked {
             let session = &mut sessions[one.session as usize];
-            pending.mark_dirty(one.session, session);
+            outputs.mark_dirty(one.session, session);
             let before = session.out.pending_bytes();
             for waiting in run {
                 let tail = &intake.chunk[waiting.tail.clone()];
@@ -276,7 +276,7 @@ impl<K: Kind> Exchange<K> {
                 session.out_msgs += 1;
                 session.out_bytes += waiting.payload_bytes;
             }
-            pending.count_produced(one.session, session, before);
+            outputs.count_produced(one.session, session, before);
         }
     }
 

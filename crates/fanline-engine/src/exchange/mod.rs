@@ -75,7 +75,7 @@ pub(crate) struct Exchange<K: Kind> {
     pub(crate) subs: Subscriptions,
     /// What links want, and how they get it, for each set of them.
     pub(crate) links: LinkSets,
-    pub(crate) pending: Outputs,
+    pub(crate) outputs: Outputs,
     pub(crate) outgoing: Vec<Batch>,
     pub(crate) quotas: Quotas,
     /// What sessions of one kind share.
@@ -114,7 +114,7 @@ impl<K: Kind> Exchange<K> {
             routers,
             subs: Subscriptions::default(),
             links: LinkSets::default(),
-            pending: Outputs::new(&config.limits, config.traces),
+            outputs: Outputs::new(&config.limits, config.traces),
             outgoing: (0..config.shards).map(|_| Batch::default()).collect(),
             quotas: Quotas::default(),
             shared: K::Shared::default(),
@@ -133,17 +133,17 @@ impl<K: Kind> Exchange<K> {
     /// Queues bytes for a session.
     pub(crate) fn send(&mut self, id: SessionId, bytes: &[u8]) {
         let session = &mut self.sessions[id.index()];
-        self.pending.mark_dirty(id.0, session);
+        self.outputs.mark_dirty(id.0, session);
         session.out.append(bytes);
-        if self.pending.traces && !bytes.starts_with(b"INFO ") {
-            self.pending.trace_sent(id, bytes);
+        if self.outputs.traces && !bytes.starts_with(b"INFO ") {
+            self.outputs.trace_sent(id, bytes);
         }
         // A client that requests and never reads the answers is a slow consumer too.
         let pending_bytes = session.out.pending_bytes();
-        if pending_bytes > self.pending.congested_bytes {
+        if pending_bytes > self.outputs.congested_bytes {
             let most = (self.config.limits).pending_bytes_max_of(session.kind.links().is_some());
-            self.pending.note_congested(id.0, pending_bytes);
-            if pending_bytes > most && std::mem::take(&mut self.pending.overflowed) {
+            self.outputs.note_congested(id.0, pending_bytes);
+            if pending_bytes > most && std::mem::take(&mut self.outputs.overflowed) {
                 self.overrun(id);
             }
         }
@@ -157,7 +157,7 @@ impl<K: Kind> Exchange<K> {
         let is_first = session.ending.is_none();
         if is_first {
             session.ending = Some(reason);
-            self.pending.ended.push(id);
+            self.outputs.ended.push(id);
         }
         is_first
     }
@@ -165,7 +165,7 @@ impl<K: Kind> Exchange<K> {
     /// Ends a session that has too much waiting. What is its own is given back afterwards.
     pub(crate) fn overrun(&mut self, id: SessionId) {
         if self.begin_end(id, CloseReason::SlowConsumerPendingBytes) {
-            self.pending.overrun.push(id);
+            self.outputs.overrun.push(id);
         }
     }
 
@@ -230,7 +230,7 @@ impl<K: Kind> Exchange<K> {
 
     /// Notes that a subscription has ended, perhaps one for an answer.
     pub(crate) fn note_unsubscribed(&mut self) {
-        self.unsubscribed_at.get_or_insert(self.pending.now);
+        self.unsubscribed_at.get_or_insert(self.outputs.now);
     }
 
     /// Announces to all other shards the interest under a filter of an account.

@@ -126,7 +126,7 @@ impl<K: Kind> Exchange<K> {
             routers,
             subs,
             sessions,
-            pending,
+            outputs,
             shared,
             ..
         } = self;
@@ -134,7 +134,7 @@ impl<K: Kind> Exchange<K> {
         let mut fan_out = FanOut::<K> {
             sessions,
             subs,
-            pending,
+            outputs,
             shared,
             account: intake.account,
             subject: route.subject(),

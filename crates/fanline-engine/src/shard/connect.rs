@@ -151,7 +151,7 @@ impl Shard {
 
     /// Has a client sent away when what it was let in by does not hold any more.
     pub(super) fn expire_in(&mut self, id: SessionId, expires_in: Option<Duration>) {
-        let at = expires_in.and_then(|left| self.broker.exchange.pending.now.checked_add(left));
+        let at = expires_in.and_then(|left| self.broker.exchange.outputs.now.checked_add(left));
         self.broker.exchange.sessions[id.index()].expires_at = at;
         self.arm_expiry(id);
     }
@@ -164,7 +164,7 @@ impl Shard {
             return;
         }
         let left = grant.account_expiry.map(|expiry| expiry.left);
-        let at = left.and_then(|left| self.broker.exchange.pending.now.checked_add(left));
+        let at = left.and_then(|left| self.broker.exchange.outputs.now.checked_add(left));
         session.account_expires_at = at;
         self.arm_expiry(id);
     }
@@ -229,7 +229,7 @@ impl Shard {
     /// Sends a user away that may come through a proxy only. The client is told no more than one with a
     /// wrong password; the log says what to do.
     pub(super) fn refuse_without_proxy(&mut self, id: SessionId, grant: &Grant) {
-        self.broker.exchange.pending.notice(id, || {
+        self.broker.exchange.outputs.notice(id, || {
             let user = &grant.user;
             format!("authentication error - User {user:?} must come through a proxy that signs")
         });
@@ -239,7 +239,7 @@ impl Shard {
 
     /// Sends a client away that comes through a proxy that is not believed.
     pub(super) fn refuse_proxy(&mut self, id: SessionId) {
-        self.broker.exchange.pending.notice(id, || {
+        self.broker.exchange.outputs.notice(id, || {
             "authentication error - the proxy is not one of those that are trusted".into()
         });
         let error = Some(ClientError::Authorization);
@@ -261,7 +261,7 @@ impl Shard {
         };
         self.broker
             .exchange
-            .pending
+            .outputs
             .notice(id, || format!("authentication error - {shown}"));
         let error = Some(ClientError::Authorization);
         self.refuse(id, error, CloseReason::AuthenticationFailure);
@@ -292,7 +292,7 @@ impl Shard {
     /// away, the others keep their connections with the rights that they have now; subscriptions that
     /// these do not allow are dropped.
     pub fn replace_access(&mut self, access: Arc<Access>, now: Duration) {
-        self.broker.exchange.pending.now = now;
+        self.broker.exchange.outputs.now = now;
         self.broker.exchange.access = Arc::clone(&access);
         self.broker.exchange.info.auth_required = access.is_required();
         self.broker.set_accounts(&access);

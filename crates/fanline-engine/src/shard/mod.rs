@@ -147,8 +147,8 @@ impl Shard {
     ) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
-        self.broker.exchange.pending.begin_batch();
-        self.broker.exchange.pending.now = now;
+        self.broker.exchange.outputs.begin_batch();
+        self.broker.exchange.outputs.now = now;
         self.broker.exchange.sessions[id.index()].active_at = now;
         let mut intake = self.begin_intake(id, chunk);
         if self.broker.exchange.sessions[id.index()].ending.is_some() {
@@ -177,13 +177,13 @@ impl Shard {
                     }
                 }
             }
-            if !self.broker.exchange.pending.ended.is_empty()
+            if !self.broker.exchange.outputs.ended.is_empty()
                 && self.broker.exchange.sessions[id.index()].ending.is_some()
             {
                 receipt.consumed = input.len();
                 break;
             }
-            if self.broker.exchange.pending.produced_bytes > PRODUCED_BYTES_MAX {
+            if self.broker.exchange.outputs.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
             }
@@ -192,10 +192,10 @@ impl Shard {
         self.end_intake(&intake);
         self.end_overrun();
         self.broker.exchange.tell_leafs();
-        receipt.produced_bytes = self.broker.exchange.pending.produced_bytes;
-        receipt.told_bytes = self.broker.exchange.pending.told_bytes;
+        receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
+        receipt.told_bytes = self.broker.exchange.outputs.told_bytes;
         let session = &mut self.broker.exchange.sessions[id.index()];
-        if let Some((congested, _)) = self.broker.exchange.pending.congested {
+        if let Some((congested, _)) = self.broker.exchange.outputs.congested {
             session.stalls += 1;
             receipt.congested = Some(congested);
         }
@@ -244,7 +244,7 @@ impl Shard {
     /// Takes what other shards said, from `place` on. When the receipt says
     /// [`must_flush`](Receipt::must_flush), there is more: write, then call again.
     pub fn apply(&mut self, batch: &Batch, place: &mut Place) -> Receipt {
-        self.broker.exchange.pending.begin_batch();
+        self.broker.exchange.outputs.begin_batch();
         let mut receipt = Receipt::default();
         let mut memo = RouteMemo::default();
         while let Some(said) = batch.read(place) {
@@ -276,14 +276,14 @@ impl Shard {
             }
             self.end_overrun();
             self.take_answers();
-            if self.broker.exchange.pending.produced_bytes > PRODUCED_BYTES_MAX {
+            if self.broker.exchange.outputs.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
             }
         }
         self.broker.exchange.tell_leafs();
-        receipt.produced_bytes = self.broker.exchange.pending.produced_bytes;
-        receipt.congested = self.broker.exchange.pending.congested.map(|(id, _)| id);
+        receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
+        receipt.congested = self.broker.exchange.outputs.congested.map(|(id, _)| id);
         receipt
     }
 
@@ -295,7 +295,7 @@ impl Shard {
     /// The next session with something to write.
     pub fn next_dirty(&mut self) -> Option<SessionId> {
         loop {
-            let id = self.broker.exchange.pending.dirty.pop()?;
+            let id = self.broker.exchange.outputs.dirty.pop()?;
             if let Some(session) = self.broker.exchange.sessions.get_mut(id.index())
                 && std::mem::take(&mut session.is_dirty)
             {
@@ -306,8 +306,8 @@ impl Shard {
 
     /// Whether [`next_dirty`](Shard::next_dirty) or [`next_ended`](Shard::next_ended) has anything.
     pub fn has_work(&self) -> bool {
-        !self.broker.exchange.pending.dirty.is_empty()
-            || !self.broker.exchange.pending.ended.is_empty()
+        !self.broker.exchange.outputs.dirty.is_empty()
+            || !self.broker.exchange.outputs.ended.is_empty()
     }
 
     /// What waits for a connection.
@@ -328,7 +328,7 @@ impl Shard {
     pub fn written(&mut self, id: SessionId, now: Duration) {
         let session = &mut self.broker.exchange.sessions[id.index()];
         if session.out.is_empty() {
-            self.broker.exchange.pending.reclaim(session);
+            self.broker.exchange.outputs.reclaim(session);
             if session.kind.mqtt.is_some() {
                 self.recall_next(id);
             }
@@ -346,7 +346,7 @@ impl Shard {
     /// [`CloseReason::flushes`] says, close, then [`remove`](Shard::remove).
     pub fn next_ended(&mut self) -> Option<(SessionId, CloseReason)> {
         self.end_overrun();
-        let id = self.broker.exchange.pending.ended.pop()?;
+        let id = self.broker.exchange.outputs.ended.pop()?;
         let reason = self.broker.exchange.sessions[id.index()]
             .ending
             .unwrap_or(CloseReason::ClientClosed);
@@ -356,7 +356,7 @@ impl Shard {
     /// Tells the time, before [`apply`](Shard::apply): from then on an answer to what it brings is
     /// allowed for so long.
     pub fn note_time(&mut self, now: Duration) {
-        self.broker.exchange.pending.now = now;
+        self.broker.exchange.outputs.now = now;
     }
 
     /// How often somebody here has subscribed or unsubscribed. As long as it stays the same on all
@@ -382,25 +382,25 @@ impl Shard {
 
     /// Whether there are lines for [`take_notices`](Shard::take_notices).
     pub fn has_notices(&self) -> bool {
-        !self.broker.exchange.pending.notices.is_empty()
+        !self.broker.exchange.outputs.notices.is_empty()
     }
 
     /// Lines for the log since the last call, each about a session: who was refused, and what.
     pub fn take_notices(&mut self) -> Vec<(SessionId, String)> {
-        std::mem::take(&mut self.broker.exchange.pending.notices)
+        std::mem::take(&mut self.broker.exchange.outputs.notices)
     }
 
     /// Whether there are traces to be taken.
     #[inline]
     pub fn has_traces(&self) -> bool {
-        !self.broker.exchange.pending.trace_lines.is_empty()
+        !self.broker.exchange.outputs.trace_lines.is_empty()
     }
 
     /// Lines for a protocol trace since the last call, each with its session.
     ///
     /// What the server asks of itself is nobody's protocol.
     pub fn take_traces(&mut self) -> Vec<(SessionId, String)> {
-        let mut lines = std::mem::take(&mut self.broker.exchange.pending.trace_lines);
+        let mut lines = std::mem::take(&mut self.broker.exchange.outputs.trace_lines);
         lines.retain(|(id, _)| !self.is_insider(*id));
         lines
     }
@@ -417,7 +417,7 @@ impl Shard {
     /// Ends what the exchange has found to have too much waiting.
     #[inline]
     fn end_overrun(&mut self) {
-        while let Some(id) = self.broker.exchange.pending.overrun.pop() {
+        while let Some(id) = self.broker.exchange.outputs.overrun.pop() {
             self.finish_end(id, CloseReason::SlowConsumerPendingBytes);
         }
     }

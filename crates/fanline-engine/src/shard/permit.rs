@@ -26,7 +26,7 @@ impl Shard {
     /// Whether a client may publish to a topic; tells it when not.
     #[inline(never)]
     pub(super) fn permit_publish(&mut self, id: SessionId, topic: &[u8]) -> Permit {
-        let now = self.broker.exchange.pending.now;
+        let now = self.broker.exchange.outputs.now;
         let session = &mut self.broker.exchange.sessions[id.index()];
         let Some(restriction) = &mut session.restriction else {
             return Permit::Granted;
@@ -78,7 +78,7 @@ impl Shard {
     pub(super) fn deny_publish(&mut self, id: SessionId, topic: &[u8]) {
         let topic = text(topic);
         let who = self.who(id);
-        self.broker.exchange.pending.notice(id, || {
+        self.broker.exchange.outputs.notice(id, || {
             format!("{who} - Publish Violation - Subject {topic:?}")
         });
         let error = ClientError::PublishDenied(topic);
@@ -102,7 +102,7 @@ impl Shard {
         }
         let (who, sid) = (self.who(id), text(sid));
         let error = denied(filter, queue);
-        self.broker.exchange.pending.notice(id, || {
+        self.broker.exchange.outputs.notice(id, || {
             let filter = text(filter);
             let queue = match queue {
                 [] => String::new(),

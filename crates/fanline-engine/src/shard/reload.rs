@@ -29,7 +29,7 @@ impl Shard {
         let limits = self.broker.exchange.config.limits.clone();
         self.broker
             .exchange
-            .pending
+            .outputs
             .set_limits(&limits, self.broker.exchange.config.traces);
         let ids: Vec<SessionId> = self.session_ids().collect();
         for id in ids {

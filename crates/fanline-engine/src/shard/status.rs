@@ -106,7 +106,7 @@ impl Shard {
         while self.forget_some(id) {}
         self.broker
             .exchange
-            .pending
+            .outputs
             .ended
             .retain(|other| *other != id);
         let session = self.broker.exchange.sessions.try_remove(id.index())?;

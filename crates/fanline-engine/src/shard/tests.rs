@@ -168,7 +168,7 @@ fn a_trace_shows_both_directions_and_no_secrets() {
         plain,
         "CONNECT {\"headers\":false,\"no_responders\":false}\r\nSUB a 9\r\n",
     );
-    world.shards[0].broker.exchange.pending.traces = true;
+    world.shards[0].broker.exchange.outputs.traces = true;
     world.say(
         client,
         "CONNECT {\"name\":\"n\",\"PASS\":\"p\",\"auth_token\":\"t\"}\r\nSUB a 1\r\nPING\r\n\
@@ -216,7 +216,7 @@ fn a_trace_shows_as_much_of_messages_as_is_wanted() {
         world.shards[0]
             .broker
             .exchange
-            .pending
+            .outputs
             .set_limits(&limits, true);
         world.say(
             client,

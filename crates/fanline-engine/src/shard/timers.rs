@@ -46,8 +46,8 @@ impl Shard {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Duration) {
-        self.broker.exchange.pending.now = now;
-        self.broker.exchange.pending.trim();
+        self.broker.exchange.outputs.now = now;
+        self.broker.exchange.outputs.trim();
         self.trim(now);
         self.broker.expire_requests(now);
         self.end_overrun();

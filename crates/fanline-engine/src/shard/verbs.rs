@@ -155,7 +155,7 @@ impl Shard {
             is_answered: session.options.verbose || session.options.pedantic,
             may_run: !session.options.verbose
                 && !session.options.pedantic
-                && !self.broker.exchange.pending.traces,
+                && !self.broker.exchange.outputs.traces,
             is_mapped: self.broker.accounts.is_mapped(session.account),
             msgs: 0,
             bytes: 0,
@@ -172,7 +172,7 @@ impl Shard {
 
     /// Does what a verb other than a publish says.
     pub(super) fn handle(&mut self, id: SessionId, verb: Verb<'_>, frame: &[u8], now: Duration) {
-        if self.broker.exchange.pending.traces {
+        if self.broker.exchange.outputs.traces {
             self.trace_verb(id, &verb, frame);
         }
         match verb {
@@ -352,7 +352,7 @@ impl Shard {
     ) {
         let (id, chunk) = (intake.id, intake.chunk);
         intake.count(publish);
-        if self.broker.exchange.pending.traces {
+        if self.broker.exchange.outputs.traces {
             self.trace_publish(id, publish, &chunk[from..]);
         }
         let is_reserved = is_reserved(publish);
@@ -578,7 +578,7 @@ impl Shard {
         };
         self.broker
             .exchange
-            .pending
+            .outputs
             .trace_lines
             .push((id, format!("<<- [{shown}]")));
     }
@@ -588,12 +588,12 @@ impl Shard {
         let body = &input[publish.body.start..publish.body.end - 2];
         self.broker
             .exchange
-            .pending
+            .outputs
             .trace_lines
             .push((id, format!("<<- [{}]", first_line(input))));
         self.broker
             .exchange
-            .pending
+            .outputs
             .trace_message(id, "<<-", body, publish.header_bytes);
     }
 }

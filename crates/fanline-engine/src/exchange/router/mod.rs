@@ -32,6 +32,9 @@ use crate::auth::{Rights, RightsId};
 use crate::subject::Filter;
 use crate::subject::trie::{Trie, Vacant};
 
+/// Filters with queues of which the interest has changed.
+type Changed = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// All interest that a shard knows of in one account: its own subscriptions, and the filters of other
 /// shards. The subscriptions of all accounts lie together, because sessions own them.
 pub(crate) struct Router {
@@ -48,7 +51,7 @@ pub(crate) struct Router {
     path: Vec<u8>,
     /// What has changed since it was taken, filters with queues, for each set of links; not noted unless links of the
     /// set are to learn of it.
-    news: [Option<Vec<(Vec<u8>, Vec<u8>)>>; LinkSet::ALL.len()],
+    news: [Option<Changed>; LinkSet::ALL.len()],
 }
 
 impl Router {
@@ -179,7 +182,7 @@ impl Router {
     }
 
     /// The filters and queues that have changed since the last call, if that is noted for a set of links.
-    pub(crate) fn take_news(&mut self, set: LinkSet) -> Vec<(Vec<u8>, Vec<u8>)> {
+    pub(crate) fn take_news(&mut self, set: LinkSet) -> Changed {
         let news = self.news[set.index()].as_mut();
         news.map(std::mem::take).unwrap_or_default()
     }

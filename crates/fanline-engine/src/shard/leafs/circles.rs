@@ -61,7 +61,7 @@ impl Shard {
                 .below(PATIENCE_MORE_MILLIS)
                 .into(),
         );
-        let at = self.broker.exchange.pending.now + PATIENCE_MIN + more;
+        let at = self.broker.exchange.outputs.now + PATIENCE_MIN + more;
         let Some(leaf) = &mut self.broker.exchange.sessions[id.index()].kind.leaf else {
             return false;
         };

@@ -126,7 +126,7 @@ impl Exchange {
             }
         }
         if !lines.is_empty() {
-            self.pending.told_bytes += lines.len();
+            self.outputs.told_bytes += lines.len();
             self.send(id, &lines);
         }
         lines.clear();

@@ -83,7 +83,7 @@ impl Shard {
     fn complain(&mut self, id: SessionId, error: &LeafError) {
         self.broker
             .exchange
-            .pending
+            .outputs
             .notice(id, || error.to_string());
         self.broker
             .exchange

@@ -31,8 +31,8 @@ impl Shard {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
         let rtt_before = self.broker.exchange.sessions[id.index()].rtt;
-        self.broker.exchange.pending.begin_batch();
-        self.broker.exchange.pending.now = now;
+        self.broker.exchange.outputs.begin_batch();
+        self.broker.exchange.outputs.now = now;
         self.broker.exchange.sessions[id.index()].active_at = now;
         let mut intake = self.begin_leaf_intake(id, chunk);
         while receipt.consumed < input.len() {
@@ -64,7 +64,7 @@ impl Shard {
                 }
                 LeafParsed::Wrong(fault) => self.refuse(id, fault.error, fault.reason),
             }
-            if self.broker.exchange.pending.produced_bytes > PRODUCED_BYTES_MAX {
+            if self.broker.exchange.outputs.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
             }
@@ -73,9 +73,9 @@ impl Shard {
         self.end_intake(&intake);
         self.end_overrun();
         self.broker.exchange.tell_leafs();
-        receipt.produced_bytes = self.broker.exchange.pending.produced_bytes;
+        receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
         receipt.was_measured = self.broker.exchange.sessions[id.index()].rtt != rtt_before;
-        if let Some((congested, _)) = self.broker.exchange.pending.congested {
+        if let Some((congested, _)) = self.broker.exchange.outputs.congested {
             self.broker.exchange.sessions[id.index()].stalls += 1;
             receipt.congested = Some(congested);
         }
@@ -123,7 +123,7 @@ impl Shard {
         let retry_after = LeafError::retry_after(&error);
         self.broker
             .exchange
-            .pending
+            .outputs
             .notice(id, || format!("Leafnode Error '{error}'"));
         if let Some(leaf) = &mut self.broker.exchange.sessions[id.index()].kind.leaf {
             leaf.retry_after = retry_after.or(leaf.retry_after);
@@ -144,7 +144,7 @@ impl Shard {
         intake.may_run = intake.is_admitted
             && !is_held
             && !intake.is_mapped
-            && !self.broker.exchange.pending.traces;
+            && !self.broker.exchange.outputs.traces;
         intake
     }
 

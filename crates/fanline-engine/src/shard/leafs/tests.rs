@@ -125,6 +125,24 @@ fn who_waits_for_an_answer_is_known_before_the_question() {
     }
 }
 
+/// Once the trace showed the line of an earlier message, which was put together, or none.
+#[test]
+fn protocol_trace_shows_the_line_that_a_leaf_gets() {
+    let mut world = World::new(1);
+    let leaf = quiet_leaf(&mut world, "edge");
+    let client = world.client(0);
+    world.say(leaf, "LS+ a\r\n");
+    world.shards[0].broker.exchange.outputs.traces = true;
+    world.say(client, "PUB a r 2\r\nhi\r\n");
+    assert_eq!(world.read(leaf), "LMSG a r 2\r\nhi\r\n");
+    let lines = world.shards[0].take_traces().into_iter();
+    let lines: Vec<String> = lines
+        .filter(|(id, _)| *id == leaf.id)
+        .map(|(_, line)| line)
+        .collect();
+    assert_eq!(lines, ["->> [LMSG a r 2]"]);
+}
+
 #[test]
 fn groups_are_served_here_first_and_by_weight_beyond() {
     for shards in [1, 2] {

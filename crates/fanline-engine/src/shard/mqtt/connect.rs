@@ -110,7 +110,7 @@ impl Shard {
         self.broker.exchange.outgoing[keeper].push_note(note);
         self.broker
             .exchange
-            .rearm(id, self.broker.exchange.pending.now + LOOK_AGAIN);
+            .rearm(id, self.broker.exchange.outputs.now + LOOK_AGAIN);
         self.expire_in(id, expires_in);
     }
 
@@ -273,7 +273,7 @@ impl Shard {
         if reason.is_failure() {
             return self.refuse_mqtt(id, reason, CloseReason::ServerShutdown);
         }
-        let now = self.broker.exchange.pending.now;
+        let now = self.broker.exchange.outputs.now;
         let session = &mut self.broker.exchange.sessions[id.index()];
         let Some(mqtt) = &mut session.kind.mqtt else {
             return;
@@ -455,7 +455,7 @@ impl Shard {
     }
 
     fn keep_ended_record(&mut self, id: SessionId, will: Option<&Will>) {
-        let now = self.broker.exchange.pending.now;
+        let now = self.broker.exchange.outputs.now;
         let session = &self.broker.exchange.sessions[id.index()];
         let account = session.account;
         let Some(mqtt) = session.kind.mqtt.as_ref().filter(|mqtt| mqtt.is_kept) else {

@@ -77,7 +77,7 @@ impl FanOut<'_> {
         if is_own_of_mqtt(sub.sid()) {
             return self.deliver_from_keeper(id, subject, message);
         }
-        self.pending.lend_buffer(session);
+        self.outputs.lend_buffer(session);
         let Some(mqtt) = &mut session.kind.mqtt else {
             return false;
         };
@@ -90,14 +90,14 @@ impl FanOut<'_> {
         let before = session.out.pending_bytes();
         let answers = &mut self.shared.answers;
         let Some(bytes) = mqtt.give(sub.sid(), &passing, answers, &mut session.out) else {
-            self.pending.reclaim(session);
+            self.outputs.reclaim(session);
             return false;
         };
         if message.reply_bytes > 0
             && mqtt.link.version() == Version::V5
             && let Some(restriction) = &mut session.restriction
         {
-            restriction.note_reply(&message.args[..message.reply_bytes], self.pending.now);
+            restriction.note_reply(&message.args[..message.reply_bytes], self.outputs.now);
         }
         self.note_delivered(id, before, bytes);
         true
@@ -115,7 +115,7 @@ impl FanOut<'_> {
             answers.note(sub.session(), subject, parts.payload);
             return true;
         }
-        self.pending.lend_buffer(session);
+        self.outputs.lend_buffer(session);
         let Some(mqtt) = &mut session.kind.mqtt else {
             return false;
         };
@@ -126,15 +126,15 @@ impl FanOut<'_> {
         let may_receive = |restriction: &Restriction| restriction.may_receive(subject, b"");
         if !session.restriction.as_deref().is_none_or(may_receive) {
             answers.acknowledge(session.account, parts.reply);
-            self.pending.reclaim(session);
+            self.outputs.reclaim(session);
             return true;
         }
         if mqtt.link.version() == Version::V5
             && let Some(restriction) = &mut session.restriction
         {
-            note_response(restriction, parts.headers, self.pending.now);
+            note_response(restriction, parts.headers, self.outputs.now);
         }
-        let now = i64::try_from(self.pending.now.as_nanos()).unwrap_or(i64::MAX);
+        let now = i64::try_from(self.outputs.now.as_nanos()).unwrap_or(i64::MAX);
         let unix_nanos = mqtt.started_unix_nanos.saturating_add(now);
         let before = session.out.pending_bytes();
         let account = session.account;
@@ -159,12 +159,12 @@ impl FanOut<'_> {
         let sub = self.subs.get_mut(id);
         let session = &mut self.sessions[sub.session() as usize];
         if session.out.pending_bytes() > before {
-            self.pending.mark_dirty(sub.session(), session);
+            self.outputs.mark_dirty(sub.session(), session);
             session.out_msgs += 1;
             session.out_bytes += payload_bytes as u64;
-            self.pending.count_produced(sub.session(), session, before);
+            self.outputs.count_produced(sub.session(), session, before);
         } else {
-            self.pending.reclaim(session);
+            self.outputs.reclaim(session);
         }
         sub.count();
     }
@@ -468,7 +468,7 @@ pub(super) fn life_left(headers: &[u8], stored_at: i64, now: i64) -> Option<Life
 impl Shard {
     /// Delivers what had to wait, as far as there is room.
     pub(super) fn deliver_waiting(&mut self, id: SessionId) {
-        let now = i64::try_from(self.broker.exchange.pending.now.as_nanos()).unwrap_or(i64::MAX);
+        let now = i64::try_from(self.broker.exchange.outputs.now.as_nanos()).unwrap_or(i64::MAX);
         let before = self.broker.exchange.sessions[id.index()]
             .out
             .pending_bytes();
@@ -556,7 +556,7 @@ impl Shard {
 
     /// Delivers retained messages that were asked for.
     pub(super) fn deliver_recalled(&mut self, id: SessionId, recalled: &Recalled) {
-        let now = i64::try_from(self.broker.exchange.pending.now.as_nanos()).unwrap_or(i64::MAX);
+        let now = i64::try_from(self.broker.exchange.outputs.now.as_nanos()).unwrap_or(i64::MAX);
         let recall = &recalled.recall;
         let mqtt = self.broker.exchange.sessions[id.index()].kind.mqtt.as_ref();
         let sub = mqtt.and_then(|mqtt| mqtt.sub(recall.at));

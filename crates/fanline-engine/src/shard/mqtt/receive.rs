@@ -22,14 +22,14 @@ impl Shard {
         now: Duration,
     ) -> Receipt {
         let mut receipt = Receipt::default();
-        self.broker.exchange.pending.begin_batch();
-        self.broker.exchange.pending.now = now;
+        self.broker.exchange.outputs.begin_batch();
+        self.broker.exchange.outputs.now = now;
         self.broker.exchange.sessions[id.index()].active_at = now;
         self.take_input(id, &chunk[range], now, &mut receipt);
         self.end_overrun();
         self.take_answers();
-        receipt.produced_bytes = self.broker.exchange.pending.produced_bytes;
-        if let Some((congested, _)) = self.broker.exchange.pending.congested {
+        receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
+        if let Some((congested, _)) = self.broker.exchange.outputs.congested {
             self.broker.exchange.sessions[id.index()].stalls += 1;
             receipt.congested = Some(congested);
         }
@@ -102,7 +102,7 @@ impl Shard {
                 }
                 Received::Ended(ended) => self.end_wrong(id, ended),
             }
-            if self.broker.exchange.pending.produced_bytes > PRODUCED_BYTES_MAX {
+            if self.broker.exchange.outputs.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
             }
@@ -138,13 +138,13 @@ impl Shard {
     pub(super) fn note_written(&mut self, id: SessionId, before: usize) {
         let session = &mut self.broker.exchange.sessions[id.index()];
         if session.out.pending_bytes() > before {
-            self.broker.exchange.pending.mark_dirty(id.0, session);
+            self.broker.exchange.outputs.mark_dirty(id.0, session);
             self.broker
                 .exchange
-                .pending
+                .outputs
                 .count_produced(id.0, session, before);
             // A client that asks and never reads the answers is a slow consumer too.
-            if std::mem::take(&mut self.broker.exchange.pending.overflowed) {
+            if std::mem::take(&mut self.broker.exchange.outputs.overflowed) {
                 self.end(id, CloseReason::SlowConsumerPendingBytes);
             }
         }
@@ -156,7 +156,7 @@ impl Shard {
         self.publish_gathered(id);
         self.broker
             .exchange
-            .pending
+            .outputs
             .notice(id, || format!("MQTT: {wrong}"));
         let reason = match wrong.reason {
             Reason::KEEP_ALIVE_TIMEOUT => CloseReason::StaleConnection,
@@ -184,7 +184,7 @@ impl Shard {
         };
         self.broker
             .exchange
-            .pending
+            .outputs
             .notice(id, || format!("MQTT: {why}"));
         self.end(id, reason);
     }
