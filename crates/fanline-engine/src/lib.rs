@@ -40,8 +40,8 @@ pub use limits::Limits;
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use random::Seed;
 pub use shard::{
-    Backlog, Batch, ConnectionStatus, CookieCredentials, Ended, Keeper, LeafTraffic, MqttStatus,
-    Peer, Place, Receipt, SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus,
+    Backlog, Batch, ConnectionStatus, CookieCredentials, Ended, JetStreamService, LeafTraffic,
+    MqttStatus, Peer, Place, Receipt, SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus,
     SubscriptionStatus, TlsPeer,
 };
 pub use subject::trie::{NodeId, OutOfSteps, Trie, Vacant};

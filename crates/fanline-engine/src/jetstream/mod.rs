@@ -111,7 +111,7 @@ pub trait Ports {
     fn of(&mut self, account: AccountId) -> &mut dyn Port;
 }
 
-/// What a [`Keeper`](crate::Keeper) does its work for: JetStream, and nothing in the tests of the keeper.
+/// What a [`JetStreamService`](crate::JetStreamService) does its work for: JetStream, and nothing in the tests of the JetStream service.
 ///
 /// # In which order it is called
 ///

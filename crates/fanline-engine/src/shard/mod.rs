@@ -8,7 +8,6 @@ mod connect;
 mod crossing;
 mod deliver;
 mod insider;
-mod keeper;
 mod latency;
 mod leafs;
 mod mappings;
@@ -22,6 +21,7 @@ mod reload;
 mod replies;
 mod requests;
 mod run;
+mod service;
 mod session;
 mod status;
 #[cfg(test)]
@@ -39,7 +39,7 @@ use slab::Slab;
 
 pub use backlog::Backlog;
 pub use crossing::{Batch, Place};
-pub use keeper::Keeper;
+pub use service::JetStreamService;
 pub use session::{
     ConnectionStatus, CookieCredentials, MqttStatus, Peer, SessionId, SubscriptionStatus, TlsPeer,
 };
