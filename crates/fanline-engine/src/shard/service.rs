@@ -31,10 +31,10 @@ const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
 ///
 /// # In which order to call
 ///
-/// [`apply`](JetStreamService::apply) for what the shards said and [`handle_timeout`](JetStreamService::handle_timeout) when
-/// [`next_timeout`](JetStreamService::next_timeout) has come; then [`settle`](JetStreamService::settle); then hand on each
-/// batch of [`announcements`](JetStreamService::announcements), and after all of them each of
-/// [`outgoing`](JetStreamService::outgoing). The batch at the JetStream service's own index is for itself: it is to
+/// [`apply`](Self::apply) for what the shards said and [`handle_timeout`](Self::handle_timeout) when
+/// [`next_timeout`](Self::next_timeout) has come; then [`settle`](Self::settle); then hand on each
+/// batch of [`announcements`](Self::announcements), and after all of them each of
+/// [`outgoing`](Self::outgoing). The batch at the service's own index is for itself: it is to
 /// be applied before it waits for anything.
 pub struct JetStreamService<H> {
     handler: H,

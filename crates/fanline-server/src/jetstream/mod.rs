@@ -184,8 +184,8 @@ struct Service<H> {
     sleeps_until: Option<Duration>,
 }
 
-/// Works until it is told to stop. The JetStream service is let go of whenever there is something to be waited for. Returns `None`
-/// after a panic.
+/// Works until it receives the command to stop. The lock is free whenever there is something to wait for. Returns
+/// `None` after a panic.
 async fn work<H: Handler + Send>(
     shared: &Shared<H>,
     mut commands: UnboundedReceiver<Command>,
