@@ -54,6 +54,10 @@ pub(crate) use wire::{Carrier, Handed};
 /// times that a clock can show.
 const SLEEP_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// Something that a test does on a shard's thread.
+#[cfg(test)]
+type OnShard = dyn FnOnce(&Rc<Shell>) + Send;
+
 /// What the control thread asks of a shard.
 pub(crate) enum Command {
     /// Serve this connection.
@@ -97,7 +101,7 @@ pub(crate) enum Command {
     Stop,
     /// Run this on the shard's thread.
     #[cfg(test)]
-    Run(Box<dyn FnOnce(&Rc<Shell>) + Send>),
+    Run(Box<OnShard>),
 }
 
 /// What a shard goes on with. All of it changes at once, so that a connection is told what it meets.
