@@ -46,8 +46,8 @@ pub use limits::Limits;
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use random::Seed;
 pub use shard::{
-    Backlog, Batch, ConnectionStatus, Ended, Keeper, LeafTraffic, MqttStatus, Place, Receipt,
-    SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus, SubscriptionStatus,
+    Backlog, Batch, ConnectionStatus, Ended, JetStreamService, LeafTraffic, MqttStatus, Place,
+    Receipt, SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus, SubscriptionStatus,
 };
 pub use subject::trie::{NodeId, OutOfSteps, Trie, Vacant};
 pub use subject::{Filter, FilterError, is_literal_topic};

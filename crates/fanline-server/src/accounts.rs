@@ -36,7 +36,7 @@ impl Shared {
     pub(crate) fn go_by(&self, current: &mut Arc<Access>, next: Access) {
         let next = Arc::new(next);
         *current = Arc::clone(&next);
-        self.tell_keeper(&next);
+        self.tell_jetstream(&next);
         self.tell_all(|| Command::ReplaceAccess(Arc::clone(&next)));
     }
 }

@@ -17,13 +17,13 @@ use tracing::{debug, error, info, warn};
 
 use crate::callout;
 use crate::client::{Client, ConnectOptions};
-use crate::keeper;
+use crate::jetstream;
 use crate::leaf::keep_remotes;
 use crate::monitoring::{self, EVENTS_MAX, Monitor, System};
 use crate::server::{IN_PROCESS_PIPE_BYTES, Shared, Sockets};
 use crate::shell::{Command, Incoming, Listener, Transport};
 
-/// How long it is waited for the keeper to tell clients that the server stops.
+/// How long it is waited for the JetStream service to tell clients that the server stops.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
 /// How long connections wait to be accepted until the system account answers, so that the first of them
@@ -40,7 +40,7 @@ pub(crate) enum Order {
 pub(crate) struct Control {
     pub(crate) shared: Arc<Shared>,
     pub(crate) threads: Vec<JoinHandle<io::Result<()>>>,
-    pub(crate) keeper: Option<keeper::Running>,
+    pub(crate) jetstream: Option<jetstream::Running>,
     /// Files to be removed at the end.
     pub(crate) files: Vec<PathBuf>,
     pub(crate) stopped: watch::Sender<bool>,
@@ -133,10 +133,12 @@ impl Control {
 
     async fn stop(&mut self) {
         info!("Initiating Shutdown...");
-        if let Some(keeper) = &self.keeper {
+        if let Some(jetstream) = &self.jetstream {
             let (done, is_done) = oneshot::channel();
-            let _ = keeper.commands.send(keeper::Command::SayGoodbye(done));
-            // A keeper that is held up by its disk does not hold up the rest.
+            let _ = jetstream
+                .commands
+                .send(jetstream::Command::SayGoodbye(done));
+            // A JetStream service that is held up by its disk does not hold up the rest.
             let _ = tokio::time::timeout(GOODBYE_MAX, is_done).await;
         }
         self.shared.tell_all(|| Command::Stop);
@@ -144,9 +146,9 @@ impl Control {
             join("A shard", thread).await;
         }
         // After the shards: what they have sent it is still kept.
-        if let Some(keeper) = self.keeper.take() {
-            let _ = keeper.commands.send(keeper::Command::Stop);
-            join("The keeper", keeper.thread).await;
+        if let Some(jetstream) = self.jetstream.take() {
+            let _ = jetstream.commands.send(jetstream::Command::Stop);
+            join("The JetStream service", jetstream.thread).await;
         }
         for file in &self.files {
             if let Err(error) = std::fs::remove_file(file) {

@@ -41,7 +41,7 @@ pub mod client;
 pub mod config;
 mod control;
 mod identity;
-mod keeper;
+mod jetstream;
 mod leaf;
 mod listen;
 mod monitoring;
@@ -59,7 +59,7 @@ mod tls;
 
 /// Who may connect, and what they may do.
 pub use fanline_engine::auth;
-pub use keeper::StoreKeyError;
+pub use jetstream::StoreKeyError;
 pub use options::{
     Addresses, AssetLimits, Auth, BatchLimits, Certificate, Cipher, ClientCertificates,
     CompressionLevel, Dashboard, Encryption, JetStreamOptions, LEAFNODE_PORT, LeafCompression,

@@ -30,7 +30,7 @@ use crate::options::{Addresses, Options};
 use crate::reloads::{ReloadRequests, Reloader};
 use crate::shell::{self, ARRIVALS_MAX, Common, Mailbox, Transport};
 use crate::sync::{AtomicU64, AtomicUsize, Lock};
-use crate::{identity, keeper, leaf, ports_file, resolver};
+use crate::{identity, jetstream, leaf, ports_file, resolver};
 
 /// The nats-server version that clients are told, because they branch on it.
 pub const COMPATIBLE_VERSION: &str = "2.15.2";
@@ -65,19 +65,22 @@ impl Server {
     /// ```
     pub fn start(options: Options) -> Result<Handle, StartError> {
         let jetstream = options.jetstream.as_ref();
-        let keeper = jetstream.map(keeper::starter).transpose()?;
-        start(options, keeper)
+        let jetstream = jetstream.map(jetstream::starter).transpose()?;
+        start(options, jetstream)
     }
 }
 
-/// Starts the keeper of a server that says these things of itself.
-pub(crate) type StartKeeper =
-    Box<dyn FnOnce(&Arc<Common>, &ServerInfo) -> io::Result<keeper::Running>>;
+/// Starts the JetStream service of a server that says these things of itself.
+pub(crate) type StartJetStream =
+    Box<dyn FnOnce(&Arc<Common>, &ServerInfo) -> io::Result<jetstream::Running>>;
 
-/// Starts a server, with a keeper or without.
-pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Handle, StartError> {
-    let keepers = usize::from(keeper.is_some());
-    settings::check(&options, SHARDS_MAX - keepers)?;
+/// Starts a server, with a JetStream service or without.
+pub(crate) fn start(
+    options: Options,
+    jetstream: Option<StartJetStream>,
+) -> Result<Handle, StartError> {
+    let services = usize::from(jetstream.is_some());
+    settings::check(&options, SHARDS_MAX - services)?;
     let options = Options {
         auth: settings::auth(&options)?,
         ..options
@@ -99,17 +102,17 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
     log_start(&options, &info, &addresses);
     let shards = options
         .shards
-        .map_or_else(|| default_shards(SHARDS_MAX - keepers), NonZeroUsize::get);
+        .map_or_else(|| default_shards(SHARDS_MAX - services), NonZeroUsize::get);
     let common = Arc::new(Common {
         config: Arc::new(ShardConfig {
             limits: settings::limits(&options),
             auth: options.auth.clone(),
-            shards: shards + keepers,
+            shards: shards + services,
             traces: options.trace_protocol,
         }),
-        mailboxes: (0..shards + keepers).map(|_| Mailbox::default()).collect(),
+        mailboxes: (0..shards + services).map(|_| Mailbox::default()).collect(),
         interest: AtomicU64::new(0),
-        keeper: OnceLock::new(),
+        jetstream: OnceLock::new(),
         checks: Checks::default(),
         sync_times: Arc::default(),
         leafs: OnceLock::new(),
@@ -126,7 +129,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
     let shared = Arc::new(Shared {
         common,
         shards: Vec::new(),
-        keeper: None,
+        jetstream: None,
         access: Lock::new(options.auth.directory()),
         next_cid: AtomicU64::new(1),
         next_shard: AtomicUsize::new(0),
@@ -140,7 +143,7 @@ pub(crate) fn start(options: Options, keeper: Option<StartKeeper>) -> Result<Han
         addresses,
         bridge: DefaultBridge::default(),
     });
-    launch(shared, keeper, sockets, files)
+    launch(shared, jetstream, sockets, files)
 }
 
 /// A running server.
@@ -165,7 +168,7 @@ impl Handle {
         let options = self.shared.options();
         let jetstream = options.jetstream.as_ref()?;
         let store_dir = jetstream.store_dir.as_deref();
-        store_dir.map(keeper::store_folder::path_of)
+        store_dir.map(jetstream::store_folder::path_of)
     }
 
     /// Where the server listens.
@@ -337,7 +340,7 @@ fn write_files(options: &Options, addresses: &Addresses) -> Result<Vec<PathBuf>,
 /// Starts a thread for each shard and one that accepts and controls.
 fn launch(
     mut shared: Arc<Shared>,
-    keeper: Option<StartKeeper>,
+    jetstream: Option<StartJetStream>,
     sockets: Sockets,
     files: Vec<PathBuf>,
 ) -> Result<Handle, StartError> {
@@ -350,12 +353,15 @@ fn launch(
     }
     let _ = unshared.common.leafs.set(unshared.shards[0].clone());
     // First: what is kept is there before anybody asks for it.
-    let keeper = keeper
+    let jetstream = jetstream
         .map(|start| start(&shared.common, &shared.info))
         .transpose()
-        .map_err(StartError::Keeper)?;
-    let unshared = Arc::get_mut(&mut shared).expect("the keeper has what is common only");
-    unshared.keeper = keeper.as_ref().map(|keeper| keeper.commands.clone());
+        .map_err(StartError::JetStream)?;
+    let unshared =
+        Arc::get_mut(&mut shared).expect("the JetStream service has what is common only");
+    unshared.jetstream = jetstream
+        .as_ref()
+        .map(|jetstream| jetstream.commands.clone());
     let mut threads = Vec::new();
     for (index, inbox) in inboxes.into_iter().enumerate() {
         let (common, info, tls) = (
@@ -379,7 +385,7 @@ fn launch(
     let control = control::Control {
         shared: Arc::clone(&shared),
         threads,
-        keeper,
+        jetstream,
         files,
         stopped: stop,
     };

@@ -16,8 +16,8 @@ use fanline_engine::auth::{Access, ConnectionKind};
 use fanline_engine::jetstream::{AccountFolders, Folders, Handler, JetStreams, Now, Settings};
 use fanline_engine::store::DiskError;
 use fanline_engine::{
-    Auth, Batch, Chunk, CloseReason, Keeper, Limits, Peer, Place, ServerInfo, SessionId, Shard,
-    ShardConfig,
+    Auth, Batch, Chunk, CloseReason, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId,
+    Shard, ShardConfig,
 };
 
 use super::memory_disk::MemoryFolders;
@@ -59,7 +59,7 @@ struct Device {
 struct World {
     folders: MemoryFolders,
     shard: Shard,
-    keeper: Keeper<JetStreams>,
+    keeper: JetStreamService<JetStreams>,
     devices: [Option<Device>; DEVICES],
     nats: Option<SessionId>,
     connections: u64,
@@ -98,7 +98,7 @@ impl World {
             traces: false,
         });
         let accounts = Accounts(folders.clone());
-        let keeper = Keeper::new(1, &config, 7, |ports| {
+        let keeper = JetStreamService::new(1, &config, 7, |ports| {
             let mut js = JetStreams::new(Settings::default(), Some(Box::new(accounts)), 7);
             js.set_accounts(&Access::open(), now, ports);
             js

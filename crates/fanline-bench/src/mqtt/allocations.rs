@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use fanline_engine::auth::{AccountId, ConnectionKind};
 use fanline_engine::jetstream::{Handler, Message, Now, Ports};
 use fanline_engine::{
-    Auth, Chunk, Keeper, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, Chunk, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
 };
 
 use crate::allocations::Allocations;
@@ -37,7 +37,7 @@ impl Handler for Nothing {
 
 struct World {
     shard: Shard,
-    keeper: Keeper<Nothing>,
+    keeper: JetStreamService<Nothing>,
     delivered_bytes: usize,
 }
 
@@ -50,7 +50,7 @@ impl World {
             traces: false,
         });
         Self {
-            keeper: Keeper::new(1, &config, 7, |_| Nothing),
+            keeper: JetStreamService::new(1, &config, 7, |_| Nothing),
             shard: Shard::new(0, config, ServerInfo::default(), 7),
             delivered_bytes: 0,
         }

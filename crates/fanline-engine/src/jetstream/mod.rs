@@ -113,7 +113,8 @@ pub trait Ports {
     fn of(&mut self, account: AccountId) -> &mut dyn Port;
 }
 
-/// What a [`Keeper`](crate::Keeper) does its work for: JetStream, and nothing in the tests of the keeper.
+/// What a [`JetStreamService`](crate::JetStreamService) does its work for: JetStream, and nothing in the tests of the
+/// service.
 ///
 /// # In which order it is called
 ///

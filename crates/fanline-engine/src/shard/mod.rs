@@ -5,7 +5,6 @@ mod account_tests;
 mod backlog;
 mod connect;
 mod insider;
-mod keeper;
 mod kind;
 #[cfg(test)]
 mod latency_tests;
@@ -17,6 +16,7 @@ mod permit_tests;
 #[cfg(test)]
 mod quota_tests;
 mod reload;
+mod service;
 mod session;
 mod status;
 #[cfg(test)]
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use backlog::Backlog;
-pub use keeper::Keeper;
+pub use service::JetStreamService;
 pub use session::{ConnectionStatus, MqttStatus, SubscriptionStatus};
 pub use status::{Ended, ShardStatus};
 

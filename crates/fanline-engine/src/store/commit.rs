@@ -1,7 +1,7 @@
 //! Group commit: what to sync, when, and what a finished sync makes durable.
 //!
-//! [`Store::poll_sync`] writes what waits and returns a [`SyncRequest`]; a thread that may wait for the disk performs it;
-//! [`Store::handle_synced`] takes the result, after which [`Store::durable`] may have advanced.
+//! [`Store::poll_sync`] writes what waits and returns a [`SyncRequest`]; a thread that may wait for the disk performs
+//! it; [`Store::handle_synced`] takes the result, after which [`Store::durable`] may have advanced.
 
 use std::time::Duration;
 
@@ -251,7 +251,8 @@ impl Files {
         self.in_flight.is_some()
     }
 
-    /// Takes the result of a sync, and returns what it covers; `None` when it is not the one that is under way, or failed.
+    /// Takes the result of a sync, and returns what it covers; `None` when it is not the one that is under way, or
+    /// failed.
     fn end_sync(&mut self, id: SyncId, result: Result<(), DiskError>) -> Option<InFlight> {
         let asked = self.in_flight.take_if(|asked| asked.id == id.0)?;
         self.unsynced_removals.finish(id, result.is_ok());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fanline_engine::auth::{AccountId, ConnectionKind};
 use fanline_engine::jetstream::{Handler, Message, Now, Ports};
 use fanline_engine::{
-    Auth, Chunk, Keeper, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, Chunk, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
 };
 
 use crate::allocations;
@@ -35,7 +35,7 @@ impl Handler for Nothing {
 /// One shard, and the keeper that lets MQTT clients in.
 struct World {
     shard: Shard,
-    keeper: Keeper<Nothing>,
+    keeper: JetStreamService<Nothing>,
     delivered_bytes: usize,
 }
 
@@ -55,7 +55,7 @@ impl World {
             traces: false,
         });
         World {
-            keeper: Keeper::new(1, &config, 7, |_| Nothing),
+            keeper: JetStreamService::new(1, &config, 7, |_| Nothing),
             shard: Shard::new(0, config, ServerInfo::default(), 7),
             delivered_bytes: 0,
         }

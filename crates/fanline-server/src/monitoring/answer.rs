@@ -29,7 +29,7 @@ pub(super) enum Refusal {
     Silent,
     /// Nor did JetStream.
     #[error("JetStream does not answer")]
-    KeeperSilent,
+    JetStreamSilent,
 }
 
 impl Answer {
@@ -62,7 +62,7 @@ impl From<Refusal> for Answer {
             status: match refusal {
                 Refusal::NotFound => StatusCode::NOT_FOUND,
                 Refusal::BadRequest(_) => StatusCode::BAD_REQUEST,
-                Refusal::Silent | Refusal::KeeperSilent => StatusCode::SERVICE_UNAVAILABLE,
+                Refusal::Silent | Refusal::JetStreamSilent => StatusCode::SERVICE_UNAVAILABLE,
             },
             content_type: "text/plain; charset=utf-8",
             body: format!("{refusal}\n"),

@@ -1,4 +1,4 @@
-//! Asking the shards and the keeper.
+//! Asking the shards and the JetStream service.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Refusal;
-use crate::keeper;
+use crate::jetstream;
 use crate::server::Shared;
 use crate::shell::{Command, Told, Wanted};
 
@@ -70,15 +70,15 @@ pub(super) async fn jetstream(
     shared: &Shared,
     wanted: OverviewWanted,
 ) -> Result<Option<Vec<AccountOverview>>, Refusal> {
-    let Some(keeper) = &shared.keeper else {
+    let Some(jetstream) = &shared.jetstream else {
         return Ok(None);
     };
     let (to, answer) = oneshot::channel();
-    // A keeper that is gone drops the command, and the answer fails below.
-    let _ = keeper.send(keeper::Command::Tell(wanted, to));
+    // A JetStream service that is gone drops the command, and the answer fails below.
+    let _ = jetstream.send(jetstream::Command::Tell(wanted, to));
     match tokio::time::timeout(PATIENCE, answer).await {
         Ok(Ok(accounts)) => Ok(Some(accounts)),
-        Ok(Err(_)) | Err(_) => Err(Refusal::KeeperSilent),
+        Ok(Err(_)) | Err(_) => Err(Refusal::JetStreamSilent),
     }
 }
 

@@ -6,7 +6,7 @@ use fanline_engine::jetstream::{AccountOverview, ApiStats, Nanos, Overview};
 use fanline_engine::store::SyncMode;
 use serde::Serialize;
 
-use crate::keeper;
+use crate::jetstream;
 use crate::options::JetStreamOptions;
 
 /// How it was set up. Without JetStream the first two are there, and 0.
@@ -93,7 +93,7 @@ impl Config {
         let folder = options
             .store_dir
             .as_deref()
-            .map(keeper::store_folder::reported);
+            .map(jetstream::store_folder::reported);
         Config {
             max_memory: limit(overview.limits.memory_bytes_max),
             max_storage: limit(overview.limits.storage_bytes_max),

@@ -11,7 +11,7 @@ use hyper::StatusCode;
 
 use super::answer::{Answer, Refusal};
 use super::{Monitor, collect, process};
-use crate::keeper::{SyncCounts, sync_bound};
+use crate::jetstream::{SyncCounts, sync_bound};
 use crate::server::{COMPATIBLE_VERSION, VERSION};
 use crate::shell::Wanted;
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::keeper::StoreKeyError;
+use crate::jetstream::StoreKeyError;
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +65,7 @@ pub enum StartError {
     Resolver(io::Error),
     /// What streams keep could not be taken back.
     #[error("JetStream could not start: {}", plain(.0))]
-    Keeper(io::Error),
+    JetStream(io::Error),
     /// The file with the process id or the ports could not be written.
     #[error("{path} could not be written: {}", plain(source))]
     File {

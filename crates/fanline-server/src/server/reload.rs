@@ -71,7 +71,7 @@ impl Handle {
         *current = Arc::clone(&access);
         shared.set_tls(&tls);
         // Under the lock, so that all hear of several in the same order.
-        shared.tell_keeper(&access);
+        shared.tell_jetstream(&access);
         let new = Reload {
             config,
             info,

@@ -9,7 +9,7 @@ use fanline_engine::{Access, ServerInfo};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use crate::bridge::DefaultBridge;
-use crate::keeper;
+use crate::jetstream;
 use crate::leaf::Dialled;
 use crate::options::{Addresses, LeafnodeRemote, Options};
 use crate::reloads::Reloader;
@@ -21,8 +21,8 @@ use crate::tls::ListenersTls;
 pub(crate) struct Shared {
     pub(crate) common: Arc<Common>,
     pub(crate) shards: Vec<mpsc::UnboundedSender<Command>>,
-    /// The keeper, if there is JetStream.
-    pub(crate) keeper: Option<mpsc::UnboundedSender<keeper::Command>>,
+    /// The JetStream service, if there is JetStream.
+    pub(crate) jetstream: Option<mpsc::UnboundedSender<jetstream::Command>>,
     /// Who may connect, and what they may do.
     pub(super) access: Lock<Arc<Access>>,
     pub(super) next_cid: AtomicU64,
@@ -71,11 +71,11 @@ impl Shared {
         }
     }
 
-    /// Has the keeper go by other accounts.
-    pub(crate) fn tell_keeper(&self, access: &Arc<Access>) {
-        if let Some(keeper) = &self.keeper {
+    /// Has the JetStream service go by other accounts.
+    pub(crate) fn tell_jetstream(&self, access: &Arc<Access>) {
+        if let Some(jetstream) = &self.jetstream {
             // One that is gone has nothing to keep.
-            let _ = keeper.send(keeper::Command::SetAccounts(Arc::clone(access)));
+            let _ = jetstream.send(jetstream::Command::SetAccounts(Arc::clone(access)));
         }
     }
 

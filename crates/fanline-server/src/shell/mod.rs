@@ -35,7 +35,7 @@ use tracing::{error, info, trace};
 
 use crate::callout;
 use crate::checks::Checks;
-use crate::keeper::{Helped, SyncTimes};
+use crate::jetstream::{Helped, SyncTimes};
 use crate::leaf::Dialled;
 use crate::monitoring::ConnectionEvent;
 use crate::panic_guard::{PanicStop, PoisonCell};
@@ -53,6 +53,10 @@ pub(crate) use wire::{Carrier, Handed};
 /// Nothing sleeps longer without a look at what is due. Deadlines come from clients and from files, and need not be
 /// times that a clock can show.
 const SLEEP_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Something that a test does on a shard's thread.
+#[cfg(test)]
+type OnShard = dyn FnOnce(&Rc<Shell>) + Send;
 
 /// What the control thread asks of a shard.
 pub(crate) enum Command {
@@ -97,12 +101,8 @@ pub(crate) enum Command {
     Stop,
     /// Run this on the shard's thread.
     #[cfg(test)]
-    Run(ShellAction),
+    Run(Box<OnShard>),
 }
-
-/// What a test runs on a shard's thread.
-#[cfg(test)]
-pub(crate) type ShellAction = Box<dyn FnOnce(&Rc<Shell>) + Send>;
 
 /// What a shard goes on with. All of it changes at once, so that a connection is told what it meets.
 #[derive(Clone)]
@@ -199,12 +199,12 @@ pub(crate) struct WebSocketListener {
 pub(crate) struct Common {
     /// What shards begin with.
     pub(crate) config: Arc<ShardConfig>,
-    /// One for each shard, and the keeper's after them when there is one.
+    /// One for each shard, and the JetStream service's after them when there is one.
     pub(crate) mailboxes: Vec<Mailbox>,
     /// Counts the changes of who wants what, each after all shards have been told.
     pub(crate) interest: AtomicU64,
-    /// The keeper, once there is one, for shards that have little for it.
-    pub(crate) keeper: OnceLock<Weak<dyn Helped>>,
+    /// The JetStream service, once there is one, for shards that have little for it.
+    pub(crate) jetstream: OnceLock<Weak<dyn Helped>>,
     /// Whatever takes long before a client is let in.
     pub(crate) checks: Checks,
     /// How long the disk takes.
@@ -237,14 +237,14 @@ impl Common {
         (self.started + since_start.min(at_most)).into()
     }
 
-    /// Gives a batch to another shard. What the keeper would do with it is done here and now, if that
-    /// is little and the keeper has nothing else to do: waking it, to be woken by it, takes longer.
+    /// Gives a batch to another shard. What the JetStream service would do with it is done here and now, if that
+    /// is little and the JetStream service has nothing else to do: waking it, to be woken by it, takes longer.
     pub(crate) fn post(&self, to: usize, batch: &mut Batch) {
-        let is_for_keeper = to + 1 == self.mailboxes.len();
-        let keeper = self.keeper.get().filter(|_| is_for_keeper);
-        let is_done = keeper
+        let is_for_jetstream = to + 1 == self.mailboxes.len();
+        let jetstream = self.jetstream.get().filter(|_| is_for_jetstream);
+        let is_done = jetstream
             .and_then(Weak::upgrade)
-            .is_some_and(|keeper| keeper.help(batch));
+            .is_some_and(|jetstream| jetstream.help(batch));
         if !is_done {
             self.mailboxes[to].post(batch);
         }

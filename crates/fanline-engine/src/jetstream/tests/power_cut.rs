@@ -296,18 +296,27 @@ impl World {
         let (sync, reach) = self.syncs.remove(at);
         let mut disk = self.shelf.disk(&sync.name);
         let result = disk.perform_until(&sync.request, &reach, &mut self.dice);
-        let Account { js, port, now } = &mut self.account;
+        let Account { js, now, .. } = &mut self.account;
         js.handle_synced(sync.stream, sync.request.id, result, now.since_start);
+        // As the server does: the next sync begins, and acknowledgements go out, before anything else.
+        if self.dice.one_in(2) {
+            self.begin_syncs();
+        }
+        let Account { js, port, now } = &mut self.account;
         js.settle(*now, port);
+    }
+
+    fn begin_syncs(&mut self) {
+        while let Some(sync) = self.poll_sync() {
+            let reach = self.shelf.disk(&sync.name).reach(&sync.request);
+            self.syncs.push((sync, reach));
+        }
     }
 
     /// Brings everything to the disk.
     fn settle(&mut self) {
         loop {
-            while let Some(sync) = self.poll_sync() {
-                let reach = self.shelf.disk(&sync.name).reach(&sync.request);
-                self.syncs.push((sync, reach));
-            }
+            self.begin_syncs();
             if self.syncs.is_empty() {
                 break;
             }

@@ -12,8 +12,8 @@ use crate::store::disk_tests::seeds;
 use crate::store::faulty::{Dice, Faulty, Reach};
 use crate::store::{Disk, DiskError};
 use crate::{
-    Auth, Batch, Chunk, CloseReason, Keeper, Limits, Peer, Place, ServerInfo, SessionId, Shard,
-    ShardConfig,
+    Auth, Batch, Chunk, CloseReason, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId,
+    Shard, ShardConfig,
 };
 
 const STREAMS: [&str; 6] = [
@@ -98,7 +98,7 @@ struct World {
     dice: Dice,
     shelf: Shelf,
     shard: Shard,
-    keeper: Keeper<JetStreams>,
+    keeper: JetStreamService<JetStreams>,
     now: Now,
     connections: u64,
     devices: [Device; 5],
@@ -109,14 +109,14 @@ struct World {
     published: BTreeMap<u32, u8>,
 }
 
-fn start(shelf: &Shelf, now: Now) -> (Shard, Keeper<JetStreams>) {
+fn start(shelf: &Shelf, now: Now) -> (Shard, JetStreamService<JetStreams>) {
     let config = Arc::new(ShardConfig {
         limits: Limits::default(),
         auth: Auth::Open,
         shards: 2,
         traces: false,
     });
-    let keeper = Keeper::new(1, &config, 7, |ports| {
+    let keeper = JetStreamService::new(1, &config, 7, |ports| {
         let mut js = JetStreams::new(Settings::default(), Some(Box::new(shelf.clone())), 7);
         js.set_accounts(&Access::open(), now, ports);
         js

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::super::SessionId;
 use super::super::Shard;
-use super::super::keeper::write_args;
 use super::super::permit::Permit;
+use super::super::service::write_args;
 use super::groups::Groups;
 use super::kept::{HOLD, PUBLISH, RELEASE};
 use super::names;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::super::answer::Refusal;
 use super::super::{Monitor, collect, process};
 use super::visitor::Visitor;
-use crate::keeper::SyncCounts;
+use crate::jetstream::SyncCounts;
 
 #[derive(Serialize)]
 pub(super) struct Overview {
@@ -81,7 +81,7 @@ pub(super) async fn answer(monitor: &Monitor, visitor: &Visitor) -> Result<Overv
             cpu: process::processor_time().as_secs_f64(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             shards: shared.shards.len(),
-            syncs: (shared.keeper.is_some()).then(|| shared.common.sync_times.counts()),
+            syncs: (shared.jetstream.is_some()).then(|| shared.common.sync_times.counts()),
         }),
         jetstream: jetstream.as_ref().map(JetStream::of),
     })

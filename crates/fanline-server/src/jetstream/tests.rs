@@ -28,7 +28,7 @@ pub(super) struct TempFolder(PathBuf);
 
 impl TempFolder {
     pub(super) fn new() -> Self {
-        let name = format!("fanline-keeper-{:x}", crate::identity::random_u64());
+        let name = format!("fanline-jetstream-{:x}", crate::identity::random_u64());
         let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).expect("a folder");
         TempFolder(path)
@@ -214,8 +214,8 @@ pub(super) fn server_of<H: Handler + Send + 'static>(
         shards: shards.try_into().ok(),
         ..Options::default()
     };
-    let keeper = move |common: &_, _: &_| start(common, Some(store), make);
-    server::start(options, Some(Box::new(keeper))).expect("the server starts")
+    let jetstream = move |common: &_, _: &_| start(common, Some(store), make);
+    server::start(options, Some(Box::new(jetstream))).expect("the server starts")
 }
 
 pub(super) async fn stop(server: &Handle) {
@@ -224,7 +224,7 @@ pub(super) async fn stop(server: &Handle) {
 }
 
 #[tokio::test]
-async fn what_is_published_reaches_the_keeper_and_is_answered() {
+async fn what_is_published_reaches_jetstream_and_is_answered() {
     for shards in [1, 3] {
         let folder = TempFolder::new();
         let server = server(shards, &folder);

@@ -34,23 +34,23 @@ const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
 ///
 /// # In which order to call
 ///
-/// [`apply`](Keeper::apply) for what the shards said and [`handle_timeout`](Keeper::handle_timeout) when
-/// [`next_timeout`](Keeper::next_timeout) has come; then [`settle`](Keeper::settle); then hand on each
-/// batch of [`announcements`](Keeper::announcements), and after all of them each of
-/// [`outgoing`](Keeper::outgoing). The batch at the keeper's own index is for itself: it is to
+/// [`apply`](Self::apply) for what the shards said and [`handle_timeout`](Self::handle_timeout) when
+/// [`next_timeout`](Self::next_timeout) has come; then [`settle`](Self::settle); then hand on each
+/// batch of [`announcements`](Self::announcements), and after all of them each of
+/// [`outgoing`](Self::outgoing). The batch at the service's own index is for itself: it is to
 /// be applied before it waits for anything.
-pub struct Keeper<H> {
+pub struct JetStreamService<H> {
     handler: H,
     mqtt: Desk,
     outside: Outside,
 }
 
-/// Everybody else, as the keeper's handler sees them.
+/// Everybody else, as the JetStream service's handler sees them.
 struct Outside {
     index: u16,
     /// The account that is spoken to now.
     account: AccountId,
-    /// What the shards want, and the keeper itself, which is one of them.
+    /// What the shards want, and the JetStream service itself, which is one of them.
     routers: Routers,
     /// Imports of streams, by which a consumer's deliver subject may be listened to.
     listening: Vec<Listening>,
@@ -72,8 +72,8 @@ struct Outside {
     produced_bytes: usize,
 }
 
-impl<H: Handler> Keeper<H> {
-    /// A keeper that has the index `index` among the shards. `make` makes what the work is done for.
+impl<H: Handler> JetStreamService<H> {
+    /// A JetStream service that has the index `index` among the shards. `make` makes what the work is done for.
     ///
     /// # Panics
     /// When there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
@@ -101,7 +101,7 @@ impl<H: Handler> Keeper<H> {
             frame: Vec::new(),
             produced_bytes: 0,
         };
-        Keeper {
+        JetStreamService {
             handler: make(&mut outside),
             mqtt: Desk::new(&config.limits.mqtt),
             outside,
@@ -132,7 +132,7 @@ impl<H: Handler> Keeper<H> {
         while let Some(said) = batch.read(place) {
             match said {
                 Said::Message(crossing) => self.take(&crossing, now),
-                // Who connects is no business of the keeper's, unless it is an MQTT client.
+                // Who connects is no business of the JetStream service's, unless it is an MQTT client.
                 Said::Had { .. } => {}
                 Said::Note(note) => {
                     if let Some(note) = (note as &dyn Any).downcast_ref::<Note>() {
@@ -171,7 +171,7 @@ impl<H: Handler> Keeper<H> {
         receipt
     }
 
-    /// Takes a message: an answer to a question of the keeper's own, or something for the handler.
+    /// Takes a message: an answer to a question of the JetStream service's own, or something for the handler.
     fn take(&mut self, crossing: &Crossing<'_>, now: Now) {
         let framed = &crossing.message;
         let (headers, rest) = framed.body.split_at(framed.header_bytes);
@@ -230,7 +230,7 @@ impl<H: Handler> Keeper<H> {
         (&mut self.mqtt, around)
     }
 
-    /// When [`handle_timeout`](Keeper::handle_timeout) is to be called next.
+    /// When [`handle_timeout`](JetStreamService::handle_timeout) is to be called next.
     pub fn next_timeout(&self) -> Option<Duration> {
         let timeouts = [
             self.handler.next_timeout(),
@@ -254,7 +254,7 @@ impl<H: Handler> Keeper<H> {
     }
 
     /// What a shard is to know of what is wanted here. To be handed to all shards before the
-    /// [`outgoing`](Keeper::outgoing) of any: whoever is told of a stream may publish to it on another
+    /// [`outgoing`](JetStreamService::outgoing) of any: whoever is told of a stream may publish to it on another
     /// shard at once.
     pub fn announcements(&mut self, shard: usize) -> &mut Batch {
         &mut self.outside.announcements[shard]

@@ -1,11 +1,11 @@
-//! The keeper's thread: it waits for mail, time, the disk and commands, and lets the engine decide.
+//! The JetStream thread: it waits for mail, time, the disk and commands, and lets the engine decide.
 
 mod disk;
 #[cfg(test)]
 mod failing_disk_tests;
 mod help;
-mod jetstream;
 mod machine;
+mod setup;
 pub(crate) mod store_folder;
 mod store_key;
 mod sync_times;
@@ -24,7 +24,7 @@ use fanline_engine::jetstream::{
     AccountOverview, AccountSync, Handler, Now, OverviewWanted, Ports,
 };
 use fanline_engine::store::DiskError;
-use fanline_engine::{Batch, Keeper, Place};
+use fanline_engine::{Batch, JetStreamService, Place};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tracing::warn;
@@ -35,19 +35,19 @@ use crate::sync::Ordering;
 use disk::OpenFiles;
 pub(crate) use help::Helped;
 use help::Shared;
-pub(crate) use jetstream::starter;
+pub(crate) use setup::starter;
 use store_folder::AccountsFolder;
 use store_folder::StoreFolder;
 pub use store_key::StoreKeyError;
 pub(crate) use sync_times::{SyncCounts, SyncTimes, bound as sync_bound};
 use syncer::{Job, Synced, Syncer};
 
-/// How often what the keeper says to itself is heard before it looks at anything else.
+/// How often what the JetStream service says to itself is heard before it looks at anything else.
 const OWN_ROUNDS_MAX: usize = 16;
 /// How often it is looked whether a shard that is behind has caught up.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// What the control thread asks of the keeper.
+/// What the control thread asks of the JetStream service.
 pub(crate) enum Command {
     /// Tell clients that the server stops, while they can be told; answered when it is on its way.
     SayGoodbye(oneshot::Sender<()>),
@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Tell(OverviewWanted, oneshot::Sender<Vec<AccountOverview>>),
 }
 
-/// The keeper's thread, as the control thread has it.
+/// The JetStream thread, as the control thread has it.
 pub(crate) struct Running {
     pub(crate) commands: UnboundedSender<Command>,
     pub(crate) thread: JoinHandle<io::Result<()>>,
@@ -91,14 +91,14 @@ pub(crate) fn start<H: Handler + Send + 'static>(
         shell::block_on(run(common, store, make, inbox, ready))?
     };
     let thread = std::thread::Builder::new()
-        .name("keeper".into())
+        .name("jetstream".into())
         .spawn(run)?;
     match is_ready.recv() {
         Ok(()) => Ok(Running { commands, thread }),
         // It has ended instead.
         Err(_) => Err(match thread.join() {
             Ok(Err(error)) => error,
-            _ => io::Error::other("the keeper has panicked"),
+            _ => io::Error::other("the JetStream service has panicked"),
         }),
     }
 }
@@ -119,7 +119,7 @@ async fn run<H: Handler + Send + 'static>(
     let at = u16::try_from(index).expect("at most SHARDS_MAX shards");
     let seed = crate::identity::new_seed();
     let access = common.config.auth.directory();
-    let mut keeper = Keeper::new(at, &common.config, seed, |ports| {
+    let mut service = JetStreamService::new(at, &common.config, seed, |ports| {
         make(Parts {
             folders: folders.clone(),
             seed,
@@ -128,10 +128,10 @@ async fn run<H: Handler + Send + 'static>(
             ports,
         })
     });
-    keeper.set_accounts(&access);
-    let mut thread = Thread {
+    service.set_accounts(&access);
+    let mut thread = Service {
         index,
-        keeper,
+        service,
         own: Batch::default(),
         folders,
         files,
@@ -144,8 +144,8 @@ async fn run<H: Handler + Send + 'static>(
     thread.end_round();
     let shared = Arc::new(Shared::new(thread));
     let helped: Weak<Shared<H>> = Arc::downgrade(&shared);
-    // There is one keeper.
-    let _ = common.keeper.set(helped);
+    // There is one JetStream service.
+    let _ = common.jetstream.set(helped);
     // Whoever started it may have lost patience.
     let _ = ready.send(());
     // A task of its own, for the reason that a shard's have.
@@ -166,11 +166,11 @@ fn now(common: &Common) -> Now {
     }
 }
 
-/// The keeper with all that its thread has.
-struct Thread<H> {
+/// The JetStream service with all that its thread has.
+struct Service<H> {
     index: usize,
     common: Arc<Common>,
-    keeper: Keeper<H>,
+    service: JetStreamService<H>,
     /// What it has said to itself, while that is heard.
     own: Batch,
     folders: Option<AccountsFolder>,
@@ -184,8 +184,8 @@ struct Thread<H> {
     sleeps_until: Option<Duration>,
 }
 
-/// Works until it is told to stop. The keeper is let go of whenever there is something to be waited for. Returns `None`
-/// after a panic.
+/// Works until it receives the command to stop. The lock is free whenever there is something to wait for. Returns
+/// `None` after a panic.
 async fn work<H: Handler + Send>(
     shared: &Shared<H>,
     mut commands: UnboundedReceiver<Command>,
@@ -245,7 +245,7 @@ async fn wait(common: &Common, pause: Pause) {
     }
 }
 
-/// Waits while a shard has not got round to what it was sent. Shards never wait for the keeper; when it
+/// Waits while a shard has not got round to what it was sent. Shards never wait for the JetStream service; when it
 /// is told to stop they have ended, and never will.
 async fn wait_for_room(common: &Common, commands: &UnboundedReceiver<Command>) {
     while commands.is_empty() && !commands.is_closed() && is_any_full(common) {
@@ -254,16 +254,19 @@ async fn wait_for_room(common: &Common, commands: &UnboundedReceiver<Command>) {
 }
 
 fn is_any_full(common: &Common) -> bool {
-    let (_, shards) = common.mailboxes.split_last().expect("the keeper has one");
+    let (_, shards) = common
+        .mailboxes
+        .split_last()
+        .expect("the JetStream service has one");
     shards.iter().any(Mailbox::is_full)
 }
 
-impl<H: Handler + Send> Thread<H> {
+impl<H: Handler + Send> Service<H> {
     /// How long its thread has nothing to do from now on.
     fn pause(&mut self) -> Pause {
-        self.sleeps_until = self.keeper.next_timeout();
+        self.sleeps_until = self.service.next_timeout();
         match self.sleeps_until {
-            _ if !self.keeper.outgoing(self.index).is_empty() => Pause::None,
+            _ if !self.service.outgoing(self.index).is_empty() => Pause::None,
             Some(at) => Pause::Until(at),
             None => Pause::Endless,
         }
@@ -274,16 +277,16 @@ impl<H: Handler + Send> Thread<H> {
         let common = Arc::clone(&self.common);
         let mailbox = &common.mailboxes[self.index];
         // What waits may be more than a shard has time for.
-        if !mailbox.is_empty() || is_any_full(&common) || !self.keeper.is_quick(batch) {
+        if !mailbox.is_empty() || is_any_full(&common) || !self.service.is_quick(batch) {
             return false;
         }
         // Through the mailbox for the sake of what others may post meanwhile.
         mailbox.post_unheard(batch);
         self.round();
-        // What is left, and what is due before it is looked for, is for the keeper's thread.
-        let next = self.keeper.next_timeout();
+        // What is left, and what is due before it is looked for, is for the JetStream thread.
+        let next = self.service.next_timeout();
         let is_sooner = next.is_some_and(|at| self.sleeps_until.is_none_or(|until| at < until));
-        if is_sooner || !self.keeper.outgoing(self.index).is_empty() {
+        if is_sooner || !self.service.outgoing(self.index).is_empty() {
             self.sleeps_until = next;
             mailbox.ring();
         }
@@ -295,14 +298,15 @@ impl<H: Handler + Send> Thread<H> {
         self.take_mail();
         self.end_round();
         let now = self.now();
-        self.keeper.with(|handler, ports| handler.close(now, ports));
+        self.service
+            .with(|handler, ports| handler.close(now, ports));
         self.post();
         self.report();
     }
 
     fn say_goodbye(&mut self, done: oneshot::Sender<()>) {
         let now = self.now();
-        self.keeper
+        self.service
             .with(|handler, ports| handler.say_goodbye(now, ports));
         self.post();
         // Whoever stops the server may have lost patience.
@@ -312,7 +316,7 @@ impl<H: Handler + Send> Thread<H> {
     fn tell(&mut self, wanted: OverviewWanted, to: oneshot::Sender<Vec<AccountOverview>>) {
         let now = self.now();
         let told = self
-            .keeper
+            .service
             .with(|handler, ports| handler.overview(wanted, now, ports));
         // Whoever asked may have lost patience.
         let _ = to.send(told);
@@ -320,8 +324,8 @@ impl<H: Handler + Send> Thread<H> {
 
     fn set_accounts(&mut self, access: &Access) {
         let now = self.now();
-        self.keeper.set_accounts(access);
-        self.keeper
+        self.service.set_accounts(access);
+        self.service
             .with(|handler, ports| handler.set_accounts(access, now, ports));
     }
 
@@ -334,11 +338,11 @@ impl<H: Handler + Send> Thread<H> {
         self.take_mail();
         let now = self.now();
         if self
-            .keeper
+            .service
             .next_timeout()
             .is_some_and(|at| at <= now.since_start)
         {
-            self.keeper.handle_timeout(now);
+            self.service.handle_timeout(now);
         }
         self.end_round();
     }
@@ -353,11 +357,11 @@ impl<H: Handler + Send> Thread<H> {
         let mut place = Place::default();
         loop {
             let now = self.now();
-            let receipt = self.keeper.apply(batch, &mut place, now);
+            let receipt = self.service.apply(batch, &mut place, now);
             if !receipt.must_flush {
                 return;
             }
-            self.keeper.settle(now);
+            self.service.settle(now);
             self.hand_out(now);
         }
     }
@@ -365,7 +369,7 @@ impl<H: Handler + Send> Thread<H> {
     /// Lets go out what a round has gathered.
     fn end_round(&mut self) {
         let now = self.now();
-        self.keeper.settle(now);
+        self.service.settle(now);
         self.hear_itself(now);
         self.hand_out(now);
         self.report();
@@ -375,7 +379,7 @@ impl<H: Handler + Send> Thread<H> {
     /// other in a circle have no end of it: they go on in the next round.
     fn hear_itself(&mut self, now: Now) {
         for _ in 0..OWN_ROUNDS_MAX {
-            let said = self.keeper.outgoing(self.index);
+            let said = self.service.outgoing(self.index);
             if said.is_empty() {
                 return;
             }
@@ -384,7 +388,7 @@ impl<H: Handler + Send> Thread<H> {
             self.apply(&own);
             own.clear();
             self.own = own;
-            self.keeper.settle(now);
+            self.service.settle(now);
         }
     }
 
@@ -397,7 +401,7 @@ impl<H: Handler + Send> Thread<H> {
 
     /// Hands what is to be synced to the threads that wait for the disk.
     fn start_syncs(&mut self, now: Duration) {
-        while let Some(wanted) = self.keeper.with(|handler, _| handler.poll_sync(now)) {
+        while let Some(wanted) = self.service.with(|handler, _| handler.poll_sync(now)) {
             let (account, stream) = (wanted.account, wanted.sync.stream);
             let id = wanted.sync.request.id;
             match self.job(&wanted) {
@@ -434,14 +438,14 @@ impl<H: Handler + Send> Thread<H> {
 
     /// Sends the acknowledgements of what finished syncs have made durable.
     fn release_acks(&mut self, now: Duration) {
-        self.keeper
+        self.service
             .with(|handler, ports| handler.release_acks(now, ports));
     }
 
     fn post(&mut self) {
         let mut has_announced = false;
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
-            let batch = self.keeper.announcements(to);
+            let batch = self.service.announcements(to);
             if !batch.is_empty() {
                 mailbox.post(batch);
                 has_announced = true;
@@ -452,7 +456,7 @@ impl<H: Handler + Send> Thread<H> {
             self.common.interest.fetch_add(1, Ordering::Release);
         }
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
-            let batch = self.keeper.outgoing(to);
+            let batch = self.service.outgoing(to);
             if to != self.index && !batch.is_empty() {
                 mailbox.post(batch);
             }
@@ -469,7 +473,7 @@ impl<H: Handler + Send> Thread<H> {
             id,
             result,
         } = done;
-        self.keeper
+        self.service
             .with(|handler, _| handler.handle_synced(account, stream, id, result, now));
     }
 
@@ -482,7 +486,7 @@ impl<H: Handler + Send> Thread<H> {
     }
 
     fn report(&mut self) {
-        for problem in self.keeper.with(|handler, _| handler.take_problems()) {
+        for problem in self.service.with(|handler, _| handler.take_problems()) {
             warn!("JetStream: {problem}");
         }
     }

@@ -1,38 +1,38 @@
-//! The keeper's work done by a shard.
+//! The JetStream service's work done by a shard.
 //!
-//! A shard that has one message for a keeper that sleeps would wake its thread, and be woken for what
+//! A shard that has one message for a JetStream service that sleeps would wake its thread, and be woken for what
 //! comes of it: two threads that start and stop for what takes a microsecond. So it does that work
 //! itself, when it is little, waits for no disk, and nobody else is at it. Whatever is more than that
-//! is for the keeper's thread, beside the shards.
+//! is for the JetStream thread, beside the shards.
 
 use std::sync::Arc;
 
 use fanline_engine::Batch;
 use fanline_engine::jetstream::Handler;
 
-use super::Thread;
+use super::Service;
 use crate::panic_guard::JetStreamAtWork;
 use crate::shell::Common;
 use crate::sync::{Mutex, MutexGuard};
 
-/// A batch larger than this is for the keeper's thread: meanwhile the shard reads on.
+/// A batch larger than this is for the JetStream thread: meanwhile the shard reads on.
 const HELPED_BYTES_MAX: usize = 4 * 1024;
 
-/// A keeper whose work another thread may do.
+/// A JetStream service whose work another thread may do.
 pub(crate) trait Helped: Send + Sync {
     /// Takes a batch and does all that follows from it now; or says no, and the batch is as it was.
     /// Never waits.
     fn help(&self, batch: &mut Batch) -> bool;
 }
 
-/// The keeper, for whichever thread does its work.
+/// The JetStream service, for whichever thread does its work.
 pub(super) struct Shared<H> {
-    thread: Mutex<Thread<H>>,
+    thread: Mutex<Service<H>>,
     common: Arc<Common>,
 }
 
 impl<H> Shared<H> {
-    pub(super) fn new(thread: Thread<H>) -> Self {
+    pub(super) fn new(thread: Service<H>) -> Self {
         Shared {
             common: Arc::clone(&thread.common),
             thread: Mutex::new(thread),
@@ -43,9 +43,9 @@ impl<H> Shared<H> {
         &self.common
     }
 
-    /// For the keeper's own thread, which waits for a shard to be done. `None` after a panic in the middle of the
+    /// For the JetStream thread, which waits for a shard to be done. `None` after a panic in the middle of the
     /// work: what it has left half done is not used any more.
-    pub(super) fn lock(&self) -> Option<MutexGuard<'_, Thread<H>>> {
+    pub(super) fn lock(&self) -> Option<MutexGuard<'_, Service<H>>> {
         self.thread.lock().ok()
     }
 }

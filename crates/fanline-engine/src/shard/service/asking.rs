@@ -1,4 +1,4 @@
-//! Questions of the keeper's to other accounts, as a copy asks for the records of another account's stream.
+//! Questions of the JetStream service's to other accounts, as a copy asks for the records of another account's stream.
 
 use super::Outside;
 use crate::accounts::{BRIDGES_MAX, Request};
@@ -61,7 +61,7 @@ impl Outside {
         }
     }
 
-    /// Takes a message that a shard has passed on, if it is an answer to one of the keeper's questions.
+    /// Takes a message that a shard has passed on, if it is an answer to one of the JetStream service's questions.
     pub(super) fn take_answer(&mut self, account: AccountId, message: &Message<'_>) -> bool {
         let is_answer = is_for(message.topic, self.index);
         if is_answer {

@@ -10,7 +10,7 @@ use fanline_engine::jetstream::{AccountFolders, Folders};
 use fanline_engine::store::{Disk, DiskError, FileId};
 
 use super::disk::{EIO, OpenFiles};
-use super::jetstream::streams_over;
+use super::setup::streams_over;
 use super::store_folder::{AccountsFolder, StreamFolders};
 use super::tests::{PATIENCE, TempFolder, server_of, stop};
 use crate::client::Client;

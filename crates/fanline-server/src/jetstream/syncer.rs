@@ -1,4 +1,4 @@
-//! The threads that wait for the disk, so that the keeper does not.
+//! The threads that wait for the disk, so that the JetStream service does not.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -119,7 +119,7 @@ fn work(todo: &Todo, done: &UnboundedSender<Synced>, common: &Common) {
             result: perform(&job),
         };
         common.sync_times.record(began.elapsed());
-        // The keeper may have ended.
+        // The JetStream service may have ended.
         let _ = done.send(synced);
     }
 }

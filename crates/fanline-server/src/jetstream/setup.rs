@@ -1,4 +1,4 @@
-//! JetStream as the work of the keeper's thread.
+//! JetStream as the work of the JetStream thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use tracing::info;
 use super::store_folder::{AccountsFolder, StoreFolder, StoreFolderError, StreamFolders};
 use super::{Parts, machine, start, store_folder, store_key};
 use crate::options::{Cipher, JetStreamOptions};
-use crate::server::{StartError, StartKeeper};
+use crate::server::{StartError, StartJetStream};
 use crate::shell::Common;
 
-/// What starts the keeper of a server that has JetStream. The store folder is this server's from
+/// What starts the JetStream service of a server that has JetStream. The store folder is this server's from
 /// here on.
-pub(crate) fn starter(options: &JetStreamOptions) -> Result<StartKeeper, StartError> {
+pub(crate) fn starter(options: &JetStreamOptions) -> Result<StartJetStream, StartError> {
     let options = options.clone();
     let store = options.store_dir.as_deref().map(take).transpose()?;
     let key = store.as_ref().map(|store| key_of(store, &options));
