@@ -38,7 +38,6 @@ pub mod bridge;
 mod broken;
 mod callout;
 mod checks;
-pub mod client;
 pub mod config;
 mod control;
 mod identity;
@@ -57,6 +56,8 @@ mod sync;
 mod threads;
 mod tls;
 
+/// The NATS client: [`Server::client`] gives one that reaches the server through a pipe in this process.
+pub use fanline_client as client;
 /// Who may connect, and what they may do.
 pub use fanline_engine::auth;
 pub use keeper::StoreKeyError;

@@ -84,6 +84,7 @@
 //! [`JetStream`](crate::client::jetstream::JetStream::publish), which is answered. When the server stops, sources complete, and the last fault is
 //! [`Fault::Closed`].
 
+mod blocking;
 mod codec;
 mod fault;
 mod handle;

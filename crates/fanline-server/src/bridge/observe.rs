@@ -141,7 +141,7 @@ impl Messages {
 
     /// The same, and holds up this thread instead of a task.
     pub fn blocking_next(&mut self) -> Option<Message> {
-        crate::client::blocking::wait(self.next())
+        super::blocking::wait(self.next())
     }
 
     /// How many were dropped because they came faster than they were taken.

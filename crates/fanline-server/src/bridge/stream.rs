@@ -245,7 +245,7 @@ impl Records {
 
     /// The same, and holds up this thread instead of a task.
     pub fn blocking_next(&mut self) -> Option<Delivery> {
-        crate::client::blocking::wait(self.next())
+        super::blocking::wait(self.next())
     }
 }
 

@@ -10,8 +10,9 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 use tracing::{error, info};
 
+use super::address::parse_leaf_address;
 use super::{Dialled, Hub, LeafAddress};
-use crate::client::{ServerAddress, parse_leaf_address};
+use crate::client::ServerAddress;
 use crate::identity::random_u64;
 use crate::options::LeafnodeRemote;
 use crate::server::Shared;

@@ -1,0 +1,181 @@
+//! JetStream as a client sees it: streams and consumers, and what is built on them by convention,
+//! [key-value buckets](KeyValue) and [object stores](ObjectStore).
+//!
+//! ```no_run
+//! use fanline_client::jetstream::{JetStream, StreamConfig};
+//! use fanline_client::{Client, ConnectOptions};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect(&ConnectOptions::new("nats://localhost:4222")?).await?;
+//! let jetstream = JetStream::new(&client);
+//! let config = StreamConfig {
+//!     name: "ORDERS".into(),
+//!     subjects: vec!["orders.>".into()],
+//!     ..Default::default()
+//! };
+//! jetstream.create_stream(&config.into()).await?;
+//! let ack = jetstream.publish("orders.new", "one coffee").await?;
+//! println!("stored at {}", ack.seq);
+//! # Ok(()) }
+//! ```
+//!
+//! Every call is a request of the API `$JS.API.>`, with the JSON that every NATS server and client
+//! agrees on. Fields that this version does not know are kept and sent back ([`Kept`]): changing a
+//! stream of a newer server loses nothing.
+
+mod consumers;
+mod error;
+mod info;
+mod kv;
+mod messages;
+mod names;
+mod object;
+mod ordered;
+mod publish;
+mod pull;
+mod streams;
+mod transfer;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub use consumers::{ConsumerAction, PauseInfo};
+pub use error::JetStreamError;
+pub use fanline_engine::jetstream::{
+    AckPolicy, Compression, ConsumerConfig, ConsumerLimits, DeliverPolicy, Discard, External,
+    Metadata, Nanos, PersistMode, Placement, PriorityPolicy, ReplayPolicy, Republish, Retention,
+    Storage, StreamConfig, StreamSource, SubjectTransform, SyncMode, Timestamp,
+};
+pub use info::{
+    AccountInfo, AccountLimits, ApiUse, ClusterInfo, ConsumerInfo, Kept, Lost, OriginInfo, Other,
+    Position, StreamInfo, StreamState,
+};
+pub use kv::{BucketConfig, Entry, KeyValue, Operation, Watch, WatchOptions};
+pub use messages::{StoredMessage, Wanted};
+pub use object::{
+    ObjectInfo, ObjectLink, ObjectMeta, ObjectOptions, ObjectReader, ObjectStore,
+    ObjectStoreConfig, ObjectWatch,
+};
+pub use ordered::{Ordered, OrderedOptions, Start};
+pub use publish::{PublishAck, Publisher};
+pub use pull::{Acknowledgement, Delivery, Pull, PullRequest};
+pub use streams::Purge;
+pub use transfer::{Backup, Restore};
+
+use super::{Client, ClientError, Message};
+
+/// Start of the API's subjects, unless a domain stands between.
+const API_PREFIX: &str = "$JS.API";
+/// How long an answer of the API is waited for, unless the caller says otherwise.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+
+/// The JetStream of one account, seen through a connection. Clones share the connection.
+#[derive(Clone)]
+pub struct JetStream {
+    client: Client,
+    prefix: String,
+    timeout: Duration,
+}
+
+impl JetStream {
+    /// The JetStream of the account that the client is connected to.
+    pub fn new(client: &Client) -> Self {
+        JetStream {
+            client: client.clone(),
+            prefix: API_PREFIX.to_owned(),
+            timeout: TIMEOUT_DEFAULT,
+        }
+    }
+
+    /// Talks to the servers of a domain, such as those behind a leaf node.
+    #[must_use]
+    pub fn domain(mut self, domain: &str) -> Self {
+        self.prefix = format!("$JS.{domain}.API");
+        self
+    }
+
+    /// How long an answer is waited for; five seconds by default.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The connection.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// What the account uses and may use.
+    ///
+    /// # Errors
+    ///
+    /// Those of every request: [`JetStreamError`].
+    pub async fn account(&self) -> Result<AccountInfo, JetStreamError> {
+        self.call("INFO").await
+    }
+
+    /// A request without a body.
+    async fn call<R: DeserializeOwned>(&self, endpoint: &str) -> Result<R, JetStreamError> {
+        self.send(endpoint, Bytes::new()).await
+    }
+
+    /// A request with a body.
+    async fn call_with<R: DeserializeOwned>(
+        &self,
+        endpoint: &str,
+        body: &(impl Serialize + ?Sized),
+    ) -> Result<R, JetStreamError> {
+        self.send(endpoint, json(body)?).await
+    }
+
+    async fn send<R: DeserializeOwned>(
+        &self,
+        endpoint: &str,
+        payload: Bytes,
+    ) -> Result<R, JetStreamError> {
+        read(self.ask(endpoint, payload).await?.payload())
+    }
+
+    /// A request whose answer need not be JSON.
+    async fn ask(&self, endpoint: &str, payload: Bytes) -> Result<Message, JetStreamError> {
+        let topic = format!("{}.{endpoint}", self.prefix);
+        match self.client.request(&topic, payload, self.timeout).await {
+            // Nobody serves the API.
+            Err(ClientError::NoResponders) => Err(JetStreamError::NotEnabled),
+            answer => Ok(answer?),
+        }
+    }
+
+    /// By which topic something is written that is kept by this one: `$KV.` is everybody's own, and those of a domain
+    /// are reached through its API.
+    fn written_by(&self, topic: &str) -> String {
+        match self.prefix == API_PREFIX {
+            true => topic.to_owned(),
+            false => format!("{}.{topic}", self.prefix),
+        }
+    }
+
+    /// The topic of a request, for those that get more than one answer.
+    fn endpoint(&self, endpoint: &str) -> String {
+        format!("{}.{endpoint}", self.prefix)
+    }
+}
+
+/// Reads an answer: what was asked for, or the API's error.
+fn read<R: DeserializeOwned>(payload: &[u8]) -> Result<R, JetStreamError> {
+    let value: Value = serde_json::from_slice(payload).map_err(JetStreamError::unexpected)?;
+    if let Some(error) = value.get("error") {
+        return Err(JetStreamError::from_json(error));
+    }
+    serde_json::from_value(value).map_err(JetStreamError::unexpected)
+}
+
+fn json(body: &(impl Serialize + ?Sized)) -> Result<Bytes, JetStreamError> {
+    let text = serde_json::to_vec(body).map_err(JetStreamError::unexpected)?;
+    Ok(text.into())
+}
