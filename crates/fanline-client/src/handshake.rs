@@ -1,11 +1,10 @@
 //! From an open stream to a connection that the server has accepted.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::address::ServerAddress;
 use super::codec::{Decoder, ServerOp};
+use super::credentials::Credentials;
 use super::error::{ClientError, Disconnect};
 use super::info::{Connect, ServerInfo};
 use super::options::ConnectOptions;
@@ -64,7 +63,8 @@ fn connect_line(options: &ConnectOptions, address: &ServerAddress, nonce: &str) 
         ),
         (None, token) => (None, None, token.as_deref()),
     };
-    let key = options.key.as_ref().filter(|_| !nonce.is_empty());
+    let credentials = options.credentials.as_ref();
+    let signer = credentials.filter(|_| !nonce.is_empty());
     let connect = Connect {
         verbose: false,
         pedantic: false,
@@ -79,12 +79,9 @@ fn connect_line(options: &ConnectOptions, address: &ServerAddress, nonce: &str) 
         user,
         pass,
         auth_token,
-        jwt: options.jwt.as_deref(),
-        // A JWT says which key it is for.
-        nkey: key
-            .filter(|_| options.jwt.is_none())
-            .map(|key| key.public().encode()),
-        sig: key.map(|key| URL_SAFE_NO_PAD.encode(key.sign(nonce.as_bytes()))),
+        jwt: credentials.and_then(Credentials::jwt),
+        nkey: signer.and_then(Credentials::nkey),
+        sig: signer.map(|signer| signer.sign(nonce)),
     };
     let mut line = b"CONNECT ".to_vec();
     // Strings and booleans always serialise.

@@ -24,6 +24,7 @@
 
 mod address;
 mod codec;
+mod credentials;
 mod driver;
 mod error;
 mod handshake;
@@ -54,6 +55,8 @@ use tokio::time::timeout;
 
 #[doc(hidden)]
 pub use codec::heard;
+#[doc(hidden)]
+pub use credentials::Credentials;
 pub use error::{ClientError, Disconnect};
 pub use headers::Headers;
 pub use info::ServerInfo;

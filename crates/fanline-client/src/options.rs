@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::address::{ServerAddress, parse_list};
+use super::credentials::Credentials;
 use super::error::ClientError;
 use super::tls::TlsSettings;
-use fanline_engine::auth::nkey::SecretKey;
 
 /// Where to connect, and as whom.
 ///
@@ -23,8 +23,7 @@ pub struct ConnectOptions {
     pub(super) name: Option<String>,
     pub(super) user: Option<(String, String)>,
     pub(super) token: Option<String>,
-    pub(super) key: Option<SecretKey>,
-    pub(super) jwt: Option<String>,
+    pub(super) credentials: Option<Credentials>,
     pub(super) echo: bool,
     pub(super) no_responders: bool,
     /// Say nothing of oneself: the server knows.
@@ -76,9 +75,7 @@ impl ConnectOptions {
     ///
     /// [`ClientError::InvalidCredentials`] when there is no seed in it.
     pub fn nkey(mut self, text: &str) -> Result<Self, ClientError> {
-        let mut lines = text.lines();
-        let key = lines.find_map(|line| SecretKey::parse(line.trim()));
-        self.key = Some(key.ok_or(ClientError::InvalidCredentials("no seed of an nkey in it"))?);
+        self.credentials = Some(Credentials::from_nkey(text)?);
         Ok(self)
     }
 
@@ -87,13 +84,9 @@ impl ConnectOptions {
     /// # Errors
     ///
     /// [`ClientError::InvalidCredentials`] when one of the two is not in it.
-    pub fn credentials(self, text: &str) -> Result<Self, ClientError> {
-        let mut lines = text.lines().map(str::trim);
-        let jwt = lines.find(|line| line.matches('.').count() == 2 && line.starts_with("ey"));
-        let jwt = jwt.ok_or(ClientError::InvalidCredentials("no JWT in it"))?;
-        let mut options = self.nkey(text)?;
-        options.jwt = Some(jwt.to_owned());
-        Ok(options)
+    pub fn credentials(mut self, text: &str) -> Result<Self, ClientError> {
+        self.credentials = Some(Credentials::from_file_content(text)?);
+        Ok(self)
     }
 
     /// Whether this client's subscriptions get what it publishes itself; they do by default.
@@ -148,12 +141,6 @@ impl ConnectOptions {
         self
     }
 
-    /// The key that signs, and the JWT that it is for.
-    #[doc(hidden)]
-    pub fn into_proof(self) -> (Option<SecretKey>, Option<String>) {
-        (self.key, self.jwt)
-    }
-
     /// How long opening the connection and being accepted may take, per server; two seconds by
     /// default.
     #[must_use]
@@ -175,8 +162,7 @@ impl Default for ConnectOptions {
             name: None,
             user: None,
             token: None,
-            key: None,
-            jwt: None,
+            credentials: None,
             echo: true,
             no_responders: true,
             is_insider: false,

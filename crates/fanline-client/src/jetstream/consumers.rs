@@ -1,6 +1,6 @@
 //! Consumers: made, changed, looked at, paused and removed.
 
-use fanline_engine::jetstream::{ConsumerConfig, Timestamp};
+use crate::jetstream::{ConsumerConfig, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

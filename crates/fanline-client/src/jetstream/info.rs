@@ -1,11 +1,13 @@
 //! What servers tell of accounts, streams and consumers.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use fanline_engine::jetstream::{ApiError, ConsumerConfig, External, StreamConfig, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use super::{ConsumerConfig, External, StreamConfig, Timestamp};
 
 /// Fields that this version does not know.
 pub type Other = Map<String, Value>;
@@ -142,6 +144,23 @@ pub struct OriginInfo {
     /// What else there is.
     #[serde(flatten)]
     pub other: Other,
+}
+
+/// An error of the JetStream API.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiError {
+    /// Kind of the error, as an HTTP status.
+    pub code: u16,
+    /// Number of the error, for programs.
+    pub err_code: u16,
+    /// Description of the error, for people.
+    pub description: String,
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.description, self.err_code)
+    }
 }
 
 /// A consumer.

@@ -1,9 +1,9 @@
 //! Single records of a stream: read and deleted.
 
+use crate::jetstream::Timestamp;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use fanline_engine::jetstream::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

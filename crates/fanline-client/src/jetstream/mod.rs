@@ -23,6 +23,7 @@
 //! agrees on. Fields that this version does not know are kept and sent back ([`Kept`]): changing a
 //! stream of a newer server loses nothing.
 
+mod consumer_config;
 mod consumers;
 mod error;
 mod info;
@@ -33,8 +34,10 @@ mod object;
 mod ordered;
 mod publish;
 mod pull;
+mod stream_config;
 mod streams;
 mod transfer;
+mod values;
 
 use std::time::Duration;
 
@@ -43,16 +46,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use consumer_config::{AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy, ReplayPolicy};
 pub use consumers::{ConsumerAction, PauseInfo};
 pub use error::JetStreamError;
-pub use fanline_engine::jetstream::{
-    AckPolicy, Compression, ConsumerConfig, ConsumerLimits, DeliverPolicy, Discard, External,
-    Metadata, Nanos, PersistMode, Placement, PriorityPolicy, ReplayPolicy, Republish, Retention,
-    Storage, StreamConfig, StreamSource, SubjectTransform, SyncMode, Timestamp,
-};
 pub use info::{
-    AccountInfo, AccountLimits, ApiUse, ClusterInfo, ConsumerInfo, Kept, Lost, OriginInfo, Other,
-    Position, StreamInfo, StreamState,
+    AccountInfo, AccountLimits, ApiError, ApiUse, ClusterInfo, ConsumerInfo, Kept, Lost,
+    OriginInfo, Other, Position, StreamInfo, StreamState,
 };
 pub use kv::{BucketConfig, Entry, KeyValue, Operation, Watch, WatchOptions};
 pub use messages::{StoredMessage, Wanted};
@@ -63,8 +62,13 @@ pub use object::{
 pub use ordered::{Ordered, OrderedOptions, Start};
 pub use publish::{PublishAck, Publisher};
 pub use pull::{Acknowledgement, Delivery, Pull, PullRequest};
+pub use stream_config::{
+    Compression, ConsumerLimits, Discard, External, PersistMode, Placement, Republish, Retention,
+    SourceConsumer, Storage, StreamConfig, StreamSource, SubjectTransform, SyncMode,
+};
 pub use streams::Purge;
 pub use transfer::{Backup, Restore};
+pub use values::{Metadata, Nanos, Timestamp};
 
 use super::{Client, ClientError, Message};
 

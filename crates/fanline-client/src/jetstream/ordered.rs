@@ -1,6 +1,6 @@
 //! Reading a stream in order, for one reader, whatever happens to the server's side of it.
 
-use fanline_engine::jetstream::{AckPolicy, ConsumerConfig, DeliverPolicy, Nanos, Timestamp};
+use crate::jetstream::{AckPolicy, ConsumerConfig, DeliverPolicy, Nanos, Timestamp};
 
 use super::pull::{Pull, PullEnd};
 use super::{ConsumerAction, Delivery, JetStream, JetStreamError, PullRequest};

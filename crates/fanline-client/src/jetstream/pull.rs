@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanline_engine::jetstream::{Nanos, Timestamp};
+use crate::jetstream::{Nanos, Timestamp};
 use serde::Serialize;
 use tokio::time::timeout;
 

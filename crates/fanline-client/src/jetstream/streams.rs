@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fanline_engine::jetstream::StreamConfig;
+use crate::jetstream::StreamConfig;
 use serde::{Deserialize, Serialize};
 
 use super::info::{Kept, StreamInfo};

@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fanline::policy::Policy;
 use fanline::{OnPanic, Replay, ReplaySubject, Source};
-use fanline_engine::jetstream::Timestamp;
 use futures_core::Stream;
 use tokio::sync::mpsc;
 
@@ -16,7 +15,7 @@ use super::fault::{BridgeError, Fault};
 use super::line::{Inner, Line};
 use crate::client::Message;
 use crate::client::jetstream::{
-    Delivery, JetStream, JetStreamError, Ordered, OrderedOptions, Start, StreamState,
+    Delivery, JetStream, JetStreamError, Ordered, OrderedOptions, Start, StreamState, Timestamp,
 };
 use crate::client::topics::check_filter;
 

@@ -155,7 +155,7 @@ async fn dial_again_and_again(shared: Arc<Shared>, mut hubs: watch::Receiver<Arc
 
 /// Connects, has the link served, and waits until it has ended.
 async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<LeafEnded, String> {
-    let proof = hub.proof()?;
+    let credentials = hub.credentials()?;
     let usual = shared.options().leafnodes.dial_timeout;
     let time = hub.options.dial_timeout.unwrap_or(usual);
     let time = match &hub.proxy {
@@ -170,7 +170,7 @@ async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<
         stream,
         hub: Arc::clone(hub),
         address: address.clone(),
-        proof,
+        credentials,
         reached_by,
         done,
     });

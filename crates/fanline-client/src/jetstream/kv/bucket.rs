@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanline_engine::jetstream::{
+use crate::jetstream::{
     Compression, Discard, Metadata, Nanos, Placement, Republish, Storage, StreamConfig,
     StreamSource,
 };

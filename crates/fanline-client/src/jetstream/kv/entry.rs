@@ -1,7 +1,7 @@
 //! What a key was at some time.
 
+use crate::jetstream::Timestamp;
 use bytes::Bytes;
-use fanline_engine::jetstream::Timestamp;
 
 use super::KeyValue;
 use crate::Headers;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fanline_engine::jetstream::{Metadata, Timestamp};
+use crate::jetstream::{Metadata, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// What its owner says of an object.

@@ -1,9 +1,9 @@
 //! Putting objects, and taking them away.
 
+use crate::jetstream::Timestamp;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE;
 use bytes::{Bytes, BytesMut};
-use fanline_engine::jetstream::Timestamp;
 use ring::digest::{Context, SHA256};
 use tokio::io::{AsyncRead, AsyncReadExt};
 

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use fanline_engine::jetstream::{
-    Compression, Discard, Metadata, Nanos, Placement, Storage, StreamConfig,
-};
+use crate::jetstream::{Compression, Discard, Metadata, Nanos, Placement, Storage, StreamConfig};
 
 use super::{ObjectStore, STREAM_PREFIX};
 use crate::jetstream::kv::check_bucket;
