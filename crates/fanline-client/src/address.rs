@@ -1,26 +1,26 @@
-//! `nats://user:password@host:port` and its shorter forms.
+//! Addresses of servers: `nats://user:password@host:port` and its shorter forms.
 
 use super::error::ClientError;
 
-/// The port when an address names none.
+/// Default port.
 const PORT_DEFAULT: u16 = 4222;
 
-/// Where one server is, and who to be there.
+/// The address of a server, with credentials.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct ServerAddress {
-    /// Name or address, without the brackets of an IPv6 address.
+    /// Host name or address, without the brackets of an IPv6 address.
     pub host: String,
     pub port: u16,
     pub user: Option<String>,
     pub password: Option<String>,
     pub token: Option<String>,
-    /// The scheme asks for TLS.
+    /// Whether the scheme requires TLS.
     pub is_tls: bool,
 }
 
 impl ServerAddress {
-    /// For messages: never with credentials.
+    /// Returns host and port for messages, without credentials.
     pub fn host_and_port(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -30,7 +30,7 @@ impl ServerAddress {
     }
 }
 
-/// Reads a comma-separated list, of at least one address.
+/// Parses a comma-separated list of at least one address.
 pub(super) fn parse_list(list: &str) -> Result<Vec<ServerAddress>, ClientError> {
     let parsed: Result<Vec<_>, _> = list
         .split(',')
@@ -51,7 +51,7 @@ fn parse(text: &str) -> Result<ServerAddress, ClientError> {
     parse_with_port(text, PORT_DEFAULT)
 }
 
-/// Reads one address.
+/// Parses one address.
 #[doc(hidden)]
 pub fn parse_with_port(text: &str, port_default: u16) -> Result<ServerAddress, ClientError> {
     let (scheme, rest) = text.split_once("://").unwrap_or(("nats", text));
@@ -117,7 +117,7 @@ pub fn parse_with_port(text: &str, port_default: u16) -> Result<ServerAddress, C
     Ok(address)
 }
 
-/// `%40` is `@`. What is no escape stays as it is.
+/// Decodes percent escapes such as `%40`; other text stays as it is.
 fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

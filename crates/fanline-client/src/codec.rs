@@ -1,5 +1,5 @@
-//! The NATS protocol as a client speaks it: what a server sends, decoded from bytes that may be
-//! split anywhere, and what is sent to it, appended to a buffer.
+//! The NATS protocol from the client's side: decodes the server's bytes, which may be split anywhere, and encodes
+//! messages into a buffer.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::info::ServerInfo;
 use super::limits::{LINE_BYTES_MAX, MESSAGE_BYTES_MAX};
 use super::message::Message;
 
-/// One thing that a server said.
+/// An operation of the server.
 #[derive(Debug)]
 pub(super) enum ServerOp {
     Info(Box<ServerInfo>),
@@ -22,13 +22,13 @@ pub(super) enum ServerOp {
 }
 
 impl ServerOp {
-    /// All of it in one line, for tests.
-    fn told(&self) -> String {
+    /// Describes it in one line, for tests.
+    fn describe(&self) -> String {
         match self {
             ServerOp::Info(info) => format!("info {}", info.server_name),
             ServerOp::Message { sid, message } => format!(
                 "msg {sid} {} {:?} {:?} {:?} {:?}",
-                message.topic(),
+                message.subject(),
                 message.reply(),
                 message.headers().and_then(|headers| headers.get("A")),
                 message.status(),
@@ -42,45 +42,45 @@ impl ServerOp {
     }
 }
 
-/// What a server's bytes say that come in pieces, a line for each thing, and why they are not the protocol, if they are
-/// not: for the fuzz target.
+/// Decodes a server's bytes in pieces into a line per operation, and the protocol error, if any: for the fuzz target.
 #[doc(hidden)]
-pub fn heard<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<&'static str>) {
-    let (mut decoder, mut heard) = (Decoder::default(), Vec::new());
+pub fn decode_all<'a>(
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> (Vec<String>, Option<&'static str>) {
+    let (mut decoder, mut decoded) = (Decoder::default(), Vec::new());
     for piece in pieces {
         decoder.buffer.extend_from_slice(piece);
         loop {
             match decoder.next() {
-                Ok(Some(op)) => heard.push(op.told()),
+                Ok(Some(op)) => decoded.push(op.describe()),
                 Ok(None) => break,
-                Err(error) => return (heard, Some(error)),
+                Err(error) => return (decoded, Some(error)),
             }
         }
     }
-    (heard, None)
+    (decoded, None)
 }
 
-/// Why the bytes are not the NATS protocol. There is no way to go on after it.
+/// A violation of the protocol, after which decoding cannot continue.
 pub(super) type ProtocolError = &'static str;
 
-/// Cuts a byte stream into [`ServerOp`]s: append to [`Decoder::buffer`], then call
-/// [`Decoder::next`] until it gives `None`.
+/// A decoder of [`ServerOp`]s: append to [`Decoder::buffer`], then call [`Decoder::next`] until it returns `None`.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     pub(super) buffer: BytesMut,
-    /// How much of the buffer is known to have no line end.
+    /// Number of leading bytes of the buffer without a line end.
     scanned: usize,
-    /// The message whose line has come and whose payload has not.
+    /// The message whose line has arrived and whose payload has not.
     head: Option<Head>,
 }
 
-/// What the line of a `MSG` or `HMSG` says. The ranges count from the line's first byte.
+/// The fields of a `MSG` or `HMSG` line. The ranges count from its first byte.
 #[derive(Debug)]
 struct Head {
     sid: u64,
-    topic: Range<u32>,
+    subject: Range<u32>,
     reply: Range<u32>,
-    /// Bytes of the line, with its end.
+    /// Length of the line, with its end.
     line: u32,
     headers: Option<u32>,
     /// Header and payload bytes.
@@ -88,7 +88,7 @@ struct Head {
 }
 
 impl Decoder {
-    /// The next thing said, or `None` when more bytes are needed.
+    /// Decodes the next operation, or returns `None` when more bytes are needed.
     pub(super) fn next(&mut self) -> Result<Option<ServerOp>, ProtocolError> {
         if let Some(head) = self.head.take() {
             return self.finish_message(head);
@@ -145,13 +145,16 @@ impl Decoder {
             None => (None, None),
         };
         let Head {
-            sid, topic, reply, ..
+            sid,
+            subject,
+            reply,
+            ..
         } = head;
         let payload = payload_start..end;
         let mut message = Message {
             frame,
             names: None,
-            topic,
+            subject,
             reply,
             payload,
             headers,
@@ -176,14 +179,14 @@ fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// `'text'` without its quotes.
+/// Removes the quotes of `'text'`.
 fn unquote(text: &[u8]) -> String {
     let text = text.strip_prefix(b"'").unwrap_or(text);
     String::from_utf8_lossy(text.strip_suffix(b"'").unwrap_or(text)).into_owned()
 }
 
 fn parse_head(line: &[u8], line_bytes: usize, has_headers: bool) -> Result<Head, ProtocolError> {
-    // Topic, sid, reply, header size, total size: five words at most.
+    // Subject, sid, reply, header size, total size: five words at most.
     let mut words: [Range<u32>; 5] = [const { 0..0 }; 5];
     let mut count = 0;
     let mut at = if has_headers {
@@ -228,7 +231,7 @@ fn parse_head(line: &[u8], line_bytes: usize, has_headers: bool) -> Result<Head,
     let headers = headers.map(offset).transpose()?;
     Ok(Head {
         sid,
-        topic: words[0].clone(),
+        subject: words[0].clone(),
         reply,
         line: offset(line_bytes)?,
         headers,
@@ -252,43 +255,43 @@ fn parse_number(digits: &[u8]) -> Result<u64, ProtocolError> {
     })
 }
 
-/// Replaces what is not UTF-8 in topic and reply, which moves everything after it: rare, so the
+/// Replaces what is not UTF-8 in subject and reply, which moves everything after it: rare, so the
 /// frame is simply built again.
 fn make_utf8(message: &mut Message) {
     let text = |range: &Range<u32>| {
         String::from_utf8_lossy(&message.frame[range.start as usize..range.end as usize])
             .into_owned()
     };
-    let (topic, reply) = (text(&message.topic), text(&message.reply));
+    let (subject, reply) = (text(&message.subject), text(&message.reply));
     let payload = message.payload();
-    let mut frame = Vec::with_capacity(topic.len() + reply.len() + payload.len());
-    for part in [topic.as_bytes(), reply.as_bytes(), payload] {
+    let mut frame = Vec::with_capacity(subject.len() + reply.len() + payload.len());
+    for part in [subject.as_bytes(), reply.as_bytes(), payload] {
         frame.extend_from_slice(part);
     }
     // A line is at most `LINE_BYTES_MAX` and grows at most threefold, so every offset fits.
-    let [topic_end, reply_end, end] = [topic.len(), topic.len() + reply.len(), frame.len()]
+    let [subject_end, reply_end, end] = [subject.len(), subject.len() + reply.len(), frame.len()]
         .map(|at| u32::try_from(at).unwrap_or(u32::MAX));
     message.frame = Bytes::from(frame);
-    (message.topic, message.reply, message.payload) =
-        (0..topic_end, topic_end..reply_end, reply_end..end);
+    (message.subject, message.reply, message.payload) =
+        (0..subject_end, subject_end..reply_end, reply_end..end);
 }
 
 /// Appends `PUB` or `HPUB`.
 pub(super) fn encode_publish(
     out: &mut BytesMut,
-    topic: &str,
+    subject: &str,
     reply: Option<&str>,
     headers: Option<&Headers>,
     payload: &[u8],
 ) {
     let header_bytes = headers.map(Headers::encoded_bytes);
-    out.reserve(topic.len() + reply.map_or(0, str::len) + payload.len() + 64);
+    out.reserve(subject.len() + reply.map_or(0, str::len) + payload.len() + 64);
     out.extend_from_slice(if header_bytes.is_some() {
         b"HPUB "
     } else {
         b"PUB "
     });
-    for word in std::iter::once(topic).chain(reply) {
+    for word in std::iter::once(subject).chain(reply) {
         out.extend_from_slice(word.as_bytes());
         out.put_u8(b' ');
     }
@@ -348,7 +351,7 @@ mod tests {
 
     fn decode(decoder: &mut Decoder, seen: &mut Vec<String>) -> Result<(), ProtocolError> {
         while let Some(op) = decoder.next()? {
-            seen.push(op.told());
+            seen.push(op.describe());
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The one task of a connection: reads, hands out, and writes what has gathered, once per wake-up.
+//! The task of a connection: reads, delivers, and writes the buffer, once per wake-up.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use super::error::Disconnect;
 use super::limits::{
     PING_INTERVAL, PINGS_OUT_MAX, READ_BYTES, READS_PER_TURN_MAX, WRITE_BUFFER_BYTES_MAX,
 };
-use super::shared::{Event, Shared, Told};
+use super::shared::{Event, Shared, Wakeup};
 
 pub(super) struct Driver<S> {
     stream: S,
     decoder: Decoder,
     shared: Arc<Shared>,
-    /// What is being written; handles meanwhile append to the shared buffer.
+    /// Bytes being written; handles meanwhile append to the shared buffer.
     writing: BytesMut,
-    /// Whom to tell after a batch, when no lock is held.
-    told: Vec<Told>,
+    /// Receivers to notify after a batch, when no lock is held.
+    wakeups: Vec<Wakeup>,
     keep_alive: Interval,
     pings_out: u32,
-    /// The last `-ERR`, if nothing followed it: then it is why the server hangs up.
+    /// The last `-ERR`, if nothing followed it: then it is the reason why the server closes the connection.
     error_last: Option<String>,
     needs_flush: bool,
 }
@@ -39,7 +39,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             decoder,
             shared,
             writing: BytesMut::new(),
-            told: Vec::new(),
+            wakeups: Vec::new(),
             keep_alive,
             pings_out: 0,
             error_last: None,
@@ -47,7 +47,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// Runs until the connection ends, and tells everybody why.
+    /// Runs until the connection ends, then notifies all waiters.
     pub(super) async fn run(mut self) {
         // What the handshake read too much is handed out first.
         let result = match self.hand_out() {
@@ -58,7 +58,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         self.shared.close(reason);
     }
 
-    /// `Ok` when this side is done, an error when the connection ended otherwise.
+    /// Reads and writes; ready with `Ok` when this side is done, and with an error when the connection ended otherwise.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Disconnect>> {
         while self.keep_alive.poll_tick(context).is_ready() {
             self.ping()?;
@@ -92,12 +92,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// Hands out everything that is complete. Messages of one read share one lock.
+    /// Delivers every complete message. Messages of one read share one lock.
     fn hand_out(&mut self) -> Result<(), Disconnect> {
         let Driver {
             decoder,
             shared,
-            told,
+            wakeups,
             ..
         } = self;
         let mut others = Vec::new();
@@ -105,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             loop {
                 match decoder.next().map_err(Disconnect::Protocol)? {
                     Some(ServerOp::Message { sid, message }) => {
-                        told.extend(routes.deliver(sid, message));
+                        wakeups.extend(routes.deliver(sid, message));
                     }
                     // A flush promises that what came before its PONG was handed out, so the
                     // rest may wait until the messages of this read are through.
@@ -114,11 +114,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                 }
             }
         });
-        for told in told.drain(..) {
-            match told {
-                Told::Subscriber(waker) => waker.wake(),
+        for wakeup in wakeups.drain(..) {
+            match wakeup {
+                Wakeup::Subscriber(waker) => waker.wake(),
                 // The requester may have given up meanwhile.
-                Told::Requester(sender, message) => drop(sender.send(message)),
+                Wakeup::Requester(sender, message) => drop(sender.send(message)),
             }
         }
         for op in others {
@@ -180,7 +180,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     (outgoing.finish, !writing.is_empty())
                 });
                 if taken {
-                    shared.tell_room();
+                    shared.notify_room();
                 } else {
                     if self.needs_flush {
                         ready!(Pin::new(&mut self.stream).poll_flush(context))?;

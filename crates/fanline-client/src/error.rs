@@ -1,59 +1,59 @@
-//! What can go wrong for a client.
+//! Errors of the client.
 
 use std::io;
 
-/// Why an operation of a [`Client`](super::Client) failed.
+/// The error of an operation of a [`Client`](super::Client).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The server's address cannot be understood.
+    /// The address of a server is invalid.
     #[error("cannot understand the server address \"{address}\": {reason}")]
     InvalidAddress {
-        /// The address as given, without credentials.
+        /// Address, without credentials.
         address: String,
-        /// What is wrong with it.
+        /// Reason.
         reason: &'static str,
     },
-    /// A key or a credentials file that cannot be used.
+    /// The key or credentials file is invalid.
     #[error("invalid credentials: {0}")]
     InvalidCredentials(&'static str),
-    /// No connection could be opened.
+    /// The connection could not be opened.
     #[error("cannot connect to {address}: {source}")]
     Unreachable {
-        /// The address that was tried last.
+        /// Address that was tried last.
         address: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The server wants TLS, which is not spoken over a stream that was handed in.
+    /// The server requires TLS, which [`Client::over`](super::Client::over) does not support.
     #[error("the server requires TLS, which is not spoken over this stream")]
     TlsRequired,
-    /// TLS could not begin.
+    /// The TLS handshake failed.
     #[error("TLS: {0}")]
     Tls(String),
-    /// The server refused the connection, with these words.
+    /// The server refused the connection with this text.
     #[error("the server refused the connection: {0}")]
     Refused(String),
-    /// A topic, filter or queue name that cannot be sent.
-    #[error("invalid subject {topic:?}: {reason}")]
-    InvalidTopic {
-        /// What was given.
-        topic: String,
-        /// What is wrong with it.
+    /// The subject, filter, or queue name is invalid.
+    #[error("invalid subject {subject:?}: {reason}")]
+    InvalidSubject {
+        /// Subject, filter, or queue name.
+        subject: String,
+        /// Reason.
         reason: &'static str,
     },
-    /// A header that cannot be sent.
+    /// The header is invalid.
     #[error("invalid header {name:?}: {reason}")]
     InvalidHeader {
-        /// The header's name.
+        /// Name of the header.
         name: String,
-        /// What is wrong with the name or the value.
+        /// Reason.
         reason: &'static str,
     },
-    /// Headers were given, and the server does not take any.
+    /// The message has headers, which the server does not support.
     #[error("the server does not support headers")]
     HeadersUnsupported,
-    /// Headers and payload together are larger than the server takes. Nothing was sent.
+    /// Headers and payload exceed the server's limit. Nothing was sent.
     #[error("the message has {bytes} bytes, the server takes at most {bytes_max}")]
     PayloadTooLarge {
         /// Header and payload bytes of the message.
@@ -61,45 +61,45 @@ pub enum ClientError {
         /// The server's `max_payload`.
         bytes_max: usize,
     },
-    /// Subject and reply together are longer than this server reads: known of one in this process.
+    /// Subject and reply exceed the line limit of the server, which is known for one in this process.
     #[error("the subject takes a line of {bytes} bytes, the server reads at most {bytes_max}")]
     LineTooLong {
-        /// How long the line would be.
+        /// Length of the line.
         bytes: usize,
         /// The server's limit.
         bytes_max: usize,
     },
-    /// Nobody listens to the topic of a request.
+    /// The subject of a request has no subscribers.
     #[error("no responders: nobody is subscribed to the subject")]
     NoResponders,
-    /// No answer came in time. The message may still have arrived.
+    /// There was no reply in time. The message may have arrived nevertheless.
     #[error("no answer within the timeout")]
     TimedOut,
-    /// The connection is gone.
+    /// The connection is closed.
     #[error("disconnected: {0}")]
     Disconnected(Disconnect),
 }
 
-/// Why a connection ended.
+/// The reason for the end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Disconnect {
-    /// This side closed it: drained, or every handle was dropped.
+    /// This client closed it: it was drained, or every handle was dropped.
     #[error("closed by this client")]
     Closed,
-    /// The server closed it without a word.
+    /// The server closed it without an error.
     #[error("the server closed the connection")]
     ServerClosed,
     /// The server closed it after this `-ERR`.
     #[error("the server closed the connection: {0}")]
     ServerError(String),
-    /// The stream failed.
+    /// The byte stream failed.
     #[error("{0}")]
     Io(String),
-    /// The server sent something that is not the NATS protocol.
+    /// The server violated the NATS protocol.
     #[error("the server sent something unexpected: {0}")]
     Protocol(&'static str),
-    /// Several pings in a row went unanswered.
+    /// Several consecutive pings had no reply.
     #[error("the server no longer answers")]
     Stale,
 }

@@ -1,4 +1,4 @@
-//! From an open stream to a connection that the server has accepted.
+//! The handshake: from an open byte stream to an accepted connection.
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -9,7 +9,7 @@ use super::error::{ClientError, Disconnect};
 use super::info::{Connect, ServerInfo};
 use super::options::ConnectOptions;
 
-/// Waits for INFO, which every connection begins with.
+/// Waits for INFO, the first operation of every connection.
 pub(super) async fn read_info<S: AsyncRead + Unpin>(
     stream: &mut S,
     decoder: &mut Decoder,
@@ -21,8 +21,8 @@ pub(super) async fn read_info<S: AsyncRead + Unpin>(
     }
 }
 
-/// Sends CONNECT and PING, and waits for PONG: only then are the credentials known to be accepted.
-/// Gives the decoder with whatever else has arrived.
+/// Sends CONNECT and PING, and waits for PONG: only then has the server accepted the credentials. Returns the
+/// decoder with the bytes that have arrived beyond it.
 pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     mut decoder: Decoder,
@@ -30,7 +30,7 @@ pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     options: &ConnectOptions,
     address: &ServerAddress,
 ) -> Result<(ServerInfo, Decoder), ClientError> {
-    let mut hello = match options.is_insider {
+    let mut hello = match options.is_system_client {
         true => Vec::new(),
         false => connect_line(options, address, &info.nonce),
     };

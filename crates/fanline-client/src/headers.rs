@@ -7,8 +7,7 @@ use super::error::ClientError;
 /// The first line of every header block, which a status may follow.
 const VERSION: &[u8] = b"NATS/1.0";
 
-/// Headers of a message, in the order in which they were sent. Names are case-sensitive, and may
-/// repeat.
+/// The headers of a message, in the order in which they were sent. Names are case-sensitive and may repeat.
 ///
 /// ```
 /// let mut headers = fanline_client::Headers::new();
@@ -23,12 +22,12 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// No headers.
+    /// Returns an empty list of headers.
     pub fn new() -> Self {
         Headers::default()
     }
 
-    /// Adds a header after those that are there.
+    /// Appends a header.
     ///
     /// # Errors
     ///
@@ -58,31 +57,31 @@ impl Headers {
         Ok(())
     }
 
-    /// The first value under this name.
+    /// Returns the first value of a name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter()
             .find(|(other, _)| *other == name)
             .map(|(_, value)| value)
     }
 
-    /// Every name and value, in order.
+    /// Iterates over names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.entries
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no headers.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of headers.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Bytes of the block that `encode` writes.
+    /// Returns the number of bytes that `encode` writes.
     pub(super) fn encoded_bytes(&self) -> usize {
         let lines = self
             .iter()
@@ -102,8 +101,8 @@ impl Headers {
     }
 }
 
-/// Reads a header block. Servers do not check what publishers put there, so what cannot be
-/// understood is left out rather than refused: the payload still counts.
+/// Decodes a header block. Servers do not check the headers of publishers, so invalid lines are ignored: the
+/// payload is still of use.
 pub(super) fn decode(block: &[u8]) -> (Headers, Option<u16>) {
     let text = String::from_utf8_lossy(block);
     let mut lines = text

@@ -1,4 +1,4 @@
-//! What a server tells about itself, and what it is told in return.
+//! INFO and CONNECT.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct ServerInfo {
     /// Unique id of the server.
     pub server_id: String,
-    /// Its name.
+    /// Name.
     pub server_name: String,
     /// The version of nats-server that it is compatible with.
     pub version: String,
@@ -19,15 +19,15 @@ pub struct ServerInfo {
     pub port: u16,
     /// Whether messages may have headers.
     pub headers: bool,
-    /// Largest header + payload of a message, in bytes; 0 when it does not say.
+    /// Maximum number of header and payload bytes of a message; 0 if not set.
     pub max_payload: usize,
     /// Number of this connection.
     pub client_id: u64,
     /// Address of this client as the server sees it.
     pub client_ip: String,
-    /// Whether credentials are asked for.
+    /// Whether credentials are required.
     pub auth_required: bool,
-    /// What a client with a key signs.
+    /// Nonce that a client with a key signs.
     pub nonce: String,
     /// Whether the connection must be encrypted.
     pub tls_required: bool,
@@ -35,7 +35,7 @@ pub struct ServerInfo {
     pub jetstream: bool,
     /// Other addresses of the same cluster.
     pub connect_urls: Vec<String>,
-    /// The server is about to stop: clients should go elsewhere.
+    /// Whether the server is about to stop: clients should connect to another one.
     #[serde(rename = "ldm")]
     pub lame_duck: bool,
 }

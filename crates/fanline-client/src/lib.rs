@@ -1,5 +1,6 @@
-//! An asynchronous NATS client over any byte stream: TCP to any NATS server, or a pipe to a server
-//! in the same process.
+//! A NATS client: publish and subscribe, request and reply, JetStream, key-value buckets, and object stores.
+//!
+//! A [`Client`] is a connection to a NATS server. Connect with [`ConnectOptions`], then publish and subscribe:
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -10,22 +11,36 @@
 //! let mut orders = client.subscribe("orders.*").await?;
 //! client.publish("orders.new", "one coffee").await?;
 //! if let Some(order) = orders.next().await {
-//!     println!("{}: {}", order.topic(), String::from_utf8_lossy(order.payload()));
+//!     println!("{}: {}", order.subject(), String::from_utf8_lossy(order.payload()));
 //! }
-//! let answer = client.request("menu", "", Duration::from_secs(1)).await?;
+//! let reply = client.request("menu", "", Duration::from_secs(1)).await?;
 //! client.drain().await?;
 //! # Ok(()) }
 //! ```
 //!
-//! Each connection has one task, which needs a tokio runtime with I/O and time. Handles append to
-//! a buffer that this task writes once per wake-up, so many small messages cost one system call;
-//! nothing is sent by the caller's own thread. What a peer can make grow is bounded by
-//! [`limits`].
+//! # JetStream
+//!
+//! [`jetstream`] stores messages in streams and reads them with consumers. Key-value buckets and object stores are
+//! streams with a convention.
+//!
+//! # Connections
+//!
+//! The client speaks over TCP, with TLS on demand, or over any byte stream ([`Client::over`]), such as a pipe to a server
+//! in the same process. It does not reconnect: when the connection is lost, subscriptions end and calls return
+//! [`ClientError::Disconnected`]. [`Client::events`] reports errors that belong to no call, such as a missing
+//! permission.
+//!
+//! # Runtime and memory
+//!
+//! Each connection has one task, which needs a tokio runtime with I/O and time enabled. Calls append to a
+//! buffer that this task writes once per wake-up, so many small messages cost one system call. Everything
+//! that a server or a slow reader can make grow is bounded by [`limits`].
 
 mod address;
 mod codec;
 mod credentials;
 mod driver;
+mod embedded;
 mod error;
 mod handshake;
 mod headers;
@@ -36,10 +51,10 @@ mod message;
 mod options;
 mod queue;
 mod shared;
+#[doc(hidden)]
+pub mod subject;
 mod subscription;
 mod tls;
-#[doc(hidden)]
-pub mod topics;
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -47,24 +62,24 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OnceCell, broadcast, oneshot};
 use tokio::time::timeout;
 
 #[doc(hidden)]
-pub use codec::heard;
+pub use codec::decode_all;
 #[doc(hidden)]
 pub use credentials::Credentials;
+#[doc(hidden)]
+pub use embedded::{Inlet, Outgoing};
 pub use error::{ClientError, Disconnect};
 pub use headers::Headers;
 pub use info::ServerInfo;
 pub use message::{Message, OutgoingMessage};
 pub use options::ConnectOptions;
 pub use shared::Event;
-#[doc(hidden)]
-pub use subscription::Inlet;
 pub use subscription::Subscription;
 
 #[doc(hidden)]
@@ -74,20 +89,22 @@ use driver::Driver;
 use queue::SubscriptionQueue;
 use shared::Shared;
 
-/// The status of an answer that says that nobody listens.
+/// The status of a reply that reports that the subject has no subscribers.
 const STATUS_NO_RESPONDERS: u16 = 503;
 
-/// A connection to a NATS server. Clones share it; it ends when it is drained, or when the last
-/// clone and the last subscription are dropped.
+/// A connection to a NATS server.
+///
+/// Clones share the connection. It closes when it is drained, or when the last clone and the last subscription
+/// are dropped.
 #[derive(Clone)]
 pub struct Client {
     connection: Arc<Connection>,
 }
 
-/// What handles and subscriptions keep alive.
+/// The connection as its handles and subscriptions share it.
 struct Connection {
     shared: Arc<Shared>,
-    /// Start of every inbox of this connection.
+    /// Prefix of the inboxes of this connection.
     inbox: String,
     requests: OnceCell<()>,
 }
@@ -97,7 +114,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// What the last server failed with.
+    /// The error of the last server of the list.
     pub async fn connect(options: &ConnectOptions) -> Result<Client, ClientError> {
         let mut outcome = Err(ClientError::TimedOut);
         for address in &options.addresses {
@@ -132,7 +149,7 @@ impl Client {
         .map_err(|_| ClientError::TimedOut)?
     }
 
-    /// Begins over TCP, with TLS where one side asks for it.
+    /// Starts over TCP, with TLS if one side requires it.
     async fn begin(
         mut stream: TcpStream,
         options: &ConnectOptions,
@@ -155,11 +172,11 @@ impl Client {
         Self::log_in(stream, decoder, info, options, address).await
     }
 
-    /// Speaks NATS over a stream that is already open. The addresses in `options` are not used.
+    /// Connects over a byte stream that is already open. The addresses in `options` are not used.
     ///
     /// # Errors
     ///
-    /// When the server refuses or does not answer in time.
+    /// When the server refuses the connection or does not reply in time.
     pub async fn over(
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         options: &ConnectOptions,
@@ -207,65 +224,50 @@ impl Client {
         })
     }
 
-    /// Publishes a payload. Returns once it is buffered, which is when there is room, not when the
-    /// server has it: see [`flush`](Client::flush).
+    /// Publishes a payload.
+    ///
+    /// Returns when the message is in the write buffer, not when the server has it: see
+    /// [`flush`](Client::flush). Waits while the buffer is full.
     ///
     /// # Errors
     ///
-    /// When the topic or the size is not acceptable, or the connection is gone.
-    pub async fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<(), ClientError> {
+    /// When the subject is invalid, the payload is too large, or the connection is closed.
+    pub async fn publish(
+        &self,
+        subject: &str,
+        payload: impl Into<Bytes>,
+    ) -> Result<(), ClientError> {
         self.connection
-            .publish(topic, None, None, &payload.into())
+            .publish(subject, None, None, &payload.into())
             .await
     }
 
-    /// Publishes a message with a reply topic or headers; otherwise as [`publish`](Client::publish).
+    /// Publishes a message with a reply subject or headers; otherwise like [`publish`](Client::publish).
     ///
     /// # Errors
     ///
-    /// As [`publish`](Client::publish), and when the server takes no headers.
+    /// Those of [`publish`](Client::publish), and [`ClientError::HeadersUnsupported`].
     pub async fn publish_message(&self, message: &OutgoingMessage) -> Result<(), ClientError> {
         let OutgoingMessage {
-            topic,
+            subject,
             reply,
             headers,
             payload,
         } = message;
         let headers = (!headers.is_empty()).then_some(headers);
         self.connection
-            .publish(topic, reply.as_deref(), headers, payload)
+            .publish(subject, reply.as_deref(), headers, payload)
             .await
     }
 
-    /// Sends what was [encoded](Outgoing::encode) if there is room for it now, and says whether there was.
-    #[doc(hidden)]
-    pub fn try_send(&self, encoded: &[u8]) -> Result<bool, ClientError> {
-        self.send_within(limits::WRITE_BUFFER_BYTES_MAX, encoded)
-    }
-
-    /// Sends what was encoded as long as no more than `bytes_max` wait, and says whether it did. For
-    /// the thread that makes the room, which cannot wait for it.
-    #[doc(hidden)]
-    pub fn send_within(&self, bytes_max: usize, encoded: &[u8]) -> Result<bool, ClientError> {
-        let append = &mut |outgoing: &mut shared::Outgoing| {
-            outgoing.buffer.extend_from_slice(encoded);
-        };
-        self.connection.shared.try_send_within(bytes_max, append)
-    }
-
-    /// Sends what was encoded as soon as there is room.
-    #[doc(hidden)]
-    pub async fn send(&self, encoded: &[u8]) -> Result<(), ClientError> {
-        let append = |outgoing: &mut shared::Outgoing| outgoing.buffer.extend_from_slice(encoded);
-        self.connection.shared.send(append).await
-    }
-
-    /// Subscribes to every message that matches `filter`. The server knows of it once a later
-    /// [`flush`](Client::flush) returns. A missing permission shows as an [`Event`].
+    /// Subscribes to the subjects that match `filter`.
+    ///
+    /// The subscription is active on the server when a later [`flush`](Client::flush) returns. A missing
+    /// permission is reported as an [`Event`].
     ///
     /// # Errors
     ///
-    /// When the filter is not acceptable, or the connection is gone.
+    /// When the filter is invalid or the connection is closed.
     pub async fn subscribe(&self, filter: &str) -> Result<Subscription, ClientError> {
         self.connection.subscribe(filter, None).await
     }
@@ -274,7 +276,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`subscribe`](Client::subscribe).
+    /// Those of [`subscribe`](Client::subscribe).
     pub async fn queue_subscribe(
         &self,
         filter: &str,
@@ -283,7 +285,7 @@ impl Client {
         self.connection.subscribe(filter, Some(queue)).await
     }
 
-    /// Publishes and waits for the first answer.
+    /// Publishes a request and waits for the first reply.
     ///
     /// # Errors
     ///
@@ -291,23 +293,23 @@ impl Client {
     /// [`publish`](Client::publish).
     pub async fn request(
         &self,
-        topic: &str,
+        subject: &str,
         payload: impl Into<Bytes>,
         limit: Duration,
     ) -> Result<Message, ClientError> {
         let message = OutgoingMessage {
-            topic: topic.into(),
+            subject: subject.into(),
             payload: payload.into(),
             ..Default::default()
         };
         self.request_message(&message, limit).await
     }
 
-    /// [`request`](Client::request) with headers; the message's own `reply` is not used.
+    /// Publishes a request with headers and waits for the first reply; the message's own `reply` is not used.
     ///
     /// # Errors
     ///
-    /// As [`request`](Client::request).
+    /// Those of [`request`](Client::request).
     pub async fn request_message(
         &self,
         message: &OutgoingMessage,
@@ -321,13 +323,14 @@ impl Client {
         Ok(answer)
     }
 
-    /// A new topic for answers, which nobody else uses.
+    /// Returns a new, unique subject for replies.
     pub fn new_inbox(&self) -> String {
         format!("{}.{}", self.connection.inbox, random_name())
     }
 
-    /// Waits until the server has handled all that was sent before, and until all that it had sent
-    /// before it answered has been handed to the subscriptions.
+    /// Waits until the server has processed everything that was sent before.
+    ///
+    /// Messages that the server sent before its reply are then in the queues of their subscriptions.
     ///
     /// # Errors
     ///
@@ -336,7 +339,7 @@ impl Client {
         self.connection.flush().await
     }
 
-    /// How long a PING takes to be answered.
+    /// Measures the time between a PING and its PONG.
     ///
     /// # Errors
     ///
@@ -348,8 +351,9 @@ impl Client {
         Ok(start.elapsed())
     }
 
-    /// Ends every subscription after what was on its way, sends what is buffered, and closes. The
-    /// subscriptions can still be read to their end.
+    /// Unsubscribes, waits for messages that are on their way, writes the buffer, and closes the connection.
+    ///
+    /// The subscriptions can still be read to their end.
     ///
     /// # Errors
     ///
@@ -367,90 +371,42 @@ impl Client {
         Ok(())
     }
 
-    /// What the server last told about itself.
+    /// Returns the last INFO of the server.
     pub fn server_info(&self) -> Arc<ServerInfo> {
         self.connection.shared.info()
     }
 
-    /// How often it has told that anew: as long as it is the same, so is [`server_info`](Client::server_info).
-    #[doc(hidden)]
-    pub fn server_info_changes(&self) -> u64 {
-        self.connection.shared.info_changes()
-    }
-
-    /// What happens from now on. A receiver that does not look misses the oldest
+    /// Returns a receiver of the events from now on. A receiver that is not read loses the oldest events
     /// ([`limits::EVENTS_MAX`]).
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.connection.shared.events.subscribe()
     }
 
-    /// Why the connection is gone, if it is.
+    /// Returns why the connection was closed, or `None` while it is open.
     pub fn disconnect(&self) -> Option<Disconnect> {
         self.connection.shared.disconnect()
     }
 
-    /// Waits until the connection is gone, and says why.
+    /// Waits until the connection is closed, and returns why.
     pub async fn closed(&self) -> Disconnect {
         self.connection.shared.closed().await
-    }
-}
-
-/// A message on its way out, borrowed from wherever it lies. Whoever makes it has checked the names.
-#[doc(hidden)]
-#[derive(Clone, Copy)]
-pub struct Outgoing<'a> {
-    pub topic: &'a str,
-    pub reply: Option<&'a str>,
-    pub headers: Option<&'a Headers>,
-    pub payload: &'a [u8],
-}
-
-impl Outgoing<'_> {
-    /// Whether a server that says this of itself takes it.
-    pub fn check(&self, info: &ServerInfo) -> Result<(), ClientError> {
-        if self.headers.is_some() && !info.headers {
-            return Err(ClientError::HeadersUnsupported);
-        }
-        let bytes = self.headers.map_or(0, Headers::encoded_bytes) + self.payload.len();
-        if info.max_payload > 0 && bytes > info.max_payload {
-            return Err(ClientError::PayloadTooLarge {
-                bytes,
-                bytes_max: info.max_payload,
-            });
-        }
-        Ok(())
-    }
-
-    /// How much its line has of what a server allows one to have: all behind the verb.
-    pub fn line_bytes(&self) -> usize {
-        let head_bytes = self.headers.map_or(0, Headers::encoded_bytes);
-        let field_bytes = |number: usize| number.checked_ilog10().unwrap_or(0) as usize + 2;
-        self.topic.len()
-            + self.reply.map_or(0, |reply| reply.len() + 1)
-            + self.headers.map_or(0, |_| field_bytes(head_bytes))
-            + field_bytes(head_bytes + self.payload.len())
-    }
-
-    /// Appends it as it goes over the wire.
-    pub fn encode(&self, buffer: &mut BytesMut) {
-        codec::encode_publish(buffer, self.topic, self.reply, self.headers, self.payload);
     }
 }
 
 impl Connection {
     async fn publish(
         &self,
-        topic: &str,
+        subject: &str,
         reply: Option<&str>,
         headers: Option<&Headers>,
         payload: &[u8],
     ) -> Result<(), ClientError> {
-        topics::check_topic(topic)?;
+        subject::check_subject(subject)?;
         if let Some(reply) = reply {
-            topics::check_topic(reply)?;
+            subject::check_subject(reply)?;
         }
         let message = Outgoing {
-            topic,
+            subject,
             reply,
             headers,
             payload,
@@ -466,13 +422,13 @@ impl Connection {
         filter: &str,
         queue_name: Option<&str>,
     ) -> Result<Subscription, ClientError> {
-        topics::check_filter(filter)?;
-        queue_name.map_or(Ok(()), topics::check_queue)?;
+        subject::check_filter(filter)?;
+        queue_name.map_or(Ok(()), subject::check_queue)?;
         let queue = Arc::new(SubscriptionQueue::default());
         let sid = self
             .shared
             .with_routes(|routes| routes.add_subscription(Arc::clone(&queue)));
-        // From here on it cleans up after itself, also when this call is cancelled.
+        // From here on it is removed when dropped, also when this call is cancelled.
         let connection = Arc::clone(self);
         let subscription = Subscription {
             connection,
@@ -496,8 +452,7 @@ impl Connection {
     }
 
     async fn request(&self, message: &OutgoingMessage) -> Result<Message, ClientError> {
-        // One subscription serves every request: the last token of an answer's topic says whose
-        // it is.
+        // All requests share one subscription: the last token of a reply's subject is the request's number.
         self.requests
             .get_or_try_init(async || {
                 let sid = self.shared.with_routes(|routes| routes.add_request_inbox());
@@ -512,7 +467,7 @@ impl Connection {
         };
         let reply = format!("{}.r.{id}", self.inbox);
         let headers = (!message.headers.is_empty()).then_some(&message.headers);
-        self.publish(&message.topic, Some(&reply), headers, &message.payload)
+        self.publish(&message.subject, Some(&reply), headers, &message.payload)
             .await?;
         answer.await.map_err(|_| self.gone())
     }
@@ -540,7 +495,7 @@ impl Drop for Connection {
     }
 }
 
-/// Forgets a request that was answered or given up.
+/// Removes a request when it is done or abandoned.
 struct RequestGuard<'a> {
     shared: &'a Shared,
     id: u64,
@@ -553,8 +508,8 @@ impl Drop for RequestGuard<'_> {
     }
 }
 
-/// Twenty-six letters that nobody else has: the standard library's hash keys come from the
-/// system's randomness, which saves a dependency. Not a secret.
+/// Returns a random name of 26 characters. Not a secret: it comes from the standard library's hash keys, which
+/// the system's random generator seeds.
 fn random_name() -> String {
     let [high, low] = [0, 1].map(|salt| RandomState::new().hash_one(salt));
     let mut number = u128::from(high) << 64 | u128::from(low);
@@ -571,10 +526,15 @@ fn random_name() -> String {
     name
 }
 
-/// A lock whose holder panicked is still good: no update here is left half done.
+/// Locks a mutex. One whose holder panicked is still usable: no update here can be left half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// The example of the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(test)]
 mod tests;

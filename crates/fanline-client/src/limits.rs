@@ -1,26 +1,25 @@
-//! Everything that a server, or a slow reader on this side, can make grow.
+//! Limits of everything that a server or a slow reader can make grow.
 
 use std::time::Duration;
 
-/// Bytes that wait to be written. More: `publish` waits for room.
+/// Maximum number of bytes that wait to be written. Above it, `publish` waits.
 pub const WRITE_BUFFER_BYTES_MAX: usize = 1024 * 1024;
-/// Messages queued for one subscription. More: new ones are dropped and counted.
+/// Maximum number of messages queued for a subscription. Above it, new ones are dropped and counted.
 pub const SUBSCRIPTION_MESSAGES_MAX: usize = 512 * 1024;
-/// Payload and header bytes queued for one subscription. More: new ones are dropped and counted.
+/// Maximum number of bytes queued for a subscription. Above it, new messages are dropped and counted.
 pub const SUBSCRIPTION_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Longest line without payload that a server may send (INFO lists a whole cluster's addresses).
-/// More: disconnected.
+/// Maximum length of a protocol line (INFO lists a whole cluster's addresses). Above it, the connection is closed.
 pub const LINE_BYTES_MAX: usize = 256 * 1024;
-/// Largest header + payload that a server may announce. More: disconnected.
+/// Maximum number of header and payload bytes of a message. Above it, the connection is closed.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Events kept for an observer that does not look. More: it misses the oldest.
+/// Maximum number of unread events. Above it, the oldest are dropped.
 pub const EVENTS_MAX: usize = 64;
-/// Unanswered pings; one more tick and the connection is given up.
+/// Maximum number of pings without a reply. Above it, the connection is closed.
 pub const PINGS_OUT_MAX: u32 = 2;
 
-/// Free room offered to each read.
+/// Free bytes of the buffer for each read.
 pub(super) const READ_BYTES: usize = 128 * 1024;
-/// Reads in a row before other tasks get their turn.
+/// Maximum number of consecutive reads before other tasks run.
 pub(super) const READS_PER_TURN_MAX: u32 = 16;
-/// Silence after which the server is pinged.
+/// Interval of pings.
 pub(super) const PING_INTERVAL: Duration = Duration::from_secs(120);

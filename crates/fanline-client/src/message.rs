@@ -1,4 +1,4 @@
-//! Messages, as received and as sent.
+//! Received messages and messages to publish.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,17 +8,15 @@ use bytes::Bytes;
 
 use super::headers::Headers;
 
-/// A message that arrived. Cloning it copies no bytes; keeping it keeps the memory of the read that
-/// brought it.
+/// A received message. A clone copies no bytes, and holds the memory of the read that brought the message.
 #[derive(Clone)]
 pub struct Message {
-    /// The protocol line and what follows it, as one piece: one reference count for all parts.
+    /// The protocol line, headers, and payload in one buffer, with one reference count.
     pub(super) frame: Bytes,
-    /// Topic and reply of a message that never was a frame: then that is its payload alone, as its
-    /// publisher had it.
+    /// Subject and reply of an in-process message, whose `frame` is the payload alone.
     pub(super) names: Option<Arc<str>>,
-    pub(super) topic: Range<u32>,
-    /// Empty when there is none: a reply topic is never empty.
+    pub(super) subject: Range<u32>,
+    /// Empty if there is none: a reply subject is never empty.
     pub(super) reply: Range<u32>,
     pub(super) payload: Range<u32>,
     pub(super) headers: Option<Box<Headers>>,
@@ -26,48 +24,27 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message that stays in the process: `names` is its topic, with its reply behind it.
-    #[doc(hidden)]
-    pub fn in_process(
-        names: Arc<str>,
-        topic_bytes: u32,
-        headers: Option<Headers>,
-        payload: Bytes,
-    ) -> Self {
-        // Both are within limits that were checked: names that fit a line, a payload that the server takes.
-        let end = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
-        Message {
-            topic: 0..topic_bytes,
-            reply: topic_bytes..end(names.len()),
-            payload: 0..end(payload.len()),
-            headers: headers.map(Box::new),
-            status: None,
-            names: Some(names),
-            frame: payload,
-        }
+    /// Returns the subject. Bytes that are not UTF-8 are replaced.
+    pub fn subject(&self) -> &str {
+        self.text(&self.subject)
     }
 
-    /// The topic that it was published to. Bytes that are not UTF-8 were replaced.
-    pub fn topic(&self) -> &str {
-        self.text(&self.topic)
-    }
-
-    /// Where an answer is expected.
+    /// Returns the subject for a reply.
     pub fn reply(&self) -> Option<&str> {
         (!self.reply.is_empty()).then(|| self.text(&self.reply))
     }
 
-    /// The headers, when it has a header block.
+    /// Returns the headers, if it has a header block.
     pub fn headers(&self) -> Option<&Headers> {
         self.headers.as_deref()
     }
 
-    /// The status that a server puts in place of a message, such as 503 for *no responders*.
+    /// Returns the status that a server sends in place of a message, such as 503 for *no responders*.
     pub fn status(&self) -> Option<u16> {
         self.status
     }
 
-    /// The words after the status, such as `Idle Heartbeat`; empty when there are none.
+    /// Returns the text after the status, such as `Idle Heartbeat`; empty if there is none.
     pub fn status_text(&self) -> &str {
         if self.status.is_none() {
             return "";
@@ -79,17 +56,17 @@ impl Message {
         words.unwrap_or_default()
     }
 
-    /// The payload, borrowed.
+    /// Returns the payload.
     pub fn payload(&self) -> &[u8] {
         &self.frame[at(&self.payload)]
     }
 
-    /// The payload, shared: no byte is copied.
+    /// Returns the payload as shared bytes, without a copy.
     pub fn payload_bytes(&self) -> Bytes {
         self.frame.slice(at(&self.payload))
     }
 
-    /// What the message counts for in a queue.
+    /// Returns the number of bytes that count for the limit of a queue.
     pub(super) fn queued_bytes(&self) -> usize {
         self.frame.len() + self.names.as_ref().map_or(0, |names| names.len())
     }
@@ -106,7 +83,7 @@ impl Message {
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message")
-            .field("topic", &self.topic())
+            .field("subject", &self.subject())
             .field("reply", &self.reply())
             .field("headers", &self.headers())
             .field("status", &self.status)
@@ -119,15 +96,15 @@ fn at(range: &Range<u32>) -> Range<usize> {
     range.start as usize..range.end as usize
 }
 
-/// A message to publish, with more than a topic and a payload.
+/// A message to publish, with headers and a reply subject.
 #[derive(Clone, Debug, Default)]
 pub struct OutgoingMessage {
-    /// Where it goes.
-    pub topic: String,
-    /// Where answers should go.
+    /// Subject.
+    pub subject: String,
+    /// Subject for replies.
     pub reply: Option<String>,
-    /// Sent when there is at least one.
+    /// Headers; the header block is left out if there are none.
     pub headers: Headers,
-    /// The content.
+    /// Payload.
     pub payload: Bytes,
 }

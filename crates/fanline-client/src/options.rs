@@ -1,4 +1,4 @@
-//! How to connect.
+//! Options of a connection.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::credentials::Credentials;
 use super::error::ClientError;
 use super::tls::TlsSettings;
 
-/// Where to connect, and as whom.
+/// The servers, credentials, and other options of a connection.
 ///
 /// ```
 /// use fanline_client::ConnectOptions;
@@ -26,14 +26,14 @@ pub struct ConnectOptions {
     pub(super) credentials: Option<Credentials>,
     pub(super) echo: bool,
     pub(super) no_responders: bool,
-    /// Say nothing of oneself: the server knows.
-    pub(super) is_insider: bool,
+    /// Whether to send no CONNECT, because the server knows the client.
+    pub(super) is_system_client: bool,
     pub(super) connect_timeout: Duration,
     pub(super) tls: TlsSettings,
 }
 
 impl ConnectOptions {
-    /// Connects to one of a comma-separated list of servers: `nats://host:port`,
+    /// Creates options for a comma-separated list of servers: `nats://host:port`,
     /// `nats://user:password@host:port`, `nats://token@host`, or without `nats://`. The port is
     /// 4222 by default; special characters in credentials are percent-encoded.
     ///
@@ -47,76 +47,58 @@ impl ConnectOptions {
         })
     }
 
-    /// The name that the server shows for this connection.
+    /// Sets the name that the server shows for this connection.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// User and password, in place of those in the address.
+    /// Sets user and password, in place of those in the address.
     #[must_use]
     pub fn user(mut self, name: &str, password: &str) -> Self {
         self.user = Some((name.to_owned(), password.to_owned()));
         self
     }
 
-    /// Token, in place of the one in the address.
+    /// Sets the token, in place of the one in the address.
     #[must_use]
     pub fn token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
         self
     }
 
-    /// The seed of an nkey (`SU…`), with which the server's nonce is signed. Other lines of the text,
-    /// as files of keys have them, are passed over.
+    /// Sets the seed of an nkey (`SU…`) to sign the server's nonce with. Other lines of the text, as in key files, are
+    /// ignored.
     ///
     /// # Errors
     ///
-    /// [`ClientError::InvalidCredentials`] when there is no seed in it.
+    /// [`ClientError::InvalidCredentials`] when the text has no seed.
     pub fn nkey(mut self, text: &str) -> Result<Self, ClientError> {
         self.credentials = Some(Credentials::from_nkey(text)?);
         Ok(self)
     }
 
-    /// The content of a credentials file (`.creds`): a user's JWT, and the seed of its key.
+    /// Sets a user's JWT and the seed of its key, from the content of a credentials file (`.creds`).
     ///
     /// # Errors
     ///
-    /// [`ClientError::InvalidCredentials`] when one of the two is not in it.
+    /// [`ClientError::InvalidCredentials`] when one of the two is missing.
     pub fn credentials(mut self, text: &str) -> Result<Self, ClientError> {
         self.credentials = Some(Credentials::from_file_content(text)?);
         Ok(self)
     }
 
-    /// Whether this client's subscriptions get what it publishes itself; they do by default.
+    /// Sets whether this client's subscriptions receive its own messages; they do by default.
     #[must_use]
     pub fn echo(mut self, echo: bool) -> Self {
         self.echo = echo;
         self
     }
 
-    /// For the server's own client, which need not say who it is.
-    #[doc(hidden)]
-    pub fn insider() -> Self {
-        ConnectOptions {
-            is_insider: true,
-            // It is not given up: a machine that is that busy still starts a server.
-            connect_timeout: Duration::from_secs(600),
-            ..ConnectOptions::default()
-        }
-    }
-
-    /// Whether it is told when nobody listens to what it asks.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn no_responders(mut self, no_responders: bool) -> Self {
-        self.no_responders = no_responders;
-        self
-    }
-
-    /// Speaks TLS, and accepts servers whose certificate comes from an authority in this PEM file
-    /// alone. `tls://` speaks it with the authorities that the system trusts.
+    /// Requires TLS and a server certificate from an authority in this PEM file.
+    ///
+    /// `tls://` in an address requires TLS with the authorities that the system trusts.
     #[must_use]
     pub fn tls_ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.tls.ca_file = Some(file.into());
@@ -124,8 +106,7 @@ impl ConnectOptions {
         self
     }
 
-    /// Speaks TLS, and shows this certificate where the server asks for one: PEM files of the
-    /// chain and of its key.
+    /// Requires TLS and sets the client certificate: PEM files of the chain and its key.
     #[must_use]
     pub fn tls_certificate(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.tls.certificate = Some((chain.into(), key.into()));
@@ -133,7 +114,7 @@ impl ConnectOptions {
         self
     }
 
-    /// Whether TLS begins before the server has said anything (`handshake_first`).
+    /// Sets whether TLS starts before the server sends INFO (`handshake_first`).
     #[must_use]
     pub fn tls_first(mut self, is_first: bool) -> Self {
         self.tls.is_first = is_first;
@@ -141,8 +122,7 @@ impl ConnectOptions {
         self
     }
 
-    /// How long opening the connection and being accepted may take, per server; two seconds by
-    /// default.
+    /// Sets the time limit for connecting, per server; 2 seconds by default.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
@@ -151,7 +131,7 @@ impl ConnectOptions {
 }
 
 impl Default for ConnectOptions {
-    /// A server on this machine at port 4222, without credentials.
+    /// Returns the options for a server on this machine at port 4222, without credentials.
     fn default() -> Self {
         ConnectOptions {
             addresses: vec![ServerAddress {
@@ -165,7 +145,7 @@ impl Default for ConnectOptions {
             credentials: None,
             echo: true,
             no_responders: true,
-            is_insider: false,
+            is_system_client: false,
             connect_timeout: Duration::from_secs(2),
             tls: TlsSettings::default(),
         }

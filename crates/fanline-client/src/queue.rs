@@ -8,7 +8,7 @@ use super::lock;
 use super::message::Message;
 use std::sync::Mutex;
 
-/// Filled by the connection, emptied in batches by its subscription.
+/// The queue of a subscription, filled by the connection and emptied in batches.
 #[derive(Default)]
 pub(super) struct SubscriptionQueue {
     state: Mutex<State>,
@@ -24,8 +24,8 @@ struct State {
 }
 
 impl SubscriptionQueue {
-    /// Adds a message, or counts it as dropped when the queue is full. The caller wakes whom it
-    /// gets, once it holds no lock.
+    /// Adds a message, or counts it as dropped when the queue is full. The caller wakes the returned waker when it holds no
+    /// lock.
     pub(super) fn push(&self, message: Message) -> Option<Waker> {
         let mut state = lock(&self.state);
         let bytes = state.bytes + message.queued_bytes();
@@ -41,14 +41,14 @@ impl SubscriptionQueue {
         state.waker.take()
     }
 
-    /// Nothing more is added; what is there can still be taken.
+    /// Closes the queue for new messages; queued ones can still be taken.
     pub(super) fn close(&self) -> Option<Waker> {
         let mut state = lock(&self.state);
         state.closed = true;
         state.waker.take()
     }
 
-    /// Moves everything into `batch`, which is empty; `Ready` and still empty means the end.
+    /// Moves all messages into the empty `batch`; `Ready` and still empty means the end.
     pub(super) fn poll_take(
         &self,
         context: &mut Context<'_>,
@@ -67,7 +67,7 @@ impl SubscriptionQueue {
         Poll::Ready(())
     }
 
-    /// How many messages did not fit.
+    /// Returns the number of dropped messages.
     pub(super) fn dropped(&self) -> u64 {
         lock(&self.state).dropped
     }

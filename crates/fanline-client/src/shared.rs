@@ -1,4 +1,4 @@
-//! What a connection's task, its handles and its subscriptions share.
+//! State shared by a connection's task, its handles, and its subscriptions.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,44 +16,44 @@ use super::lock;
 use super::message::Message;
 use super::queue::SubscriptionQueue;
 
-/// Something that happened to a connection and that nobody asked for.
+/// An event of a connection that belongs to no call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The server said `-ERR`, for instance because a permission is missing.
+    /// The server sent `-ERR`, for example because a permission is missing.
     ServerError(String),
-    /// The server is about to stop: connect elsewhere.
+    /// The server is about to stop: connect to another one.
     LameDuck,
-    /// The connection is gone; nothing follows.
+    /// The connection is closed; no event follows.
     Disconnected(Disconnect),
 }
 
 pub(super) struct Shared {
     outgoing: Mutex<Outgoing>,
-    /// Told when the connection's task has taken the buffer, and when the connection is gone.
+    /// Notified when the connection's task has taken the buffer, and when the connection is closed.
     room: Notify,
     routes: Mutex<Routes>,
     info: Mutex<Arc<ServerInfo>>,
-    /// Counts what the server has told of itself, so that who has looked knows whether to look again.
+    /// Number of INFOs received, so that a reader knows whether to read again.
     info_changes: AtomicU64,
     pub(super) events: broadcast::Sender<Event>,
 }
 
-/// What waits to be written, and for what. One lock, so that a PONG meets its own waiter.
+/// Pending output and the flushes that wait for it. One lock, so that each PONG reaches its own flush.
 #[derive(Default)]
 pub(super) struct Outgoing {
     pub(super) buffer: BytesMut,
-    /// Whoever waits for a PONG, in the order of the PINGs; `None` is a keep-alive's.
+    /// Flushes that wait for a PONG, in the order of the PINGs; `None` for a keep-alive.
     pub(super) pongs: VecDeque<Option<oneshot::Sender<()>>>,
-    /// The task that writes, while it sleeps.
+    /// Waker of the writing task, while it sleeps.
     pub(super) driver: Option<Waker>,
-    /// End the connection once the buffer is written.
+    /// Whether to close the connection when the buffer is written.
     pub(super) finish: bool,
-    /// Set when the connection is gone.
+    /// Set when the connection is closed.
     pub(super) closed: Option<Disconnect>,
 }
 
-/// Who gets what arrives.
+/// The receivers of messages.
 #[derive(Default)]
 pub(super) struct Routes {
     sid_last: u64,
@@ -62,8 +62,8 @@ pub(super) struct Routes {
     requests: HashMap<u64, oneshot::Sender<Message>>,
 }
 
-/// Who has to be told of a delivery, once no lock is held.
-pub(super) enum Told {
+/// A receiver to notify of a delivery when no lock is held.
+pub(super) enum Wakeup {
     Subscriber(Waker),
     Requester(oneshot::Sender<Message>, Message),
 }
@@ -99,17 +99,17 @@ impl Shared {
             let _ = self.events.send(Event::LameDuck);
         }
         *lock(&self.info) = Arc::new(info);
-        // Release: who sees the count sees the INFO, though it takes the lock for it anyway.
+        // Release: a reader of the count sees the INFO, though it takes the lock for it anyway.
         self.info_changes.fetch_add(1, Ordering::Release);
     }
 
-    /// How often the server has told of itself anew.
+    /// Returns the number of INFOs since the first.
     pub(super) fn info_changes(&self) -> u64 {
         // Acquire pairs with the Release of a change.
         self.info_changes.load(Ordering::Acquire)
     }
 
-    /// Lets `append` write to the buffer as soon as there is room in it.
+    /// Calls `append` on the buffer, and waits while it is full.
     pub(super) async fn send(
         &self,
         mut append: impl FnMut(&mut Outgoing),
@@ -132,7 +132,7 @@ impl Shared {
         self.try_send_within(WRITE_BUFFER_BYTES_MAX, append)
     }
 
-    /// Lets `append` write to the buffer if less than `bytes_max` are in it, and says whether it did.
+    /// Calls `append` on the buffer if it has fewer than `bytes_max` bytes; returns whether it did.
     pub(super) fn try_send_within(
         &self,
         bytes_max: usize,
@@ -156,7 +156,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// For the few bytes that must go out even when the buffer is full; no-op when closed.
+    /// Calls `append` on the buffer even if it is full, for a few bytes; does nothing when closed.
     pub(super) fn send_now(&self, append: impl FnOnce(&mut Outgoing)) {
         let driver = {
             let mut outgoing = lock(&self.outgoing);
@@ -169,21 +169,21 @@ impl Shared {
         wake(driver);
     }
 
-    /// The connection's side of the buffer.
+    /// Accesses the buffer from the connection's task.
     pub(super) fn with_outgoing<T>(&self, look: impl FnOnce(&mut Outgoing) -> T) -> T {
         look(&mut lock(&self.outgoing))
     }
 
-    pub(super) fn tell_room(&self) {
+    pub(super) fn notify_room(&self) {
         self.room.notify_waiters();
     }
 
-    /// Ends the connection once what is buffered is written.
+    /// Closes the connection when the buffer is written.
     pub(super) fn finish(&self) {
         self.send_now(|outgoing| outgoing.finish = true);
     }
 
-    /// Marks the connection as gone and tells everybody who waits.
+    /// Marks the connection as closed and wakes all waiters.
     pub(super) fn close(&self, reason: Disconnect) {
         let pongs = {
             let mut outgoing = lock(&self.outgoing);
@@ -207,15 +207,15 @@ impl Shared {
         lock(&self.outgoing).closed.clone()
     }
 
-    /// Waits until the connection is gone.
+    /// Waits until the connection is closed.
     pub(super) async fn closed(&self) -> Disconnect {
         loop {
-            let mut told = std::pin::pin!(self.room.notified());
-            told.as_mut().enable();
+            let mut changed = std::pin::pin!(self.room.notified());
+            changed.as_mut().enable();
             if let Some(reason) = self.disconnect() {
                 return reason;
             }
-            told.await;
+            changed.await;
         }
     }
 
@@ -223,7 +223,7 @@ impl Shared {
         look(&mut lock(&self.routes))
     }
 
-    /// Stops deliveries to `sid` and tells the server.
+    /// Stops deliveries to `sid` and unsubscribes.
     pub(super) fn unsubscribe(&self, sid: u64) {
         if let Some(waker) = self.with_routes(|routes| routes.remove(sid)) {
             wake(waker);
@@ -233,7 +233,7 @@ impl Shared {
 }
 
 impl Routes {
-    /// A new route to a subscription's queue.
+    /// Adds a route to a subscription's queue.
     pub(super) fn add_subscription(&mut self, queue: Arc<SubscriptionQueue>) -> u64 {
         self.add(Route::Subscription {
             queue,
@@ -242,7 +242,7 @@ impl Routes {
         })
     }
 
-    /// The route of answers to requests.
+    /// Adds the route of replies to requests.
     pub(super) fn add_request_inbox(&mut self) -> u64 {
         self.add(Route::Requests)
     }
@@ -253,7 +253,7 @@ impl Routes {
         self.sid_last
     }
 
-    /// Removes a route if it is there; its subscription has to be woken.
+    /// Removes a route if it exists; the caller wakes its subscription.
     pub(super) fn remove(&mut self, sid: u64) -> Option<Option<Waker>> {
         match self.by_sid.remove(&sid)? {
             Route::Subscription { queue, .. } => Some(queue.close()),
@@ -261,7 +261,7 @@ impl Routes {
         }
     }
 
-    /// Every subscription, for a drain.
+    /// Returns every subscription, for a drain.
     pub(super) fn subscription_sids(&self) -> Vec<u64> {
         let is_subscription = |route: &Route| matches!(route, Route::Subscription { .. });
         let sids = self
@@ -271,7 +271,7 @@ impl Routes {
         sids.map(|(sid, _)| *sid).collect()
     }
 
-    /// Ends a subscription after `max` deliveries in all; true when it has had them already.
+    /// Ends a subscription after `max` deliveries in total; returns true if it has had them.
     pub(super) fn limit(&mut self, sid: u64, limit: u64) -> bool {
         match self.by_sid.get_mut(&sid) {
             Some(Route::Subscription { delivered, max, .. }) => {
@@ -282,13 +282,13 @@ impl Routes {
         }
     }
 
-    /// Hands a message to whom it belongs; the caller tells whom it gets. What nobody waits for
-    /// any more is dropped: it was on its way when the subscription ended.
-    pub(super) fn deliver(&mut self, sid: u64, message: Message) -> Option<Told> {
+    /// Delivers a message; the caller notifies the returned receiver. A message without a receiver is dropped: it was on
+    /// its way when the subscription ended.
+    pub(super) fn deliver(&mut self, sid: u64, message: Message) -> Option<Wakeup> {
         match self.by_sid.get_mut(&sid)? {
             Route::Requests => {
-                let id = message.topic().rsplit('.').next()?.parse().ok()?;
-                Some(Told::Requester(self.requests.remove(&id)?, message))
+                let id = message.subject().rsplit('.').next()?.parse().ok()?;
+                Some(Wakeup::Requester(self.requests.remove(&id)?, message))
             }
             Route::Subscription {
                 queue,
@@ -299,14 +299,14 @@ impl Routes {
                 *delivered += 1;
                 if max.is_some_and(|max| *delivered >= max) {
                     let closed = self.remove(sid).flatten();
-                    return waker.or(closed).map(Told::Subscriber);
+                    return waker.or(closed).map(Wakeup::Subscriber);
                 }
-                waker.map(Told::Subscriber)
+                waker.map(Wakeup::Subscriber)
             }
         }
     }
 
-    /// A new request, and where its answer will arrive.
+    /// Adds a request, and returns its number and the receiver of its reply.
     pub(super) fn add_request(&mut self) -> (u64, oneshot::Receiver<Message>) {
         let (sender, receiver) = oneshot::channel();
         self.request_last += 1;

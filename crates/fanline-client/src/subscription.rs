@@ -1,4 +1,4 @@
-//! A subscription: a bounded stream of messages.
+//! Subscriptions: bounded streams of messages.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -13,36 +13,35 @@ use super::error::ClientError;
 use super::message::Message;
 use super::queue::SubscriptionQueue;
 
-/// Messages that match a filter, in the order of each publisher. Dropping it unsubscribes.
+/// A subscription: the messages that match a filter, in the order of each publisher. Dropping it unsubscribes.
 ///
-/// It ends when it is drained, when its maximum is reached, and when the connection is gone. What
-/// does not fit into its queue ([limits](super::limits)) is dropped and counted, see
-/// [`dropped`](Subscription::dropped).
+/// It ends when it is drained, when its maximum is reached, or when the connection is closed. Messages that do not fit
+/// into its queue ([limits](super::limits)) are dropped and counted, see [`dropped`](Subscription::dropped).
 pub struct Subscription {
     pub(super) connection: Arc<Connection>,
     pub(super) queue: Arc<SubscriptionQueue>,
     pub(super) sid: u64,
-    /// Taken from the queue and not yet handed out.
+    /// Messages taken from the queue and not yet returned.
     pub(super) batch: VecDeque<Message>,
 }
 
 impl Subscription {
-    /// The next message, or `None` at the end. Cancel safe: no message is lost.
+    /// Waits for the next message; returns `None` at the end. Cancel safe: no message is lost.
     pub async fn next(&mut self) -> Option<Message> {
         std::future::poll_fn(|context| self.poll_message(context)).await
     }
 
-    /// How many messages were dropped because they came faster than they were taken.
+    /// Returns the number of messages that were dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.queue.dropped()
     }
 
-    /// Ends it now. What has arrived and was not taken is discarded.
+    /// Unsubscribes now and discards queued messages.
     pub fn unsubscribe(self) {
         drop(self);
     }
 
-    /// Ends it after `max` messages, counted from the beginning, or now if it has had as many.
+    /// Unsubscribes after `max` messages, counted from the start, or now if it has received as many.
     ///
     /// # Errors
     ///
@@ -59,8 +58,7 @@ impl Subscription {
             .await
     }
 
-    /// Asks the server for no more, and waits until all that it had sent has arrived. Then the
-    /// stream gives what is left, and ends.
+    /// Unsubscribes and waits until the messages that the server has sent have arrived. They can still be read.
     ///
     /// # Errors
     ///
@@ -79,14 +77,7 @@ impl Subscription {
         Ok(())
     }
 
-    /// Where messages can be put beside those that the server sends.
-    #[doc(hidden)]
-    pub fn inlet(&self) -> Inlet {
-        Inlet(Arc::clone(&self.queue))
-    }
-
-    #[doc(hidden)]
-    pub fn poll_message(&mut self, context: &mut Context<'_>) -> Poll<Option<Message>> {
+    fn poll_message(&mut self, context: &mut Context<'_>) -> Poll<Option<Message>> {
         if self.batch.is_empty() {
             ready!(self.queue.poll_take(context, &mut self.batch));
         }
@@ -105,18 +96,5 @@ impl Stream for Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.connection.shared.unsubscribe(self.sid);
-    }
-}
-
-/// The way into a subscription's queue, for messages that stay in the process.
-#[doc(hidden)]
-pub struct Inlet(Arc<SubscriptionQueue>);
-
-impl Inlet {
-    /// Adds a message. What does not fit is dropped and counted, as it is when the server sends it.
-    pub fn push(&self, message: Message) {
-        if let Some(waker) = self.0.push(message) {
-            waker.wake();
-        }
     }
 }

@@ -58,7 +58,7 @@ async fn publishes_and_receives() {
         .say(b"lo\r\nMSG gone 99 0\r\n\r\nMSG c 1 r 0\r\n\r\n")
         .await;
     let first = all.next().await.expect("first");
-    assert_eq!((first.topic(), first.payload()), ("a.b", &b"hello"[..]));
+    assert_eq!((first.subject(), first.payload()), ("a.b", &b"hello"[..]));
     assert_eq!(all.next().await.expect("second").reply(), Some("r"));
     drop(all);
     server.expect("UNSUB 1\r\n").await;
@@ -73,7 +73,7 @@ async fn refuses_before_anything_is_sent() {
         Err(ClientError::PayloadTooLarge { bytes: 101, .. })
     ));
     let two_lines = client.publish("a 0\r\n\r\nPUB b", "").await;
-    assert!(matches!(two_lines, Err(ClientError::InvalidTopic { .. })));
+    assert!(matches!(two_lines, Err(ClientError::InvalidSubject { .. })));
     assert!(client.subscribe("a b").await.is_err());
     client.publish("ok", "").await.expect("published");
     server.expect("PUB ok 0\r\n").await;

@@ -1,4 +1,4 @@
-//! TLS for the client.
+//! TLS of the client.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ use tokio_rustls::client::TlsStream;
 use super::address::ServerAddress;
 use super::error::ClientError;
 
-/// How a client sets TLS up.
+/// The TLS options of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TlsSettings {
-    /// It is spoken, whatever the server says.
+    /// Whether TLS is required, even if the server does not require it.
     pub(super) is_wanted: bool,
-    /// It begins before INFO.
+    /// Whether TLS starts before INFO.
     pub(super) is_first: bool,
-    /// The authorities that servers must come from; the system's when `None`.
+    /// Authorities of server certificates; the system's if `None`.
     pub(super) ca_file: Option<PathBuf>,
-    /// The client's own certificate and its key.
+    /// Certificate of the client, and its key.
     pub(super) certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// Shakes hands with the server of this address.
+/// Performs the TLS handshake with the server of this address.
 pub(super) async fn begin(
     stream: TcpStream,
     address: &ServerAddress,

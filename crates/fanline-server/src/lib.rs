@@ -19,7 +19,7 @@
 //!
 //!     client.publish("orders.new", "one coffee").await?;
 //!     let order = orders.next().await.ok_or("the server is gone")?;
-//!     assert_eq!(order.topic(), "orders.new");
+//!     assert_eq!(order.subject(), "orders.new");
 //!     assert_eq!(order.payload(), b"one coffee");
 //!
 //!     server.shutdown();

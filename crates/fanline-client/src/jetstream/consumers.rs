@@ -1,4 +1,4 @@
-//! Consumers: made, changed, looked at, paused and removed.
+//! Requests about consumers: create, update, inspect, pause, and delete.
 
 use crate::jetstream::{ConsumerConfig, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,17 +8,17 @@ use super::info::{ConsumerInfo, Kept};
 use super::names::endpoint;
 use super::{JetStream, JetStreamError};
 
-/// What [`create_consumer`](JetStream::create_consumer) does when there is one of the name.
+/// What [`create_consumer`](JetStream::create_consumer) does if the consumer exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConsumerAction {
-    /// It is made, or changed.
+    /// Creates or updates it.
     #[default]
     #[serde(rename = "")]
     CreateOrUpdate,
-    /// It must not be there, unless just so.
+    /// Fails if it exists with another configuration.
     Create,
-    /// It must be there.
+    /// Fails unless it exists.
     Update,
 }
 
@@ -35,24 +35,25 @@ struct ListPage {
     consumers: Option<Vec<ConsumerInfo>>,
 }
 
-/// Whether a consumer is paused.
+/// The pause state of a consumer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PauseInfo {
-    /// Whether it is now.
+    /// Whether it is paused now.
     #[serde(default)]
     pub paused: bool,
-    /// Until when.
+    /// End of the pause.
     #[serde(default)]
     pub pause_until: Option<Timestamp>,
 }
 
 impl JetStream {
-    /// Makes or changes a consumer. Without a name the server chooses one, and the consumer goes when
-    /// nobody uses it.
+    /// Creates or updates a consumer.
+    ///
+    /// Without a name the server chooses one, and removes the consumer when it is no longer used.
     ///
     /// # Errors
     ///
-    /// The API's, for instance that a field makes no sense; those of a request.
+    /// [`JetStreamError::Api`], for example for an invalid field; those of a request.
     pub async fn create_consumer(
         &self,
         stream: &str,
@@ -84,11 +85,11 @@ impl JetStream {
         self.call_with(&endpoint, &request).await
     }
 
-    /// A consumer's configuration and state.
+    /// Returns a consumer's configuration and state.
     ///
     /// # Errors
     ///
-    /// The API's, when the stream or the consumer is not there; those of a request.
+    /// [`JetStreamError::Api`] when the stream or the consumer does not exist; those of a request.
     pub async fn consumer_info(
         &self,
         stream: &str,
@@ -98,11 +99,11 @@ impl JetStream {
             .await
     }
 
-    /// All consumers of a stream.
+    /// Returns all consumers of a stream.
     ///
     /// # Errors
     ///
-    /// The API's, when the stream is not there; those of a request.
+    /// [`JetStreamError::Api`] when the stream does not exist; those of a request.
     pub async fn consumers(&self, stream: &str) -> Result<Vec<ConsumerInfo>, JetStreamError> {
         let endpoint = endpoint("CONSUMER.LIST", [stream])?;
         let mut all = Vec::new();
@@ -118,11 +119,11 @@ impl JetStream {
         }
     }
 
-    /// Removes a consumer.
+    /// Deletes a consumer.
     ///
     /// # Errors
     ///
-    /// The API's, when the stream or the consumer is not there; those of a request.
+    /// [`JetStreamError::Api`] when the stream or the consumer does not exist; those of a request.
     pub async fn delete_consumer(
         &self,
         stream: &str,
@@ -134,11 +135,11 @@ impl JetStream {
         Ok(())
     }
 
-    /// Lets a consumer deliver nothing until then; without a time, lets it deliver again.
+    /// Pauses a consumer until the given time, or resumes it without one.
     ///
     /// # Errors
     ///
-    /// The API's, when the stream or the consumer is not there; those of a request.
+    /// [`JetStreamError::Api`] when the stream or the consumer does not exist; those of a request.
     pub async fn pause_consumer(
         &self,
         stream: &str,
@@ -155,11 +156,11 @@ impl JetStream {
         }
     }
 
-    /// Sets a consumer back to where it began, or to a sequence.
+    /// Resets a consumer to its start, or to a sequence.
     ///
     /// # Errors
     ///
-    /// The API's, for instance that its policy does not allow the sequence; those of a request.
+    /// [`JetStreamError::Api`], for example when its policy does not allow the sequence; those of a request.
     pub async fn reset_consumer(
         &self,
         stream: &str,
@@ -173,11 +174,11 @@ impl JetStream {
         }
     }
 
-    /// Takes the place of the pinned client of a group away, so that another gets it.
+    /// Unpins the client of a priority group, so that another can take over.
     ///
     /// # Errors
     ///
-    /// The API's, when there is no such group; those of a request.
+    /// [`JetStreamError::Api`] when the group does not exist; those of a request.
     pub async fn unpin_consumer(
         &self,
         stream: &str,

@@ -1,4 +1,4 @@
-//! What can go wrong between a client and JetStream.
+//! Errors of JetStream operations.
 
 use std::fmt;
 
@@ -6,78 +6,78 @@ use serde_json::Value;
 
 use crate::ClientError;
 
-/// Why an operation of [`JetStream`](super::JetStream) failed.
+/// The error of an operation of [`JetStream`](super::JetStream).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JetStreamError {
-    /// The connection failed, or nobody answered.
+    /// The connection failed, or there was no reply.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// JetStream refused, with nats-server's numbers and words.
+    /// JetStream returned an error, with nats-server's numbers and texts.
     #[error("{description} ({err_code})")]
     Api {
-        /// What HTTP would call it: 400, 404, 503.
+        /// Kind of the error, as an HTTP status.
         code: u16,
-        /// Which error it is, for programs: 10059 is a stream that is not there.
+        /// Number of the error, for programs: 10059 means that the stream does not exist.
         err_code: u16,
-        /// Which error it is, for people.
+        /// Description of the error, for people.
         description: String,
     },
-    /// Nobody serves the API: the server, or the account, has no JetStream.
+    /// The server, or the account, has no JetStream.
     #[error("JetStream is not enabled on this server or for this account")]
     NotEnabled,
-    /// Nothing answers to this subject, which no stream keeps.
+    /// No stream stores the subject.
     #[error("no stream keeps the subject")]
     NoStream,
-    /// A stream, a consumer, a bucket or a key has a name that cannot be used.
+    /// The name of a stream, consumer, bucket, or key is invalid.
     #[error("invalid {what} {name:?}: {reason}")]
     InvalidName {
-        /// Of what it was to be the name.
+        /// Kind of the name.
         what: &'static str,
-        /// The name.
+        /// Name.
         name: String,
-        /// What is wrong with it.
+        /// Reason.
         reason: &'static str,
     },
-    /// There is no such bucket, key or object.
+    /// The bucket, key, or object does not exist.
     #[error("{what} {name:?} not found")]
     NotFound {
-        /// What was looked for.
+        /// Kind of the missing item.
         what: &'static str,
-        /// Under which name.
+        /// Name.
         name: String,
     },
-    /// The key is there already, at this revision.
+    /// The key exists, at this revision.
     #[error("key {key:?} exists at revision {revision}")]
     KeyExists {
-        /// The key.
+        /// Key.
         key: String,
-        /// Its revision.
+        /// Revision.
         revision: u64,
     },
-    /// An object's bytes are not those that were put there.
+    /// The bytes of an object do not match its digest.
     #[error("the object is damaged: {0}")]
     Damaged(String),
-    /// A status in place of a message ended the transfer.
+    /// The server ended the transfer with a status.
     #[error("the server ended it: {0}")]
     Ended(String),
-    /// A file of this side, or what was to be sent, could not be read or written.
+    /// A local file could not be read or written.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The server said something that cannot be understood.
+    /// The server's reply cannot be understood.
     #[error("unexpected answer: {0}")]
     Unexpected(String),
 }
 
-/// `err_code` of a stream that is not there.
+/// `err_code` of a stream that does not exist.
 const STREAM_NOT_FOUND: u16 = 10_059;
-/// `err_code` of a record that is not there.
+/// `err_code` of a message that does not exist.
 const MESSAGE_NOT_FOUND: u16 = 10_037;
 /// `err_code`s of a publish that expected another last sequence.
 const WRONG_LAST_SEQUENCE: [u16; 2] = [10_071, 10_164];
 
 impl JetStreamError {
-    /// A name that cannot be that of `what`.
+    /// Returns the error of an invalid name of a `what`.
     pub(super) fn invalid_name(what: &'static str, name: &str, reason: &'static str) -> Self {
         JetStreamError::InvalidName {
             what,
@@ -86,7 +86,7 @@ impl JetStreamError {
         }
     }
 
-    /// The number of the API's error, if it is one.
+    /// Returns the number of an API error.
     pub fn err_code(&self) -> Option<u16> {
         match self {
             JetStreamError::Api { err_code, .. } => Some(*err_code),
@@ -94,17 +94,17 @@ impl JetStreamError {
         }
     }
 
-    /// Whether the stream is not there.
+    /// Returns whether the stream does not exist.
     pub fn is_stream_not_found(&self) -> bool {
         self.err_code() == Some(STREAM_NOT_FOUND)
     }
 
-    /// Whether the record is not there.
+    /// Returns whether the message does not exist.
     pub fn is_message_not_found(&self) -> bool {
         self.err_code() == Some(MESSAGE_NOT_FOUND)
     }
 
-    /// Whether somebody else has written in between.
+    /// Returns whether another writer was first.
     pub fn is_wrong_last_sequence(&self) -> bool {
         self.err_code()
             .is_some_and(|code| WRONG_LAST_SEQUENCE.contains(&code))

@@ -1,4 +1,4 @@
-//! What servers tell of accounts, streams and consumers.
+//! Information that servers return about accounts, streams, and consumers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,13 +12,13 @@ use super::{ConsumerConfig, External, StreamConfig, Timestamp};
 /// Fields that this version does not know.
 pub type Other = Map<String, Value>;
 
-/// A configuration together with the fields that this version does not know.
+/// A configuration with the fields that this version does not know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kept<T> {
-    /// What is known.
+    /// Known fields.
     #[serde(flatten)]
     pub known: T,
-    /// What is not.
+    /// Unknown fields.
     #[serde(flatten)]
     pub other: Other,
 }
@@ -46,102 +46,102 @@ impl<T> DerefMut for Kept<T> {
     }
 }
 
-/// A stream.
+/// The configuration and state of a stream.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StreamInfo {
-    /// What it was asked to be.
+    /// Configuration.
     pub config: Kept<StreamConfig>,
-    /// When it was made.
+    /// Time at which it was created.
     pub created: Timestamp,
-    /// What it holds.
+    /// State.
     pub state: StreamState,
-    /// Who holds it.
+    /// Servers that store it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterInfo>,
-    /// How far it has copied its origin.
+    /// Progress of copying the origin of a mirror.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mirror: Option<OriginInfo>,
-    /// How far it has copied its sources.
+    /// Progress of copying each source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<OriginInfo>,
-    /// What else there is.
+    /// Unknown fields.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// What a stream holds.
+/// The state of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StreamState {
-    /// Records.
+    /// Number of messages.
     pub messages: u64,
-    /// Their bytes.
+    /// Number of their bytes.
     pub bytes: u64,
-    /// Sequence of the first.
+    /// Sequence of the first message.
     pub first_seq: u64,
-    /// Its time.
+    /// Time of that message.
     pub first_ts: Timestamp,
-    /// Sequence of the last that there ever was.
+    /// Sequence of the last message ever stored.
     pub last_seq: u64,
-    /// Its time.
+    /// Time of that message.
     pub last_ts: Timestamp,
-    /// Distinct subjects.
+    /// Number of distinct subjects.
     pub num_subjects: u64,
-    /// Records per subject, when it was asked for.
+    /// Number of messages per subject, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subjects: Option<BTreeMap<String, u64>>,
-    /// Records that were deleted from between others.
+    /// Number of deleted messages between others.
     pub num_deleted: u64,
-    /// What the disk has lost.
+    /// Messages that the disk lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
-    /// Consumers.
+    /// Number of consumers.
     pub consumer_count: u64,
-    /// What else there is.
+    /// Unknown fields.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// What the disk has lost.
+/// Messages that the disk lost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lost {
-    /// Sequences, as far as they are known.
+    /// Known sequences.
     pub msgs: Option<Vec<u64>>,
-    /// How many records, when the server counts them.
+    /// Number of messages, if the server counts them.
     pub messages: u64,
-    /// Their bytes.
+    /// Number of their bytes.
     pub bytes: u64,
 }
 
-/// Who holds a stream or a consumer.
+/// The servers that store a stream or consumer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClusterInfo {
-    /// The server that leads.
+    /// Name of the leader.
     pub leader: String,
-    /// What else there is.
+    /// Unknown fields.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// How far a mirror or a source has come.
+/// The progress of a mirror or source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OriginInfo {
-    /// The origin.
+    /// Name of the origin.
     pub name: String,
-    /// Where it is, if it is in another domain or account.
+    /// Account or domain of the origin, if it is not this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
-    /// Records that are still to come.
+    /// Number of messages yet to be copied.
     pub lag: u64,
-    /// Nanoseconds since it was last heard of; -1 for never.
+    /// Nanoseconds since the last contact; -1 if there was none.
     pub active: i64,
-    /// Why nothing comes, if the origin said so.
+    /// Error of the origin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
-    /// What else there is.
+    /// Unknown fields.
     #[serde(flatten)]
     pub other: Other,
 }
@@ -163,60 +163,60 @@ impl fmt::Display for ApiError {
     }
 }
 
-/// A consumer.
+/// The configuration and state of a consumer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConsumerInfo {
-    /// Its stream.
+    /// Name of the stream.
     pub stream_name: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// When it was made.
+    /// Time at which it was created.
     pub created: Timestamp,
-    /// What it was asked to be.
+    /// Configuration.
     pub config: Kept<ConsumerConfig>,
-    /// How far it has delivered.
+    /// Position of the last delivery.
     #[serde(default)]
     pub delivered: Position,
-    /// Up to where everything is acknowledged.
+    /// Position up to which everything is acknowledged.
     #[serde(default)]
     pub ack_floor: Position,
-    /// Records that wait for an acknowledgement.
+    /// Number of unacknowledged messages.
     #[serde(default)]
     pub num_ack_pending: u64,
-    /// Those of them that were delivered more than once.
+    /// Number of unacknowledged messages that were delivered more than once.
     #[serde(default)]
     pub num_redelivered: u64,
-    /// Pull requests that wait.
+    /// Number of waiting pull requests.
     #[serde(default)]
     pub num_waiting: u64,
-    /// Records that are still to be delivered.
+    /// Number of messages yet to be delivered.
     #[serde(default)]
     pub num_pending: u64,
     /// Whether it is paused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// For how many nanoseconds more.
+    /// Nanoseconds until the pause ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_remaining: Option<i64>,
-    /// What else there is.
+    /// Unknown fields.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// How far a consumer has come.
+/// A position of a consumer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Position {
-    /// Deliveries.
+    /// Number of deliveries.
     pub consumer_seq: u64,
-    /// The stream's sequence.
+    /// Sequence in the stream.
     pub stream_seq: u64,
-    /// When it last moved.
+    /// Time of the last change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_active: Option<Timestamp>,
 }
 
-/// What an account uses and may use.
+/// The usage and limits of an account.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AccountInfo {
@@ -224,38 +224,38 @@ pub struct AccountInfo {
     pub memory: u64,
     /// Bytes of streams on disk.
     pub storage: u64,
-    /// Streams.
+    /// Number of streams.
     pub streams: u64,
-    /// Consumers of all streams.
+    /// Number of consumers.
     pub consumers: u64,
-    /// The server's domain.
+    /// Domain of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// How the API is used.
+    /// Use of the API.
     pub api: ApiUse,
-    /// What the account may use.
+    /// Limits of the account.
     pub limits: AccountLimits,
-    /// What else there is.
+    /// Unknown fields.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// How the API is used.
+/// Use of the API.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ApiUse {
-    /// The level that the server speaks.
+    /// API level of the server.
     pub level: u64,
-    /// Requests so far.
+    /// Number of requests.
     pub total: u64,
-    /// Those that failed.
+    /// Number of failed requests.
     pub errors: u64,
-    /// What else there is.
+    /// Unknown fields.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// What an account may use; -1 is without limit.
+/// The limits of an account; -1 means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AccountLimits {
@@ -263,11 +263,11 @@ pub struct AccountLimits {
     pub max_memory: i64,
     /// Bytes of streams on disk.
     pub max_storage: i64,
-    /// Streams.
+    /// Number of streams.
     pub max_streams: i64,
-    /// Consumers.
+    /// Number of consumers.
     pub max_consumers: i64,
-    /// What else there is.
+    /// Unknown fields.
     #[serde(flatten)]
     pub other: Other,
 }

@@ -1,4 +1,4 @@
-//! Single records of a stream: read and deleted.
+//! Requests about single messages of a stream: read and delete.
 
 use crate::jetstream::Timestamp;
 use base64::Engine;
@@ -12,9 +12,9 @@ use super::{Delivery, JetStream, JetStreamError, json as to_json};
 use crate::headers::{self, Headers};
 use crate::message::Message;
 
-/// The status of an answer that holds no record.
+/// The status of a reply without a message.
 const STATUS_NOT_FOUND: u16 = 404;
-/// What the server adds to a record that is read directly.
+/// Headers that the server adds to a message that is read directly.
 const OWN_HEADERS: [&str; 6] = [
     "Nats-Stream",
     "Nats-Subject",
@@ -24,32 +24,32 @@ const OWN_HEADERS: [&str; 6] = [
     "Nats-Last-Sequence",
 ];
 
-/// Which record is read.
+/// The message to read.
 #[derive(Clone, Debug, Serialize)]
 pub enum Wanted {
-    /// The one at this sequence.
+    /// The message at this sequence.
     #[serde(rename = "seq")]
     Sequence(u64),
-    /// The last of a subject.
+    /// The last message of a subject.
     #[serde(rename = "last_by_subj")]
     Last(String),
-    /// The first of the subjects that match.
+    /// The first message from a sequence on whose subject matches.
     #[serde(rename = "next_by_subj")]
     First(String),
 }
 
-/// A record of a stream.
+/// A message of a stream.
 #[derive(Clone, Debug)]
 pub struct StoredMessage {
-    /// What it was published to.
+    /// Subject that it was published to.
     pub subject: String,
-    /// Where it stands.
+    /// Sequence in the stream.
     pub sequence: u64,
-    /// When it was stored.
+    /// Time at which it was stored.
     pub time: Timestamp,
-    /// Its headers.
+    /// Headers.
     pub headers: Headers,
-    /// Its content.
+    /// Payload.
     pub payload: Bytes,
 }
 
@@ -70,7 +70,7 @@ struct Encoded {
 }
 
 impl JetStream {
-    /// Reads a record, as its stream has it.
+    /// Reads a message.
     ///
     /// # Errors
     ///
@@ -93,12 +93,13 @@ impl JetStream {
         })
     }
 
-    /// Reads a record without JSON around it, from any server that has a copy. The stream must allow
-    /// it.
+    /// Reads a message from any server that has a copy, without JSON around it.
+    ///
+    /// The stream must allow it (`allow_direct`).
     ///
     /// # Errors
     ///
-    /// As [`message`](JetStream::message).
+    /// Those of [`message`](JetStream::message).
     pub async fn message_direct(
         &self,
         stream: &str,
@@ -119,11 +120,11 @@ impl JetStream {
         StoredMessage::of_direct(&reply)
     }
 
-    /// Deletes a record. Its bytes are written over when `erase` is set.
+    /// Deletes a message; overwrites its bytes if `erase` is set.
     ///
     /// # Errors
     ///
-    /// The API's, for instance that there is no such record; those of a request.
+    /// [`JetStreamError::Api`], for example when the message does not exist; those of a request.
     pub async fn delete_message(
         &self,
         stream: &str,
@@ -138,7 +139,7 @@ impl JetStream {
 }
 
 impl StoredMessage {
-    /// A record that came as a message, with what is known of it in headers.
+    /// Reads a stored message whose position and time are in its headers.
     fn of_direct(reply: &Message) -> Result<Self, JetStreamError> {
         let header = |name| reply.headers().and_then(|headers| headers.get(name));
         match reply.status() {
@@ -163,7 +164,7 @@ impl From<&Delivery> for StoredMessage {
     fn from(delivery: &Delivery) -> Self {
         let message = &delivery.message;
         StoredMessage {
-            subject: message.topic().to_owned(),
+            subject: message.subject().to_owned(),
             sequence: delivery.stream_sequence,
             time: delivery.time,
             headers: message.headers().cloned().unwrap_or_default(),

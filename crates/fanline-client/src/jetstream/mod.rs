@@ -1,5 +1,4 @@
-//! JetStream as a client sees it: streams and consumers, and what is built on them by convention,
-//! [key-value buckets](KeyValue) and [object stores](ObjectStore).
+//! JetStream: streams, consumers, [key-value buckets](KeyValue), and [object stores](ObjectStore).
 //!
 //! ```no_run
 //! use fanline_client::jetstream::{JetStream, StreamConfig};
@@ -19,9 +18,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Every call is a request of the API `$JS.API.>`, with the JSON that every NATS server and client
-//! agrees on. Fields that this version does not know are kept and sent back ([`Kept`]): changing a
-//! stream of a newer server loses nothing.
+//! Every call is a request to the API `$JS.API.>`, with the JSON that NATS servers and clients share. Fields that
+//! this version does not know are kept and sent back ([`Kept`]): an update of a stream of a newer server loses
+//! nothing.
 
 mod consumer_config;
 mod consumers;
@@ -72,12 +71,12 @@ pub use values::{Metadata, Nanos, Timestamp};
 
 use super::{Client, ClientError, Message};
 
-/// Start of the API's subjects, unless a domain stands between.
+/// Prefix of the API's subjects without a domain.
 const API_PREFIX: &str = "$JS.API";
-/// How long an answer of the API is waited for, unless the caller says otherwise.
+/// Default time to wait for a reply of the API.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
-/// The JetStream of one account, seen through a connection. Clones share the connection.
+/// The JetStream API of an account. Clones share the connection.
 #[derive(Clone)]
 pub struct JetStream {
     client: Client,
@@ -86,7 +85,7 @@ pub struct JetStream {
 }
 
 impl JetStream {
-    /// The JetStream of the account that the client is connected to.
+    /// Returns the JetStream API of the account that the client is connected to.
     pub fn new(client: &Client) -> Self {
         JetStream {
             client: client.clone(),
@@ -95,26 +94,26 @@ impl JetStream {
         }
     }
 
-    /// Talks to the servers of a domain, such as those behind a leaf node.
+    /// Sets the domain, for example one behind a leaf node.
     #[must_use]
     pub fn domain(mut self, domain: &str) -> Self {
         self.prefix = format!("$JS.{domain}.API");
         self
     }
 
-    /// How long an answer is waited for; five seconds by default.
+    /// Sets the time to wait for a reply; 5 seconds by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The connection.
+    /// Returns the connection.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// What the account uses and may use.
+    /// Returns the usage and limits of the account.
     ///
     /// # Errors
     ///
@@ -123,12 +122,12 @@ impl JetStream {
         self.call("INFO").await
     }
 
-    /// A request without a body.
+    /// Sends a request without a body.
     async fn call<R: DeserializeOwned>(&self, endpoint: &str) -> Result<R, JetStreamError> {
         self.send(endpoint, Bytes::new()).await
     }
 
-    /// A request with a body.
+    /// Sends a request with a body.
     async fn call_with<R: DeserializeOwned>(
         &self,
         endpoint: &str,
@@ -145,32 +144,32 @@ impl JetStream {
         read(self.ask(endpoint, payload).await?.payload())
     }
 
-    /// A request whose answer need not be JSON.
+    /// Sends a request whose reply may be other than JSON.
     async fn ask(&self, endpoint: &str, payload: Bytes) -> Result<Message, JetStreamError> {
-        let topic = format!("{}.{endpoint}", self.prefix);
-        match self.client.request(&topic, payload, self.timeout).await {
+        let subject = format!("{}.{endpoint}", self.prefix);
+        match self.client.request(&subject, payload, self.timeout).await {
             // Nobody serves the API.
             Err(ClientError::NoResponders) => Err(JetStreamError::NotEnabled),
             answer => Ok(answer?),
         }
     }
 
-    /// By which topic something is written that is kept by this one: `$KV.` is everybody's own, and those of a domain
-    /// are reached through its API.
-    fn written_by(&self, topic: &str) -> String {
+    /// Returns the subject to publish with for a message that is stored with `subject`: `$KV.` belongs to each domain,
+    /// and that of another one is reached through its API.
+    fn written_by(&self, subject: &str) -> String {
         match self.prefix == API_PREFIX {
-            true => topic.to_owned(),
-            false => format!("{}.{topic}", self.prefix),
+            true => subject.to_owned(),
+            false => format!("{}.{subject}", self.prefix),
         }
     }
 
-    /// The topic of a request, for those that get more than one answer.
+    /// Returns the subject of a request that has more than one reply.
     fn endpoint(&self, endpoint: &str) -> String {
         format!("{}.{endpoint}", self.prefix)
     }
 }
 
-/// Reads an answer: what was asked for, or the API's error.
+/// Parses a reply: the result, or the API's error.
 fn read<R: DeserializeOwned>(payload: &[u8]) -> Result<R, JetStreamError> {
     let value: Value = serde_json::from_slice(payload).map_err(JetStreamError::unexpected)?;
     if let Some(error) = value.get("error") {

@@ -1,12 +1,12 @@
-//! The API's subjects, in which the names of streams and consumers are tokens.
+//! Subjects of the API, which contain the names of streams and consumers.
 
 use super::JetStreamError;
 
-/// Of what the names are that follow an endpoint.
+/// The kinds of the names that follow an endpoint.
 const NAMED: [&str; 2] = ["stream", "consumer"];
 
-/// The subject of an endpoint for a stream, or for a stream and its consumer. Nobody would answer to a name of
-/// several tokens, and the asker would wait in vain.
+/// Returns the subject of an endpoint for a stream, or for a stream and its consumer. A name of several tokens is an
+/// error here, because no server would reply to it.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub(super) fn endpoint<const NAMES: usize>(
     Ok(subject)
 }
 
-/// Whether a name can be that of a stream or a consumer, for every server.
+/// Checks whether every server accepts a name for a stream or consumer.
 fn check(what: &'static str, name: &str) -> Result<(), JetStreamError> {
     let is_wrong = |c: char| matches!(c, '.' | '*' | '>' | '/' | '\\') || c.is_whitespace();
     let reason = match name {

@@ -1,4 +1,4 @@
-//! Reading a stream in order, for one reader, whatever happens to the server's side of it.
+//! Ordered reading of a stream, which resumes after failures of the consumer.
 
 use crate::jetstream::{AckPolicy, ConsumerConfig, DeliverPolicy, Nanos, Timestamp};
 
@@ -6,70 +6,71 @@ use super::pull::{Pull, PullEnd};
 use super::{ConsumerAction, Delivery, JetStream, JetStreamError, PullRequest};
 use crate::{ClientError, random_name};
 
-/// Records asked for at once.
+/// Messages of one pull request.
 const BATCH: u64 = 500;
-/// Bytes asked for at once: what a subscription's queue holds with room to spare.
+/// Bytes of one pull request: well below what a subscription's queue can hold.
 const BATCH_BYTES_MAX: u64 = 24 * 1024 * 1024;
-/// How long the server waits for records before it is asked again.
+/// Time for which a pull request waits for messages.
 const EXPIRES: Nanos = Nanos::from_secs(30);
-/// How often it says that it is there meanwhile.
+/// Interval of heartbeats while it waits.
 const HEARTBEAT: Nanos = Nanos::from_secs(5);
-/// After which time the server forgets a reader that is gone.
+/// Time after which the server removes an unused consumer.
 const INACTIVE_THRESHOLD: Nanos = Nanos::from_secs(300);
-/// Restarts in a row that bring no record.
+/// Maximum number of consecutive restarts without a message.
 const RESTARTS_MAX: u32 = 5;
 
-/// Where reading begins.
+/// Position at which reading starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// At the first record.
+    /// The first message.
     #[default]
     All,
-    /// At the last record.
+    /// The last message.
     Last,
-    /// After the last record.
+    /// After the last message.
     New,
-    /// At the last record of each subject.
+    /// The last message of each subject.
     LastPerSubject,
-    /// At this sequence.
+    /// The message at this sequence.
     Sequence(u64),
-    /// At the first record that is not older.
+    /// The first message at or after this time.
     Time(Timestamp),
 }
 
-/// What is read.
+/// Options of an ordered reader.
 #[derive(Clone, Debug, Default)]
 pub struct OrderedOptions {
-    /// Which subjects; empty: all.
+    /// Filters of the subjects; empty means all.
     pub filters: Vec<String>,
-    /// From where.
+    /// Position at which reading starts.
     pub start: Start,
-    /// Without payloads.
+    /// Whether to leave out payloads.
     pub headers_only: bool,
 }
 
-/// Reads a stream without gaps and without acknowledgements. When deliveries are lost, or the
-/// consumer that serves them, it goes on after the last record that it gave.
+/// An ordered reader of a stream: no gaps, no acknowledgements.
+///
+/// When deliveries or the consumer are lost, it resumes after the last message that it returned.
 pub struct Ordered {
     jetstream: JetStream,
     stream: String,
     options: OrderedOptions,
     consumer: String,
     pull: Option<Pull>,
-    /// Of the last record given.
+    /// Sequence of the last message returned.
     stream_sequence: u64,
     consumer_sequence: u64,
-    /// How many records there are to be given, as of the start.
+    /// Number of messages to read, as of the start.
     pending: u64,
     restarts: u32,
 }
 
 impl JetStream {
-    /// Reads a stream from the beginning, or from where the options say.
+    /// Starts an ordered reader of a stream.
     ///
     /// # Errors
     ///
-    /// The API's, for instance that there is no such stream; those of a request.
+    /// [`JetStreamError::Api`], for example when the stream does not exist; those of a request.
     pub async fn ordered(
         &self,
         stream: &str,
@@ -92,16 +93,16 @@ impl JetStream {
 }
 
 impl Ordered {
-    /// How many records there were to be given when it started.
+    /// Returns the number of messages to read when it started.
     pub fn pending(&self) -> u64 {
         self.pending
     }
 
-    /// The next record; waits for as long as it takes. Cancel safe: no record is lost.
+    /// Waits for the next message. Cancel safe: no message is lost.
     ///
     /// # Errors
     ///
-    /// When the connection or the stream is gone, or the server serves no consumer any more.
+    /// When the connection is closed, the stream was deleted, or no consumer can be created.
     pub async fn next(&mut self) -> Result<Delivery, JetStreamError> {
         loop {
             let outcome = self.pull().await?.next().await;
@@ -132,7 +133,7 @@ impl Ordered {
         }
     }
 
-    /// Lets the server forget the consumer at once.
+    /// Deletes the consumer at once.
     ///
     /// # Errors
     ///
@@ -175,7 +176,7 @@ impl Ordered {
         self.start().await
     }
 
-    /// Makes the consumer that serves it.
+    /// Creates the consumer to read with.
     async fn start(&mut self) -> Result<(), JetStreamError> {
         let (deliver_policy, opt_start_seq, opt_start_time) = match self.options.start {
             Start::All => (DeliverPolicy::All, 0, None),

@@ -1,4 +1,4 @@
-//! Publishing to a stream, and knowing that it has it.
+//! Acknowledged publishing to a stream.
 
 use std::time::Duration;
 
@@ -9,43 +9,43 @@ use tokio::time::timeout;
 use super::{JetStream, JetStreamError, read};
 use crate::{ClientError, OutgoingMessage, STATUS_NO_RESPONDERS, Subscription};
 
-/// A stream has stored a message.
+/// The acknowledgement that a stream has stored a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublishAck {
-    /// Which stream.
+    /// Name of the stream.
     pub stream: String,
-    /// Where it stands there.
+    /// Sequence of the message.
     pub seq: u64,
-    /// The stream had it already: its `Nats-Msg-Id` is known.
+    /// Whether the stream had the message already, by its `Nats-Msg-Id`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub duplicate: bool,
 }
 
 impl JetStream {
-    /// Publishes, and waits until a stream has stored it.
+    /// Publishes a message and waits until a stream has stored it.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NoStream`] when none keeps the subject; the API's, for instance that the
+    /// [`JetStreamError::NoStream`] when no stream stores the subject; [`JetStreamError::Api`], for example when the
     /// stream is full; those of a request.
     pub async fn publish(
         &self,
-        topic: &str,
+        subject: &str,
         payload: impl Into<Bytes>,
     ) -> Result<PublishAck, JetStreamError> {
         let message = OutgoingMessage {
-            topic: topic.to_owned(),
+            subject: subject.to_owned(),
             payload: payload.into(),
             ..Default::default()
         };
         self.publish_message(&message).await
     }
 
-    /// [`publish`](JetStream::publish) with headers; the message's own `reply` is not used.
+    /// Publishes a message with headers; the message's own `reply` is not used.
     ///
     /// # Errors
     ///
-    /// As [`publish`](JetStream::publish).
+    /// Those of [`publish`](JetStream::publish).
     pub async fn publish_message(
         &self,
         message: &OutgoingMessage,
@@ -56,11 +56,11 @@ impl JetStream {
         }
     }
 
-    /// For many messages: does not wait for each.
+    /// Returns a publisher for many messages, which does not wait for each acknowledgement.
     ///
     /// # Errors
     ///
-    /// When the connection is gone.
+    /// When the connection is closed.
     pub async fn publisher(&self, in_flight_max: usize) -> Result<Publisher, JetStreamError> {
         let inbox = self.client.new_inbox();
         let answers = self.client.subscribe(&inbox).await?;
@@ -75,7 +75,7 @@ impl JetStream {
     }
 }
 
-/// Publishes in order, with a bounded number of messages that are not acknowledged yet.
+/// A publisher with a bounded number of unacknowledged messages, which keeps their order.
 pub struct Publisher {
     jetstream: JetStream,
     inbox: String,
@@ -86,11 +86,11 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Sends a message as soon as there is room. The message's own `reply` is not used.
+    /// Publishes a message; waits while too many are unacknowledged. The message's own `reply` is not used.
     ///
     /// # Errors
     ///
-    /// As [`JetStream::publish`], for this message or one before it.
+    /// Those of [`JetStream::publish`], for this message or an earlier one.
     pub async fn publish(&mut self, mut message: OutgoingMessage) -> Result<(), JetStreamError> {
         while self.in_flight >= self.in_flight_max {
             self.acknowledged().await?;
@@ -101,11 +101,11 @@ impl Publisher {
         Ok(())
     }
 
-    /// Waits until everything is stored.
+    /// Waits until every message is stored.
     ///
     /// # Errors
     ///
-    /// As [`JetStream::publish`].
+    /// Those of [`JetStream::publish`].
     pub async fn finish(&mut self) -> Result<(), JetStreamError> {
         while self.in_flight > 0 {
             self.acknowledged().await?;

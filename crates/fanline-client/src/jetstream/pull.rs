@@ -1,4 +1,4 @@
-//! Records that a consumer is asked for, and what becomes of them.
+//! Pull requests, deliveries, and acknowledgements.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use super::names::endpoint;
 use super::{JetStream, JetStreamError, json};
 use crate::{Client, ClientError, Message, OutgoingMessage, Subscription};
 
-/// Start of the subject that a record is acknowledged on.
+/// Prefix of the subject of an acknowledgement.
 const ACK_PREFIX: [&str; 2] = ["$JS", "ACK"];
-/// How much longer than the server a client waits, before it takes its silence for a loss.
+/// Time that a client waits longer than the server before it reports a timeout.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a consumer is asked for.
+/// A pull request.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PullRequest {
-    /// Most records.
+    /// Maximum number of messages.
     pub batch: u64,
-    /// Most bytes; 0 without limit.
+    /// Maximum number of bytes; 0 means no limit.
     #[serde(skip_serializing_if = "is_zero")]
     pub max_bytes: u64,
-    /// How long the server waits for records.
+    /// Time for which the server waits for messages.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub expires: Nanos,
-    /// How often it says that it is there meanwhile.
+    /// Interval of heartbeats while it waits.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub idle_heartbeat: Nanos,
-    /// It does not wait at all.
+    /// Whether the server replies at once if there are no messages.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_wait: bool,
-    /// The priority group, where the consumer has one.
+    /// Priority group, if the consumer has one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
 }
@@ -41,37 +41,37 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// A record, delivered.
+/// A delivered message of a stream.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// Its subject, headers and content.
+    /// Subject, headers, and payload.
     pub message: Message,
-    /// The stream.
+    /// Name of the stream.
     pub stream: String,
-    /// The consumer.
+    /// Name of the consumer.
     pub consumer: String,
-    /// How often it has been delivered, this time included.
+    /// Number of deliveries, including this one.
     pub delivered: u64,
-    /// Where it stands in the stream.
+    /// Sequence in the stream.
     pub stream_sequence: u64,
-    /// The count of the consumer's deliveries.
+    /// Number of the delivery among those of the consumer.
     pub consumer_sequence: u64,
-    /// When it was stored.
+    /// Time at which it was stored.
     pub time: Timestamp,
-    /// How many more the consumer has to deliver.
+    /// Number of messages that the consumer has yet to deliver.
     pub pending: u64,
 }
 
-/// What is said of a record.
+/// The kind of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledgement {
-    /// It is dealt with.
+    /// The message was processed.
     Ack,
-    /// Deliver it again.
+    /// The message should be delivered again.
     Nak,
-    /// Never deliver it again.
+    /// The message should not be delivered again.
     Term,
-    /// It takes longer: do not deliver it again yet.
+    /// The message is being processed: the acknowledgement takes longer.
     InProgress,
 }
 
@@ -87,7 +87,7 @@ impl Acknowledgement {
 }
 
 impl Delivery {
-    /// Reads what the subject of its acknowledgement says; none when it is no record of a consumer.
+    /// Reads the position of a message from its reply subject; `None` if no consumer delivered it.
     pub fn of(message: Message) -> Option<Delivery> {
         let (stream, consumer, numbers) = parse(message.reply()?)?;
         let [
@@ -109,7 +109,7 @@ impl Delivery {
         })
     }
 
-    /// Says what becomes of it, and waits until the server has heard it.
+    /// Acknowledges the message and waits until the server has received that.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Delivery {
     }
 }
 
-/// The stream, the consumer and the five numbers of a subject that a record is acknowledged on.
+/// Splits the subject of an acknowledgement into stream, consumer, and five numbers.
 fn parse(reply: &str) -> Option<(&str, &str, [u64; 5])> {
     let mut tokens = reply.split('.');
     let count = tokens.clone().count();
@@ -148,16 +148,16 @@ fn parse(reply: &str) -> Option<(&str, &str, [u64; 5])> {
     Some((stream, consumer, numbers))
 }
 
-/// What became of a request, when it brings no more records.
+/// The end of a pull request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PullEnd {
-    /// There is nothing, or nothing in time.
+    /// No more messages, or none in time.
     Empty,
-    /// The next record would have been more bytes than were asked for.
+    /// The next message would exceed the maximum number of bytes.
     TooLarge,
 }
 
-/// The records that one request brings.
+/// The messages of one pull request.
 pub struct Pull {
     client: Client,
     answers: Subscription,
@@ -167,11 +167,11 @@ pub struct Pull {
 }
 
 impl JetStream {
-    /// Asks a consumer for records.
+    /// Sends a pull request to a consumer.
     ///
     /// # Errors
     ///
-    /// When the connection is gone.
+    /// When the connection is closed.
     pub async fn pull(
         &self,
         stream: &str,
@@ -181,7 +181,7 @@ impl JetStream {
         let inbox = self.client.new_inbox();
         let answers = self.client.subscribe(&inbox).await?;
         let message = OutgoingMessage {
-            topic: self.endpoint(&endpoint("CONSUMER.MSG.NEXT", [stream, consumer])?),
+            subject: self.endpoint(&endpoint("CONSUMER.MSG.NEXT", [stream, consumer])?),
             reply: Some(inbox),
             payload: json(request)?,
             ..Default::default()
@@ -202,11 +202,11 @@ impl JetStream {
 }
 
 impl Pull {
-    /// The next record; none when there are no more, or not in time.
+    /// Returns the next message, or `None` when there are no more, or none in time.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Ended`] when the consumer is gone or refuses; when the connection is.
+    /// [`JetStreamError::Ended`] when the consumer was deleted or refuses; when the connection is closed.
     pub async fn next(&mut self) -> Result<Option<Delivery>, JetStreamError> {
         while self.left > 0 && self.end.is_none() {
             let message = timeout(self.silence_max, self.answers.next()).await;
@@ -229,13 +229,13 @@ impl Pull {
         Ok(None)
     }
 
-    /// Why it brings no more before it has brought all.
+    /// Why it ended before all messages arrived.
     pub(super) fn end(&self) -> Option<PullEnd> {
         self.end
     }
 }
 
-/// What a status in the place of a record means.
+/// Returns the meaning of a status that arrives in place of a message.
 fn ended(status: u16, message: &Message) -> Result<Option<PullEnd>, JetStreamError> {
     let text = message.status_text();
     match status {

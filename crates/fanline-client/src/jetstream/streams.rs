@@ -1,4 +1,4 @@
-//! Streams: made, changed, looked at, emptied and removed.
+//! Requests about streams: create, update, inspect, purge, and delete.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use super::info::{Kept, StreamInfo};
 use super::names::endpoint;
 use super::{JetStream, JetStreamError};
 
-/// Which records a purge removes; all by default.
+/// The messages that a purge removes; all by default.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Purge {
-    /// Those of the subjects that match; empty: all.
+    /// Filter of the subjects; empty means all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter: String,
-    /// Those below this sequence.
+    /// Sequence below which messages are removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
-    /// All but as many of the last.
+    /// Number of last messages to keep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<u64>,
 }
@@ -54,11 +54,11 @@ struct SubjectsPage<'a> {
 }
 
 impl JetStream {
-    /// Makes a stream. Asked for a second time with the same configuration, it is left as it is.
+    /// Creates a stream. Does nothing if it exists with the same configuration.
     ///
     /// # Errors
     ///
-    /// The API's, for instance that another stream keeps one of the subjects; those of a request.
+    /// [`JetStreamError::Api`], for example when another stream stores one of the subjects; those of a request.
     pub async fn create_stream(
         &self,
         config: &Kept<StreamConfig>,
@@ -67,11 +67,11 @@ impl JetStream {
         self.call_with(&endpoint, config).await
     }
 
-    /// Changes a stream's configuration.
+    /// Updates a stream's configuration.
     ///
     /// # Errors
     ///
-    /// The API's, for instance that a field cannot be changed; those of a request.
+    /// [`JetStreamError::Api`], for example when a field cannot be changed; those of a request.
     pub async fn update_stream(
         &self,
         config: &Kept<StreamConfig>,
@@ -80,7 +80,7 @@ impl JetStream {
         self.call_with(&endpoint, config).await
     }
 
-    /// A stream's configuration and state.
+    /// Returns a stream's configuration and state.
     ///
     /// # Errors
     ///
@@ -89,11 +89,11 @@ impl JetStream {
         self.call(&endpoint("STREAM.INFO", [stream])?).await
     }
 
-    /// How many records each subject has that matches the filter.
+    /// Returns the number of messages of each subject that matches the filter.
     ///
     /// # Errors
     ///
-    /// As [`stream_info`](JetStream::stream_info).
+    /// Those of [`stream_info`](JetStream::stream_info).
     pub async fn stream_subjects(
         &self,
         stream: &str,
@@ -118,11 +118,11 @@ impl JetStream {
         }
     }
 
-    /// The sequences that were deleted from between others.
+    /// Returns the sequences of deleted messages between others.
     ///
     /// # Errors
     ///
-    /// As [`stream_info`](JetStream::stream_info).
+    /// Those of [`stream_info`](JetStream::stream_info).
     pub async fn stream_deleted(&self, stream: &str) -> Result<Vec<u64>, JetStreamError> {
         let endpoint = endpoint("STREAM.INFO", [stream])?;
         let body = serde_json::json!({ "deleted_details": true });
@@ -133,7 +133,7 @@ impl JetStream {
         Ok(deleted.unwrap_or_default())
     }
 
-    /// All streams that keep a subject which matches the filter; all there are when it is empty.
+    /// Returns the streams that store a subject which matches the filter; all streams if it is empty.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl JetStream {
         }
     }
 
-    /// The names of [`streams`](JetStream::streams).
+    /// Returns the names of [`streams`](JetStream::streams).
     ///
     /// # Errors
     ///
@@ -177,18 +177,18 @@ impl JetStream {
         }
     }
 
-    /// Removes records; says how many.
+    /// Removes messages and returns their number.
     ///
     /// # Errors
     ///
-    /// The API's, for instance that the stream cannot be purged; those of a request.
+    /// [`JetStreamError::Api`], for example when the stream cannot be purged; those of a request.
     pub async fn purge_stream(&self, stream: &str, purge: &Purge) -> Result<u64, JetStreamError> {
         let endpoint = endpoint("STREAM.PURGE", [stream])?;
         let purged: Purged = self.call_with(&endpoint, purge).await?;
         Ok(purged.purged)
     }
 
-    /// Removes a stream with all that it holds.
+    /// Deletes a stream and its messages.
     ///
     /// # Errors
     ///

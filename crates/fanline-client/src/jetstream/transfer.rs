@@ -1,4 +1,4 @@
-//! Backups of whole streams, out and back in, in the server's own format.
+//! Backup and restore of streams, in the server's format.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,10 @@ use super::names::endpoint;
 use super::{JetStream, JetStreamError, StreamInfo, StreamState, read};
 use crate::{ClientError, Subscription};
 
-/// Bytes of a piece.
+/// Number of bytes of a chunk.
 pub(super) const CHUNK_BYTES: usize = 128 * 1024;
 
-/// A stream on its way out.
+/// The backup of a stream as it is received.
 pub struct Backup {
     jetstream: JetStream,
     pieces: Subscription,
@@ -25,10 +25,10 @@ struct Begun {
     state: StreamState,
 }
 
-/// A stream on its way back in.
+/// The restore of a stream in progress.
 pub struct Restore {
     jetstream: JetStream,
-    topic: String,
+    subject: String,
 }
 
 #[derive(Deserialize)]
@@ -45,12 +45,13 @@ struct SnapshotRequest<'a> {
 }
 
 impl JetStream {
-    /// Asks for all that a stream holds, its consumers too if wanted. With `check`, the server looks
-    /// at every record before.
+    /// Starts a backup of a stream, with its consumers if wanted.
+    ///
+    /// With `check`, the server verifies every message first.
     ///
     /// # Errors
     ///
-    /// The API's, for instance that there is no such stream; those of a request.
+    /// [`JetStreamError::Api`], for example when the stream does not exist; those of a request.
     pub async fn backup(
         &self,
         stream: &str,
@@ -77,11 +78,11 @@ impl JetStream {
         })
     }
 
-    /// Brings a stream back that was [backed up](JetStream::backup), as the description says.
+    /// Starts to restore a stream from a [backup](JetStream::backup) with its description.
     ///
     /// # Errors
     ///
-    /// The API's, for instance that there is a stream of the name; those of a request.
+    /// [`JetStreamError::Api`], for example when the stream exists; those of a request.
     pub async fn restore(
         &self,
         stream: &str,
@@ -91,27 +92,27 @@ impl JetStream {
         let reply: RestoreReply = self.call_with(&endpoint, description).await?;
         Ok(Restore {
             jetstream: self.clone(),
-            topic: reply.deliver_subject,
+            subject: reply.deliver_subject,
         })
     }
 }
 
 impl Backup {
-    /// Configuration and state, to be handed to [`JetStream::restore`].
+    /// Returns configuration and state, for [`JetStream::restore`].
     pub fn description(&self) -> &Value {
         &self.description
     }
 
-    /// What the stream holds.
+    /// Returns the state of the stream.
     pub fn state(&self) -> &StreamState {
         &self.state
     }
 
-    /// The next piece; none at the end.
+    /// Returns the next chunk, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// When the server gives up, or the connection is gone.
+    /// When the server ends the backup or the connection is closed.
     pub async fn next(&mut self) -> Result<Option<Bytes>, JetStreamError> {
         let piece = timeout(self.jetstream.timeout, self.pieces.next()).await;
         let Some(piece) = piece.map_err(|_| ClientError::TimedOut)? else {
@@ -132,19 +133,19 @@ impl Backup {
 }
 
 impl Restore {
-    /// Bytes of a piece that every server takes.
+    /// Number of bytes of a chunk that every server accepts.
     pub const PIECE_BYTES: usize = CHUNK_BYTES;
 
-    /// Sends the next piece, which is not empty.
+    /// Sends the next chunk, which must not be empty.
     ///
     /// # Errors
     ///
-    /// What the server finds wrong with it; those of a request.
+    /// [`JetStreamError::Api`] when the server rejects the chunk; those of a request.
     pub async fn send(&self, piece: Bytes) -> Result<(), JetStreamError> {
         let JetStream {
             client, timeout, ..
         } = &self.jetstream;
-        let answer = client.request(&self.topic, piece, *timeout).await?;
+        let answer = client.request(&self.subject, piece, *timeout).await?;
         if answer.payload().is_empty() {
             return Ok(());
         }
@@ -152,16 +153,18 @@ impl Restore {
         Ok(())
     }
 
-    /// Says that all pieces are there, and waits for the stream.
+    /// Ends the restore and waits for the stream.
     ///
     /// # Errors
     ///
-    /// What the server finds wrong with them; those of a request.
+    /// [`JetStreamError::Api`] when the server rejects the backup; those of a request.
     pub async fn finish(self) -> Result<StreamInfo, JetStreamError> {
         let JetStream {
             client, timeout, ..
         } = &self.jetstream;
-        let answer = client.request(&self.topic, Bytes::new(), *timeout).await?;
+        let answer = client
+            .request(&self.subject, Bytes::new(), *timeout)
+            .await?;
         read(answer.payload())
     }
 }

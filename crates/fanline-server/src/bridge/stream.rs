@@ -17,7 +17,7 @@ use crate::client::Message;
 use crate::client::jetstream::{
     Delivery, JetStream, JetStreamError, Ordered, OrderedOptions, Start, StreamState, Timestamp,
 };
-use crate::client::topics::check_filter;
+use crate::client::subject::check_filter;
 
 /// Records that wait for whoever pulls them, beside those that are on their way to the bridge. More
 /// stay in the log.

@@ -25,19 +25,20 @@ fn check<C: Serialize + DeserializeOwned>(of_engine: &impl Serialize) {
     assert_eq!(json(&read), written);
 }
 
-/// A stream configuration with no default value. A new field does not compile until it is here.
-fn stream() -> engine::StreamConfig {
-    let time = engine::Timestamp::parse("2026-11-21T22:31:01.5+02:00");
-    let transform = engine::SubjectTransform {
+fn transform() -> engine::SubjectTransform {
+    engine::SubjectTransform {
         src: "a.*".into(),
         dest: "b.{{wildcard(1)}}".into(),
-    };
-    let source = engine::StreamSource {
+    }
+}
+
+fn source() -> engine::StreamSource {
+    engine::StreamSource {
         name: "O".into(),
         opt_start_seq: 2,
-        opt_start_time: time,
+        opt_start_time: engine::Timestamp::parse("2026-11-21T22:31:01.5+02:00"),
         filter_subject: "f".into(),
-        subject_transforms: vec![transform.clone()],
+        subject_transforms: vec![transform()],
         external: Some(engine::External {
             api: "$JS.x.API".into(),
             deliver: "d".into(),
@@ -46,7 +47,11 @@ fn stream() -> engine::StreamConfig {
             name: "c".into(),
             deliver_subject: "e".into(),
         }),
-    };
+    }
+}
+
+/// A stream configuration with no default value. A new field does not compile until it is here.
+fn stream() -> engine::StreamConfig {
     engine::StreamConfig {
         name: "S".into(),
         description: "text".into(),
@@ -68,11 +73,11 @@ fn stream() -> engine::StreamConfig {
             tags: vec!["t".into()],
             preferred: "p".into(),
         }),
-        mirror: Some(source.clone()),
-        sources: vec![source],
+        mirror: Some(source()),
+        sources: vec![source()],
         compression: engine::Compression::S2,
         first_seq: 8,
-        subject_transform: Some(transform),
+        subject_transform: Some(transform()),
         republish: Some(engine::Republish {
             src: "a".into(),
             dest: "b".into(),

@@ -1,4 +1,4 @@
-//! Buckets: made, found, listed and removed.
+//! Requests about buckets: create, update, find, list, and delete.
 
 use std::time::Duration;
 
@@ -11,46 +11,46 @@ use super::keys::check_bucket;
 use super::{KeyValue, STREAM_PREFIX};
 use crate::jetstream::{JetStream, JetStreamError, Kept, StreamInfo};
 
-/// The longest time that the identity of a write is remembered.
+/// Maximum time for which the id of a write is remembered.
 const DUPLICATE_WINDOW_MAX: Nanos = Nanos::from_secs(120);
 
-/// What a bucket is asked to be.
+/// The configuration of a bucket.
 #[derive(Clone, Debug, Default)]
 pub struct BucketConfig {
-    /// Its name.
+    /// Name.
     pub bucket: String,
-    /// What it is for.
+    /// Description for people.
     pub description: String,
-    /// Values kept per key, 1 to 64; 0 stands for 1.
+    /// Number of values stored per key, 1 to 64; 0 means 1.
     pub history: u8,
-    /// How long a value lives; zero for ever.
+    /// Maximum age of a value; zero means no limit.
     pub ttl: Duration,
-    /// Most bytes of a value.
+    /// Maximum number of bytes of a value.
     pub value_bytes_max: Option<u32>,
-    /// Most bytes of all.
+    /// Maximum number of bytes in total.
     pub bytes_max: Option<u64>,
-    /// Where it is kept.
+    /// Where it is stored.
     pub storage: Storage,
-    /// How many servers keep it; 0 stands for 1.
+    /// Number of servers that store it; 0 means 1.
     pub replicas: u8,
     /// Whether it is compressed.
     pub compression: bool,
-    /// Keys may have a TTL of their own; how long the marker lives that is left when one goes.
+    /// Maximum age of the marker of a removed key. If set, keys can have a TTL of their own.
     pub limit_marker_ttl: Option<Duration>,
-    /// Values are published once more under another subject.
+    /// Rule that publishes values again with another subject.
     pub republish: Option<Republish>,
-    /// Where in a cluster.
+    /// Servers of a cluster that may store it.
     pub placement: Option<Placement>,
-    /// The bucket that this is a copy of.
+    /// Bucket that this one is a copy of.
     pub mirror: Option<StreamSource>,
-    /// Buckets whose values come in beside what is put here.
+    /// Buckets whose values are copied into this one.
     pub sources: Vec<StreamSource>,
-    /// Free labels.
+    /// Labels.
     pub metadata: Metadata,
 }
 
 impl BucketConfig {
-    /// The stream that such a bucket is.
+    /// Returns the configuration of the bucket's stream.
     fn stream(&self) -> StreamConfig {
         let BucketConfig { bucket, .. } = self;
         let ttl = nanos(self.ttl);
@@ -102,7 +102,7 @@ impl BucketConfig {
     }
 }
 
-/// A bucket as an origin, by the name of its stream.
+/// Converts the name of a bucket to that of its stream, in an origin.
 fn origin_stream(mut origin: StreamSource) -> StreamSource {
     if !origin.name.starts_with(STREAM_PREFIX) {
         origin.name.insert_str(0, STREAM_PREFIX);
@@ -115,22 +115,22 @@ fn nanos(duration: Duration) -> Nanos {
 }
 
 impl JetStream {
-    /// Makes a bucket. Asked for a second time with the same configuration, it is left as it is.
+    /// Creates a bucket. Does nothing if it exists with the same configuration.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::InvalidName`]; the API's; those of a request.
+    /// [`JetStreamError::InvalidName`]; [`JetStreamError::Api`]; those of a request.
     pub async fn create_bucket(&self, config: &BucketConfig) -> Result<KeyValue, JetStreamError> {
         check_bucket(&config.bucket)?;
         let info = self.create_stream(&config.stream().into()).await?;
         Ok(KeyValue::of(self, &config.bucket, &info))
     }
 
-    /// Changes what a bucket is asked to be. Its stream's settings that a bucket has no word for stay.
+    /// Updates a bucket. Settings of its stream that buckets do not have stay as they are.
     ///
     /// # Errors
     ///
-    /// As [`create_bucket`](JetStream::create_bucket).
+    /// Those of [`create_bucket`](JetStream::create_bucket).
     pub async fn update_bucket(
         &self,
         bucket: &str,
@@ -141,7 +141,7 @@ impl JetStream {
         self.update_stream(&config).await
     }
 
-    /// A bucket that is there.
+    /// Returns an existing bucket.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl JetStream {
         })
     }
 
-    /// The streams of all buckets.
+    /// Returns the streams of all buckets.
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ impl JetStream {
         Ok(streams)
     }
 
-    /// Removes a bucket with all that it holds.
+    /// Deletes a bucket and its values.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a key was at some time.
+//! Entries: the values of a key over time.
 
 use crate::jetstream::Timestamp;
 use bytes::Bytes;
@@ -7,24 +7,24 @@ use super::KeyValue;
 use crate::Headers;
 use crate::jetstream::{Delivery, StoredMessage};
 
-/// Says that a record is no value.
+/// Header that marks a deletion.
 pub(super) const OPERATION_HEADER: &str = "KV-Operation";
-/// Says that the server took a value away, and why.
+/// Header with the server's reason for removing a value.
 const MARKER_HEADER: &str = "Nats-Marker-Reason";
 
-/// What was done to a key.
+/// An operation on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// It was given a value.
+    /// The key was set.
     Put,
-    /// It was deleted; its history is kept.
+    /// The key was deleted; its history remains.
     Delete,
-    /// It was deleted, and its history too.
+    /// The key and its history were deleted.
     Purge,
 }
 
 impl Operation {
-    /// The word for it in JSON, headers and tables.
+    /// Returns its name in JSON, headers, and tables.
     pub fn word(self) -> &'static str {
         match self {
             Operation::Put => "PUT",
@@ -42,20 +42,20 @@ impl Operation {
     }
 }
 
-/// What a key was at some time.
+/// A revision of a key.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The key.
+    /// Key.
     pub key: String,
-    /// Its value; empty when it was deleted.
+    /// Value; empty for a deletion.
     pub value: Bytes,
-    /// The sequence in the bucket's stream.
+    /// Revision: the sequence in the bucket's stream.
     pub revision: u64,
-    /// When it was written.
+    /// Time at which it was written.
     pub created: Timestamp,
-    /// What was done.
+    /// Operation.
     pub operation: Operation,
-    /// How many more there were when this one was read.
+    /// Number of entries that followed when this one was read.
     pub delta: u64,
 }
 
@@ -74,7 +74,7 @@ impl KeyValue {
     pub(super) fn entry_of(&self, delivery: &Delivery) -> Entry {
         let headers = delivery.message.headers();
         Entry {
-            key: self.key_of(delivery.message.topic()),
+            key: self.key_of(delivery.message.subject()),
             value: delivery.message.payload_bytes(),
             revision: delivery.stream_sequence,
             created: delivery.time,

@@ -1,4 +1,4 @@
-//! Which names buckets and keys may have.
+//! Rules for the names of buckets and keys.
 
 use crate::jetstream::JetStreamError;
 
@@ -20,7 +20,7 @@ pub(super) fn check_key(name: &str) -> Result<(), JetStreamError> {
     check_tokens(name, is_key_byte)
 }
 
-/// Checks what is watched: a key in which tokens may be `*`, and the last one `>`.
+/// Checks a filter of keys: tokens may be `*`, and the last one `>`.
 pub(super) fn check_filter(name: &str) -> Result<(), JetStreamError> {
     check_tokens(name, |byte| {
         is_key_byte(byte) || matches!(byte, b'*' | b'>')

@@ -15,7 +15,7 @@ pub(super) use keys::check_bucket;
 
 use super::{JetStream, JetStreamError, StreamInfo};
 
-/// Start of the name of every bucket's stream.
+/// Prefix of the names of streams that are buckets.
 const STREAM_PREFIX: &str = "KV_";
 
 /// A bucket of keys and values. Clones share the connection.
@@ -36,20 +36,20 @@ pub struct KeyValue {
     jetstream: JetStream,
     bucket: String,
     stream: String,
-    /// Start of the subjects that are read: `$KV.<bucket>.`.
+    /// Prefix of the subjects to read: `$KV.<bucket>.`.
     prefix: String,
-    /// Start of the subjects that are written: the origin's, when the bucket is a mirror.
+    /// Prefix of the subjects to write: the origin's, if the bucket is a mirror.
     write_prefix: String,
     is_direct: bool,
 }
 
 impl KeyValue {
-    /// The bucket's name.
+    /// Returns the bucket's name.
     pub fn bucket(&self) -> &str {
         &self.bucket
     }
 
-    /// The stream that the bucket is.
+    /// Returns configuration and state of the bucket's stream.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
-//! Reading keys.
+//! Reads of keys.
 
 use super::keys::check_key;
 use super::{Entry, KeyValue, Operation, WatchOptions};
 use crate::jetstream::{JetStreamError, StoredMessage, Wanted};
 
 impl KeyValue {
-    /// A key's value; none when it has none, or not any more.
+    /// Returns a key's value, or `None` if it has none.
     ///
     /// # Errors
     ///
@@ -15,11 +15,11 @@ impl KeyValue {
         Ok(entry.filter(|entry| entry.operation == Operation::Put))
     }
 
-    /// A key at a revision; none when there is no such revision of it.
+    /// Returns a key at a revision, or `None` if the key has no such revision.
     ///
     /// # Errors
     ///
-    /// As [`get`](KeyValue::get).
+    /// Those of [`get`](KeyValue::get).
     pub async fn get_revision(
         &self,
         key: &str,
@@ -30,18 +30,18 @@ impl KeyValue {
         Ok(entry.filter(|entry| entry.key == key && entry.operation == Operation::Put))
     }
 
-    /// What was done last to a key, deletions included.
+    /// Returns the last entry of a key, which may be a deletion.
     pub(super) async fn last_entry(&self, key: &str) -> Result<Option<Entry>, JetStreamError> {
         check_key(key)?;
         let subject = format!("{}{key}", self.prefix);
         self.read(&Wanted::Last(subject)).await
     }
 
-    /// All that is kept of what was done to the keys that match, oldest first.
+    /// Returns all stored entries of the keys that match, oldest first.
     ///
     /// # Errors
     ///
-    /// As [`watch`](KeyValue::watch).
+    /// Those of [`watch`](KeyValue::watch).
     pub async fn history(&self, filter: &str) -> Result<Vec<Entry>, JetStreamError> {
         let options = WatchOptions {
             with_history: true,
@@ -50,12 +50,11 @@ impl KeyValue {
         self.collect(filter, options).await
     }
 
-    /// The last entry of each key that matches and has a value; without the values when
-    /// `meta_only`.
+    /// Returns the last entry of each key that matches and has a value; without the values if `meta_only`.
     ///
     /// # Errors
     ///
-    /// As [`watch`](KeyValue::watch).
+    /// Those of [`watch`](KeyValue::watch).
     pub async fn entries(
         &self,
         filter: &str,

@@ -1,37 +1,37 @@
-//! Hearing of every change to keys.
+//! Watches of keys.
 
 use super::keys::check_filter;
 use super::{Entry, KeyValue, Operation};
 use crate::jetstream::{JetStreamError, Ordered, OrderedOptions, Start};
 
-/// What a watch tells of.
+/// Options of a watch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WatchOptions {
-    /// First all that is kept of each key, not its last value only.
+    /// Whether to return the stored history of each key, not its last value only.
     pub with_history: bool,
-    /// What is there already is left out.
+    /// Whether to leave out entries from before the watch.
     pub updates_only: bool,
-    /// Deletions are left out.
+    /// Whether to leave out deletions.
     pub ignore_deletes: bool,
-    /// Values are left out.
+    /// Whether to leave out values.
     pub meta_only: bool,
-    /// Begins at this revision.
+    /// Revision to start at.
     pub from_revision: Option<u64>,
 }
 
-/// Changes of the keys that match, in order: first what is there, then what comes.
+/// A watch of keys: existing entries first, then changes, in order.
 pub struct Watch {
     bucket: KeyValue,
     ordered: Ordered,
     ignore_deletes: bool,
-    /// What was there has been given, and it has been said so.
+    /// Whether the end of the existing entries was reported.
     is_current: bool,
-    /// The next thing to say is that what was there has been given.
+    /// Whether the end of the existing entries must be reported next.
     becomes_current: bool,
 }
 
 impl KeyValue {
-    /// Watches the keys that match; `>` stands for all.
+    /// Watches the keys that match; `>` means all.
     ///
     /// # Errors
     ///
@@ -78,12 +78,12 @@ impl KeyValue {
 }
 
 impl Watch {
-    /// The next change. `None`, once, says that all that was there when the watch began has been
-    /// given. Cancel safe.
+    /// Waits for the next change. Returns `None` once, after the entries that existed when the watch started.
+    /// Cancel safe.
     ///
     /// # Errors
     ///
-    /// When the connection or the bucket is gone.
+    /// When the connection is closed or the bucket was deleted.
     pub async fn next(&mut self) -> Result<Option<Entry>, JetStreamError> {
         loop {
             if self.becomes_current && !self.is_current {
@@ -99,7 +99,7 @@ impl Watch {
         }
     }
 
-    /// Ends it.
+    /// Ends the watch.
     ///
     /// # Errors
     ///

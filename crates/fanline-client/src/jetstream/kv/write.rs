@@ -1,4 +1,4 @@
-//! Writing keys.
+//! Writes of keys.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use super::{KeyValue, Operation};
 use crate::jetstream::{JetStreamError, Purge};
 use crate::{Headers, OutgoingMessage};
 
-/// Refuses a write unless this is the subject's last sequence.
+/// Header with the last sequence of the subject that the write expects.
 const EXPECTED_HEADER: &str = "Nats-Expected-Last-Subject-Sequence";
-/// Removes what came before it.
+/// Header that removes earlier messages.
 const ROLLUP_HEADER: &str = "Nats-Rollup";
-/// How long a record lives.
+/// Header with the maximum age of a message.
 const TTL_HEADER: &str = "Nats-TTL";
 
 impl KeyValue {
-    /// Gives a key a value; says at which revision.
+    /// Sets a key and returns the revision.
     ///
     /// # Errors
     ///
@@ -27,11 +27,11 @@ impl KeyValue {
         self.write(key, value.into(), Headers::new()).await
     }
 
-    /// Gives a key a value if it has none; with a TTL, the key goes after that time.
+    /// Sets a key that has no value; with a TTL, the key is removed after that time.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::KeyExists`]; as [`put`](KeyValue::put).
+    /// [`JetStreamError::KeyExists`]; those of [`put`](KeyValue::put).
     pub async fn create(
         &self,
         key: &str,
@@ -61,11 +61,11 @@ impl KeyValue {
         }
     }
 
-    /// Gives a key a value if its last revision is this one.
+    /// Sets a key if its last revision is the given one.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::is_wrong_last_sequence`]; as [`put`](KeyValue::put).
+    /// [`JetStreamError::is_wrong_last_sequence`]; those of [`put`](KeyValue::put).
     pub async fn update(
         &self,
         key: &str,
@@ -75,11 +75,11 @@ impl KeyValue {
         self.write(key, value.into(), expecting(revision)?).await
     }
 
-    /// Deletes a key; its history is kept. With a revision: if that is its last one.
+    /// Deletes a key, whose history remains. With a revision: only if that is the last one.
     ///
     /// # Errors
     ///
-    /// As [`update`](KeyValue::update).
+    /// Those of [`update`](KeyValue::update).
     pub async fn delete(&self, key: &str, revision: Option<u64>) -> Result<(), JetStreamError> {
         let mut headers = revision.map_or_else(|| Ok(Headers::new()), expecting)?;
         headers.append(OPERATION_HEADER, Operation::Delete.word())?;
@@ -87,11 +87,11 @@ impl KeyValue {
         Ok(())
     }
 
-    /// Deletes a key and its history. What is left to say so goes after the TTL, if there is one.
+    /// Deletes a key and its history. With a TTL, the marker of the deletion is removed after that time.
     ///
     /// # Errors
     ///
-    /// As [`put`](KeyValue::put).
+    /// Those of [`put`](KeyValue::put).
     pub async fn purge(&self, key: &str, ttl: Option<Duration>) -> Result<(), JetStreamError> {
         let mut headers = Headers::new();
         headers.append(OPERATION_HEADER, Operation::Purge.word())?;
@@ -101,12 +101,11 @@ impl KeyValue {
         Ok(())
     }
 
-    /// Removes what is left of deleted keys, if it is not younger than `keep`; says how many keys
-    /// there were.
+    /// Removes the markers and histories of deleted keys that are older than `keep`, and returns the number of keys.
     ///
     /// # Errors
     ///
-    /// As [`history`](KeyValue::history); those of a request.
+    /// Those of [`history`](KeyValue::history); those of a request.
     pub async fn purge_deleted(
         &self,
         now_unix_nanos: i64,
@@ -141,7 +140,7 @@ impl KeyValue {
     ) -> Result<u64, JetStreamError> {
         check_key(key)?;
         let message = OutgoingMessage {
-            topic: format!("{}{key}", self.write_prefix),
+            subject: format!("{}{key}", self.write_prefix),
             headers,
             payload,
             ..Default::default()

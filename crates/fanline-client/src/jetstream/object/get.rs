@@ -1,4 +1,4 @@
-//! Getting objects, with their digest checked.
+//! Reads of objects, with a check of their digest.
 
 use base64::Engine;
 use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
@@ -8,17 +8,17 @@ use ring::digest::{Context, SHA256};
 use super::{DIGEST_PREFIX, ObjectInfo, ObjectStore};
 use crate::jetstream::{JetStreamError, Ordered, OrderedOptions, Wanted};
 
-/// The bytes of an object, in pieces.
+/// A reader of an object's bytes, in chunks.
 pub struct ObjectReader {
     info: ObjectInfo,
-    /// None when there are no bytes, or no more.
+    /// `None` when there are no bytes, or no more.
     pieces: Option<Ordered>,
     read: u64,
     digest: Context,
 }
 
 impl ObjectStore {
-    /// What is known of an object.
+    /// Description of a stored object.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl ObjectStore {
         }
     }
 
-    /// Begins to read an object; a link is followed.
+    /// Starts to read an object; follows a link.
     ///
     /// # Errors
     ///
@@ -88,16 +88,16 @@ impl ObjectStore {
 }
 
 impl ObjectReader {
-    /// What is known of the object.
+    /// Returns the description of the object.
     pub fn info(&self) -> &ObjectInfo {
         &self.info
     }
 
-    /// The next piece; none at the end, once the digest has been checked.
+    /// Returns the next chunk, or `None` at the end, after the digest was checked.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Damaged`]; when the connection is gone.
+    /// [`JetStreamError::Damaged`]; when the connection is closed.
     pub async fn next(&mut self) -> Result<Option<Bytes>, JetStreamError> {
         let Some(pieces) = &mut self.pieces else {
             return Ok(None);

@@ -1,80 +1,80 @@
-//! What describes an object, as JSON that every client reads.
+//! Descriptions of objects, in the JSON that all NATS clients share.
 
 use std::collections::BTreeMap;
 
 use crate::jetstream::{Metadata, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What its owner says of an object.
+/// The properties of an object that its owner sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectMeta {
-    /// Its name, which may be any text.
+    /// Name, which may be any text.
     pub name: String,
-    /// What it is.
+    /// Description for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Headers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Vec<String>>,
-    /// Free labels.
+    /// Labels.
     #[serde(skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
-    /// How it is stored.
+    /// Storage options.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<ObjectOptions>,
 }
 
-/// How an object is stored.
+/// The storage options of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectOptions {
-    /// It has no bytes, and stands for another.
+    /// Target, if the object is a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<ObjectLink>,
-    /// Bytes of a piece.
+    /// Number of bytes of a chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_chunk_size: Option<u32>,
 }
 
-/// Another object, or a whole store when there is no name.
+/// The target of a link: an object, or a whole store if it has no name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectLink {
-    /// The store.
+    /// Name of the store.
     pub bucket: String,
-    /// The object.
+    /// Name of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
 }
 
-/// What is known of an object.
+/// Description of a stored object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectInfo {
-    /// What its owner says of it.
+    /// Properties that its owner set.
     #[serde(flatten)]
     pub meta: ObjectMeta,
-    /// The store.
+    /// Name of the store.
     pub bucket: String,
-    /// The id of its pieces.
+    /// Id of its chunks.
     pub nuid: String,
-    /// Bytes.
+    /// Number of bytes.
     pub size: u64,
-    /// When it was put.
+    /// Time at which it was stored.
     pub mtime: Timestamp,
-    /// Pieces.
+    /// Number of chunks.
     pub chunks: u64,
     /// `SHA-256=` and the digest of its bytes in base 64 for URLs.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub digest: String,
-    /// It is there no more.
+    /// Whether it was deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
 }
 
 impl ObjectInfo {
-    /// What it stands for, when it has no bytes of its own.
+    /// Returns the target, if it is a link.
     pub fn link(&self) -> Option<&ObjectLink> {
         self.meta.options.as_ref()?.link.as_ref()
     }
@@ -84,7 +84,7 @@ impl ObjectInfo {
 mod tests {
     use super::*;
 
-    /// What nats.go writes, and what is written here, are the same.
+    /// nats.go and this client write the same JSON.
     #[test]
     fn other_clients_read_it() {
         let plain = r#"{"name":"cup.png","options":{"max_chunk_size":131072},"bucket":"images","nuid":"zSLbu3","size":4,"mtime":"2026-11-22T02:47:15.5Z","chunks":1,"digest":"SHA-256=-BEdAA=="}"#;

@@ -1,17 +1,18 @@
-//! Names that stand for other objects, or for whole stores.
+//! Links to other objects, or to whole stores.
 
 use super::{ObjectInfo, ObjectLink, ObjectMeta, ObjectOptions, ObjectStore};
 use crate::jetstream::JetStreamError;
 use crate::random_name;
 
 impl ObjectStore {
-    /// Makes a name that stands for an object of a store, this one or another; whoever
-    /// [gets](ObjectStore::get) it gets that. A link of the name is replaced.
+    /// Creates a link to an object of this store or another one. It replaces a link of the same name.
+    ///
+    /// [`get`](ObjectStore::get) of the link returns the object.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NotFound`] when there is no such object; [`JetStreamError::InvalidName`] when
-    /// that is a link itself, or an object has the name; those of a publish.
+    /// [`JetStreamError::NotFound`] when the object does not exist; [`JetStreamError::InvalidName`] when it is a link
+    /// itself, or the name is that of an object; those of a publish.
     pub async fn link(
         &self,
         name: &str,
@@ -33,11 +34,11 @@ impl ObjectStore {
         self.put_link(name, link).await
     }
 
-    /// Makes a name that stands for a whole store.
+    /// Creates a link to a whole store.
     ///
     /// # Errors
     ///
-    /// As [`link`](ObjectStore::link).
+    /// Those of [`link`](ObjectStore::link).
     pub async fn link_store(
         &self,
         name: &str,

@@ -1,9 +1,9 @@
-//! Which objects there are, and hearing of changes.
+//! Lists and watches of objects.
 
 use super::{ObjectInfo, ObjectStore};
 use crate::jetstream::{JetStreamError, Ordered, OrderedOptions, Start};
 
-/// Changes of objects, in order: first what is there, then what comes.
+/// A watch of objects: existing objects first, then changes, in order.
 pub struct ObjectWatch {
     ordered: Ordered,
     is_current: bool,
@@ -11,7 +11,7 @@ pub struct ObjectWatch {
 }
 
 impl ObjectStore {
-    /// All objects.
+    /// Returns all objects.
     ///
     /// # Errors
     ///
@@ -28,8 +28,7 @@ impl ObjectStore {
         Ok(objects)
     }
 
-    /// Hears of every object that is put or deleted; with `updates_only`, not of those that are
-    /// there already.
+    /// Watches for objects that are stored or deleted; with `updates_only`, without those that exist.
     ///
     /// # Errors
     ///
@@ -53,12 +52,12 @@ impl ObjectStore {
 }
 
 impl ObjectWatch {
-    /// The next change. `None`, once, says that all that was there when the watch began has been
-    /// given. Cancel safe.
+    /// Waits for the next change. Returns `None` once, after the entries that existed when the watch started.
+    /// Cancel safe.
     ///
     /// # Errors
     ///
-    /// When the connection or the store is gone.
+    /// When the connection is closed or the store was deleted.
     pub async fn next(&mut self) -> Result<Option<ObjectInfo>, JetStreamError> {
         if self.becomes_current && !self.is_current {
             self.is_current = true;
@@ -70,7 +69,7 @@ impl ObjectWatch {
         info.map(Some).map_err(JetStreamError::unexpected)
     }
 
-    /// Ends it.
+    /// Ends the watch.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! Object stores: files of any size as records of a stream, as all NATS clients agree (ADR-20).
+//! Object stores: files of any size as messages of a stream, as all NATS clients agree (ADR-20).
 //!
-//! An object is its bytes in pieces, all under one subject that only this object has, and one record
-//! under a subject of its name that describes it: [`ObjectInfo`].
+//! An object is a sequence of chunks, all with one subject that only this object has, and one message with its
+//! description, whose subject contains its name: [`ObjectInfo`].
 
 mod get;
 mod info;
@@ -20,9 +20,9 @@ use base64::engine::general_purpose::URL_SAFE;
 
 use super::{JetStream, JetStreamError, Purge, StreamInfo};
 
-/// Start of the name of every object store's stream.
+/// Prefix of the names of streams that are object stores.
 const STREAM_PREFIX: &str = "OBJ_";
-/// Says how the digest is made.
+/// Prefix of a digest, which names its algorithm.
 const DIGEST_PREFIX: &str = "SHA-256=";
 
 /// A store of objects. Clones share the connection.
@@ -50,12 +50,12 @@ pub struct ObjectStore {
 }
 
 impl ObjectStore {
-    /// The store's name.
+    /// Returns the store's name.
     pub fn bucket(&self) -> &str {
         &self.bucket
     }
 
-    /// The stream that the store is.
+    /// Returns configuration and state of the store's stream.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl ObjectStore {
         self.jetstream.stream_info(&self.stream).await
     }
 
-    /// Lets nothing be added or removed any more.
+    /// Seals the store: objects can no longer be added or removed.
     ///
     /// # Errors
     ///
@@ -75,17 +75,17 @@ impl ObjectStore {
         self.jetstream.update_stream(&config).await
     }
 
-    /// Where the description of an object of this name is.
+    /// Returns the subject of an object's description.
     fn meta_subject(&self, name: &str) -> String {
         format!("$O.{}.M.{}", self.bucket, URL_SAFE.encode(name))
     }
 
-    /// Where the pieces are of the object with this id.
+    /// Returns the subject of an object's chunks.
     fn pieces_subject(&self, nuid: &str) -> String {
         format!("$O.{}.C.{nuid}", self.bucket)
     }
 
-    /// Removes the pieces of an object that is described no more.
+    /// Removes the chunks of an object that has no description any more.
     async fn purge_pieces(&self, nuid: &str) -> Result<(), JetStreamError> {
         let purge = Purge {
             filter: self.pieces_subject(nuid),

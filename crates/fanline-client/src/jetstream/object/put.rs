@@ -1,4 +1,4 @@
-//! Putting objects, and taking them away.
+//! Writes and deletions of objects.
 
 use crate::jetstream::Timestamp;
 use base64::Engine;
@@ -11,18 +11,18 @@ use super::{DIGEST_PREFIX, ObjectInfo, ObjectMeta, ObjectStore};
 use crate::jetstream::{JetStreamError, json};
 use crate::{Headers, OutgoingMessage, random_name};
 
-/// Bytes of a piece, unless the owner says otherwise.
+/// Default number of bytes of a chunk.
 const PIECE_BYTES: u32 = 128 * 1024;
-/// Pieces on their way at once.
+/// Maximum number of unacknowledged chunks.
 const PIECES_IN_FLIGHT_MAX: usize = 64;
 
 impl ObjectStore {
-    /// Puts an object, in the place of one that has its name.
+    /// Stores an object. It replaces one of the same name.
     ///
     /// # Errors
     ///
-    /// What reading fails with; those of [a publish](crate::jetstream::JetStream::publish).
-    /// What was stored until then is removed.
+    /// Errors of the reader; those of [a publish](crate::jetstream::JetStream::publish). Chunks that were stored by then are
+    /// removed.
     pub async fn put(
         &self,
         meta: ObjectMeta,
@@ -53,7 +53,7 @@ impl ObjectStore {
         Ok(info)
     }
 
-    /// Takes an object away.
+    /// Deletes an object.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl ObjectStore {
         let options = info.meta.options.get_or_insert_default();
         let piece_bytes = *options.max_chunk_size.get_or_insert(PIECE_BYTES);
         let piece_bytes = usize::try_from(piece_bytes.max(1)).unwrap_or(usize::MAX);
-        let topic = self.pieces_subject(&info.nuid);
+        let subject = self.pieces_subject(&info.nuid);
         let mut publisher = self.jetstream.publisher(PIECES_IN_FLIGHT_MAX).await?;
         let mut digest = Context::new(&SHA256);
         loop {
@@ -88,7 +88,7 @@ impl ObjectStore {
             info.size += payload.len() as u64;
             info.chunks += 1;
             let message = OutgoingMessage {
-                topic: topic.clone(),
+                subject: subject.clone(),
                 payload,
                 ..Default::default()
             };
@@ -100,13 +100,13 @@ impl ObjectStore {
         Ok(())
     }
 
-    /// Stores what describes the object, in the place of what did before.
+    /// Stores the description of an object, which replaces the one before.
     pub(super) async fn describe(&self, info: &mut ObjectInfo) -> Result<(), JetStreamError> {
         info.mtime = now();
         let mut headers = Headers::new();
         headers.append("Nats-Rollup", "sub")?;
         let message = OutgoingMessage {
-            topic: self.meta_subject(&info.meta.name),
+            subject: self.meta_subject(&info.meta.name),
             headers,
             payload: json(info)?,
             ..Default::default()
@@ -116,7 +116,7 @@ impl ObjectStore {
     }
 }
 
-/// As many bytes as a piece has, or those that are left.
+/// Reads the bytes of a chunk, or the rest.
 async fn read_piece(
     source: &mut (impl AsyncRead + Unpin),
     piece_bytes: usize,

@@ -1,4 +1,4 @@
-//! Object stores: made, found, listed and removed.
+//! Requests about object stores: create, find, list, and delete.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use super::{ObjectStore, STREAM_PREFIX};
 use crate::jetstream::kv::check_bucket;
 use crate::jetstream::{JetStream, JetStreamError, StreamInfo};
 
-/// What an object store is asked to be.
+/// The configuration of an object store.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectStoreConfig {
-    /// Its name.
+    /// Name.
     pub bucket: String,
-    /// What it is for.
+    /// Description for people.
     pub description: String,
-    /// How long an object lives; zero for ever.
+    /// Maximum age of an object; zero means no limit.
     pub ttl: Duration,
-    /// Most bytes of all.
+    /// Maximum number of bytes in total.
     pub bytes_max: Option<u64>,
-    /// Where it is kept.
+    /// Where it is stored.
     pub storage: Storage,
-    /// How many servers keep it; 0 stands for 1.
+    /// Number of servers that store it; 0 means 1.
     pub replicas: u8,
     /// Whether it is compressed.
     pub compression: bool,
-    /// Where in a cluster.
+    /// Servers of a cluster that may store it.
     pub placement: Option<Placement>,
-    /// Free labels.
+    /// Labels.
     pub metadata: Metadata,
 }
 
 impl ObjectStoreConfig {
-    /// The stream that such a store is.
+    /// Returns the configuration of the store's stream.
     fn stream(&self) -> StreamConfig {
         let ObjectStoreConfig { bucket, .. } = self;
         let bytes_max = self.bytes_max.and_then(|max| i64::try_from(max).ok());
@@ -65,12 +65,11 @@ impl ObjectStoreConfig {
 }
 
 impl JetStream {
-    /// Makes an object store. Asked for a second time with the same configuration, it is left as it
-    /// is.
+    /// Creates an object store. Does nothing if it exists with the same configuration.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::InvalidName`]; the API's; those of a request.
+    /// [`JetStreamError::InvalidName`]; [`JetStreamError::Api`]; those of a request.
     pub async fn create_object_store(
         &self,
         config: &ObjectStoreConfig,
@@ -80,7 +79,7 @@ impl JetStream {
         Ok(ObjectStore::of(self, &config.bucket, &info))
     }
 
-    /// An object store that is there.
+    /// Returns an existing object store.
     ///
     /// # Errors
     ///
@@ -95,7 +94,7 @@ impl JetStream {
         Ok(ObjectStore::of(self, bucket, &info))
     }
 
-    /// The streams of all object stores.
+    /// Returns the streams of all object stores.
     ///
     /// # Errors
     ///
@@ -106,7 +105,7 @@ impl JetStream {
         Ok(streams)
     }
 
-    /// Removes an object store with all that it holds.
+    /// Deletes an object store and its objects.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 use std::panic::{self, PanicHookInfo};
 use std::{process, thread};
 
-use crate::log;
+use crate::server::log;
 
 /// From now on a panic of the keeper ends the process: without it the server would still accept, and serve half.
 /// A supervisor could not tell. What was acknowledged is on the disk.
@@ -43,7 +43,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::log::LogSettings;
+    use crate::server::log::LogSettings;
 
     const SIGABRT: i32 = 6;
 

@@ -20,7 +20,7 @@ use tracing::callsite::Identifier;
 use tracing::span;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::terminal::stderr_is_colourful;
+use crate::terminal::is_colourful;
 use file::LogFile;
 pub(crate) use line::LogFormat;
 use line::{LineWriter, Tag, Told};
@@ -122,7 +122,7 @@ pub(crate) fn install(settings: &LogSettings) -> Result<(), String> {
         return Ok(());
     }
     let sink = Sink::open(settings)?;
-    let colourful = matches!(sink, Sink::Stderr) && stderr_is_colourful();
+    let colourful = matches!(sink, Sink::Stderr) && is_colourful(&io::stderr());
     let log = Log {
         settings: settings.clone(),
         lines: LineWriter::new(settings, colourful),

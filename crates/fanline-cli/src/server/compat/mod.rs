@@ -12,8 +12,8 @@ use fanline_server::{COMPATIBLE_VERSION, Limits, Options, VERSION};
 
 use flags::{Flag, Given};
 
-use crate::serve::{self, Job, Reread, Style};
-use crate::tls::TlsFlags;
+use crate::server::serve::{self, Job, Reread, Style};
+use crate::server::tls::TlsFlags;
 use crate::values;
 
 /// nats-server's name: started under it, the program speaks as nats-server does.

@@ -1,16 +1,16 @@
-//! What may be sent as a topic, a filter or a queue name: nothing that could end a line or a word.
+//! Checks of subjects, filters, and queue names: nothing that could end a line or a word.
 
 use super::error::ClientError;
 
-/// Checks a topic to publish to: no empty token, no whitespace, no wildcard.
-pub fn check_topic(topic: &str) -> Result<(), ClientError> {
-    check(topic, |token, _| match token {
+/// Checks a subject to publish to: no empty token, no whitespace, no wildcard.
+pub fn check_subject(subject: &str) -> Result<(), ClientError> {
+    check(subject, |token, _| match token {
         "*" | ">" => Err("wildcards are for subscriptions, not for publishing"),
         _ => Ok(()),
     })
 }
 
-/// Checks a filter to subscribe to: as a topic, with `*` anywhere and `>` at the end.
+/// Checks a filter to subscribe to: like a subject, with `*` anywhere and `>` at the end.
 pub fn check_filter(filter: &str) -> Result<(), ClientError> {
     check(filter, |token, is_last| match token {
         ">" if !is_last => Err("\">\" may only be the last token"),
@@ -27,29 +27,29 @@ pub(super) fn check_queue(queue: &str) -> Result<(), ClientError> {
     } else {
         return Ok(());
     };
-    Err(ClientError::InvalidTopic {
-        topic: queue.to_owned(),
+    Err(ClientError::InvalidSubject {
+        subject: queue.to_owned(),
         reason,
     })
 }
 
 fn check(
-    topic: &str,
+    subject: &str,
     token_is_fine: impl Fn(&str, bool) -> Result<(), &'static str>,
 ) -> Result<(), ClientError> {
     let refuse = |reason| {
-        Err(ClientError::InvalidTopic {
-            topic: topic.to_owned(),
+        Err(ClientError::InvalidSubject {
+            subject: subject.to_owned(),
             reason,
         })
     };
-    if topic.is_empty() {
+    if subject.is_empty() {
         return refuse("it is empty");
     }
-    if topic.bytes().any(is_whitespace) {
+    if subject.bytes().any(is_whitespace) {
         return refuse("it contains whitespace");
     }
-    let mut tokens = topic.split('.').peekable();
+    let mut tokens = subject.split('.').peekable();
     while let Some(token) = tokens.next() {
         if token.is_empty() {
             return refuse("a token between two dots is empty");
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn refuses_what_could_break_the_line_or_match_nothing() {
-        for (text, topic_is_fine, filter_is_fine) in [
+        for (text, subject_is_fine, filter_is_fine) in [
             ("a", true, true),
             ("orders.eu.new", true, true),
             ("prix.é", true, true),
@@ -88,7 +88,11 @@ mod tests {
             ("a\r\nPUB b 0\r\n", false, false),
             ("a\tb", false, false),
         ] {
-            assert_eq!(check_topic(text).is_ok(), topic_is_fine, "topic {text:?}");
+            assert_eq!(
+                check_subject(text).is_ok(),
+                subject_is_fine,
+                "subject {text:?}"
+            );
             assert_eq!(
                 check_filter(text).is_ok(),
                 filter_is_fine,

@@ -9,9 +9,9 @@ use clap::Subcommand;
 use fanline_server::config::{self, Loaded};
 use serde_json::Value;
 
-use crate::compat;
 use crate::failure::Failure;
-use crate::serve::ServeArgs;
+use crate::server::compat;
+use crate::server::serve::ServeArgs;
 
 /// What to do with a configuration.
 #[derive(Subcommand, Debug)]

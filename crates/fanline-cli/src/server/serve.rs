@@ -14,12 +14,12 @@ use fanline_server::{
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::dump;
-use crate::log::{self, LogFormat, LogSettings};
-use crate::notify::{self, State};
-use crate::panics;
-use crate::tls::TlsFlags;
-use crate::values;
+use crate::server::dump;
+use crate::server::log::{self, LogFormat, LogSettings};
+use crate::server::notify::{self, State};
+use crate::server::panics;
+use crate::server::tls::TlsFlags;
+use crate::server::values;
 
 /// Run a server.
 #[derive(Args, Clone, Debug, Default)]
@@ -153,7 +153,7 @@ impl ServeArgs {
             Err(error) => return fail(&format!("fanline: {error}")),
         };
         if self.check {
-            return crate::commands::config::report(&loaded);
+            return crate::server::config::report(&loaded);
         }
         let reread: Reread = Box::new(move || self.loaded().map_err(|error| error.to_string()));
         run(Job {
