@@ -5,11 +5,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::FANLINE;
 use crate::bench::BenchArgs;
-use crate::commands::auth::AuthCommand;
 use crate::commands::check::CheckArgs;
 use crate::commands::completions::CompletionsArgs;
-use crate::commands::config::ConfigCommand;
 use crate::commands::consumer::ConsumerCommand;
 use crate::commands::kv::KvCommand;
 use crate::commands::man::ManArgs;
@@ -21,9 +20,9 @@ use crate::commands::rtt::RttArgs;
 use crate::commands::stream::StreamCommand;
 use crate::commands::subscribe::SubArgs;
 use crate::commands::top::TopArgs;
-use crate::compat;
 use crate::failure::Failure;
-use crate::serve::ServeArgs;
+#[cfg(feature = "server")]
+use crate::server::ServerCommand;
 
 /// One publish, every subscriber: a NATS-compatible server, and the tools to talk to one.
 #[derive(Parser, Debug)]
@@ -52,7 +51,9 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    Serve(ServeArgs),
+    #[cfg(feature = "server")]
+    #[command(flatten)]
+    Server(ServerCommand),
     Pub(PubArgs),
     Sub(SubArgs),
     Request(RequestArgs),
@@ -71,12 +72,6 @@ pub(crate) enum Command {
     #[command(subcommand, visible_alias = "obj", arg_required_else_help = true)]
     Object(ObjectCommand),
     Bench(BenchArgs),
-    /// Configuration files: check them, show what they add up to
-    #[command(subcommand, arg_required_else_help = true)]
-    Config(ConfigCommand),
-    /// Keys and hashes for those who may connect
-    #[command(subcommand, arg_required_else_help = true)]
-    Auth(AuthCommand),
     Top(TopArgs),
     Check(CheckArgs),
     Completions(CompletionsArgs),
@@ -88,17 +83,16 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> ExitCode {
         let outcome = match self {
-            Command::Serve(args) => return args.run(),
-            Command::Config(command) => return command.run(),
+            #[cfg(feature = "server")]
+            Command::Server(command) => return command.run(),
             Command::Check(args) => return check(args),
             Command::Version => {
-                let line = compat::version("fanline");
+                let line = crate::version(FANLINE);
                 std::io::stdout()
                     .write_all(line.as_bytes())
                     .map_err(Failure::from)
             }
             Command::Completions(args) => args.run(),
-            Command::Auth(command) => command.run(),
             Command::Man(args) => args.run(),
             Command::Pub(args) => block_on(args.run()),
             Command::Sub(args) => block_on(args.run()),
@@ -114,7 +108,7 @@ impl Command {
         };
         match outcome {
             Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => failure.report("fanline"),
+            Err(failure) => failure.report(FANLINE),
         }
     }
 }
@@ -129,7 +123,7 @@ fn check(args: CheckArgs) -> ExitCode {
     match outcome {
         Ok(()) => code,
         Err(failure) => {
-            failure.report("fanline");
+            failure.report(FANLINE);
             code
         }
     }

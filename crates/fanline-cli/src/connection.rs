@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::{Client, ClientError, ConnectOptions};
+use fanline_client::{Client, ClientError, ConnectOptions};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 

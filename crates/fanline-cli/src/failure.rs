@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use fanline_server::client::ClientError;
-use fanline_server::client::jetstream::JetStreamError;
+use fanline_client::ClientError;
+use fanline_client::jetstream::JetStreamError;
 
 /// What a command ends with when it does not succeed.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl From<ClientError> for Failure {
         match error {
             ClientError::NoResponders | ClientError::TimedOut => Failure::NoAnswer(text),
             ClientError::InvalidAddress { .. }
-            | ClientError::InvalidTopic { .. }
+            | ClientError::InvalidSubject { .. }
             | ClientError::InvalidHeader { .. } => Failure::Usage(text),
             _ => Failure::Error(text),
         }

@@ -4,8 +4,8 @@ use std::io::{IsTerminal, Write, stdin, stdout};
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::Client;
-use fanline_server::client::jetstream::JetStream;
+use fanline_client::Client;
+use fanline_client::jetstream::JetStream;
 use serde::Serialize;
 
 use crate::connection::ConnectionArgs;

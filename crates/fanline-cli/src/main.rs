@@ -4,57 +4,41 @@
 mod args;
 mod bench;
 mod commands;
-mod compat;
 mod connection;
-mod dump;
 mod failure;
 mod files;
 mod jetstream;
-mod log;
 mod monitor;
-mod notify;
 mod output;
-mod panics;
 mod payload;
 mod record;
-mod serve;
+#[cfg(feature = "server")]
+mod server;
 mod show;
 mod table;
 mod terminal;
-mod tls;
 mod value;
 mod values;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+#[cfg(feature = "server")]
+use server::{run_without_command, version};
 
 /// The name in messages, unless the program runs as nats-server.
 const FANLINE: &str = "fanline";
-/// Flags that nats-server has too, and that mean the tools' own here.
-const OWN_FLAGS: &[&str] = &["-h", "--help", "-s"];
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    let called = words.next().unwrap_or_default();
+    let program = words.next().unwrap_or_default();
     let arguments: Vec<String> = words.collect();
-    if Path::new(&called)
-        .file_name()
-        .is_some_and(|name| name == compat::NATS_SERVER)
-    {
-        return compat::run(compat::NATS_SERVER, &arguments);
-    }
-    match arguments.first() {
-        None => return serve::ServeArgs::default().run(),
-        Some(first) if first.starts_with('-') && !OWN_FLAGS.contains(&first.as_str()) => {
-            return compat::run(FANLINE, &arguments);
-        }
-        Some(_) => {}
+    if let Some(code) = run_without_command(&program, &arguments) {
+        return code;
     }
     match args::Cli::try_parse() {
         Ok(cli) => cli.command.run(),
-        Err(error) => refuse(&error, &arguments[0]),
+        Err(error) => refuse(&error, arguments.first().map_or("", String::as_str)),
     }
 }
 
@@ -71,4 +55,19 @@ fn refuse(error: &clap::Error, first: &str) -> ExitCode {
         true => ExitCode::from(2),
         false => ExitCode::SUCCESS,
     }
+}
+
+/// Without the server, nothing runs without a command.
+#[cfg(not(feature = "server"))]
+fn run_without_command(_program: &str, _arguments: &[String]) -> Option<ExitCode> {
+    None
+}
+
+/// Returns the line of `fanline version`.
+#[cfg(not(feature = "server"))]
+fn version(program: &str) -> String {
+    format!(
+        "{program}: v{} (without the server)\n",
+        env!("CARGO_PKG_VERSION")
+    )
 }

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Stdout, Write, stdout};
 
 use clap::Args;
-use fanline_server::client::Message;
+use fanline_client::Message;
 
 use crate::terminal::{Colour, stdout_is_colourful};
 
@@ -72,7 +72,7 @@ impl Printer {
         write!(
             self.out,
             " Received on \"{}\"",
-            paint(Colour::Cyan, message.topic())
+            paint(Colour::Cyan, message.subject())
         )?;
         if let Some(reply) = message.reply() {
             write!(self.out, " with reply \"{}\"", paint(Colour::Dim, reply))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use clap::Args;
-use fanline_server::client::Headers;
+use fanline_client::Headers;
 
 use crate::failure::Failure;
 use crate::values;

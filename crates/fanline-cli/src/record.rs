@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write, stdout};
 
-use fanline_server::client::Headers;
-use fanline_server::client::jetstream::StoredMessage;
+use fanline_client::Headers;
+use fanline_client::jetstream::StoredMessage;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanline_server::client::jetstream::{Nanos, Timestamp};
+use fanline_client::jetstream::{Nanos, Timestamp};
 use serde::Serialize;
 
 /// Units of 1,024 each.

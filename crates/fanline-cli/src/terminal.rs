@@ -1,15 +1,15 @@
 //! What is a terminal, and what may be coloured.
 
-use std::io::{IsTerminal, stderr, stdout};
+use std::io::{IsTerminal, stdout};
 
-/// Whether stdout takes colours.
+/// Returns whether stdout takes colors.
 pub(crate) fn stdout_is_colourful() -> bool {
-    stdout().is_terminal() && colour_is_welcome()
+    is_colourful(&stdout())
 }
 
-/// Whether stderr takes colours.
-pub(crate) fn stderr_is_colourful() -> bool {
-    stderr().is_terminal() && colour_is_welcome()
+/// Returns whether a stream is a terminal that takes colors.
+pub(crate) fn is_colourful(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && colour_is_welcome()
 }
 
 /// `NO_COLOR`, when it is not empty, and `TERM=dumb` ask for none.

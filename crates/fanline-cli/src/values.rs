@@ -2,18 +2,25 @@
 
 use std::time::Duration;
 
-use fanline_server::client::jetstream::{Nanos, Timestamp};
-use fanline_server::{Cipher, Dashboard, Secret, SyncMode};
+use fanline_client::jetstream::{Nanos, Timestamp};
 use serde::de::DeserializeOwned;
 
-/// `500ms`, `2s`, `1.5s`, `1m`, `1h30m`; a bare number counts seconds.
+/// `500ms`, `2s`, `1.5s`, `1m`, `1h`; a bare number counts seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
-    let unit = if has_unit { "" } else { "s" };
-    let nanos: Option<Nanos> = format!("{text}{unit}").parse().ok();
-    nanos
-        .and_then(|nanos| u64::try_from(nanos.0).ok())
-        .map(Duration::from_nanos)
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let seconds_per_unit = match &text[digits.len()..] {
+        "ns" => 1e-9,
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("expected a duration such as 500ms, 2s or 1m".into()),
+    };
+    digits
+        .parse::<f64>()
+        .ok()
+        .and_then(|number| Duration::try_from_secs_f64(number * seconds_per_unit).ok())
         .ok_or_else(|| "expected a duration such as 500ms, 2s or 1m".into())
 }
 
@@ -23,46 +30,6 @@ pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
         Duration::ZERO => Err("it has to be more than nothing".into()),
         time => Ok(time),
     }
-}
-
-/// `commit`, `none`, or how often: `2s`.
-pub(crate) fn sync_mode(text: &str) -> Result<SyncMode, String> {
-    match text {
-        "commit" => Ok(SyncMode::Commit),
-        "none" => Ok(SyncMode::None),
-        _ => duration(text)
-            .map(SyncMode::Interval)
-            .map_err(|_| "expected `commit`, `none`, or a duration such as 2s".into()),
-    }
-}
-
-/// What a file holds, without the line break that editors leave at its end.
-pub(crate) fn secret_file(path: &str) -> Result<Secret, String> {
-    let mut bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-    if bytes.ends_with(b"\n") {
-        bytes.truncate(bytes.len() - 1);
-    }
-    if bytes.ends_with(b"\r") {
-        bytes.truncate(bytes.len() - 1);
-    }
-    match bytes.is_empty() {
-        true => Err("the file is empty".into()),
-        false => Ok(Secret::new(bytes)),
-    }
-}
-
-/// `aes` or `chachapoly`, as in nats-server's configuration; `chacha` is taken too.
-pub(crate) fn cipher(text: &str) -> Result<Cipher, String> {
-    match text.to_ascii_lowercase().as_str() {
-        "aes" => Ok(Cipher::Aes),
-        "chachapoly" | "chacha" => Ok(Cipher::ChaCha),
-        _ => Err("expected `aes` or `chachapoly`".into()),
-    }
-}
-
-/// `off`, `read` or `write`.
-pub(crate) fn dashboard(text: &str) -> Result<Dashboard, String> {
-    Dashboard::parse(text).ok_or_else(|| "expected `off`, `read` or `write`".into())
 }
 
 /// `Name: value` or `Name:value`.
@@ -107,10 +74,34 @@ pub(crate) fn span(text: &str) -> Result<Nanos, String> {
     if matches!(text, "0" | "-1" | "never") {
         return Ok(Nanos::ZERO);
     }
-    Nanos::parse_with_days(text)
-        .ok()
-        .filter(|nanos| nanos.0 > 0)
-        .ok_or_else(|| "expected a time such as 90s, 1h30m, 7d or 1y".to_owned())
+    let expected = || "expected a time such as 90s, 1h30m, 7d or 1y".to_owned();
+    let mut rest = text;
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, after) = rest.split_at(number.ok_or_else(expected)?);
+        let unit = after.find(|c: char| !c.is_ascii_alphabetic());
+        let (unit, after) = after.split_at(unit.unwrap_or(after.len()));
+        let seconds_per_unit = match unit {
+            "ns" => 1e-9,
+            "us" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            "d" | "D" => 86_400.0,
+            "w" | "W" => 604_800.0,
+            "y" | "Y" => 31_536_000.0,
+            _ => return Err(expected()),
+        };
+        seconds += number.parse::<f64>().map_err(|_| expected())? * seconds_per_unit;
+        rest = after;
+    }
+    let span = Duration::try_from_secs_f64(seconds).map_err(|_| expected())?;
+    let nanos = i64::try_from(span.as_nanos()).map_err(|_| expected())?;
+    Some(Nanos(nanos))
+        .filter(|n| !n.is_zero())
+        .ok_or_else(expected)
 }
 
 /// A [`span`] in which nothing is for ever.
@@ -165,31 +156,6 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| "expected a time such as 2026-11-22T10:00:00Z, or 1h from now".to_owned())
 }
 
-/// `host:port`; an IPv6 address stands in brackets.
-pub(crate) fn host_and_port(text: &str) -> Result<(String, u16), String> {
-    let expected = || "expected HOST:PORT such as 127.0.0.1:4222 or [::1]:0".to_owned();
-    let (host, port) = text.rsplit_once(':').ok_or_else(expected)?;
-    let port = port.parse().map_err(|_| expected())?;
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    match bare {
-        Some(host) => Ok((host.to_owned(), port)),
-        None if host.is_empty() || host.contains(':') => Err(expected()),
-        None => Ok((host.to_owned(), port)),
-    }
-}
-
-/// `9222`, or `HOST:PORT`.
-pub(crate) fn maybe_host_and_port(text: &str) -> Result<(Option<String>, u16), String> {
-    if let Ok(port) = text.parse() {
-        return Ok((None, port));
-    }
-    host_and_port(text)
-        .map(|(host, port)| (Some(host), port))
-        .map_err(|_| "expected PORT or HOST:PORT such as 9222 or 127.0.0.1:9222".into())
-}
-
 /// Sets a field that was named.
 pub(crate) fn set<T: Clone>(field: &mut T, named: &Option<T>) {
     if let Some(value) = named {
@@ -209,8 +175,6 @@ mod tests {
             ("1.5s", Some(Duration::from_millis(1500))),
             ("250ms", Some(Duration::from_millis(250))),
             ("1m", Some(Duration::from_secs(60))),
-            ("1h30m", Some(Duration::from_secs(5_400))),
-            ("1.5", Some(Duration::from_millis(1500))),
             ("", None),
             ("s", None),
             ("-1s", None),
@@ -260,22 +224,5 @@ mod tests {
             [Ok(-1), Ok(1_024)]
         );
         assert_eq!(label("a=b:c"), Ok(("a".into(), "b:c".into())));
-    }
-
-    #[test]
-    fn reads_places_to_listen() {
-        assert_eq!(host_and_port("[::1]:0"), Ok(("::1".into(), 0)));
-        assert_eq!(
-            host_and_port("localhost:4222"),
-            Ok(("localhost".into(), 4222))
-        );
-        for wrong in ["4222", ":4222", "::1:4222", "h:", "h:65536"] {
-            assert!(host_and_port(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!(maybe_host_and_port("9222"), Ok((None, 9222)));
-        assert_eq!(maybe_host_and_port("h:1"), Ok((Some("h".into()), 1)));
-        for wrong in ["", "h", ":1", "65536", "h:"] {
-            assert!(maybe_host_and_port(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -67,7 +67,7 @@ pub(crate) async fn ask_all(shared: Arc<Shared>, mut wanted: mpsc::UnboundedRece
 async fn connect(shared: &Shared, account: AccountId) -> Result<Client, ClientError> {
     let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
     shared.assign_insider(theirs, account);
-    Client::over(ours, &ConnectOptions::insider()).await
+    Client::over(ours, &ConnectOptions::system_client()).await
 }
 
 async fn ask(client: &Client, shared: &Shared, service: Service, wanted: Wanted) {
@@ -142,7 +142,7 @@ async fn answer(
     let request = question.request(&caller.shown(), caller.peer(), &shared.key);
     let message = match &envelope {
         None => OutgoingMessage {
-            topic: REQUEST_SUBJECT.into(),
+            subject: REQUEST_SUBJECT.into(),
             payload: request.into(),
             ..OutgoingMessage::default()
         },
@@ -218,7 +218,7 @@ impl Envelope {
         let filled = SystemRandom::new().fill(&mut nonce);
         filled.map_err(|_| Failure::Sealing)?;
         let mut message = OutgoingMessage {
-            topic: REQUEST_SUBJECT.into(),
+            subject: REQUEST_SUBJECT.into(),
             payload: self.sealer.seal(&nonce, request.as_bytes()).into(),
             ..OutgoingMessage::default()
         };

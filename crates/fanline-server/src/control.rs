@@ -169,7 +169,7 @@ async fn start_system(monitor: Rc<Monitor>, system: Rc<OnceCell<Rc<System>>>) {
     shared.assign_insider(theirs, AccountId::SYSTEM);
     let _ = shared.common.events.set(to);
     let started = async {
-        let client = Client::over(ours, &ConnectOptions::insider()).await?;
+        let client = Client::over(ours, &ConnectOptions::system_client()).await?;
         System::start(client, Rc::clone(&monitor), events).await
     };
     match started.await {

@@ -19,7 +19,7 @@
 //!
 //!     client.publish("orders.new", "one coffee").await?;
 //!     let order = orders.next().await.ok_or("the server is gone")?;
-//!     assert_eq!(order.topic(), "orders.new");
+//!     assert_eq!(order.subject(), "orders.new");
 //!     assert_eq!(order.payload(), b"one coffee");
 //!
 //!     server.shutdown();
@@ -37,7 +37,6 @@ mod accounts;
 pub mod bridge;
 mod callout;
 mod checks;
-pub mod client;
 pub mod config;
 mod control;
 mod identity;
@@ -57,6 +56,8 @@ mod sync;
 mod threads;
 mod tls;
 
+/// The NATS client: [`Server::client`] gives one that reaches the server through a pipe in this process.
+pub use fanline_client as client;
 /// Who may connect, and what they may do.
 pub use fanline_engine::auth;
 pub use jetstream::StoreKeyError;

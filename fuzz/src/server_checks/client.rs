@@ -1,7 +1,7 @@
 //! What the client of this library is told. The first byte says what the rest is: 0 to 127 what a server sends, cut into
 //! pieces of so many bytes; else the content of a credentials file, and a list of addresses.
 
-use fanline_server::client::{ConnectOptions, heard};
+use fanline_server::client::{ConnectOptions, decode_all};
 
 /// A server says the same wherever its bytes are cut; who somebody is and where servers are is read or refused, and
 /// secrets are never shown.
@@ -10,8 +10,8 @@ pub fn check(data: &[u8]) {
         return;
     };
     if first < 128 {
-        let whole = heard(std::iter::once(rest));
-        assert_eq!(heard(rest.chunks(usize::from(first) + 1)), whole);
+        let whole = decode_all(std::iter::once(rest));
+        assert_eq!(decode_all(rest.chunks(usize::from(first) + 1)), whole);
         return;
     }
     let text = String::from_utf8_lossy(rest);

@@ -84,7 +84,7 @@ impl Listener {
             Some(read) if read == (epoch, number) => Ok(()),
             read => Err(violation(format!(
                 "{}: {read:?} arrived instead of {:?}",
-                message.topic(),
+                message.subject(),
                 (epoch, number)
             ))),
         }

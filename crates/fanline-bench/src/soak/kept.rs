@@ -106,7 +106,7 @@ impl Load for Publisher {
             }
             for number in next..next + BATCH {
                 let message = OutgoingMessage {
-                    topic: SUBJECT.into(),
+                    subject: SUBJECT.into(),
                     payload: number::payload(0, number).into(),
                     ..OutgoingMessage::default()
                 };

@@ -23,13 +23,18 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// This one.
+    /// Returns this program, which must be built with the server.
     pub(super) fn own() -> Result<Self, Failure> {
+        if !cfg!(feature = "server") {
+            return Err(Failure::Usage(
+                "this fanline was built without the server: measure one that runs, as with `fanline bench pubsub`".into(),
+            ));
+        }
         let path = std::env::current_exe()?;
         Ok(Program {
             name: "Fanline",
             path,
-            version: fanline_server::VERSION.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
         })
     }
 

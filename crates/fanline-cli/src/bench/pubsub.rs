@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fanline_server::client::{Client, Subscription};
+use fanline_client::{Client, Subscription};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 

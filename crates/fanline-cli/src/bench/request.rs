@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use clap::Args;
-use fanline_server::client::{Client, Subscription};
+use fanline_client::{Client, Subscription};
 use tokio::task::JoinSet;
 
 use super::histogram::Histogram;

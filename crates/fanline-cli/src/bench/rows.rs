@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fanline_server::client::jetstream::{JetStream, OrderedOptions, Storage, StreamConfig};
-use fanline_server::client::{Client, ConnectOptions, OutgoingMessage, Subscription};
+use fanline_client::jetstream::{JetStream, OrderedOptions, Storage, StreamConfig};
+use fanline_client::{Client, ConnectOptions, OutgoingMessage, Subscription};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -294,7 +294,7 @@ async fn with_stream(client: &Client, storage: Storage) -> Result<JetStream, Fai
 async fn fill(jetstream: &JetStream, goes_on: impl Fn(u64) -> bool) -> Result<u64, Failure> {
     let mut publisher = jetstream.publisher(IN_FLIGHT).await?;
     let message = OutgoingMessage {
-        topic: SUBJECT.into(),
+        subject: SUBJECT.into(),
         payload: payload(),
         ..OutgoingMessage::default()
     };

@@ -1,7 +1,7 @@
 //! What buckets and object stores have in common when they are made.
 
 use clap::Args;
-use fanline_server::client::jetstream::{Placement, Storage};
+use fanline_client::jetstream::{Placement, Storage};
 
 use crate::values;
 

@@ -1,11 +1,9 @@
 //! The commands that talk to a server: one command, one file, and a folder for those about one
 //! kind of thing; `bucket` is what two of these share.
 
-pub(crate) mod auth;
 pub(crate) mod bucket;
 pub(crate) mod check;
 pub(crate) mod completions;
-pub(crate) mod config;
 pub(crate) mod consumer;
 pub(crate) mod kv;
 pub(crate) mod man;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use fanline_server::client::jetstream::{JetStream, PublishAck};
-use fanline_server::client::{Client, Event, OutgoingMessage};
+use fanline_client::jetstream::{JetStream, PublishAck};
+use fanline_client::{Client, Event, OutgoingMessage};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader};
 use tokio::sync::broadcast;
 
@@ -69,7 +69,7 @@ impl PubArgs {
         }
         let headers = self.payload.headers()?;
         let mut message = OutgoingMessage {
-            topic: self.subject.clone(),
+            subject: self.subject.clone(),
             reply: self.reply.clone(),
             headers,
             payload: Bytes::new(),

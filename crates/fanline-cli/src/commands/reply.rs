@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clap::Args;
-use fanline_server::client::{Client, Headers, Message, OutgoingMessage, Subscription};
+use fanline_client::{Client, Headers, Message, OutgoingMessage, Subscription};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
@@ -131,20 +131,20 @@ impl Answer {
             };
             *left -= 1;
             if let Some(reply) = request.reply() {
-                let topic = reply.to_owned();
-                self.answer(client, request, topic).await;
+                let subject = reply.to_owned();
+                self.answer(client, request, subject).await;
             } else {
                 eprintln!(
                     "A message on \"{}\" asks for no answer: ignored",
-                    request.topic()
+                    request.subject()
                 );
             }
         }
     }
 
-    async fn answer(&self, client: &Client, request: Message, topic: String) {
+    async fn answer(&self, client: &Client, request: Message, subject: String) {
         let mut answer = OutgoingMessage {
-            topic,
+            subject,
             ..Default::default()
         };
         match self {
@@ -192,7 +192,7 @@ async fn send(client: &Client, answer: &OutgoingMessage) {
 async fn run_command(line: &str, request: &Message) -> std::io::Result<(Bytes, Headers)> {
     let mut child = Command::new("sh")
         .args(["-c", line])
-        .env("FANLINE_SUBJECT", request.topic())
+        .env("FANLINE_SUBJECT", request.subject())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)

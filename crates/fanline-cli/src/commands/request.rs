@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::{Client, ClientError, OutgoingMessage};
+use fanline_client::{Client, ClientError, OutgoingMessage};
 use tokio::time::{Instant, timeout_at};
 
 use crate::connection::ConnectionArgs;
@@ -41,7 +41,7 @@ pub(crate) struct RequestArgs {
 impl RequestArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let message = OutgoingMessage {
-            topic: self.subject.clone(),
+            subject: self.subject.clone(),
             reply: None,
             headers: self.payload.headers()?,
             payload: self.payload.read()?,

@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::{Client, Message, Subscription};
+use fanline_client::{Client, Message, Subscription};
 use futures_core::Stream;
 
 use crate::commands::publish::refused;

@@ -178,7 +178,7 @@ impl Encode<Bytes> for Raw {
 
 impl Encode<Message> for Raw {
     fn encode(&mut self, value: &Message, draft: &mut Draft) -> Result<(), BoxError> {
-        draft.set_subject(value.topic());
+        draft.set_subject(value.subject());
         draft.reply = value.reply().map(str::to_owned);
         if let Some(headers) = value.headers() {
             draft.headers = headers.clone();

@@ -114,8 +114,8 @@ impl Handle {
     ///
     /// # Errors
     /// As there, and those of [`bridge`](Self::bridge).
-    pub fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<(), BridgeError> {
-        self.bridge()?.publish(topic, payload)
+    pub fn publish(&self, subject: &str, payload: impl Into<Bytes>) -> Result<(), BridgeError> {
+        self.bridge()?.publish(subject, payload)
     }
 
     /// [`Bridge::observe`] of the bridge without credentials.

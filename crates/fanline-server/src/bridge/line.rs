@@ -11,11 +11,10 @@ use tokio::runtime;
 use tokio::sync::{Notify, broadcast, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use super::blocking;
 use super::fault::{BridgeError, Fault, tell};
 use super::receivers::Receivers;
-use crate::client::{
-    Client, ClientError, ConnectOptions, Disconnect, Event, Outgoing, ServerInfo, blocking,
-};
+use crate::client::{Client, ClientError, ConnectOptions, Disconnect, Event, Outgoing, ServerInfo};
 use crate::server::Interest;
 use crate::sync::{AtomicBool, Ordering};
 use crate::{Auth, Handle};

@@ -24,7 +24,7 @@
 //!
 //! // What anybody publishes to `orders.*`, over the wire or here.
 //! let orders = server.observe("orders.*")?;
-//! let guard = orders.subscribe(|order| println!("{}: {} bytes", order.topic(), order.payload().len()));
+//! let guard = orders.subscribe(|order| println!("{}: {} bytes", order.subject(), order.payload().len()));
 //!
 //! ticks.next(Tick { symbol: "MUG".into(), price: 9.5 });
 //! # drop((binding, guard));
@@ -84,6 +84,7 @@
 //! [`JetStream`](crate::client::jetstream::JetStream::publish), which is answered. When the server stops, sources complete, and the last fault is
 //! [`Fault::Closed`].
 
+mod blocking;
 mod codec;
 mod fault;
 mod handle;
@@ -210,9 +211,9 @@ impl Bridge {
     ///
     /// # Errors
     /// When the subject or the size is not acceptable, or the bridge is closed.
-    pub fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<(), BridgeError> {
+    pub fn publish(&self, subject: &str, payload: impl Into<Bytes>) -> Result<(), BridgeError> {
         self.publish_message(OutgoingMessage {
-            topic: topic.to_owned(),
+            subject: subject.to_owned(),
             payload: payload.into(),
             ..OutgoingMessage::default()
         })

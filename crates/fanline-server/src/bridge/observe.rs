@@ -12,7 +12,7 @@ use super::codec::{Decode, PANICKED};
 use super::fault::{BridgeError, Fault};
 use super::line::{Inner, Line};
 use super::receivers::Receive;
-use crate::client::topics::check_filter;
+use crate::client::subject::check_filter;
 use crate::client::{Event, Inlet, Message, Subscription};
 
 /// A subscription's id in its line, at its longest.
@@ -32,7 +32,7 @@ impl<T: Send + Sync + 'static, C: Decode<T>> Receive for Observed<T, C> {
         match decoded.unwrap_or_else(|_| Err(PANICKED.into())) {
             Ok(value) => self.subject.next(value),
             Err(reason) => self.inner.tell(Fault::Decode {
-                subject: message.topic().to_owned(),
+                subject: message.subject().to_owned(),
                 reason: reason.to_string(),
             }),
         }
@@ -141,7 +141,7 @@ impl Messages {
 
     /// The same, and holds up this thread instead of a task.
     pub fn blocking_next(&mut self) -> Option<Message> {
-        crate::client::blocking::wait(self.next())
+        super::blocking::wait(self.next())
     }
 
     /// How many were dropped because they came faster than they were taken.
@@ -154,7 +154,7 @@ impl Stream for Messages {
     type Item = Message;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Message>> {
-        self.subscription.poll_message(context)
+        Pin::new(&mut self.subscription).poll_next(context)
     }
 }
 

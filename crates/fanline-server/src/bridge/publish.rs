@@ -15,7 +15,7 @@ use super::codec::{Draft, Encode, PANICKED};
 use super::fault::{BridgeError, Fault};
 use super::line::{Inner, Line};
 use super::receivers::Several;
-use crate::client::topics::{check_filter, check_topic};
+use crate::client::subject::{check_filter, check_subject};
 use crate::client::{ClientError, Message, Outgoing, OutgoingMessage, ServerInfo};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
@@ -120,7 +120,7 @@ enum Answer {
 }
 
 struct Memo {
-    topic: Arc<str>,
+    subject: Arc<str>,
     receivers: Several,
     generation: u64,
 }
@@ -154,7 +154,7 @@ impl<C> Publisher<C> {
                 answer: Answer::Unasked,
             },
             memo: Memo {
-                topic: Arc::from(if is_literal { bound_to } else { "" }),
+                subject: Arc::from(if is_literal { bound_to } else { "" }),
                 receivers: Arc::from([]),
                 generation: u64::MAX,
             },
@@ -196,13 +196,13 @@ impl<C> Publisher<C> {
                 reason: reason.to_string(),
             });
         }
-        if !self.find_topic() {
+        if !self.find_subject() {
             let (subject, bound_to) = (self.draft.subject.clone(), self.bound_to.clone());
             return self.leave_out(Fault::Subject { subject, bound_to });
         }
         let headers = &self.draft.headers;
         let message = Outgoing {
-            topic: &self.memo.topic,
+            subject: &self.memo.subject,
             reply: self.draft.reply.as_deref(),
             headers: (!headers.is_empty()).then_some(headers),
             payload: self.draft.content(),
@@ -210,11 +210,11 @@ impl<C> Publisher<C> {
         let refused = self.inner().check(&message, &self.info).err();
         let reply_is_wrong = message
             .reply
-            .is_some_and(|reply| check_topic(reply).is_err());
+            .is_some_and(|reply| check_subject(reply).is_err());
         if refused.is_some() || reply_is_wrong {
             let reason =
                 refused.map_or_else(|| "the reply is no subject".into(), |e| e.to_string());
-            let subject = self.memo.topic.to_string();
+            let subject = self.memo.subject.to_string();
             return self.leave_out(Fault::Encode { subject, reason });
         }
         message.encode(&mut self.encoded);
@@ -225,21 +225,21 @@ impl<C> Publisher<C> {
     }
 
     /// Makes sure that the memo is about where the draft goes. False when it must not go there.
-    fn find_topic(&mut self) -> bool {
-        let topic = match self.is_literal {
+    fn find_subject(&mut self) -> bool {
+        let subject = match self.is_literal {
             true => &self.bound_to,
             false => &self.draft.subject,
         };
-        if *self.memo.topic == **topic {
-            // Nothing but the beginning has no topic.
-            return !topic.is_empty();
+        if *self.memo.subject == **subject {
+            // Nothing but the beginning has no subject.
+            return !subject.is_empty();
         }
         let filter = Filter::parse(self.bound_to.as_bytes());
-        let fits = filter.is_ok_and(|filter| filter.matches(topic.as_bytes()));
-        if !fits || check_topic(topic).is_err() {
+        let fits = filter.is_ok_and(|filter| filter.matches(subject.as_bytes()));
+        if !fits || check_subject(subject).is_err() {
             return false;
         }
-        self.memo.topic = Arc::from(topic.as_str());
+        self.memo.subject = Arc::from(subject.as_str());
         self.memo.generation = u64::MAX;
         true
     }
@@ -270,7 +270,7 @@ impl<C> Publisher<C> {
             self.wanted.answer = Answer::Unasked;
         }
         self.wanted.answer = match &mut self.wanted.answer {
-            Answer::Unasked => Answer::Asked(self.line.inner.interest.ask(&self.memo.topic)),
+            Answer::Unasked => Answer::Asked(self.line.inner.interest.ask(&self.memo.subject)),
             Answer::Asked(answer) => match answer.try_recv() {
                 Ok(is_wanted) => Answer::Known(is_wanted),
                 Err(oneshot::error::TryRecvError::Empty) => return,
@@ -286,11 +286,11 @@ impl<C> Publisher<C> {
         std::mem::take(&mut self.is_wanted_here)
     }
 
-    /// Finds those in this process who want the topic.
+    /// Finds those in this process who want the subject.
     fn look_for_receivers(&mut self) {
         let generation = self.inner().receivers.generation();
         if self.memo.generation != generation {
-            self.memo.receivers = self.inner().receivers.matching(&self.memo.topic);
+            self.memo.receivers = self.inner().receivers.matching(&self.memo.subject);
             self.memo.generation = generation;
         }
         self.is_wanted_here = !self.memo.receivers.is_empty();
@@ -302,7 +302,7 @@ impl<C> Publisher<C> {
         if !std::mem::take(&mut self.is_wanted_here) {
             return;
         }
-        let message = in_process(&self.memo.topic, &mut self.draft);
+        let message = in_process(&self.memo.subject, &mut self.draft);
         for receiver in self.memo.receivers.iter() {
             receiver.receive(&message);
         }
@@ -447,29 +447,29 @@ impl<T, E, C: Encode<T>> Observer<T, E> for Publisher<C> {
 }
 
 /// A draft as those in this process get it.
-fn in_process(topic: &Arc<str>, draft: &mut Draft) -> Message {
-    let topic_bytes = u32::try_from(topic.len()).unwrap_or(u32::MAX);
+fn in_process(subject: &Arc<str>, draft: &mut Draft) -> Message {
+    let subject_bytes = u32::try_from(subject.len()).unwrap_or(u32::MAX);
     let names = match &draft.reply {
-        None => Arc::clone(topic),
-        Some(reply) => Arc::from([topic, reply.as_str()].concat()),
+        None => Arc::clone(subject),
+        Some(reply) => Arc::from([subject, reply.as_str()].concat()),
     };
     let headers = (!draft.headers.is_empty()).then(|| draft.headers.clone());
-    Message::in_process(names, topic_bytes, headers, draft.share_content())
+    Message::in_process(names, subject_bytes, headers, draft.share_content())
 }
 
 /// Publishes one message.
 pub(super) fn publish(line: &Arc<Line>, message: OutgoingMessage) -> Result<(), BridgeError> {
     let OutgoingMessage {
-        topic,
+        subject,
         reply,
         headers,
         payload,
     } = message;
-    check_topic(&topic)?;
-    reply.as_deref().map_or(Ok(()), check_topic)?;
+    check_subject(&subject)?;
+    reply.as_deref().map_or(Ok(()), check_subject)?;
     let inner = &line.inner;
     let outgoing = Outgoing {
-        topic: &topic,
+        subject: &subject,
         reply: reply.as_deref(),
         headers: (!headers.is_empty()).then_some(&headers),
         payload: &payload,
@@ -478,17 +478,17 @@ pub(super) fn publish(line: &Arc<Line>, message: OutgoingMessage) -> Result<(), 
     let mut encoded = BytesMut::new();
     outgoing.encode(&mut encoded);
     if !inner.send(&encoded, true)? {
-        let bound_to = topic.clone();
+        let bound_to = subject.clone();
         inner.tell(Fault::Full { bound_to });
     }
     if inner.is_direct {
-        let topic: Arc<str> = Arc::from(topic);
-        let receivers = inner.receivers.matching(&topic);
+        let subject: Arc<str> = Arc::from(subject);
+        let receivers = inner.receivers.matching(&subject);
         if !receivers.is_empty() {
             let mut draft = Draft::default();
             (draft.reply, draft.headers) = (reply, headers);
             draft.share(payload);
-            let message = in_process(&topic, &mut draft);
+            let message = in_process(&subject, &mut draft);
             receivers.iter().for_each(|one| one.receive(&message));
         }
     }

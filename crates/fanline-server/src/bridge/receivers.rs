@@ -117,12 +117,12 @@ impl Receivers {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Those whose filter matches a topic.
-    pub(super) fn matching(&self, topic: &str) -> Several {
+    /// Those whose filter matches a subject.
+    pub(super) fn matching(&self, subject: &str) -> Several {
         let state = self.state.lock();
         let matches = |entry: &&Entry| {
             let filter = Filter::parse(entry.filter.as_bytes());
-            filter.is_ok_and(|filter| filter.matches(topic.as_bytes()))
+            filter.is_ok_and(|filter| filter.matches(subject.as_bytes()))
         };
         let found = state.entries.iter().filter(matches);
         found.map(|entry| Arc::clone(&entry.receiver)).collect()
@@ -144,7 +144,7 @@ mod tests {
     impl Receive for Seen {
         fn receive(&self, message: &Message) {
             let mut seen = self.0.lock().expect("nobody panics");
-            seen.push(message.topic().to_owned());
+            seen.push(message.subject().to_owned());
         }
 
         fn is_reachable(&self) -> bool {
@@ -152,10 +152,10 @@ mod tests {
         }
     }
 
-    fn publish(receivers: &Receivers, topic: &str) {
-        let bytes = u32::try_from(topic.len()).expect("short");
-        let message = Message::in_process(Arc::from(topic), bytes, None, Bytes::new());
-        for receiver in receivers.matching(topic).iter() {
+    fn publish(receivers: &Receivers, subject: &str) {
+        let bytes = u32::try_from(subject.len()).expect("short");
+        let message = Message::in_process(Arc::from(subject), bytes, None, Bytes::new());
+        for receiver in receivers.matching(subject).iter() {
             receiver.receive(&message);
         }
     }
@@ -168,8 +168,8 @@ mod tests {
         let before = receivers.generation();
         receivers.add(">", all.clone(), None);
         assert_ne!(receivers.generation(), before);
-        for topic in ["orders.new", "orders", "orders.eu.new"] {
-            publish(&receivers, topic);
+        for subject in ["orders.new", "orders", "orders.eu.new"] {
+            publish(&receivers, subject);
         }
         receivers.remove(id);
         publish(&receivers, "orders.late");

@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fanline::policy::Policy;
 use fanline::{OnPanic, Replay, ReplaySubject, Source};
-use fanline_engine::jetstream::Timestamp;
 use futures_core::Stream;
 use tokio::sync::mpsc;
 
@@ -16,9 +15,9 @@ use super::fault::{BridgeError, Fault};
 use super::line::{Inner, Line};
 use crate::client::Message;
 use crate::client::jetstream::{
-    Delivery, JetStream, JetStreamError, Ordered, OrderedOptions, Start, StreamState,
+    Delivery, JetStream, JetStreamError, Ordered, OrderedOptions, Start, StreamState, Timestamp,
 };
-use crate::client::topics::check_filter;
+use crate::client::subject::check_filter;
 
 /// Records that wait for whoever pulls them, beside those that are on their way to the bridge. More
 /// stay in the log.
@@ -245,7 +244,7 @@ impl Records {
 
     /// The same, and holds up this thread instead of a task.
     pub fn blocking_next(&mut self) -> Option<Delivery> {
-        crate::client::blocking::wait(self.next())
+        super::blocking::wait(self.next())
     }
 }
 

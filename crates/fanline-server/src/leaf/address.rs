@@ -1,6 +1,10 @@
 //! Where a hub is.
 
-use crate::client::{ClientError, ServerAddress, parse_leaf_address};
+use crate::client::{ClientError, ServerAddress, parse_with_port};
+
+/// The port of a proxy when nobody says.
+const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
 
 /// One address of a remote.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -31,6 +35,17 @@ impl LeafAddress {
             websocket_path: is_websocket.then(|| format!("{path}/leafnode")),
         })
     }
+}
+
+/// Reads the address of a leaf node's hub, without its scheme.
+pub(super) fn parse_leaf_address(place: &str, is_tls: bool) -> Result<ServerAddress, ClientError> {
+    let address = parse_with_port(&format!("nats://{place}"), crate::LEAFNODE_PORT)?;
+    Ok(ServerAddress { is_tls, ..address })
+}
+
+/// The address of an HTTP proxy, without its scheme.
+pub(super) fn parse_proxy_address(place: &str, is_tls: bool) -> Result<ServerAddress, ClientError> {
+    parse_with_port(place, if is_tls { HTTPS_PORT } else { HTTP_PORT })
 }
 
 #[cfg(test)]

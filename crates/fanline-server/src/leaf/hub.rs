@@ -4,8 +4,6 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fanline_engine::codec::leaf::{LeafCredentials, LeafEnded, LeafRemote};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -17,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 use super::LeafAddress;
 use super::proxy::Proxy;
 use crate::auth::nkey::SecretKey;
-use crate::client::{ConnectOptions, ServerAddress};
+use crate::client::{Credentials, ServerAddress};
 use crate::options::{LeafnodeRemote, TlsHandshake, TlsOptions};
 use crate::shell::Carrier;
 use crate::tls::client_config;
@@ -31,7 +29,7 @@ pub(crate) struct Dialled {
     pub(crate) hub: Arc<Hub>,
     /// Which of its addresses it is.
     pub(crate) address: LeafAddress,
-    pub(crate) proof: Proof,
+    pub(crate) credentials: Option<Credentials>,
     /// Until when a proxy has to have led to the hub.
     pub(crate) reached_by: Instant,
     /// Who is told how it ends, or why the hub was not reached. When nobody waits any more, it is not wanted
@@ -47,13 +45,6 @@ pub(crate) struct Hub {
     /// By which it is reached, if not at once.
     pub(crate) proxy: Option<Proxy>,
     tls: OnceLock<Arc<ClientConfig>>,
-}
-
-/// By what a server shows a hub that it is who it says.
-#[derive(Clone, Default)]
-pub(crate) struct Proof {
-    key: Option<SecretKey>,
-    jwt: Option<String>,
 }
 
 impl Hub {
@@ -90,7 +81,7 @@ impl Hub {
         if hub.options.tls.is_some() || hub.addresses.iter().any(|address| address.server.is_tls) {
             hub.tls_config()?;
         }
-        hub.proof()?;
+        hub.credentials()?;
         Ok(hub)
     }
 
@@ -115,27 +106,22 @@ impl Hub {
         Ok(Arc::clone(self.tls.get_or_init(|| Arc::new(config))))
     }
 
-    /// Reads the key that it is shown, anew each time: the file may be another one by now.
-    pub(crate) fn proof(&self) -> Result<Proof, String> {
+    /// Reads the key that the hub is shown. Each time again, since the file may have changed.
+    pub(crate) fn credentials(&self) -> Result<Option<Credentials>, String> {
         if let Some(path) = &self.options.credentials {
-            let text = read(path)?;
-            let read = ConnectOptions::default().credentials(&text);
-            let (key, jwt) = read
-                .map_err(|error| format!("{}: {error}", path.display()))?
-                .into_proof();
-            return Ok(Proof { key, jwt });
+            return Credentials::from_file_content(&read(path)?)
+                .map(Some)
+                .map_err(|error| format!("{}: {error}", path.display()));
         }
         let Some(seed) = &self.options.nkey else {
-            return Ok(Proof::default());
+            return Ok(None);
         };
-        let is_seed = SecretKey::parse(seed.trim()).is_some();
-        let text = match is_seed {
-            true => seed.clone(),
-            false => read(Path::new(seed))?,
+        let text = match SecretKey::parse(seed.trim()) {
+            Some(_) => seed.clone(),
+            None => read(Path::new(seed))?,
         };
-        let read = ConnectOptions::default().nkey(&text);
-        let (key, jwt) = read.map_err(|error| error.to_string())?.into_proof();
-        Ok(Proof { key, jwt })
+        let credentials = Credentials::from_nkey(&text);
+        credentials.map(Some).map_err(|error| error.to_string())
     }
 }
 
@@ -144,26 +130,30 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// What a hub is shown that has sent this nonce.
-pub(crate) fn identify(address: &LeafAddress, proof: &Proof, nonce: &str) -> LeafCredentials {
+pub(crate) fn identify(
+    address: &LeafAddress,
+    credentials: Option<&Credentials>,
+    nonce: &str,
+) -> LeafCredentials {
     let address = &address.server;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let mut shown = LeafCredentials {
         user: text(&address.user),
         pass: text(&address.password),
         auth_token: text(&address.token),
-        jwt: text(&proof.jwt),
+        jwt: credentials
+            .and_then(Credentials::jwt)
+            .unwrap_or_default()
+            .into(),
         ..LeafCredentials::default()
     };
     // A name without a password may be meant as either.
     if shown.user.is_empty() {
         shown.user.clone_from(&shown.auth_token);
     }
-    if let Some(key) = proof.key.as_ref().filter(|_| !nonce.is_empty()) {
-        shown.sig = URL_SAFE_NO_PAD.encode(key.sign(nonce.as_bytes()));
-        // A JWT says which key it is for.
-        if shown.jwt.is_empty() {
-            shown.nkey = key.public().encode();
-        }
+    if let Some(signer) = credentials.filter(|_| !nonce.is_empty()) {
+        shown.sig = signer.sign(nonce);
+        shown.nkey = signer.nkey().unwrap_or_default();
     }
     shown
 }

@@ -13,7 +13,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::client::{ServerAddress, parse_proxy_address};
+use super::address::parse_proxy_address;
+use crate::client::ServerAddress;
 use crate::options::{LeafnodeProxy, TlsOptions};
 use crate::tls::client_config;
 
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_proxy_is_asked_for_the_hub() {
-        let hub = crate::client::parse_leaf_address("[::1]:7422", false).unwrap();
+        let hub = crate::leaf::address::parse_leaf_address("[::1]:7422", false).unwrap();
         let made = Proxy::new(&proxy("http://squid:3128", Some(("ada", "secret")))).unwrap();
         assert_eq!(made.address.host_and_port(), "squid:3128");
         assert_eq!(

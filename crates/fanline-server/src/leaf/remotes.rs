@@ -10,8 +10,9 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 use tracing::{error, info};
 
+use super::address::parse_leaf_address;
 use super::{Dialled, Hub, LeafAddress};
-use crate::client::{ServerAddress, parse_leaf_address};
+use crate::client::ServerAddress;
 use crate::identity::random_u64;
 use crate::options::LeafnodeRemote;
 use crate::server::Shared;
@@ -154,7 +155,7 @@ async fn dial_again_and_again(shared: Arc<Shared>, mut hubs: watch::Receiver<Arc
 
 /// Connects, has the link served, and waits until it has ended.
 async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<LeafEnded, String> {
-    let proof = hub.proof()?;
+    let credentials = hub.credentials()?;
     let usual = shared.options().leafnodes.dial_timeout;
     let time = hub.options.dial_timeout.unwrap_or(usual);
     let time = match &hub.proxy {
@@ -169,7 +170,7 @@ async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<
         stream,
         hub: Arc::clone(hub),
         address: address.clone(),
-        proof,
+        credentials,
         reached_by,
         done,
     });

@@ -163,7 +163,7 @@ async fn serve_dialled(shell: &Rc<Shell>, dialled: Dialled, cid: u64) {
         stream,
         hub,
         address,
-        proof,
+        credentials,
         reached_by,
         done,
     } = dialled;
@@ -178,7 +178,7 @@ async fn serve_dialled(shell: &Rc<Shell>, dialled: Dialled, cid: u64) {
             };
             let name = format!("{}:{} - {word}:{cid}", peer.ip, peer.port);
             let peer = Peer { kind, ..peer };
-            let credentials = identify(&address, &proof, &info.nonce);
+            let credentials = identify(&address, credentials.as_ref(), &info.nonce);
             let wire = Rc::new(wire);
             let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
             let said = leaf::Dialled {

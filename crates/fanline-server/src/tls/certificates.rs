@@ -91,7 +91,7 @@ fn read(files: &Certificate, provider: &CryptoProvider) -> Result<Shown, TlsErro
 }
 
 /// A chain of certificates and a key in PKCS#8, SEC1 or PKCS#1.
-pub(crate) fn read_chain_and_key(
+pub(super) fn read_chain_and_key(
     chain: &Path,
     key: &Path,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {

@@ -21,10 +21,8 @@ use rustls::{
 
 use crate::options::{Options, TlsOptions, TlsVersion};
 use crate::sync::Lock;
-use certificates::Certificates;
+use certificates::{Certificates, read_chain_and_key};
 use clients::ClientVerifier;
-
-pub(crate) use certificates::read_chain_and_key;
 
 /// Why TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -251,7 +249,7 @@ pub(crate) fn client_config(options: &TlsOptions) -> Result<ClientConfig, TlsErr
 }
 
 /// The authorities of a PEM file, or those that this system trusts.
-pub(crate) fn authorities(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
+fn authorities(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     match file {
         Some(path) => {

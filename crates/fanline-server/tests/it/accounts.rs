@@ -132,7 +132,7 @@ async fn ask(client: &Client, topic: &str, payload: &str) -> String {
 /// What comes first after everything that was published before: nothing else has come.
 async fn is_quiet(client: &Client, all: &mut Subscription) {
     client.publish("fence", "").await.expect("published");
-    assert_eq!(next(all).await.topic(), "fence");
+    assert_eq!(next(all).await.subject(), "fence");
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn nothing_crosses_without_an_import() {
                 "time.x",
             ] {
                 let message = OutgoingMessage {
-                    topic: topic.into(),
+                    subject: topic.into(),
                     reply: Some("back".into()),
                     ..OutgoingMessage::default()
                 };
@@ -198,7 +198,7 @@ async fn imports_lead_there_and_back() {
             a.publish("news.one.two", "hi").await.expect("published");
             let got = next(&mut news).await;
             assert_eq!(
-                (got.topic(), got.payload()),
+                (got.subject(), got.payload()),
                 ("from.a.news.one.two", &b"hi"[..])
             );
             a.flush().await.expect("flushed");
@@ -206,7 +206,7 @@ async fn imports_lead_there_and_back() {
             let answers = tokio::spawn(async move {
                 for _ in 0..3 {
                     let request = next(&mut asked).await;
-                    assert_eq!(request.topic(), "time.zurich");
+                    assert_eq!(request.subject(), "time.zurich");
                     let info = request.headers().and_then(|h| h.get("Nats-Request-Info"));
                     assert!(info.is_some_and(|info| info.contains(r#""acc":"B""#)));
                     let reply = request.reply().expect("a reply").to_owned();
@@ -334,7 +334,7 @@ async fn records_are_pulled_over_an_import() {
     let inbox = b.new_inbox();
     let mut records = b.subscribe(&inbox).await.expect("subscribed");
     let pull = OutgoingMessage {
-        topic: "A.API.CONSUMER.MSG.NEXT.S.d".into(),
+        subject: "A.API.CONSUMER.MSG.NEXT.S.d".into(),
         reply: Some(inbox),
         payload: "3".into(),
         ..OutgoingMessage::default()
@@ -342,7 +342,7 @@ async fn records_are_pulled_over_an_import() {
     b.publish_message(&pull).await.expect("published");
     for n in 0..3 {
         let record = next(&mut records).await;
-        assert_eq!(record.topic(), format!("s.{n}"));
+        assert_eq!(record.subject(), format!("s.{n}"));
         assert_eq!(record.payload(), b"hi");
     }
 }
@@ -506,7 +506,7 @@ async fn topics_have_other_names() {
     for (client, expected) in [(&c, "new.2.1"), (&a, "old.1.2")] {
         let mut all = client.subscribe(">").await.expect("subscribed");
         client.publish("old.1.2", "x").await.expect("published");
-        assert_eq!(next(&mut all).await.topic(), expected);
+        assert_eq!(next(&mut all).await.subject(), expected);
     }
 }
 

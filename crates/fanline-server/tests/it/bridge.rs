@@ -56,7 +56,7 @@ fn nothing_more<T: Debug>(seen: &Receiver<T>) {
 
 fn text(message: &Message) -> (String, String) {
     let payload = String::from_utf8_lossy(message.payload()).into_owned();
-    (message.topic().to_owned(), payload)
+    (message.subject().to_owned(), payload)
 }
 
 /// A message that a client over TCP gets next.
@@ -124,7 +124,7 @@ fn what_is_emitted_reaches_clients_and_observers() {
         let expected = [("ticks.MUG", 7), ("ticks.CUP", 8), ("ticks.MUG", 9)];
         for (subject, price) in expected {
             let message = next(&inside);
-            assert_eq!(message.topic(), subject);
+            assert_eq!(message.subject(), subject);
             let decoded: Tick = serde_json::from_slice(message.payload()).expect("JSON");
             assert_eq!(decoded.price, price);
             let symbol = subject.trim_start_matches("ticks.");
@@ -299,13 +299,13 @@ fn a_subject_that_is_too_long_costs_its_message_alone() {
     too_long(bridge.messages(&longer).map(drop));
     let reply = Some("r".repeat(4096));
     too_long(bridge.publish_message(OutgoingMessage {
-        topic: "a.b".into(),
+        subject: "a.b".into(),
         reply,
         ..OutgoingMessage::default()
     }));
 
     bridge.publish(&longest, "ok").expect("published");
-    assert_eq!(next(&seen).topic(), longest);
+    assert_eq!(next(&seen).subject(), longest);
     arrives(&mut outside, &longest, "ok");
     assert_eq!((binding.dropped(), bridge.is_closed()), (1, false));
 }
@@ -329,7 +329,7 @@ fn requests_are_answered() {
     // From here too, and past the server.
     let (_guard, seen) = follow(&bridge.observe("inbox").expect("observed"));
     let request = OutgoingMessage {
-        topic: "double".into(),
+        subject: "double".into(),
         reply: Some("inbox".into()),
         payload: "x".into(),
         ..Default::default()
@@ -351,7 +351,7 @@ fn replies_and_headers_are_kept() {
         .publish_from("copies", &originals, Raw)
         .expect("bound");
     let mut message = OutgoingMessage {
-        topic: "originals".into(),
+        subject: "originals".into(),
         reply: Some("in.box".into()),
         payload: "x".into(),
         ..Default::default()
@@ -359,7 +359,7 @@ fn replies_and_headers_are_kept() {
     message.headers.append("A", "1").expect("a header");
     bridge.publish_message(message).expect("published");
     let copy = next(&inside);
-    assert_eq!((copy.topic(), copy.reply()), ("copies", Some("in.box")));
+    assert_eq!((copy.subject(), copy.reply()), ("copies", Some("in.box")));
     assert_eq!(
         copy.headers().and_then(|headers| headers.get("A")),
         Some("1")

@@ -31,7 +31,7 @@ async fn next(client: &Client, stream: &str) -> Message {
     let inbox = client.new_inbox();
     let mut records = client.subscribe(&inbox).await.expect("subscribed");
     let pull = OutgoingMessage {
-        topic: format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.d"),
+        subject: format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.d"),
         reply: Some(inbox),
         payload: "1".into(),
         ..OutgoingMessage::default()
@@ -81,7 +81,7 @@ async fn what_is_published_is_kept_and_given_out() {
             // A record has its own topic, wherever it goes.
             let next = next(&client, storage).await;
             assert_eq!(next.payload(), b"tea");
-            assert_eq!(next.topic(), format!("{storage}.cup"));
+            assert_eq!(next.subject(), format!("{storage}.cup"));
         }
         stop(&server).await;
     }
@@ -101,7 +101,7 @@ async fn who_waits_for_records_is_told_that_the_server_stops() {
         let inbox = client.new_inbox();
         let mut records = client.subscribe(&inbox).await.expect("subscribed");
         let pull = OutgoingMessage {
-            topic: "$JS.API.CONSUMER.MSG.NEXT.S.d".into(),
+            subject: "$JS.API.CONSUMER.MSG.NEXT.S.d".into(),
             reply: Some(inbox),
             payload: r#"{"batch":5,"expires":60000000000}"#.into(),
             ..OutgoingMessage::default()

@@ -497,7 +497,7 @@ async fn told(events: &mut Subscription, what: &str) -> Value {
     loop {
         let next = timeout(PATIENCE, events.next()).await.expect("in time");
         let message = next.expect("a message");
-        if message.topic().ends_with(what) {
+        if message.subject().ends_with(what) {
             return serde_json::from_slice(message.payload()).expect("JSON");
         }
     }

@@ -9,6 +9,7 @@ mod bridge;
 mod callout;
 mod churn;
 mod claims;
+mod client_formats;
 mod corpus;
 mod dashboard;
 mod embedding;

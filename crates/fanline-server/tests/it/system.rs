@@ -62,7 +62,7 @@ async fn next(subscription: &mut Subscription) -> (String, Value) {
     let next = timeout(PATIENCE, subscription.next()).await;
     let message = next.expect("in time").expect("a message");
     let body = serde_json::from_slice(message.payload()).expect("JSON");
-    (message.topic().to_owned(), body)
+    (message.subject().to_owned(), body)
 }
 
 /// The names of the connections in an answer, which are those of their users.
@@ -139,7 +139,7 @@ async fn answers_are_packed_for_who_asks_so() {
     let system = client(&server, "sys").await;
     for (accepted, expected) in [("gzip", "gzip"), ("snappy", "identity")] {
         let mut message = OutgoingMessage {
-            topic: "$SYS.REQ.SERVER.PING.VARZ".into(),
+            subject: "$SYS.REQ.SERVER.PING.VARZ".into(),
             ..OutgoingMessage::default()
         };
         let said = message.headers.append("Accept-Encoding", accepted);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use fanline_server::client::Client;
+use fanline_client::Client;
 
 use super::Checked;
 use super::report::{Bounds, Level, Report};

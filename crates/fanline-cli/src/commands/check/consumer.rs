@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::jetstream::Timestamp;
+use fanline_client::jetstream::Timestamp;
 
 use super::report::{Bounds, Level, Report};
 use super::{Checked, float};

@@ -122,7 +122,7 @@ impl StreamCheck {
     }
 
     /// Whether what it is filled from is heard of.
-    fn origins(&self, info: &fanline_server::client::jetstream::StreamInfo, report: &mut Report) {
+    fn origins(&self, info: &fanline_client::jetstream::StreamInfo, report: &mut Report) {
         let sources = info.sources.len();
         if self.min_sources.is_some_and(|fewest| sources < fewest) {
             report.found(Level::Critical, format!("only {sources} sources"));

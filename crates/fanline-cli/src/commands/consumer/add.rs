@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use fanline_server::client::jetstream::{AckPolicy, ConsumerAction, ConsumerConfig, Kept};
+use fanline_client::jetstream::{AckPolicy, ConsumerAction, ConsumerConfig, Kept};
 
 use super::config::ConfigArgs;
 use super::details;

@@ -1,7 +1,7 @@
 //! The flags that make up a consumer's configuration, for making one and for changing it.
 
 use clap::Args;
-use fanline_server::client::jetstream::{
+use fanline_client::jetstream::{
     AckPolicy, ConsumerConfig, DeliverPolicy, Nanos, PriorityPolicy, ReplayPolicy, Timestamp,
 };
 

@@ -1,7 +1,7 @@
 //! `fanline consumer copy`: make a consumer as another is.
 
 use clap::Args;
-use fanline_server::client::jetstream::ConsumerAction;
+use fanline_client::jetstream::ConsumerAction;
 
 use super::config::ConfigArgs;
 use super::details;

@@ -1,6 +1,6 @@
 //! A consumer as `info`, `add` and `edit` show it.
 
-use fanline_server::client::jetstream::{ConsumerConfig, ConsumerInfo, Nanos, Position, Timestamp};
+use fanline_client::jetstream::{ConsumerConfig, ConsumerInfo, Nanos, Position, Timestamp};
 
 use crate::failure::Failure;
 use crate::show;

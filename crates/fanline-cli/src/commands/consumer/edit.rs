@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use fanline_server::client::jetstream::ConsumerAction;
+use fanline_client::jetstream::ConsumerAction;
 
 use super::config::ConfigArgs;
 use super::details;

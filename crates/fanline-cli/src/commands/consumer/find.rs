@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::jetstream::ConsumerInfo;
+use fanline_client::jetstream::ConsumerInfo;
 
 use super::report;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! `fanline consumer ls`: which consumers a stream has.
 
 use clap::Args;
-use fanline_server::client::jetstream::ConsumerInfo;
+use fanline_client::jetstream::ConsumerInfo;
 
 use super::report;
 use crate::failure::Failure;

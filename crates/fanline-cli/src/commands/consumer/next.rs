@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::jetstream::{AckPolicy, Nanos, PullRequest};
+use fanline_client::jetstream::{AckPolicy, Nanos, PullRequest};
 
 use super::receive::ReceiveArgs;
 use crate::failure::Failure;

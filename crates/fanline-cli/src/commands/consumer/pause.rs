@@ -1,7 +1,7 @@
 //! `fanline consumer pause`: let a consumer deliver nothing for a while.
 
 use clap::Args;
-use fanline_server::client::jetstream::Timestamp;
+use fanline_client::jetstream::Timestamp;
 
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs, JsonArgs, print_json};

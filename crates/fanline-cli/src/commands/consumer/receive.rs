@@ -3,7 +3,7 @@
 use std::io::{Write, stdout};
 
 use clap::Args;
-use fanline_server::client::jetstream::{Acknowledgement, Delivery, JetStream, StoredMessage};
+use fanline_client::jetstream::{Acknowledgement, Delivery, JetStream, StoredMessage};
 
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs};

@@ -1,7 +1,7 @@
 //! `fanline consumer report`: how far the consumers of a stream are.
 
 use clap::Args;
-use fanline_server::client::jetstream::ConsumerInfo;
+use fanline_client::jetstream::ConsumerInfo;
 
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};

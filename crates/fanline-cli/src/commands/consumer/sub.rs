@@ -1,8 +1,8 @@
 //! `fanline consumer sub`: take what a push consumer delivers.
 
 use clap::Args;
-use fanline_server::client::Message;
-use fanline_server::client::jetstream::{AckPolicy, Delivery};
+use fanline_client::Message;
+use fanline_client::jetstream::{AckPolicy, Delivery};
 
 use super::receive::ReceiveArgs;
 use crate::connection::interrupted;

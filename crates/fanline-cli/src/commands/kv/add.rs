@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::jetstream::{BucketConfig, Republish, StreamSource};
+use fanline_client::jetstream::{BucketConfig, Republish, StreamSource};
 
 use super::details;
 use crate::commands::bucket::BucketArgs;

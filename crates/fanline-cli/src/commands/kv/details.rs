@@ -1,6 +1,6 @@
 //! A bucket as `info`, `add` and `edit` show it.
 
-use fanline_server::client::jetstream::StreamInfo;
+use fanline_client::jetstream::StreamInfo;
 
 use crate::failure::Failure;
 use crate::show;

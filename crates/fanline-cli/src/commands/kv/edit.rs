@@ -1,7 +1,7 @@
 //! `fanline kv edit`: change a bucket.
 
 use clap::Args;
-use fanline_server::client::jetstream::{Nanos, Republish, StreamConfig};
+use fanline_client::jetstream::{Nanos, Republish, StreamConfig};
 
 use super::details;
 use crate::failure::Failure;

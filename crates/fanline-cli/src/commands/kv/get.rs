@@ -3,7 +3,7 @@
 use std::io::{Write, stdout};
 
 use clap::Args;
-use fanline_server::client::jetstream::{Entry, JetStreamError};
+use fanline_client::jetstream::{Entry, JetStreamError};
 
 use super::table;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! `fanline kv history`: what was done to a key.
 
 use clap::Args;
-use fanline_server::client::jetstream::JetStreamError;
+use fanline_client::jetstream::JetStreamError;
 
 use super::table;
 use crate::failure::Failure;

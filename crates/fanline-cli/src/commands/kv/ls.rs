@@ -1,7 +1,7 @@
 //! `fanline kv ls`: which buckets there are, or which keys of one.
 
 use clap::Args;
-use fanline_server::client::jetstream::{JetStream, StreamInfo};
+use fanline_client::jetstream::{JetStream, StreamInfo};
 
 use super::details::bucket_of;
 use super::table;

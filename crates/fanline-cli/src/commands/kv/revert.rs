@@ -1,7 +1,7 @@
 //! `fanline kv revert`: give a key the value that it had.
 
 use clap::Args;
-use fanline_server::client::jetstream::JetStreamError;
+use fanline_client::jetstream::JetStreamError;
 
 use super::written;
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
 //! Entries of a bucket, as tables and as JSON.
 
-use fanline_server::client::jetstream::{Entry, Operation};
+use fanline_client::jetstream::{Entry, Operation};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;

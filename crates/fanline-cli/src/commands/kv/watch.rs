@@ -3,10 +3,8 @@
 use std::io::{Write, stdout};
 
 use clap::Args;
-use fanline_server::client::ClientError;
-use fanline_server::client::jetstream::{
-    Entry, JetStream, JetStreamError, Operation, WatchOptions,
-};
+use fanline_client::ClientError;
+use fanline_client::jetstream::{Entry, JetStream, JetStreamError, Operation, WatchOptions};
 
 use super::table;
 use crate::connection::interrupted;

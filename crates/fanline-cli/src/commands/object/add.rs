@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::jetstream::ObjectStoreConfig;
+use fanline_client::jetstream::ObjectStoreConfig;
 
 use super::details;
 use crate::commands::bucket::BucketArgs;

@@ -1,6 +1,6 @@
 //! Object stores and objects as `info` and others show them.
 
-use fanline_server::client::jetstream::{ObjectInfo, StreamInfo};
+use fanline_client::jetstream::{ObjectInfo, StreamInfo};
 
 use crate::failure::Failure;
 use crate::show;

@@ -1,7 +1,7 @@
 //! `fanline object ls`: which stores there are, or which objects of one.
 
 use clap::Args;
-use fanline_server::client::jetstream::{JetStream, StreamInfo};
+use fanline_client::jetstream::{JetStream, StreamInfo};
 
 use super::details::{bucket_of, print_objects};
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fanline_server::client::jetstream::{ObjectInfo, ObjectMeta, ObjectOptions, ObjectStore};
+use fanline_client::jetstream::{ObjectInfo, ObjectMeta, ObjectOptions, ObjectStore};
 
 use super::details;
 use crate::failure::Failure;

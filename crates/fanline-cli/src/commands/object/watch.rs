@@ -3,7 +3,7 @@
 use std::io::{Write, stdout};
 
 use clap::Args;
-use fanline_server::client::jetstream::ObjectInfo;
+use fanline_client::jetstream::ObjectInfo;
 
 use crate::connection::interrupted;
 use crate::failure::Failure;

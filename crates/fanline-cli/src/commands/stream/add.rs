@@ -1,7 +1,7 @@
 //! `fanline stream add`: make a stream.
 
 use clap::Args;
-use fanline_server::client::jetstream::{Kept, StreamConfig};
+use fanline_client::jetstream::{Kept, StreamConfig};
 
 use super::config::{ConfigArgs, ConfigFile};
 use super::details;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fanline_server::client::jetstream::Backup;
+use fanline_client::jetstream::Backup;
 use tokio::fs::File;
 use tokio::io::{AsyncWriteExt, BufWriter};
 

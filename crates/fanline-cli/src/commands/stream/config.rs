@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use fanline_server::client::jetstream::{
+use fanline_client::jetstream::{
     Compression, Discard, External, Kept, Nanos, PersistMode, Placement, Republish, Retention,
     Storage, StreamConfig, StreamSource, SubjectTransform, SyncMode,
 };

@@ -1,6 +1,6 @@
 //! A stream as `info`, `add` and `edit` show it.
 
-use fanline_server::client::jetstream::{OriginInfo, StreamConfig, StreamInfo, StreamState};
+use fanline_client::jetstream::{OriginInfo, StreamConfig, StreamInfo, StreamState};
 
 use crate::failure::Failure;
 use crate::show;

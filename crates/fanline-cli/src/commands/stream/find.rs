@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::jetstream::{JetStream, StreamInfo};
+use fanline_client::jetstream::{JetStream, StreamInfo};
 
 use super::ls;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! `fanline stream get`: read one record.
 
 use clap::Args;
-use fanline_server::client::jetstream::Wanted;
+use fanline_client::jetstream::Wanted;
 
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};

@@ -1,7 +1,7 @@
 //! `fanline stream ls`: which streams there are.
 
 use clap::Args;
-use fanline_server::client::jetstream::StreamInfo;
+use fanline_client::jetstream::StreamInfo;
 
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json, print_lines};

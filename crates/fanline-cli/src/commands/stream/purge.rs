@@ -1,7 +1,7 @@
 //! `fanline stream purge`: remove records.
 
 use clap::Args;
-use fanline_server::client::jetstream::Purge;
+use fanline_client::jetstream::Purge;
 use serde_json::json;
 
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! `fanline stream report`: all streams side by side.
 
 use clap::{Args, ValueEnum};
-use fanline_server::client::jetstream::StreamInfo;
+use fanline_client::jetstream::StreamInfo;
 
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};

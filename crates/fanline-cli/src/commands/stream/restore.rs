@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bytes::BytesMut;
 use clap::Args;
-use fanline_server::client::jetstream::{Kept, Placement, Restore, StreamConfig};
+use fanline_client::jetstream::{Kept, Placement, Restore, StreamConfig};
 use serde_json::Value;
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;

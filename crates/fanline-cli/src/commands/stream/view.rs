@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write, stdin, stdout};
 use std::time::Duration;
 
 use clap::Args;
-use fanline_server::client::jetstream::{
+use fanline_client::jetstream::{
     Delivery, Ordered, OrderedOptions, Start, StoredMessage, Timestamp,
 };
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use fanline_server::client::Client;
+use fanline_client::Client;
 
 use super::{PATIENCE, Shared, ask, connect, field, text};
 

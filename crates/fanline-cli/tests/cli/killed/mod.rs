@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fanline_server::client::{Client, ConnectOptions, Message, OutgoingMessage, Subscription};
+use fanline_client::{Client, ConnectOptions, Message, OutgoingMessage, Subscription};
 use tokio::time::timeout;
 
 use crate::folder::Folder;
@@ -84,15 +84,15 @@ impl Promises {
         *next
     }
 
-    /// Notes an acknowledgement, whose topic ends with the stream and the message's number.
+    /// Notes an acknowledgement, whose subject ends with the stream and the message's number.
     fn note(&mut self, publisher: u64, ack: &Message) {
         let said = text(ack);
         let sequence = field(&said, "seq").filter(|seq| *seq > 0);
         let sequence = sequence.unwrap_or_else(|| panic!("refused: {said}"));
-        let mut topic = ack.topic().rsplit('.');
-        let number = topic.next().and_then(|number| number.parse().ok());
+        let mut subject = ack.subject().rsplit('.');
+        let number = subject.next().and_then(|number| number.parse().ok());
         let number: u64 = number.expect("the number that was sent");
-        if topic.next() == Some("last") {
+        if subject.next() == Some("last") {
             let last = self.last.entry(number % KEYS).or_insert(0);
             *last = sequence.max(*last);
         } else {
@@ -122,16 +122,16 @@ async fn connect(address: &str) -> Option<Client> {
 }
 
 async fn ask(client: &Client, path: &str, body: &str) -> String {
-    let topic = format!("$JS.API.{path}");
-    let answer = client.request(&topic, body.to_owned(), PATIENCE).await;
+    let subject = format!("$JS.API.{path}");
+    let answer = client.request(&subject, body.to_owned(), PATIENCE).await;
     let answer = text(&answer.unwrap_or_else(|error| panic!("{path}: {error}")));
     assert!(!answer.contains(r#""error""#), "{path}: {answer}");
     answer
 }
 
-async fn publish(client: &Client, topic: String, reply: String, payload: Vec<u8>) -> bool {
+async fn publish(client: &Client, subject: String, reply: String, payload: Vec<u8>) -> bool {
     let message = OutgoingMessage {
-        topic,
+        subject,
         reply: Some(reply),
         payload: payload.into(),
         ..OutgoingMessage::default()
@@ -152,12 +152,12 @@ async fn publisher(address: String, me: u64, promises: Shared) {
         for _ in 0..IN_FLIGHT {
             let number = promises.lock().expect("whole").next(me);
             let (key, payload) = (number % KEYS, payload(me, number));
-            let (stream, topic) = match number % 4 {
+            let (stream, subject) = match number % 4 {
                 0 => ("last", format!("last.{key}")),
                 _ => ("all", format!("all.{me}.{key}")),
             };
             let reply = format!("{inbox}.{stream}.{number}");
-            if !publish(&client, topic, reply, payload).await {
+            if !publish(&client, subject, reply, payload).await {
                 return;
             }
         }
@@ -220,14 +220,14 @@ async fn reader(address: String, promises: Shared, to_end: bool) {
             continue;
         };
         for record in others {
-            let topic = record.reply().unwrap_or_default();
-            if client.publish(topic, "+ACK").await.is_err() {
+            let subject = record.reply().unwrap_or_default();
+            if client.publish(subject, "+ACK").await.is_err() {
                 return;
             }
         }
         // When the last is confirmed, those before it have been heard.
-        let topic = last.reply().unwrap_or_default();
-        if client.request(topic, "+ACK", PATIENCE).await.is_err() {
+        let subject = last.reply().unwrap_or_default();
+        if client.request(subject, "+ACK", PATIENCE).await.is_err() {
             return;
         }
         promises.lock().expect("whole").acked.extend(given);
@@ -261,8 +261,8 @@ async fn check_all(client: &Client, from: u64, promises: &Promises) {
     let mut next = from;
     while next <= last {
         let request = format!(r#"{{"seq":{next},"batch":1000}}"#).into_bytes();
-        let topic = "$JS.API.DIRECT.GET.ALL".to_owned();
-        assert!(publish(client, topic, inbox.clone(), request).await);
+        let subject = "$JS.API.DIRECT.GET.ALL".to_owned();
+        assert!(publish(client, subject, inbox.clone(), request).await);
         loop {
             let record = timeout(PATIENCE, records.next()).await.expect("in time");
             let record = record.expect("connected");

@@ -58,7 +58,7 @@ impl System {
         if !self.is_asked(&body) {
             return Err(None);
         }
-        let account = account_of(request.topic());
+        let account = account_of(request.subject());
         let data = match asked {
             Asked::Idz => return Ok(self.identity()),
             Asked::Statsz => return self.statsz().await,

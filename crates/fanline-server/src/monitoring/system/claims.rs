@@ -159,7 +159,7 @@ impl System {
         directory: Arc<Directory>,
     ) -> Result<(), Gone> {
         if asked == Asked::Lookup {
-            let account = account_of(request.topic()).unwrap_or_default().to_owned();
+            let account = account_of(request.subject()).unwrap_or_default().to_owned();
             let token = off_thread(move || directory.load(&account)).await.flatten();
             return self.send(reply, token.unwrap_or_default()).await;
         }
@@ -192,7 +192,7 @@ impl System {
         directory: Option<Arc<Directory>>,
         kept: Kept,
     ) -> Result<(), Gone> {
-        let named = account_of(request.topic());
+        let named = account_of(request.subject());
         let token = std::str::from_utf8(request.payload()).unwrap_or_default();
         let said = match verified::<AccountClaims>(token) {
             Ok(claims) if named.is_some_and(|named| named != claims.subject) => {

@@ -114,7 +114,7 @@ impl System {
 /// An answer as whoever asks takes it.
 fn packed(request: &Message, to: &str, answer: &Value) -> OutgoingMessage {
     let mut message = OutgoingMessage {
-        topic: to.into(),
+        subject: to.into(),
         ..OutgoingMessage::default()
     };
     let body = answer.to_string().into_bytes();

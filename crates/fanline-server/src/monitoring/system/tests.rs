@@ -33,7 +33,7 @@ impl Stage {
         let server = Server::start(options).expect("a free port");
         let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
         server.shared.assign_insider(theirs, AccountId::SYSTEM);
-        let system = Client::over(ours, &ConnectOptions::insider()).await;
+        let system = Client::over(ours, &ConnectOptions::system_client()).await;
         let stage = Stage {
             server,
             system: system.expect("it is let in"),
@@ -135,7 +135,7 @@ fn who_comes_and_goes_is_told_and_can_be_kicked() {
         let mut next = async || {
             let event = events.next().await.expect("an event");
             let body: Value = serde_json::from_slice(event.payload()).expect("JSON");
-            (event.topic().to_owned(), body)
+            (event.subject().to_owned(), body)
         };
         let (topic, event) = next().await;
         assert_eq!(topic, "$SYS.ACCOUNT.$G.CONNECT");

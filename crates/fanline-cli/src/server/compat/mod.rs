@@ -1,0 +1,662 @@
+//! The front end that stands in for nats-server: its flags, its words, its exit codes.
+
+mod flags;
+mod signal;
+mod usage;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use fanline_server::config::{self, Loaded};
+use fanline_server::{COMPATIBLE_VERSION, Limits, Options, VERSION};
+
+use flags::{Flag, Given};
+
+use crate::server::serve::{self, Job, Reread, Style};
+use crate::server::tls::TlsFlags;
+use crate::values;
+
+/// nats-server's name: started under it, the program speaks as nats-server does.
+pub(crate) const NATS_SERVER: &str = "nats-server";
+/// The port when none is given, or 0.
+const PORT_DEFAULT: u16 = 4222;
+
+/// What a command line asks for.
+#[derive(Debug)]
+enum Request {
+    /// Print this and end well.
+    Print(String),
+    /// Send a signal to another process.
+    Signal(String),
+    /// Check a configuration file.
+    Test(PathBuf),
+    Serve(CommandLine),
+}
+
+/// What is left of a command line that starts a server.
+#[derive(Clone, Debug)]
+struct CommandLine {
+    config: Option<PathBuf>,
+    given: Vec<Given>,
+}
+
+/// Why a command line is not obeyed.
+#[derive(Debug, PartialEq, Eq)]
+enum Refusal {
+    /// A flag that cannot be read: the help follows on stdout.
+    Flag(String),
+    /// Anything else: one line with the program's name.
+    Other(String),
+}
+
+impl Refusal {
+    fn text(self) -> String {
+        match self {
+            Refusal::Flag(text) | Refusal::Other(text) => text,
+        }
+    }
+}
+
+/// Runs with nats-server's command line.
+pub(crate) fn run(program: &str, arguments: &[String]) -> ExitCode {
+    match read(program, arguments) {
+        Ok(Request::Print(text)) => {
+            print(&text);
+            ExitCode::SUCCESS
+        }
+        Ok(Request::Signal(argument)) => match signal::send(program, &argument) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(text) => refuse(program, &text),
+        },
+        Ok(Request::Test(path)) => test(program, &path),
+        Ok(Request::Serve(line)) => match line.assemble() {
+            Ok((loaded, warnings)) => serve::run(Job {
+                loaded,
+                warnings,
+                style: Style::NatsServer,
+                reread: line.config.is_some().then(|| reread(line)),
+            }),
+            Err(refusal) => refuse_line(program, &refusal),
+        },
+        Err(refusal) => refuse_line(program, &refusal),
+    }
+}
+
+fn refuse_line(program: &str, refusal: &Refusal) -> ExitCode {
+    match refusal {
+        Refusal::Flag(text) => {
+            eprintln!("{text}");
+            if program != NATS_SERVER {
+                eprintln!(
+                    "these are nats-server's flags; for {program}'s own: {program} serve --help"
+                );
+            }
+            print(&usage::usage(program));
+            // nats-server ends with 0 here, which lets a typing error pass for a success.
+            ExitCode::FAILURE
+        }
+        Refusal::Other(text) => refuse(program, text),
+    }
+}
+
+/// `-t`: whether a server would take this file. What is deprecated does not pass, as in
+/// nats-server.
+fn test(program: &str, path: &Path) -> ExitCode {
+    let loaded = match config::load_over(path, defaults(), &config::Machine) {
+        Ok(loaded) => loaded,
+        Err(error) => return refuse(program, &error.to_string()),
+    };
+    if let Err(error) = loaded.check_files() {
+        return refuse(program, &error.to_string());
+    }
+    if !loaded.deprecated.is_empty() {
+        let lines: Vec<String> = loaded.deprecated.iter().map(ToString::to_string).collect();
+        return refuse(program, &lines.join("\n"));
+    }
+    for warning in &loaded.unsupported {
+        eprintln!("{program}: warning: {warning}");
+    }
+    let digest = loaded.options.origin.map_or_else(String::new, |o| o.digest);
+    let path = path.display();
+    eprintln!("{program}: configuration file {path} is valid ({digest})");
+    ExitCode::SUCCESS
+}
+
+/// What `fanline config show` shows of a file: what a server started with it would go by.
+pub(crate) fn effective(path: &Path) -> Result<Loaded, String> {
+    let line = CommandLine {
+        config: Some(path.to_owned()),
+        given: Vec::new(),
+    };
+    let assembled = line.assemble();
+    assembled.map(|(loaded, _)| loaded).map_err(Refusal::text)
+}
+
+fn reread(line: CommandLine) -> Reread {
+    Box::new(move || {
+        let (loaded, _) = line.assemble().map_err(Refusal::text)?;
+        Ok(loaded)
+    })
+}
+
+/// The line that says which version this is.
+pub(crate) fn version(program: &str) -> String {
+    if program == NATS_SERVER {
+        format!("{NATS_SERVER}: v{COMPATIBLE_VERSION}\n")
+    } else {
+        format!("{program}: v{VERSION} (compatible with {NATS_SERVER} v{COMPATIBLE_VERSION})\n")
+    }
+}
+
+fn print(text: &str) {
+    // Whoever closed stdout does not want it.
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+}
+
+fn refuse(program: &str, text: &str) -> ExitCode {
+    eprintln!("{program}: {text}");
+    ExitCode::FAILURE
+}
+
+fn read(program: &str, arguments: &[String]) -> Result<Request, Refusal> {
+    let (given, words) = flags::parse(arguments).map_err(Refusal::Flag)?;
+    let is_on = |flag| {
+        given
+            .iter()
+            .rfind(|given| given.flag == flag)
+            .is_some_and(|given| given.value.is_on())
+    };
+    if is_on(Flag::Version) {
+        return Ok(Request::Print(version(program)));
+    }
+    if is_on(Flag::Help) {
+        return Ok(Request::Print(usage::usage(program)));
+    }
+    if is_on(Flag::HelpTls) {
+        return Ok(Request::Print(usage::tls_usage(program)));
+    }
+    if let Some(word) = words.first() {
+        return match word.to_lowercase().as_str() {
+            "version" => Ok(Request::Print(version(program))),
+            "help" => Ok(Request::Print(usage::usage(program))),
+            _ => Err(Refusal::Other(format!("unrecognized command: \"{word}\""))),
+        };
+    }
+    let signal = given.iter().rfind(|given| given.flag == Flag::Signal);
+    if let Some(argument) = signal.and_then(|given| given.value.clone().text()) {
+        return Ok(Request::Signal(argument));
+    }
+    let config = given.iter().rfind(|given| given.flag == Flag::Config);
+    let config = config.and_then(|given| given.value.clone().text());
+    let config = config.map(PathBuf::from);
+    if is_on(Flag::TestConfig) {
+        let nothing = "must specify [-c, --config] option to check configuration file syntax";
+        return config
+            .map(Request::Test)
+            .ok_or_else(|| Refusal::Other(nothing.into()));
+    }
+    refuse_unsupported(&given)?;
+    Ok(Request::Serve(CommandLine { config, given }))
+}
+
+impl CommandLine {
+    /// What the file says, with what the flags say on top. Gives warnings about the flags, too.
+    fn assemble(&self) -> Result<(Loaded, Vec<String>), Refusal> {
+        let defaults = defaults();
+        let loaded = match &self.config {
+            Some(path) => config::load_over(path, defaults, &config::Machine)
+                .map_err(|error| Refusal::Other(error.to_string()))?,
+            None => defaults,
+        };
+        let mut setup = Setup::new(loaded);
+        for one in &self.given {
+            setup.apply(one.clone())?;
+        }
+        setup.finish()
+    }
+}
+
+/// What holds when nobody says anything: as nats-server, open to the network.
+fn defaults() -> Loaded {
+    let mut loaded = Loaded::default();
+    loaded.options = Options {
+        program_name: NATS_SERVER.into(),
+        host: "0.0.0.0".into(),
+        port: PORT_DEFAULT,
+        ..Options::default()
+    };
+    loaded
+}
+
+/// Refuses flags that make a server a member of a cluster: alone, it would not do what others rely on.
+fn refuse_unsupported(given: &[Given]) -> Result<(), Refusal> {
+    for Given { flag, name, value } in given {
+        if *flag == Flag::Cluster && *value != flags::Value::Switch(false) {
+            return Err(Refusal::Other(format!(
+                "-{name}: clustering is not supported by Fanline yet; leave the flag out to start without"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What file and flags add up to. A later flag overrides an earlier one.
+struct Setup {
+    loaded: Loaded,
+    warnings: Vec<String>,
+    /// The monitoring port, before the host is known.
+    monitor: Option<u16>,
+    /// The same over HTTPS; there is one of the two at most.
+    monitor_tls: Option<u16>,
+    tls: TlsFlags,
+    user: Option<String>,
+    password: Option<String>,
+    token: Option<String>,
+    jetstream: Option<bool>,
+}
+
+impl Setup {
+    fn new(loaded: Loaded) -> Self {
+        Setup {
+            loaded,
+            warnings: Vec::new(),
+            monitor: None,
+            monitor_tls: None,
+            tls: TlsFlags::default(),
+            user: None,
+            password: None,
+            token: None,
+            jetstream: None,
+        }
+    }
+
+    fn apply(&mut self, Given { flag, name, value }: Given) -> Result<(), Refusal> {
+        let Loaded { options, log, .. } = &mut self.loaded;
+        match flag {
+            Flag::Host => {
+                let host = value.text().unwrap_or_else(|| "0.0.0.0".into());
+                self.loaded.set_host(host);
+            }
+            Flag::Port => {
+                options.port = match port(name, value.number())? {
+                    None => PORT_DEFAULT,
+                    Some(port) => port,
+                }
+            }
+            Flag::Name => options.server_name = value.text(),
+            Flag::ClusterName => options.cluster_name = value.text(),
+            Flag::MonitorPort => self.monitor = port(name, value.number())?,
+            Flag::MonitorTlsPort => self.monitor_tls = port(name, value.number())?,
+            Flag::PidFile => options.pid_file = value.text().map(Into::into),
+            Flag::PortsFileDir => options.ports_file_dir = value.text().map(Into::into),
+            Flag::ClientAdvertise => options.client_advertise = value.text(),
+            Flag::PayloadMax => options.limits.payload_bytes_max = payload_bytes(value)?,
+            Flag::LogFile => log.file = value.text().map(Into::into),
+            Flag::LogTime => log.time = value.is_on(),
+            Flag::LogTimeUtc => log.utc = value.is_on(),
+            Flag::LogSizeLimit => {
+                log.file_bytes_max = u64::try_from(value.number()).unwrap_or(0);
+            }
+            Flag::TracedPayloadMax => {
+                let most = usize::try_from(value.number()).ok();
+                options.limits.traced_bytes_max = most.filter(|most| *most > 0);
+            }
+            Flag::Syslog => log.syslog = value.is_on(),
+            Flag::RemoteSyslog => log.remote_syslog = value.text(),
+            Flag::LogFormat => log.json = is_json(value)?,
+            Flag::Debug => log.debug = value.is_on(),
+            Flag::Trace => log.trace = value.is_on(),
+            Flag::DebugAndTrace => {
+                log.debug = value.is_on();
+                log.trace = value.is_on();
+            }
+            Flag::User => self.user = value.text(),
+            Flag::Password => self.password = value.text(),
+            Flag::Token => self.token = value.text(),
+            Flag::JetStream => self.jetstream = Some(value.is_on()),
+            Flag::StoreDir => self.loaded.jetstream.store_dir = value.text().map(Into::into),
+            Flag::Tls => self.tls.is_on = Some(value.is_on()),
+            Flag::TlsVerify => self.tls.verifies = Some(value.is_on()),
+            Flag::TlsCertificate => self.tls.cert_file = value.text().map(Into::into),
+            Flag::TlsKey => self.tls.key_file = value.text().map(Into::into),
+            Flag::TlsAuthorities => self.tls.ca_file = value.text().map(Into::into),
+            Flag::Profile if value == flags::Value::Number(0) => {}
+            Flag::Profile => self.warnings.push(format!(
+                "-{name}: without effect: Fanline does not serve Go profiles"
+            )),
+            // Answered or refused before.
+            Flag::Help | Flag::HelpTls | Flag::Version | Flag::Signal | Flag::Config => {}
+            Flag::TestConfig | Flag::Cluster => {}
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(Loaded, Vec<String>), Refusal> {
+        let loaded = &mut self.loaded;
+        let options = &mut loaded.options;
+        if options
+            .server_name
+            .as_ref()
+            .is_some_and(|n| n.contains(' '))
+        {
+            return Err(Refusal::Other("server name cannot contain spaces".into()));
+        }
+        let cluster = options.cluster_name.as_ref();
+        if cluster.is_some_and(|name| name.contains(' ')) {
+            return Err(Refusal::Other("cluster name cannot contain spaces".into()));
+        }
+        let missing = |why: &str| Refusal::Other(why.into());
+        let had_tls = options.tls.is_some();
+        self.tls.apply(&mut options.tls).map_err(missing)?;
+        let auth_timeout = &mut options.limits.auth_timeout;
+        if let Some(tls) = options.tls.as_ref().filter(|_| !had_tls)
+            && *auth_timeout == Limits::default().auth_timeout
+        {
+            *auth_timeout = tls.auth_timeout();
+        }
+        apply_monitor(options, self.monitor, self.monitor_tls)?;
+        options.trace_protocol = loaded.log.trace;
+        if self
+            .jetstream
+            .unwrap_or_else(|| options.jetstream.is_some())
+        {
+            if loaded.jetstream.store_dir.is_none() {
+                // Where nats-server keeps them, too.
+                self.warnings.push(
+                    "Temporary storage directory used, data could be lost on system reboot".into(),
+                );
+                loaded.jetstream.store_dir = Some(std::env::temp_dir().join("nats"));
+            }
+            options.jetstream = Some(loaded.jetstream.clone());
+        } else {
+            options.jetstream = None;
+        }
+        // A user wins over a token, as in nats-server, and both over what the file says.
+        let done = match (self.user, self.password, self.token) {
+            (None, None, None) => Ok(()),
+            (None, None, Some(token)) => loaded.set_token(token),
+            (name, password, _) => {
+                loaded.set_user(name.unwrap_or_default(), password.unwrap_or_default())
+            }
+        };
+        done.map_err(Refusal::Other)?;
+        Ok((self.loaded, self.warnings))
+    }
+}
+
+/// The port of monitoring, over HTTP or HTTPS, in place of what a file says.
+fn apply_monitor(
+    options: &mut Options,
+    http: Option<u16>,
+    https: Option<u16>,
+) -> Result<(), Refusal> {
+    // The one that no flag speaks of is as in the file: HTTPS of the file is not undone by a flag about HTTP.
+    let of_file = options.monitoring.as_ref().map(|(_, port)| *port);
+    let (of_http, of_https) = match options.monitoring_tls {
+        true => (None, of_file),
+        false => (of_file, None),
+    };
+    let port = match (http, https) {
+        (None, None) => return Ok(()),
+        (http, https) => (http.or(of_http), https.or(of_https)),
+    };
+    let port = match port {
+        (None, None) => return Ok(()),
+        (Some(http), Some(https)) => {
+            return Err(Refusal::Other(format!(
+                "can't specify both HTTP ({http}) and HTTPs ({https}) ports"
+            )));
+        }
+        (Some(port), None) | (None, Some(port)) => port,
+    };
+    options.monitoring_tls = https.is_some();
+    let known = options.monitoring.take().map(|(host, _)| host);
+    let host = known.unwrap_or_else(|| options.host.clone());
+    options.monitoring = Some((host, port));
+    Ok(())
+}
+
+/// A size in bytes, with a unit or without, as in nats-server's configuration.
+fn payload_bytes(value: flags::Value) -> Result<usize, Refusal> {
+    let text = value.text().unwrap_or_default();
+    values::bytes(&text).map_err(|expected| {
+        Refusal::Flag(format!(
+            "invalid value \"{text}\" for flag -max_payload: {expected}"
+        ))
+    })
+}
+
+/// Whether the log is JSON.
+fn is_json(value: flags::Value) -> Result<bool, Refusal> {
+    match value.text().unwrap_or_default().as_str() {
+        "text" => Ok(false),
+        "json" => Ok(true),
+        other => Err(Refusal::Flag(format!(
+            "invalid value \"{other}\" for flag -log_format: expected text or json"
+        ))),
+    }
+}
+
+/// `None` for 0, which is "not given"; -1 lets the system choose, which is 0 in [`Options`].
+fn port(name: &str, number: i64) -> Result<Option<u16>, Refusal> {
+    match number {
+        0 => Ok(None),
+        -1 => Ok(Some(0)),
+        _ => u16::try_from(number).map(Some).map_err(|_| {
+            Refusal::Other(format!(
+                "-{name}: {number} is not a port: 1 to 65535, or -1 for any"
+            ))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fanline_server::config::LogOptions;
+
+    use super::*;
+    use fanline_server::{Auth, auth::Access};
+
+    fn check<T: std::fmt::Debug + PartialEq>(line: &str, look: impl Fn(Request) -> T, expected: T) {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let request = read(NATS_SERVER, &arguments).unwrap_or_else(|why| panic!("{line}: {why:?}"));
+        assert_eq!(look(request), expected, "{line}");
+    }
+
+    fn options(request: Request) -> (Options, LogOptions, Vec<String>) {
+        match request {
+            Request::Serve(line) => match line.assemble() {
+                Ok((loaded, warnings)) => (loaded.options, loaded.log, warnings),
+                Err(why) => panic!("{line:?}: {why:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn refused(line: &str) -> String {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let assembled = read(NATS_SERVER, &arguments).and_then(|request| match request {
+            Request::Serve(line) => line.assemble(),
+            other => panic!("{line}: {other:?}"),
+        });
+        match assembled {
+            Err(Refusal::Other(text) | Refusal::Flag(text)) => text,
+            Ok((loaded, _)) => panic!("{line}: {loaded:?}"),
+        }
+    }
+
+    #[test]
+    fn flags_become_options() {
+        let place = |request| {
+            let (options, ..) = options(request);
+            (options.host, options.port, options.monitoring)
+        };
+        check("", place, ("0.0.0.0".into(), 4222, None));
+        check("-p 0", place, ("0.0.0.0".into(), 4222, None));
+        check(
+            "-m 8222 -p -1 -a ::1",
+            place,
+            ("::1".into(), 0, Some(("::1".into(), 8222))),
+        );
+        check(
+            "--net=h --http_port=-1",
+            place,
+            ("h".into(), 4222, Some(("h".into(), 0))),
+        );
+        let auth = |request| options(request).0.auth;
+        let directory = |access: Access| Auth::Directory(access.into());
+        check("--auth t", auth, directory(Access::token("t")));
+        let user = directory(Access::user("a", "b"));
+        check("--user a --pass b --auth c", auth, user);
+        let log = |request| {
+            let (options, log, _) = options(request);
+            (options.trace_protocol, log.debug, log.trace, log.time)
+        };
+        check("-DV -T=false", log, (true, true, true, false));
+        check("-DV -D=false", log, (true, false, true, true));
+        check("-VV", log, (true, false, true, true));
+        let payload = |request| options(request).0.limits.payload_bytes_max;
+        for line in [
+            "--max_payload 2048",
+            "-max_payload=2048",
+            "--max_payload=2k",
+            "-max_payload 2KB",
+        ] {
+            check(line, payload, 2048);
+        }
+        let store_dir = |request| {
+            let jetstream = options(request).0.jetstream;
+            jetstream.and_then(|jetstream| jetstream.store_dir)
+        };
+        check("-js -sd x", store_dir, Some("x".into()));
+        check("-js=false -sd x", store_dir, None);
+        check("-js", |request| options(request).2.len(), 1);
+    }
+
+    #[test]
+    fn words_and_questions_are_answered() {
+        let printed = |request| match request {
+            Request::Print(text) => text.lines().next().unwrap_or_default().to_owned(),
+            other => format!("{other:?}"),
+        };
+        for line in [
+            "-v",
+            "--version",
+            "-h -v",
+            "version",
+            "Version -zz",
+            "-c none version",
+        ] {
+            check(line, printed, "nats-server: v2.15.2".into());
+        }
+        check("-sl ldm=12", printed, "Signal(\"ldm=12\")".into());
+        assert_eq!(refused("foo version"), "unrecognized command: \"foo\"");
+    }
+
+    #[test]
+    fn what_is_not_supported_is_refused() {
+        for (line, expected) in [
+            ("-c none.conf", "open none.conf: no such file or directory"),
+            ("-t", "must specify [-c, --config]"),
+            ("--tls", "TLS Server certificate must be present"),
+            ("--tlscert f", "TLS Server private key must be present"),
+            ("--tlsverify --tlskey f", "certificate must be present"),
+            ("-m 8222 -ms 8443", "both HTTP (8222) and HTTPs (8443)"),
+            ("--cluster nats://h:1", "clustering"),
+            ("--routes nats://h:1", "clustering"),
+            ("--log_format=xml", "expected text or json"),
+            ("-p 65536", "not a port"),
+            ("-m -5", "not a port"),
+            ("--max_payload=-1", "invalid value \"-1\""),
+            ("--max_payload", "flag needs an argument"),
+            ("-zz", "flag provided but not defined: -zz"),
+        ] {
+            assert!(
+                refused(line).contains(expected),
+                "{line}: {}",
+                refused(line)
+            );
+        }
+        check("--tls=false", |request| options(request).2.len(), 0);
+    }
+
+    #[test]
+    fn profile_has_no_effect_but_a_warning() {
+        let warnings = |request| options(request).2.join("\n");
+        let profile = "-profile: without effect: Fanline does not serve Go profiles";
+        check("--profile 1", warnings, profile.into());
+        check("--profile 0", warnings, String::new());
+    }
+
+    /// `-a` moved the clients' listener and left monitoring on the host of the file; `-m` turned the file's HTTPS
+    /// into HTTP; `--user` dropped proxies, and everything else that the file said of accounts.
+    #[test]
+    fn flags_take_no_protection_of_the_file_away() {
+        let name = format!("fanline-flags-{}.conf", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let line = |text: &str, flags: &str| {
+            std::fs::write(&path, text).unwrap();
+            let line = format!("-c {} {flags}", path.display());
+            let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            match read(NATS_SERVER, &arguments) {
+                Ok(Request::Serve(line)) => line.assemble(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let monitoring = |text, flags| line(text, flags).unwrap().0.options.monitoring.unwrap();
+        let local = || ("127.0.0.1".to_owned(), 8222);
+        assert_eq!(monitoring("http: 8222", "-a 127.0.0.1"), local());
+        assert_eq!(
+            monitoring("host: 1.2.3.4\nhttp: 8222", "-a 127.0.0.1"),
+            local()
+        );
+        let own = monitoring("http: '127.0.0.1:8222'", "-a 1.2.3.4");
+        assert_eq!(own, local());
+        let both = "can't specify both HTTP (1) and HTTPs (8443) ports";
+        let refused = line("https: 8443", "-m 1").unwrap_err();
+        assert_eq!(refused, Refusal::Other(both.into()));
+        let proxy = "authorization { proxy_required: true, users: [{user: a, password: b}] }\nmappings { x: y }";
+        let (loaded, _) = line(proxy, "--user c --pass d").unwrap();
+        assert!(loaded.access.proxy_required);
+        let global = &loaded.access.accounts[0];
+        assert_eq!((global.users[0].name(), global.users.len()), ("c", 1));
+        assert_eq!(global.mappings.len(), 1);
+        let operator = "trusted_keys: OCFIRY65OQE7DFP5KLNS2PF2LVZMUZYJX4OZIEQ36N2IQANUB5XVYOCS";
+        let (loaded, _) = line(operator, "--user c --pass d").unwrap();
+        assert!(loaded.options.auth.directory().operators().is_some());
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn flags_of_tls_become_options() {
+        let tls = |request| {
+            let tls = options(request).0.tls;
+            tls.map(|tls| {
+                let pair = &tls.certificates[0];
+                let files = (pair.cert_file.clone(), pair.key_file.clone());
+                (files, tls.ca_file, tls.client_certificates.is_required())
+            })
+        };
+        let files = || -> (PathBuf, PathBuf) { ("c".into(), "k".into()) };
+        check("--tls=false --tlscert c --tlskey k", tls, None);
+        for line in ["--tlscert c --tlskey k", "--tls --tlscert=c --tlskey=k"] {
+            check(line, tls, Some((files(), None, false)));
+        }
+        check(
+            "--tlsverify --tlscert c --tlskey k --tlscacert a",
+            tls,
+            Some((files(), Some("a".into()), true)),
+        );
+        let monitoring = |request| {
+            let (options, ..) = options(request);
+            (options.monitoring_tls, options.monitoring)
+        };
+        let line = "-ms 8443 --tlscert c --tlskey k";
+        check(line, monitoring, (true, Some(("0.0.0.0".into(), 8443))));
+        check(
+            "-m 8222",
+            monitoring,
+            (false, Some(("0.0.0.0".into(), 8222))),
+        );
+    }
+}

@@ -1,0 +1,290 @@
+//! The server's log: nats-server's lines or JSON, to stderr, a file or syslog.
+//!
+//! Harnesses read the lines, so their format is fixed. Events come through `tracing`; one small
+//! subscriber writes them, since filters, spans and layers would be a dozen dependencies for two
+//! line formats.
+
+mod file;
+mod line;
+mod repeats;
+mod syslog;
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
+
+use fanline_server::config::LogOptions;
+use jiff::Zoned;
+use tracing::callsite::Identifier;
+use tracing::span;
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::terminal::is_colourful;
+use file::LogFile;
+pub(crate) use line::LogFormat;
+use line::{LineWriter, Tag, Told};
+use repeats::Repeats;
+use syslog::Syslog;
+
+/// How the server logs. A file wins over a remote syslog, that over the local one, and stderr is what is
+/// left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogSettings {
+    /// A file in place of stderr.
+    pub(crate) file: Option<PathBuf>,
+    /// Bytes after which the file is put aside; 0 is never.
+    pub(crate) file_bytes_max: u64,
+    /// How many files are kept, the one that is written to included; 0 is all.
+    pub(crate) files_max: usize,
+    /// Where another machine's syslog is: `udp://host:514`, `tcp://host:514` or `unix:///path`.
+    pub(crate) remote_syslog: Option<String>,
+    /// Whether lines go to this machine's syslog.
+    pub(crate) syslog: bool,
+    /// Text or JSON.
+    pub(crate) format: LogFormat,
+    /// Whether lines of text have a time.
+    pub(crate) time: bool,
+    /// Whether that time is UTC.
+    pub(crate) utc: bool,
+    /// Whether `[DBG]` lines are written.
+    pub(crate) debug: bool,
+    /// Whether `[TRC]` lines are written.
+    pub(crate) trace: bool,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        LogSettings {
+            file: None,
+            file_bytes_max: 0,
+            files_max: 0,
+            remote_syslog: None,
+            syslog: false,
+            format: LogFormat::default(),
+            time: true,
+            utc: false,
+            debug: false,
+            trace: false,
+        }
+    }
+}
+
+impl From<&LogOptions> for LogSettings {
+    fn from(options: &LogOptions) -> Self {
+        LogSettings {
+            file: options.file.clone(),
+            file_bytes_max: options.file_bytes_max,
+            files_max: options.files_max,
+            remote_syslog: options.remote_syslog.clone(),
+            syslog: options.syslog,
+            format: if options.json {
+                LogFormat::Json
+            } else {
+                LogFormat::Text
+            },
+            time: options.time,
+            utc: options.utc,
+            debug: options.debug,
+            trace: options.trace,
+        }
+    }
+}
+
+/// The log of this process.
+static LOG: RwLock<Option<Arc<Log>>> = RwLock::new(None);
+
+struct Log {
+    settings: LogSettings,
+    lines: LineWriter,
+    state: Mutex<State>,
+    started: Instant,
+}
+
+struct State {
+    sink: Sink,
+    repeats: Repeats<Identifier>,
+}
+
+enum Sink {
+    Stderr,
+    File(LogFile),
+    Syslog(Syslog),
+}
+
+/// Starts logging, or goes on with other settings, which are left as they were when that fails.
+///
+/// # Errors
+/// What is wrong, in words for the one who set it up.
+pub(crate) fn install(settings: &LogSettings) -> Result<(), String> {
+    let known = current();
+    if known.as_ref().is_some_and(|log| log.settings == *settings) {
+        return Ok(());
+    }
+    let sink = Sink::open(settings)?;
+    let colourful = matches!(sink, Sink::Stderr) && is_colourful(&io::stderr());
+    let log = Log {
+        settings: settings.clone(),
+        lines: LineWriter::new(settings, colourful),
+        state: Mutex::new(State {
+            sink,
+            repeats: Repeats::new(),
+        }),
+        started: Instant::now(),
+    };
+    *LOG.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(log));
+    match known {
+        // This fails only the second time, when the same is there already.
+        None => drop(tracing::subscriber::set_global_default(Writer)),
+        Some(_) => tracing::callsite::rebuild_interest_cache(),
+    }
+    Ok(())
+}
+
+/// Writes the line that says why the server stops or does not start.
+pub(crate) fn fatal(text: &str) {
+    match current() {
+        Some(log) => log.write(&mut log.state(), Tag::Fatal, &Told::words(text)),
+        None => eprintln!("{text}"),
+    }
+}
+
+/// As [`fatal`], from whichever thread broke, and whatever it was at: never waits.
+pub(crate) fn last_words(text: &str) {
+    let log = LOG.try_read().ok().and_then(|log| log.clone());
+    if let Some(log) = log
+        && let Ok(mut state) = log.state.try_lock()
+    {
+        log.write(&mut state, Tag::Fatal, &Told::words(text));
+    }
+}
+
+/// Opens the file again, after it was moved away.
+pub(crate) fn reopen() {
+    let Some(log) = current() else { return };
+    let outcome = match &mut log.state().sink {
+        Sink::File(file) => Some(file.reopen()),
+        Sink::Stderr | Sink::Syslog(_) => None,
+    };
+    match outcome {
+        None => tracing::info!("File log re-open ignored, not a file logger"),
+        Some(Ok(())) => tracing::info!("File log re-opened"),
+        // The old file is still written to.
+        Some(Err(error)) => tracing::error!("Cannot re-open the log file: {error}"),
+    }
+}
+
+fn current() -> Option<Arc<Log>> {
+    LOG.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+impl Sink {
+    fn open(settings: &LogSettings) -> Result<Self, String> {
+        if let Some(path) = &settings.file {
+            return LogFile::open(path, settings.file_bytes_max, settings.files_max)
+                .map(Sink::File)
+                .map_err(|error| {
+                    format!(
+                        "error opening file: open {}: {}",
+                        path.display(),
+                        plain(&error)
+                    )
+                });
+        }
+        let syslog = match &settings.remote_syslog {
+            Some(address) => Syslog::remote(address),
+            None if settings.syslog => Syslog::local(),
+            None => return Ok(Sink::Stderr),
+        };
+        syslog
+            .map(Sink::Syslog)
+            .map_err(|error| format!("error connecting to syslog: {}", plain(&error)))
+    }
+}
+
+/// What the system said, without its number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.to_lowercase()
+}
+
+impl Log {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let tag = Tag::of(*event.metadata().level());
+        let told = Told::of(event);
+        let now = self.started.elapsed();
+        let mut state = self.state();
+        for withheld in state.repeats.due(now) {
+            let text = format!("{} more like this: {}", withheld.count, withheld.example);
+            self.write(&mut state, withheld.tag, &Told::words(&text));
+        }
+        let place = event.metadata().callsite();
+        let is_written = !matches!(tag, Tag::Warning | Tag::Error)
+            || state.repeats.admits(place, tag, &told.message, now);
+        if is_written {
+            self.write(&mut state, tag, &told);
+        }
+    }
+
+    fn write(&self, state: &mut State, tag: Tag, told: &Told) {
+        let now = Zoned::now();
+        // A log that cannot be written has nowhere left to complain.
+        match &mut state.sink {
+            Sink::Stderr => {
+                let line = self.lines.line(&now, tag, told);
+                let _ = io::stderr().lock().write_all(line.as_bytes());
+            }
+            Sink::File(file) => {
+                let line = |tag, told| self.lines.line(&now, tag, told);
+                let _ = file.write(line(tag, told).as_bytes());
+                if let Some(backup) = file.rotate_when_full() {
+                    let text = format!("Rotated log, backup saved as \"{}\"", backup.display());
+                    let _ = file.write(line(Tag::Info, &Told::words(&text)).as_bytes());
+                }
+            }
+            Sink::Syslog(syslog) => {
+                let text = self.lines.bare(&now, tag, told);
+                syslog.write(&now, tag, &text);
+            }
+        }
+    }
+}
+
+/// Where `tracing` hands its events.
+struct Writer;
+
+impl Subscriber for Writer {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let Some(log) = current() else { return false };
+        match *metadata.level() {
+            // Each has its own switch: `-V` alone does not show `[DBG]` lines.
+            Level::TRACE => log.settings.trace,
+            Level::DEBUG => log.settings.debug,
+            _ => true,
+        }
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        if let Some(log) = current() {
+            log.event(event);
+        }
+    }
+
+    // Spans say nothing in this format.
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}

@@ -1,0 +1,71 @@
+//! The commands that need the server: `serve`, `config` and `auth`, and nats-server's front end. Built with the
+//! feature `server`.
+
+mod auth;
+mod compat;
+mod config;
+mod dump;
+mod log;
+mod notify;
+mod panics;
+mod serve;
+mod tls;
+mod values;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use auth::AuthCommand;
+pub(crate) use compat::version;
+use config::ConfigCommand;
+use serve::ServeArgs;
+
+use crate::FANLINE;
+
+/// Flags that nats-server has too, and that mean the tools' own here.
+const OWN_FLAGS: &[&str] = &["-h", "--help", "-s"];
+
+/// What to do with a server.
+#[derive(Subcommand, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one in a process")]
+pub(crate) enum ServerCommand {
+    Serve(ServeArgs),
+    /// Configuration files: check them, show what they add up to
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(ConfigCommand),
+    /// Keys and hashes for those who may connect
+    #[command(subcommand, arg_required_else_help = true)]
+    Auth(AuthCommand),
+}
+
+impl ServerCommand {
+    pub(crate) fn run(self) -> ExitCode {
+        match self {
+            ServerCommand::Serve(args) => args.run(),
+            ServerCommand::Config(command) => command.run(),
+            ServerCommand::Auth(command) => match command.run() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(failure) => failure.report(FANLINE),
+            },
+        }
+    }
+}
+
+/// Runs a server if the program's name or its first argument asks for one without a command.
+pub(crate) fn run_without_command(program: &str, arguments: &[String]) -> Option<ExitCode> {
+    if Path::new(program)
+        .file_name()
+        .is_some_and(|name| name == compat::NATS_SERVER)
+    {
+        return Some(compat::run(compat::NATS_SERVER, arguments));
+    }
+    match arguments.first() {
+        None => Some(ServeArgs::default().run()),
+        Some(first) if first.starts_with('-') && !OWN_FLAGS.contains(&first.as_str()) => {
+            Some(compat::run(FANLINE, arguments))
+        }
+        Some(_) => None,
+    }
+}

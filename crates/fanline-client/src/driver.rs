@@ -1,0 +1,210 @@
+//! The task of a connection: reads, delivers, and writes the buffer, once per wake-up.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use super::codec::{Decoder, ServerOp};
+use super::error::Disconnect;
+use super::limits::{
+    PING_INTERVAL, PINGS_OUT_MAX, READ_BYTES, READS_PER_TURN_MAX, WRITE_BUFFER_BYTES_MAX,
+};
+use super::shared::{Event, Shared, Wakeup};
+
+pub(super) struct Driver<S> {
+    stream: S,
+    decoder: Decoder,
+    shared: Arc<Shared>,
+    /// Bytes being written; handles meanwhile append to the shared buffer.
+    writing: BytesMut,
+    /// Receivers to notify after a batch, when no lock is held.
+    wakeups: Vec<Wakeup>,
+    keep_alive: Interval,
+    pings_out: u32,
+    /// The last `-ERR`, if nothing followed it: then it is the reason why the server closes the connection.
+    error_last: Option<String>,
+    needs_flush: bool,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
+    pub(super) fn new(stream: S, decoder: Decoder, shared: Arc<Shared>) -> Self {
+        let mut keep_alive = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
+        keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Driver {
+            stream,
+            decoder,
+            shared,
+            writing: BytesMut::new(),
+            wakeups: Vec::new(),
+            keep_alive,
+            pings_out: 0,
+            error_last: None,
+            needs_flush: false,
+        }
+    }
+
+    /// Runs until the connection ends, then notifies all waiters.
+    pub(super) async fn run(mut self) {
+        // What the handshake read too much is handed out first.
+        let result = match self.hand_out() {
+            Ok(()) => std::future::poll_fn(|context| self.poll(context)).await,
+            Err(reason) => Err(reason),
+        };
+        let reason = result.err().unwrap_or(Disconnect::Closed);
+        self.shared.close(reason);
+    }
+
+    /// Reads and writes; ready with `Ok` when this side is done, and with an error when the connection ended otherwise.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Disconnect>> {
+        while self.keep_alive.poll_tick(context).is_ready() {
+            self.ping()?;
+        }
+        if let Err(reason) = self.poll_read(context) {
+            return Poll::Ready(Err(reason));
+        }
+        self.poll_write(context)
+    }
+
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Result<(), Disconnect> {
+        for _ in 0..READS_PER_TURN_MAX {
+            self.decoder.buffer.reserve(READ_BYTES);
+            let read = pin!(self.stream.read_buf(&mut self.decoder.buffer)).poll(context);
+            match read {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(0)) => return Err(self.ended(Disconnect::ServerClosed)),
+                Poll::Ready(Ok(_)) => self.hand_out()?,
+                Poll::Ready(Err(error)) => return Err(self.ended(error.into())),
+            }
+        }
+        // More may be there: come back after the others had their turn.
+        context.waker().wake_by_ref();
+        Ok(())
+    }
+
+    fn ended(&mut self, reason: Disconnect) -> Disconnect {
+        match (reason, self.error_last.take()) {
+            (Disconnect::ServerClosed, Some(text)) => Disconnect::ServerError(text),
+            (reason, _) => reason,
+        }
+    }
+
+    /// Delivers every complete message. Messages of one read share one lock.
+    fn hand_out(&mut self) -> Result<(), Disconnect> {
+        let Driver {
+            decoder,
+            shared,
+            wakeups,
+            ..
+        } = self;
+        let mut others = Vec::new();
+        let outcome = shared.with_routes(|routes| {
+            loop {
+                match decoder.next().map_err(Disconnect::Protocol)? {
+                    Some(ServerOp::Message { sid, message }) => {
+                        wakeups.extend(routes.deliver(sid, message));
+                    }
+                    // A flush promises that what came before its PONG was handed out, so the
+                    // rest may wait until the messages of this read are through.
+                    Some(other) => others.push(other),
+                    None => return Ok(()),
+                }
+            }
+        });
+        for wakeup in wakeups.drain(..) {
+            match wakeup {
+                Wakeup::Subscriber(waker) => waker.wake(),
+                // The requester may have given up meanwhile.
+                Wakeup::Requester(sender, message) => drop(sender.send(message)),
+            }
+        }
+        for op in others {
+            self.handle(op);
+        }
+        outcome
+    }
+
+    fn handle(&mut self, op: ServerOp) {
+        self.error_last = None;
+        match op {
+            ServerOp::Ping => self.shared.with_outgoing(|outgoing| {
+                // A server that pings without reading gets no answer, rather than our memory.
+                if outgoing.buffer.len() < WRITE_BUFFER_BYTES_MAX {
+                    outgoing.buffer.extend_from_slice(b"PONG\r\n");
+                }
+            }),
+            ServerOp::Pong => {
+                self.pings_out = 0;
+                let waiter = self
+                    .shared
+                    .with_outgoing(|outgoing| outgoing.pongs.pop_front());
+                if let Some(Some(waiter)) = waiter {
+                    // The flush may have been given up meanwhile.
+                    let _ = waiter.send(());
+                }
+            }
+            ServerOp::Info(info) => self.shared.set_info(*info),
+            ServerOp::Error(text) => {
+                let _ = self.shared.events.send(Event::ServerError(text.clone()));
+                self.error_last = Some(text);
+            }
+            ServerOp::Ok | ServerOp::Message { .. } => {}
+        }
+    }
+
+    fn ping(&mut self) -> Result<(), Disconnect> {
+        if self.pings_out >= PINGS_OUT_MAX {
+            return Err(Disconnect::Stale);
+        }
+        self.pings_out += 1;
+        self.shared.with_outgoing(|outgoing| {
+            outgoing.pongs.push_back(None);
+            outgoing.buffer.extend_from_slice(b"PING\r\n");
+        });
+        Ok(())
+    }
+
+    /// Writes until nothing is left. Ready only when the connection has ended.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Disconnect>> {
+        loop {
+            if self.writing.is_empty() {
+                let Driver {
+                    writing, shared, ..
+                } = self;
+                let (finish, taken) = shared.with_outgoing(|outgoing| {
+                    std::mem::swap(&mut outgoing.buffer, writing);
+                    outgoing.driver = writing.is_empty().then(|| context.waker().clone());
+                    (outgoing.finish, !writing.is_empty())
+                });
+                if taken {
+                    shared.notify_room();
+                } else {
+                    if self.needs_flush {
+                        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+                        self.needs_flush = false;
+                    }
+                    if finish {
+                        return Pin::new(&mut self.stream)
+                            .poll_shutdown(context)
+                            .map_err(Into::into);
+                    }
+                    return Poll::Pending;
+                }
+            }
+            let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.writing))?;
+            if written == 0 {
+                return Poll::Ready(Err(Disconnect::ServerClosed));
+            }
+            self.needs_flush = true;
+            if written == self.writing.len() {
+                // Keeps its memory, to be swapped in again.
+                self.writing.clear();
+            } else {
+                self.writing.advance(written);
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Errors of the client.
+
+use std::io;
+
+/// The error of an operation of a [`Client`](super::Client).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The address of a server is invalid.
+    #[error("cannot understand the server address \"{address}\": {reason}")]
+    InvalidAddress {
+        /// Address, without credentials.
+        address: String,
+        /// Reason.
+        reason: &'static str,
+    },
+    /// The key or credentials file is invalid.
+    #[error("invalid credentials: {0}")]
+    InvalidCredentials(&'static str),
+    /// The connection could not be opened.
+    #[error("cannot connect to {address}: {source}")]
+    Unreachable {
+        /// Address that was tried last.
+        address: String,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// The server requires TLS, which [`Client::over`](super::Client::over) does not support.
+    #[error("the server requires TLS, which is not spoken over this stream")]
+    TlsRequired,
+    /// The TLS handshake failed.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The server refused the connection with this text.
+    #[error("the server refused the connection: {0}")]
+    Refused(String),
+    /// The subject, filter, or queue name is invalid.
+    #[error("invalid subject {subject:?}: {reason}")]
+    InvalidSubject {
+        /// Subject, filter, or queue name.
+        subject: String,
+        /// Reason.
+        reason: &'static str,
+    },
+    /// The header is invalid.
+    #[error("invalid header {name:?}: {reason}")]
+    InvalidHeader {
+        /// Name of the header.
+        name: String,
+        /// Reason.
+        reason: &'static str,
+    },
+    /// The message has headers, which the server does not support.
+    #[error("the server does not support headers")]
+    HeadersUnsupported,
+    /// Headers and payload exceed the server's limit. Nothing was sent.
+    #[error("the message has {bytes} bytes, the server takes at most {bytes_max}")]
+    PayloadTooLarge {
+        /// Header and payload bytes of the message.
+        bytes: usize,
+        /// The server's `max_payload`.
+        bytes_max: usize,
+    },
+    /// Subject and reply exceed the line limit of the server, which is known for one in this process.
+    #[error("the subject takes a line of {bytes} bytes, the server reads at most {bytes_max}")]
+    LineTooLong {
+        /// Length of the line.
+        bytes: usize,
+        /// The server's limit.
+        bytes_max: usize,
+    },
+    /// The subject of a request has no subscribers.
+    #[error("no responders: nobody is subscribed to the subject")]
+    NoResponders,
+    /// There was no reply in time. The message may have arrived nevertheless.
+    #[error("no answer within the timeout")]
+    TimedOut,
+    /// The connection is closed.
+    #[error("disconnected: {0}")]
+    Disconnected(Disconnect),
+}
+
+/// The reason for the end of a connection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Disconnect {
+    /// This client closed it: it was drained, or every handle was dropped.
+    #[error("closed by this client")]
+    Closed,
+    /// The server closed it without an error.
+    #[error("the server closed the connection")]
+    ServerClosed,
+    /// The server closed it after this `-ERR`.
+    #[error("the server closed the connection: {0}")]
+    ServerError(String),
+    /// The byte stream failed.
+    #[error("{0}")]
+    Io(String),
+    /// The server violated the NATS protocol.
+    #[error("the server sent something unexpected: {0}")]
+    Protocol(&'static str),
+    /// Several consecutive pings had no reply.
+    #[error("the server no longer answers")]
+    Stale,
+}
+
+impl From<io::Error> for Disconnect {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // Whether a dying server's last bytes arrive before the reset is a matter of luck.
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Disconnect::ServerClosed,
+            _ => Disconnect::Io(error.to_string()),
+        }
+    }
+}
