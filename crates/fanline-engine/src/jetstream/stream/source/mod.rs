@@ -27,7 +27,7 @@ use reader::Reader;
 
 pub(super) use progress::Kept;
 
-const SOURCE_HEADER: &str = "Nats-Stream-Source";
+pub(super) const SOURCE_HEADER: &str = "Nats-Stream-Source";
 
 /// What names that tell one stream from another are made of, and how long they are.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
