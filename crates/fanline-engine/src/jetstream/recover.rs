@@ -85,6 +85,12 @@ impl JetStream {
         if let Some(progress) = content(&found, SOURCES) {
             stream.restore_sources(progress);
         }
+        if let Some(from) = recovery.unsynced_from {
+            let finished = stream.finish_rollups(from, port);
+            finished.map_err(ApiError::stream_create)?;
+        }
+        // Consumers count what is left: they must not hear of it later.
+        stream.settle_removed(port);
         stream.with_consumers(now, port, |consumers, context| {
             for name in consumer_names(&found) {
                 if let Err(error) = recover_consumer(consumers, &found, name, context) {

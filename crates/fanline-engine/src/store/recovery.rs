@@ -67,6 +67,8 @@ pub struct Recovery {
     pub lost: Lost,
     /// Where, for the first of them.
     pub damages: Vec<Damage>,
+    /// The sequence of the first record that was not synced for sure. What follows it in the log may be missing.
+    pub unsynced_from: Option<u64>,
 }
 
 /// A damaged place.
@@ -164,7 +166,8 @@ impl Store {
         let from = SEGMENT_HEAD_BYTES as u64;
         parts.extend(segments.into_iter().map(|file| Part { file, from }));
         let mut bytes = Vec::new();
-        let end = self.survey(&mut parts, synced, &mut bytes)?;
+        let (end, synced) = self.survey(&mut parts, synced, &mut bytes)?;
+        finds.synced = synced;
         // What follows the end is removed.
         let is_kept = |part: &&Part| end.is_none_or(|end| (part.file.number, 0) < end);
         let kept = parts.iter().filter(is_kept).count();
@@ -200,13 +203,13 @@ impl Store {
         Ok(newest)
     }
 
-    /// Finds where the log ends.
+    /// Finds where the log ends, and before which position all of it was synced.
     fn survey(
         &mut self,
         parts: &mut [Part],
         synced: Position,
         bytes: &mut Vec<u8>,
-    ) -> Result<Option<Position>, StoreError> {
+    ) -> Result<(Option<Position>, Position), StoreError> {
         let salt = self.files.as_ref().map_or(0, |files| files.salt);
         let mut survey = Survey::new(salt, synced);
         for part in parts {
@@ -214,7 +217,7 @@ impl Store {
             let head = self.head_of(bytes)?;
             survey.add(&part.file, head.as_ref(), bytes, part.from);
         }
-        Ok(survey.end())
+        Ok((survey.end(), survey.synced()))
     }
 
     fn set_active_file(&mut self, file: SegmentFile) {
@@ -298,6 +301,10 @@ impl Store {
                         let parts = Parts { head, ..parts };
                         if parts.head.kind == Kind::Remove {
                             finds.forgive(head.sequence);
+                        }
+                        if head.kind.is_message() && (file.number, offset as u64) >= finds.synced {
+                            let unsynced_from = &mut finds.recovery.unsynced_from;
+                            unsynced_from.get_or_insert(head.sequence);
                         }
                         self.replay_record(&parts, offset)?;
                     } else {
@@ -513,6 +520,8 @@ fn without_zeros(bytes: &[u8]) -> usize {
 #[derive(Default)]
 struct Finds {
     recovery: Recovery,
+    /// Everything before this position was synced.
+    synced: Position,
     damages: Vec<Option<Damage>>,
     /// Where the damage of a record is in the list. Whoever has erased many has as many deeds to go with them.
     by_sequence: HashMap<u64, usize>,

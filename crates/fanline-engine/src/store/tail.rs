@@ -188,6 +188,11 @@ impl Survey {
         self.breaks.entry(at).or_insert(Break { end, removed_at });
     }
 
+    /// Everything before this position was synced.
+    pub(super) fn synced(&self) -> Position {
+        self.synced
+    }
+
     /// Where the log ends, if that is before the end of the files. An atomic batch that is not whole is behind it.
     pub(super) fn end(&self) -> Option<Position> {
         let is_unsynced = |at: &Position| *at >= self.synced;

@@ -1,6 +1,7 @@
 //! Storing a record, and all that follows from it.
 
 use super::Stream;
+use super::source::SOURCE_HEADER;
 use crate::headers::{Block, find};
 use crate::jetstream::{ApiError, Message, Port, Retention};
 use crate::store::{Cause, DiskError, Filters, NewRecord, StoreError};
@@ -27,6 +28,21 @@ pub(super) enum Rollup {
     Subject,
     /// All earlier ones.
     All,
+}
+
+impl Rollup {
+    /// What a stored record took the place of. A stream that does not allow rollups has those of its own markers and
+    /// schedules, and none of the records that it copied.
+    fn of(headers: &[u8], is_allowed: bool) -> Option<Self> {
+        let text = find(headers, b"Nats-Rollup")?;
+        if !is_allowed && find(headers, SOURCE_HEADER.as_bytes()).is_some() {
+            return None;
+        }
+        match text.eq_ignore_ascii_case(b"all") {
+            true => Some(Rollup::All),
+            false => Some(Rollup::Subject),
+        }
+    }
 }
 
 impl Stream {
@@ -152,13 +168,42 @@ impl Stream {
         }
     }
 
+    /// Applies the rollups of records that were not synced, from this sequence on. After a power cut the record may be
+    /// there and the removal behind it missing.
+    pub(in crate::jetstream) fn finish_rollups(
+        &mut self,
+        from: u64,
+        port: &mut dyn Port,
+    ) -> Result<(), StoreError> {
+        // A mirror stores the rollups of its origin, and removes nothing itself.
+        if self.config.mirror.is_some() {
+            return Ok(());
+        }
+        for sequence in from..=self.store.last_sequence() {
+            let (rollup, subject) = match self.store.read(sequence) {
+                Ok(Some(record)) => match Rollup::of(record.headers, self.config.allow_rollup_hdrs)
+                {
+                    Some(rollup) => (rollup, record.subject.to_vec()),
+                    None => continue,
+                },
+                Ok(None) | Err(StoreError::Damaged(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            match rollup {
+                Rollup::Subject => self.remove_below(&subject, sequence, port),
+                Rollup::All => self.remove_below(b"", sequence, port),
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the expiry of a subject's last record leaves a marker.
     pub(super) fn leaves_markers(&self) -> bool {
         !self.config.subject_delete_marker_ttl.is_zero()
     }
 
     /// Looks at what limits and age have removed: consumers are told, and markers are left.
-    pub(super) fn settle_removed(&mut self, port: &mut dyn Port) {
+    pub(in crate::jetstream) fn settle_removed(&mut self, port: &mut dyn Port) {
         let leaves_markers = self.leaves_markers();
         let mut marked: Vec<Vec<u8>> = Vec::new();
         let (consumers, markers) = (&mut self.consumers, &mut self.markers);

@@ -23,6 +23,21 @@ struct State {
     records: BTreeMap<u64, String>,
 }
 
+impl State {
+    /// The sequences of records that a newer record with a rollup header replaces.
+    fn kept_beside_rollups(&self) -> Vec<u64> {
+        let is_replaced = |(sequence, record): &(&u64, &String)| {
+            let subject = record.split(' ').next();
+            self.records.range(*sequence + 1..).any(|(_, newer)| {
+                newer.contains("Nats-Rollup: all")
+                    || newer.contains("Nats-Rollup: sub") && newer.split(' ').next() == subject
+            })
+        };
+        let replaced = self.records.iter().filter(is_replaced);
+        replaced.map(|(sequence, _)| *sequence).collect()
+    }
+}
+
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "up to {}:", self.last)?;
@@ -210,7 +225,8 @@ impl World {
         for line in self.account.port.taken() {
             let (subject, rest) = line.split_once(' ').unwrap_or((&line, ""));
             if let Some(asked) = self.asked.remove(subject) {
-                if !rest.contains(r#""error""#) {
+                // A duplicate promises the first message alone, and not that a removal between the two is durable.
+                if !rest.contains(r#""error""#) && !rest.contains(r#""duplicate""#) {
                     self.note_promise(asked);
                 }
             } else if let Some(ack) = self.confirming.remove(subject) {
@@ -506,6 +522,11 @@ impl World {
                 self.context(),
                 history.states
             );
+            // A mirror stores the rollups of its origin, and removes nothing itself.
+            if stream != "COPY" {
+                let kept = found.kept_beside_rollups();
+                assert_eq!(kept, [0; 0], "{}: {stream} {found:#?}", self.context());
+            }
             let mut history = History::default();
             history.note(found);
             self.histories.insert(stream, history);
@@ -630,9 +651,12 @@ fn configs(dice: &mut Dice) -> [(&'static str, String); 6] {
     ]
 }
 
+/// Seeds of logs that hold more than the limits allow after a power cut: consumers counted too few records.
+const ABOVE_LIMITS: [u64; 3] = [38_095, 61_255, 76_375];
+
 #[test]
 fn power_cuts_break_no_promise() {
-    for seed in seeds().step_by(5) {
+    for seed in ABOVE_LIMITS.into_iter().chain(seeds().step_by(5)) {
         let mut world = World::new(seed);
         for _ in 0..1 + seed % 3 {
             for _ in 0..world.dice.below(120) {

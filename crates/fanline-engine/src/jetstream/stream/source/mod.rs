@@ -28,7 +28,7 @@ use reader::Reader;
 
 pub(super) use progress::Kept;
 
-const SOURCE_HEADER: &str = "Nats-Stream-Source";
+pub(super) const SOURCE_HEADER: &str = "Nats-Stream-Source";
 
 /// Characters of a name that tells one stream from another.
 const IDENTITY_CHARS: usize = 8;
