@@ -58,6 +58,17 @@ class Layers(unittest.TestCase):
     def test_a_module_without_a_row_and_a_row_without_a_module_are_found(self):
         self.assertEqual(len(self.problems({"a.rs": "", "b.rs": ""}, ["a", "c"])), 2)
 
+    def test_a_known_arrow_passes_and_is_used_up(self):
+        with tempfile.TemporaryDirectory() as folder:
+            layers.ROOT = Path(folder)
+            layers.source("demo").mkdir(parents=True)
+            (layers.source("demo") / "a.rs").write_text("use crate::b::g;")
+            (layers.source("demo") / "b.rs").write_text("")
+            known = {"demo: a uses b", "demo: b uses a"}
+            uses = layers.uses_of("demo")
+            self.assertEqual(layers.check("demo", ["a", "b"], {"a", "b"}, uses, known), [])
+            self.assertEqual(known, {"demo: b uses a"})
+
     def test_the_inside_of_a_module_is_a_scope_too(self):
         files = {"m/mod.rs": "", "m/a.rs": "use super::b::g;", "m/b.rs": "use crate::m::a::f;"}
         self.assertEqual(len(self.problems(files, ["a", "b"], "demo::m")), 1)

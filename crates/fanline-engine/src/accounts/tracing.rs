@@ -9,7 +9,7 @@ use crate::exchange::batch::{Crossing, TRACED};
 use crate::exchange::router::{BridgeKind, Exit, RouteMemo};
 use crate::exchange::text::text;
 use crate::exchange::tracing::Traced;
-use crate::jetstream::Timestamp;
+use crate::time::Timestamp;
 use crate::subject::Filter;
 use crate::trace::{Asked, Event, ROUTER, Teller, Trace};
 
