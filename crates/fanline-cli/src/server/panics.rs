@@ -78,7 +78,7 @@ mod tests {
         let ended = Command::new(itself)
             .args([
                 "--exact",
-                "panics::tests::breaks",
+                "server::panics::tests::breaks",
                 "--ignored",
                 "--nocapture",
             ])
