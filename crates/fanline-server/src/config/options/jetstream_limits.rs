@@ -16,7 +16,7 @@ pub(super) const LIMITS: super::Entry = super::Entry::new(
         let limits = table::read(AssetLimits::default(), given);
         set(&mut draft.jetstream.asset_limits, limits)
     },
-    |draft| table::show(draft.jetstream.asset_limits.clone()),
+    |draft| table::show(draft.jetstream.asset_limits),
 )
 .block::<AssetLimits>()
 .help("What each stream and each consumer may have, in every account.");
@@ -78,7 +78,7 @@ impl table::Block for AssetLimits {
                     table::read(BatchLimits::default(), given),
                 )
             },
-            |limits| table::show(limits.batches.clone()),
+            |limits| table::show(limits.batches),
         )
         .block::<BatchLimits>()
         .help("What batches of publishes may have."),
