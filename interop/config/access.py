@@ -2,7 +2,8 @@
 
 _USER = [
     "permissions: {publish: 'a.>'}", "permissions: {publish: [a, b]}", "permissions: {pub: a, sub: b}",
-    "permissions: {import: a}", "permissions: {publish: {allow: a, deny: [b]}}", "permissions: {publish: {foo: a}}",
+    "permissions: {import: a}", "permissions: {publish: {allow: a, deny: [b]}}",
+    "permissions: {publish: {V: a, allow: $V}}", "permissions: {publish: {foo: a}}",
     "permissions: {publish: 'a b'}", "permissions: {subscribe: 'a b'}", "permissions: {subscribe: 'a b c'}",
     "permissions: {subscribe: 'a.*.> q.*'}", "permissions: {publish: 'a..b'}", "permissions: {publish: 'a.>.b'}",
     "permissions: {publish: 5}", "permissions: {allow_responses: true}", "permissions: {allow_responses: false}",
@@ -24,7 +25,7 @@ _ACCOUNT = [
     "jetstream {max_bytes: true}", "jetstream {max_memory: 5, max_store: 6, streams: 7, consumers: 8}",
     "limits {max_conn: 5, max_subs: 5, max_payload: 5, max_leafnodes: 5}",
     "limits {max_connections: 5, max_subscriptions: 5, max_pay: 5, max_leafs: 5}", "limits {foo: 5}",
-    "limits {max_conn: '5'}", "limits {max_conn: -1}", "exports: [{stream: a}]",
+    "limits {max_conn: '5'}", "limits {V: 5, max_conn: $V}", "limits {max_conn: -1}", "exports: [{stream: a}]",
     "exports: [{service: a, response: stream}]", "exports: [{service: a, response: chunked}]",
     "exports: [{service: a, response_type: singleton}]", "exports: [{service: a, response: foo}]",
     "exports: [{service: a, response_threshold: 5}]", "exports: [{service: a, threshold: '5s'}]",

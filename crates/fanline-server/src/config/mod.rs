@@ -32,6 +32,8 @@ mod show;
 mod source;
 mod table;
 #[cfg(test)]
+mod table_tests;
+#[cfg(test)]
 mod tests;
 mod value;
 mod walk;
