@@ -9,8 +9,8 @@ use crate::exchange::batch::{Crossing, TRACED};
 use crate::exchange::router::{BridgeKind, Exit, RouteMemo};
 use crate::exchange::text::text;
 use crate::exchange::tracing::Traced;
-use crate::time::Timestamp;
 use crate::subject::Filter;
+use crate::time::Timestamp;
 use crate::trace::{Asked, Event, ROUTER, Teller, Trace};
 
 impl<K: Kind> Broker<K> {
