@@ -56,7 +56,7 @@ mod sync;
 mod threads;
 mod tls;
 
-/// The NATS client: [`Server::client`] gives one that reaches the server through a pipe in this process.
+/// The NATS client: [`Handle::client`] gives one that reaches the server through a pipe in this process.
 pub use fanline_client as client;
 /// Who may connect, and what they may do.
 pub use fanline_engine::auth;
