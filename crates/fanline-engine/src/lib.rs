@@ -42,7 +42,7 @@ pub use codec::nats::error::{ClientError, CloseReason};
 pub use codec::nats::info::{ListenerInfo, ServerInfo, TlsTold};
 pub use codec::nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use exchange::router::{MatchMemo, Matched, Matcher};
-pub use limits::Limits;
+pub use limits::{AccountLimits, Limits, MqttLimits};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use random::Seed;
 pub use shard::{

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use fanline_engine::Outbox;
 use fanline_engine::codec::mqtt::{
-    Accepted, Connection, Framed, Names, Properties, Publish, Reason, Received, Settings, Verb,
-    frame, subject_to_topic, topic_to_subject, write_headers, write_properties,
+    Accepted, Connection, Framed, Names, Properties, Publish, Reason, Received, Verb, frame,
+    subject_to_topic, topic_to_subject, write_headers, write_properties,
 };
+use fanline_engine::{MqttLimits, Outbox};
 
 /// Small, so that limits are met.
 const PACKET_BYTES_MAX: usize = 4096;
@@ -24,11 +24,11 @@ pub fn check(data: &[u8]) {
 
 /// What was said, and what was written for the client.
 fn run(manners: u8, input: &[u8], step: usize) -> (Vec<String>, Vec<u8>) {
-    let settings = Settings {
+    let settings = MqttLimits {
         packet_bytes_max: PACKET_BYTES_MAX,
         receive_maximum: 4,
         reject_qos2_publish: manners & 1 != 0,
-        ..Settings::default()
+        ..MqttLimits::default()
     };
     let now = Duration::from_secs(1);
     let mut connection = Connection::new(settings, now);

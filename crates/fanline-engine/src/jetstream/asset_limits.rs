@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::{
-    ACK_PENDING_DEFAULT, AccountLimits, AckPolicy, ApiError, ConsumerConfig,
-    DUPLICATE_WINDOW_DEFAULT, Nanos, Pedantry, StreamConfig,
+    ACK_PENDING_DEFAULT, AckPolicy, ApiError, ConsumerConfig, DUPLICATE_WINDOW_DEFAULT, Nanos,
+    Pedantry, StreamConfig,
 };
+use crate::limits::AccountLimits;
 
 /// What a server grants to each stream and to each consumer; `None` is what holds without it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

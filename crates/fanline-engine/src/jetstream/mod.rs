@@ -43,8 +43,6 @@ pub use error::ApiError;
 pub use folders::Folders;
 pub use info::{AccountInfo, ApiStats, ClusterInfo, LostInfo, StateInfo, StreamInfo, TierInfo};
 pub use limits::ServerLimits;
-
-pub use crate::limits::AccountLimits;
 pub use overview::{Overview, OverviewWanted, StreamOverview};
 pub use streams::StreamId;
 

@@ -1,12 +1,9 @@
 //! What the connections of a shard speak.
 
-use std::ops::Range;
-use std::time::Duration;
-
 use super::backlog::Backlog;
 use super::leafs::Leafs;
 use super::mqtt::{Answers, Mqtt, is_own_of_mqtt};
-use super::{Exchange, FanOut, Receipt, SessionId, Shard};
+use super::{Exchange, FanOut};
 use crate::auth::AccountId;
 use crate::codec::leaf::Leaf;
 use crate::exchange;
@@ -33,23 +30,6 @@ pub(crate) struct Shared {
     /// What came for MQTT sessions.
     pub(super) answers: Answers,
     pub(super) leafs: Leafs,
-}
-
-impl Shard {
-    /// Takes bytes from a connection: `chunk[range]`, beginning with what was not consumed before.
-    pub fn receive(
-        &mut self,
-        id: SessionId,
-        chunk: &Chunk,
-        range: Range<usize>,
-        now: Duration,
-    ) -> Receipt {
-        match self.broker.exchange.sessions[id.index()].kind {
-            Kind { mqtt: Some(_), .. } => self.receive_mqtt(id, chunk, range, now),
-            Kind { leaf: Some(_), .. } => self.receive_leaf(id, chunk, range, now),
-            _ => self.receive_client(id, chunk, range, now),
-        }
-    }
 }
 
 impl exchange::Kind for Kind {

@@ -136,6 +136,21 @@ impl Shard {
         }
     }
 
+    /// Takes bytes from a connection: `chunk[range]`, beginning with what was not consumed before.
+    pub fn receive(
+        &mut self,
+        id: SessionId,
+        chunk: &Chunk,
+        range: Range<usize>,
+        now: Duration,
+    ) -> Receipt {
+        match self.broker.exchange.sessions[id.index()].kind {
+            Kind { mqtt: Some(_), .. } => self.receive_mqtt(id, chunk, range, now),
+            Kind { leaf: Some(_), .. } => self.receive_leaf(id, chunk, range, now),
+            _ => self.receive_client(id, chunk, range, now),
+        }
+    }
+
     /// Takes bytes from a plain client; see [`receive`](Shard::receive).
     #[inline]
     fn receive_client(

@@ -10,7 +10,6 @@ use super::{Session, SessionId, Shard};
 use crate::accounts::Mapped;
 use crate::auth::Peer;
 use crate::auth::{AccountId, Grant};
-use crate::codec::mqtt::{CONNECT_BYTES_MAX, Settings};
 use crate::codec::nats::args;
 use crate::codec::nats::connect::ConnectOptions;
 use crate::codec::nats::error::{ClientError, CloseReason};
@@ -23,7 +22,7 @@ use crate::exchange::run::Intake;
 use crate::exchange::text::{first_line, text};
 use crate::exchange::tracing::Traced;
 use crate::headers::no_responders_status;
-use crate::limits::Limits;
+use crate::limits::{CONNECT_BYTES_MAX, Limits, MqttLimits};
 use crate::outbox::{Chunk, Outbox};
 use crate::subject::{Filter, is_literal_topic};
 use crate::trace::may_be_asked_for;
@@ -606,8 +605,8 @@ fn note_refusal(trace: Option<&mut Traced>, publish: &Publish<'_>) {
 }
 
 /// What an MQTT client is granted.
-fn mqtt_settings(limits: &Limits) -> Settings {
-    Settings {
+fn mqtt_settings(limits: &Limits) -> MqttLimits {
+    MqttLimits {
         packet_bytes_max: limits.payload_bytes_max.saturating_add(CONNECT_BYTES_MAX),
         ..limits.mqtt.clone()
     }

@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fanline_engine::ServerInfo;
 use fanline_engine::jetstream::{
-    API_LEVEL, AccountFolders, AccountLimits, Folders, Handler, JetStreams, ServerLimits, Settings,
-    Strictness,
+    API_LEVEL, AccountFolders, Folders, Handler, JetStreams, ServerLimits, Settings, Strictness,
 };
 use fanline_engine::store::{Disk, DiskError, Key};
+use fanline_engine::{AccountLimits, ServerInfo};
 use tracing::info;
 
 use super::store_folder::{AccountsFolder, StoreFolder, StoreFolderError, StreamFolders};

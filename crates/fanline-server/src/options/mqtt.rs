@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use fanline_engine::MqttLimits;
 use fanline_engine::auth::ListenerAccess;
-use fanline_engine::codec::mqtt::Settings;
 
 use super::{Auth, TlsOptions, listener};
 
@@ -59,7 +59,7 @@ pub struct MqttOptions {
 
 impl Default for MqttOptions {
     fn default() -> Self {
-        let settings = Settings::default();
+        let settings = MqttLimits::default();
         MqttOptions {
             host: "127.0.0.1".into(),
             port: 0,
@@ -86,8 +86,8 @@ impl MqttOptions {
     }
 
     /// What the engine grants; `in_memory` when there is no folder for streams.
-    pub(crate) fn settings(&self, in_memory: bool) -> Settings {
-        Settings {
+    pub(crate) fn settings(&self, in_memory: bool) -> MqttLimits {
+        MqttLimits {
             receive_maximum: self.max_ack_pending.max(1),
             in_flight_max: self.max_ack_pending.max(1),
             keep_alive_max: self.max_keep_alive,
@@ -98,7 +98,7 @@ impl MqttOptions {
             auth_timeout: self.auth_timeout,
             in_memory,
             consumers_in_memory: self.consumer_memory_storage,
-            ..Settings::default()
+            ..MqttLimits::default()
         }
     }
 }

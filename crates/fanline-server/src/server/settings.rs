@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use fanline_engine::MqttLimits;
 use fanline_engine::auth::{ConnectionKind, ListenerAccess};
-use fanline_engine::codec::mqtt::Settings;
 use fanline_engine::codec::websocket::UpgradeRules;
 use fanline_engine::{Auth, Limits};
 
@@ -142,6 +142,6 @@ pub(super) fn limits(options: &Options) -> Limits {
     }
 }
 
-fn mqtt_settings(mqtt: Option<&MqttOptions>, in_memory: bool) -> Settings {
-    mqtt.map_or_else(Settings::default, |mqtt| mqtt.settings(in_memory))
+fn mqtt_settings(mqtt: Option<&MqttOptions>, in_memory: bool) -> MqttLimits {
+    mqtt.map_or_else(MqttLimits::default, |mqtt| mqtt.settings(in_memory))
 }

@@ -5,11 +5,11 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanline_engine::AccountLimits;
 use fanline_engine::auth::{
     Access, AccessConfig, ClientLimits, Export, ExportKind, Import, ImportKind, Mapping,
     ResponseKind, User,
 };
-use fanline_engine::jetstream::AccountLimits;
 use fanline_server::client::{Client, ConnectOptions, Message, OutgoingMessage, Subscription};
 use fanline_server::{Auth, Handle, JetStreamOptions, Options, Server};
 use serde_json::Value;

@@ -51,7 +51,7 @@ pub use topic::{
 };
 pub use verb::{Accepted, Delivery, Ended, Received, Refused, Verb, Will};
 
-pub use crate::limits::{CONNECT_BYTES_MAX, MqttLimits as Settings};
+pub use crate::limits::CONNECT_BYTES_MAX;
 
 /// Most bytes of a text or of binary data: its length has two bytes (1.5.4, 1.5.6).
 pub const TEXT_BYTES_MAX: usize = 65_535;

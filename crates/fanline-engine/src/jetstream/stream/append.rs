@@ -43,6 +43,14 @@ impl Rollup {
             false => Some(Rollup::Subject),
         }
     }
+
+    /// Returns the subject filter of the records that a record with this subject takes the place of; empty for all.
+    fn filter(self, subject: &[u8]) -> &[u8] {
+        match self {
+            Rollup::Subject => subject,
+            Rollup::All => b"",
+        }
+    }
 }
 
 impl Stream {
@@ -117,10 +125,8 @@ impl Stream {
         port: &mut dyn Port,
     ) {
         self.remember_id(admitted, sequence);
-        match admitted.rollup {
-            None => {}
-            Some(Rollup::Subject) => self.remove_below(admitted.record.subject, sequence, port),
-            Some(Rollup::All) => self.remove_below(b"", sequence, port),
+        if let Some(rollup) = admitted.rollup {
+            self.remove_below(rollup.filter(admitted.record.subject), sequence, port);
         }
         if let Some(schedule) = admitted.cancels {
             self.schedules.remove(schedule);
@@ -180,18 +186,14 @@ impl Stream {
             return Ok(());
         }
         for sequence in from..=self.store.last_sequence() {
-            let (rollup, subject) = match self.store.read(sequence) {
-                Ok(Some(record)) => match Rollup::of(record.headers, self.config.allow_rollup_hdrs)
-                {
-                    Some(rollup) => (rollup, record.subject.to_vec()),
-                    None => continue,
-                },
+            let record = match self.store.read(sequence) {
+                Ok(Some(record)) => record,
                 Ok(None) | Err(StoreError::Damaged(_)) => continue,
                 Err(error) => return Err(error),
             };
-            match rollup {
-                Rollup::Subject => self.remove_below(&subject, sequence, port),
-                Rollup::All => self.remove_below(b"", sequence, port),
+            if let Some(rollup) = Rollup::of(record.headers, self.config.allow_rollup_hdrs) {
+                let filter = rollup.filter(record.subject).to_vec();
+                self.remove_below(&filter, sequence, port);
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::stream::testing::Recorder;
 use super::*;
+use crate::limits::AccountLimits;
 
 /// An account's JetStream that is told what happens line by line.
 struct Account {

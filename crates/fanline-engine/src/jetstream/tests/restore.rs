@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::codec::s2::{Level, Packer, STREAM_HEAD};
-use crate::jetstream::AccountLimits;
+use crate::limits::AccountLimits;
 
 /// A backup of these records, as `docs/formats/backup.md` has it.
 fn backup(records: &[(u64, &str, usize)]) -> Vec<u8> {

@@ -10,8 +10,9 @@ use super::note::{Close, KeptRelease, Note, Opened, Recall, Recalled, Retained, 
 use super::session;
 use super::shared::Shares;
 use crate::auth::AccountId;
-use crate::codec::mqtt::{Due, SessionKey, SessionRecord, Sessions, Settings, Will, id_hash};
+use crate::codec::mqtt::{Due, SessionKey, SessionRecord, Sessions, Will, id_hash};
 use crate::jetstream::{Handler, Message, Now, Ports};
+use crate::limits::MqttLimits;
 
 /// Most retained messages that are handed over at once, and most bytes of them: in between others have their turn.
 const RECALLED_MAX: usize = 64;
@@ -31,7 +32,7 @@ pub(in crate::shard) trait Floor: Ports {
 /// All sessions of all accounts.
 #[derive(Default)]
 pub(in crate::shard) struct Desk {
-    settings: Settings,
+    settings: MqttLimits,
     sessions: Sessions<Seat>,
     /// Who waits for an older connection with its id to be gone: that one, and itself.
     waiting: Vec<(Seat, Waiting)>,
@@ -85,7 +86,7 @@ impl Around<'_> {
 }
 
 impl Desk {
-    pub(in crate::shard) fn new(settings: &Settings) -> Self {
+    pub(in crate::shard) fn new(settings: &MqttLimits) -> Self {
         Desk {
             settings: settings.clone(),
             ..Desk::default()

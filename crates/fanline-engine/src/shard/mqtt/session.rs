@@ -10,7 +10,8 @@ use super::groups::{SHARED, member_place};
 use super::kept::{Operation, Storing, UNKEPT};
 use super::note::{KeptRelease, Recall};
 use super::subscribe::Feed;
-use crate::codec::mqtt::{Connection, Qos, Settings, Subscription, Subscriptions};
+use crate::codec::mqtt::{Connection, Qos, Subscription, Subscriptions};
+use crate::limits::MqttLimits;
 use crate::subject::Filter;
 
 /// The sid of the subscription at which answers from the keeper arrive.
@@ -184,7 +185,7 @@ pub(super) struct Waiting {
 }
 
 impl Mqtt {
-    pub(in crate::shard) fn new(settings: Settings, now: Duration) -> Self {
+    pub(in crate::shard) fn new(settings: MqttLimits, now: Duration) -> Self {
         Mqtt {
             link: Connection::new(settings, now),
             client_id: Box::default(),

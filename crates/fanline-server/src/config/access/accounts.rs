@@ -1,7 +1,7 @@
 //! Accounts: `{ A { users: [ … ], exports: [ … ] }, B { … } }`, or only their names in a list.
 
+use fanline_engine::AccountLimits;
 use fanline_engine::auth::{Account, ClientLimits, GLOBAL_ACCOUNT, Permissions, TraceTo};
-use fanline_engine::jetstream::AccountLimits;
 use serde_json::{Value as Json, json};
 
 use super::exports::{self, ExportBlock, export};

@@ -1,6 +1,6 @@
 //! What the streams of an account may use: `enabled`, or a block of limits.
 
-use fanline_engine::jetstream::AccountLimits;
+use fanline_engine::AccountLimits;
 use serde_json::json;
 
 use crate::config::read::{Given, Read};

@@ -5,11 +5,12 @@ use serde_json::{Value as Json, json};
 
 use super::duration_text;
 use super::leafnode_remotes::{self, RemoteBlock};
+use super::listener::Listener;
 use super::tls::{self, TlsBlock};
 use crate::config::access::{self, UserBlock};
 use crate::config::draft::Draft;
 use crate::config::read::{Given, Read};
-use crate::config::table::Kind::{Address, Any, Block, Blocks, Integer, Port, Text, Texts};
+use crate::config::table::Kind::{Any, Block, Blocks, Integer, Text, Texts};
 use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
 use crate::leaf;
@@ -56,29 +57,21 @@ struct LeafnodesBlock {
     limits: Limits,
 }
 
+impl Listener for LeafnodesBlock {
+    fn address(&self) -> (&String, Option<u16>) {
+        (&self.listener.host, self.port)
+    }
+
+    fn address_mut(&mut self) -> (&mut String, &mut Option<u16>) {
+        (&mut self.listener.host, &mut self.port)
+    }
+}
+
 impl table::Block for LeafnodesBlock {
     const OPTIONS: &'static [Entry<Self>] = &[
-        Entry::<Self>::unshown("listen", Address, |block, given| {
-            given.listen(&mut block.listener.host, &mut block.port)
-        })
-        .help("`host` and `port` in one."),
-        Entry::<Self>::new(
-            "host",
-            Text,
-            |block, given| given.overwrite(&mut block.listener.host),
-            |block| json!(block.listener.host),
-        )
-        .alias(&["net"])
-        .default("0.0.0.0")
-        .help("The address to listen on, whatever `host` is; under `fanline serve` 127.0.0.1 unless the block says so."),
-        Entry::<Self>::new(
-            "port",
-            Port,
-            |block, given| set(&mut block.port, given.port()),
-            |block| json!(block.port),
-        )
-        .default("off")
-        .help("The port; -1 picks a free one."),
+        Entry::<Self>::LISTEN,
+        Entry::<Self>::HOST,
+        Entry::<Self>::PORT,
         Entry::<Self>::new(
             "authorization",
             Block,

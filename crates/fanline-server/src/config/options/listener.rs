@@ -1,4 +1,5 @@
-//! What clients of one listener show in place of what others do: one block, for WebSocket and for MQTT.
+//! What blocks of listeners have in common: the address, and what clients of one listener show in place of what others
+//! do.
 
 use std::time::Duration;
 
@@ -8,8 +9,46 @@ use super::duration_text;
 use super::tls::timeout;
 use crate::Auth;
 use crate::config::read::{Given, Read};
-use crate::config::table::Kind::Any;
+use crate::config::table::Kind::{Address, Any, Port, Text};
 use crate::config::table::{self, Entry, set};
+
+/// The block of a listener beside that of NATS clients.
+pub(in crate::config) trait Listener: Sized + 'static {
+    /// Its host and its port, if it is on.
+    fn address(&self) -> (&String, Option<u16>);
+    /// The same to be read into.
+    fn address_mut(&mut self) -> (&mut String, &mut Option<u16>);
+}
+
+impl<T: Listener> Entry<T> {
+    /// The option `listen`.
+    pub(super) const LISTEN: Self = Entry::unshown("listen", Address, |block: &mut T, given| {
+        let (host, port) = block.address_mut();
+        given.listen(host, port)
+    })
+    .help("`host` and `port` in one.");
+
+    /// The option `host`.
+    pub(super) const HOST: Self = Entry::new(
+        "host",
+        Text,
+        |block: &mut T, given| given.overwrite(block.address_mut().0),
+        |block| json!(block.address().0),
+    )
+    .alias(&["net"])
+    .default("0.0.0.0")
+    .help("The address to listen on, whatever `host` is; under `fanline serve` 127.0.0.1 unless the block says so.");
+
+    /// The option `port`.
+    pub(super) const PORT: Self = Entry::new(
+        "port",
+        Port,
+        |block: &mut T, given| set(block.address_mut().1, given.port()),
+        |block| json!(block.address().1),
+    )
+    .default("off")
+    .help("The port; -1 picks a free one.");
+}
 
 /// The block `authorization` of a listener: one user or one token.
 #[derive(Default)]

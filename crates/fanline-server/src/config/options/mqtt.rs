@@ -5,11 +5,11 @@ use std::time::Duration as Seconds;
 use serde_json::{Value as Json, json};
 
 use super::duration_text;
-use super::listener::{self, Credentials};
+use super::listener::{self, Credentials, Listener};
 use super::tls::{self, TlsBlock};
 use crate::MqttOptions;
 use crate::config::read::{Given, Read};
-use crate::config::table::Kind::{Address, Block, Duration, Integer, Port, Text};
+use crate::config::table::Kind::{Block, Duration, Integer};
 use crate::config::table::{self, Entry, set};
 
 pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new(
@@ -38,29 +38,21 @@ struct MqttBlock {
     port: Option<u16>,
 }
 
+impl Listener for MqttBlock {
+    fn address(&self) -> (&String, Option<u16>) {
+        (&self.options.host, self.port)
+    }
+
+    fn address_mut(&mut self) -> (&mut String, &mut Option<u16>) {
+        (&mut self.options.host, &mut self.port)
+    }
+}
+
 impl table::Block for MqttBlock {
     const OPTIONS: &'static [Entry<Self>] = &[
-        Entry::<Self>::unshown("listen", Address, |block, given| {
-            given.listen(&mut block.options.host, &mut block.port)
-        })
-        .help("`host` and `port` in one."),
-        Entry::<Self>::new(
-            "host",
-            Text,
-            |block, given| given.overwrite(&mut block.options.host),
-            |block| json!(block.options.host),
-        )
-        .alias(&["net"])
-        .default("0.0.0.0")
-        .help("The address to listen on, whatever `host` is; under `fanline serve` 127.0.0.1 unless the block says so."),
-        Entry::<Self>::new(
-            "port",
-            Port,
-            |block, given| set(&mut block.port, given.port()),
-            |block| json!(block.port),
-        )
-        .default("off")
-        .help("The port, 1883 by custom; -1 picks a free one."),
+        Entry::<Self>::LISTEN,
+        Entry::<Self>::HOST,
+        Entry::<Self>::PORT.help("The port, 1883 by custom; -1 picks a free one."),
         Entry::<Self>::new(
             "tls",
             Block,

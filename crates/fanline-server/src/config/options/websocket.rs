@@ -2,11 +2,11 @@
 
 use serde_json::{Value as Json, json};
 
-use super::listener::{self, Credentials};
+use super::listener::{self, Credentials, Listener};
 use super::tls::{self, TlsBlock};
 use crate::WebSocketOptions;
 use crate::config::read::{Given, Read};
-use crate::config::table::Kind::{Address, Block, Port, Text};
+use crate::config::table::Kind::{Block, Text};
 use crate::config::table::{self, Entry, set};
 
 pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new(
@@ -45,29 +45,21 @@ impl WebSocketBlock {
     }
 }
 
+impl Listener for WebSocketBlock {
+    fn address(&self) -> (&String, Option<u16>) {
+        (&self.options.host, self.port)
+    }
+
+    fn address_mut(&mut self) -> (&mut String, &mut Option<u16>) {
+        (&mut self.options.host, &mut self.port)
+    }
+}
+
 impl table::Block for WebSocketBlock {
     const OPTIONS: &'static [Entry<Self>] = &[
-        Entry::<Self>::unshown("listen", Address, |block, given| {
-            given.listen(&mut block.options.host, &mut block.port)
-        })
-        .help("`host` and `port` in one."),
-        Entry::<Self>::new(
-            "host",
-            Text,
-            |block, given| given.overwrite(&mut block.options.host),
-            |block| json!(block.options.host),
-        )
-        .alias(&["net"])
-        .default("0.0.0.0")
-        .help("The address to listen on, whatever `host` is; under `fanline serve` 127.0.0.1 unless the block says so."),
-        Entry::<Self>::new(
-            "port",
-            Port,
-            |block, given| set(&mut block.port, given.port()),
-            |block| json!(block.port),
-        )
-        .default("off")
-        .help("The port; -1 picks a free one."),
+        Entry::<Self>::LISTEN,
+        Entry::<Self>::HOST,
+        Entry::<Self>::PORT,
         Entry::<Self>::text("advertise", |block| &mut block.options.advertise)
             .help("The address that other servers of the cluster would tell clients. It has no effect without routes."),
         Entry::<Self>::new(
