@@ -135,8 +135,11 @@ async fn serve_wire(
     cid: u64,
     is_full: bool,
 ) {
-    let handshake = Box::pin(wire::open(shell, stream, listener, cid, is_full));
-    match catch_panic(handshake).await {
+    let opened = {
+        let mut handshake = Box::pin(wire::open(shell, stream, listener, cid, is_full));
+        catch_panic(handshake.as_mut()).await
+    };
+    match opened {
         Some(Ok(Opened {
             wire,
             peer,
@@ -275,12 +278,15 @@ async fn serve_session(
         reads_in_a_row: 0,
         is_announced: shell.engine.borrow().is_insider(id),
     };
-    let served = catch_panic(async {
-        let reason = connection.read_until_end(&mut read).await;
-        connection.close(&mut read, reason).await;
-        reason
-    });
-    let reason = match served.await {
+    let served = {
+        let served = pin!(async {
+            let reason = connection.read_until_end(&mut read).await;
+            connection.close(&mut read, reason).await;
+            reason
+        });
+        catch_panic(served).await
+    };
+    let reason = match served {
         Some(reason) => reason,
         None => connection.abandon().await,
     };
