@@ -1,7 +1,7 @@
 //! Listening sockets.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 #[cfg(unix)]
 use std::os::unix::fs::FileTypeExt as _;
 #[cfg(unix)]
@@ -14,16 +14,39 @@ use socket2::{Domain, Protocol, Socket, Type};
 /// when a thousand of them come back at once after a restart.
 const BACKLOG: i32 = 4096;
 
+/// A listening socket.
+pub(crate) struct Listening {
+    pub(crate) socket: TcpListener,
+    /// The configured address, with the port that the system chose for port 0.
+    pub(crate) address: SocketAddr,
+}
+
 /// Listens on a host and port; port 0 is any free one.
-pub(crate) fn bind(host: &str, port: u16) -> io::Result<TcpListener> {
+pub(crate) fn bind(host: &str, port: u16) -> io::Result<Listening> {
     let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in (host, port).to_socket_addrs()? {
-        match bind_address(address) {
-            Ok(listener) => return Ok(listener),
+        match bind_all_families(address) {
+            Ok(socket) => {
+                let port = socket.local_addr()?.port();
+                let address = SocketAddr::new(address.ip(), port);
+                return Ok(Listening { socket, address });
+            }
             Err(error) => last_error = error,
         }
     }
     Err(last_error)
+}
+
+/// Binds an address. As in nats-server, `0.0.0.0` includes IPv6, where the host has it.
+fn bind_all_families(address: SocketAddr) -> io::Result<TcpListener> {
+    if address.ip() == Ipv4Addr::UNSPECIFIED {
+        let with_ipv6 = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port());
+        match bind_address(with_ipv6) {
+            Err(error) if error.kind() != io::ErrorKind::AddrInUse => {}
+            bound => return bound,
+        }
+    }
+    bind_address(address)
 }
 
 /// Listens on a unix socket. One that nobody listens on any more is replaced.
@@ -56,15 +79,15 @@ fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// What to tell others of a server that listens on all addresses: those of this host that
-/// others can reach, with the port.
+/// The addresses at which other hosts reach a server that listens on all interfaces, with the port; none if it listens on
+/// one.
 pub(crate) fn reachable_urls(listening: SocketAddr) -> Vec<String> {
     if !listening.ip().is_unspecified() {
         return Vec::new();
     }
     interfaces()
         .into_iter()
-        .filter(|ip| !ip.is_loopback() && (listening.is_ipv6() || ip.is_ipv4()))
+        .filter(|ip| !ip.is_loopback())
         .map(|ip| SocketAddr::new(ip, listening.port()).to_string())
         .collect()
 }

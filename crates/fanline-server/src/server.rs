@@ -87,8 +87,7 @@ pub(crate) fn start(
     };
     let listeners = settings::listeners(&options)?;
     let tls = settings::tls(&options)?;
-    let sockets = Sockets::bind(&options)?;
-    let addresses = sockets.addresses()?;
+    let (sockets, addresses) = Sockets::bind(&options)?;
     let key = identity::new_server_key();
     let mut info = server_info(&options, &addresses, key.public().encode());
     if let Some((listener, address)) =
