@@ -89,13 +89,13 @@ pub(crate) fn start(
     let tls = settings::tls(&options)?;
     let (sockets, addresses) = Sockets::bind(&options)?;
     let key = identity::new_server_key();
-    let mut info = server_info(&options, &addresses, key.public().encode());
-    if let Some((listener, address)) =
-        (options.leafnodes.listener.as_ref()).zip(addresses.leafnodes)
-    {
-        let listener = leaf::listener_info(listener, address).map_err(StartError::Option)?;
-        info.leafs = Some(Arc::new(listener));
-    }
+    let info = server_info(&options, &addresses, key.public().encode());
+    let leafs = (options.leafnodes.listener.as_ref())
+        .zip(addresses.leafnodes)
+        .map(|(listener, address)| leaf::listener_info(listener, address))
+        .transpose()
+        .map_err(StartError::Option)?
+        .map(Arc::new);
     // Before the log says that the server is ready: this may fail.
     let files = write_files(&options, &addresses)?;
     log_start(&options, &info, &addresses);
@@ -108,6 +108,7 @@ pub(crate) fn start(
             auth: options.auth.clone(),
             shards: shards + services,
             traces: options.trace_protocol,
+            leafs,
         }),
         mailboxes: (0..shards + services).map(|_| Mailbox::default()).collect(),
         interest: AtomicU64::new(0),

@@ -61,6 +61,7 @@ fn shards(count: usize) -> Vec<Shard> {
         auth: Auth::Open,
         shards: count,
         traces: false,
+        leafs: None,
     });
     let make = |index| Shard::new(index, config.clone(), ServerInfo::default(), 7);
     (0u16..).take(count).map(make).collect()

@@ -48,6 +48,7 @@ impl World {
             auth: Auth::Open,
             shards: 2,
             traces: false,
+            leafs: None,
         });
         Self {
             keeper: JetStreamService::new(1, &config, 7, |_| Nothing),

@@ -38,21 +38,23 @@ pub(super) struct Answer {
 
 impl Answer {
     fn send(&self, port: &mut dyn Port) {
-        port.publish(&Message {
+        let message = Message {
             topic: &self.reply,
             payload: &self.payload,
             ..Message::default()
-        });
+        };
+        port.answer(&message, Ok(0));
     }
 
     /// What is asked of the API is answered in any case.
     fn refuse(&self, error: &ApiError, port: &mut dyn Port) {
         if let Some(endpoint) = self.endpoint {
-            port.publish(&Message {
+            let message = Message {
                 topic: &self.reply,
                 payload: &api::refusal(endpoint, error),
                 ..Message::default()
-            });
+            };
+            port.answer(&message, Err(error));
         }
     }
 }

@@ -71,10 +71,20 @@ pub struct Message<'a> {
     pub shown: &'a [u8],
 }
 
+/// The outcome of a publish, an acknowledgement, or a request of the API: the sequence of a record that was stored,
+/// and 0 of everything else.
+pub type Outcome<'a> = Result<u64, &'a ApiError>;
+
 /// What lies outside: everybody who publishes and subscribes.
 pub trait Port {
     /// Publishes a message to all who want it, streams of the same account included.
     fn publish(&mut self, message: &Message<'_>);
+
+    /// Publishes the answer to a publish, an acknowledgement, or a request of the API, whose requester may take the
+    /// outcome as it is.
+    fn answer(&mut self, message: &Message<'_>, _outcome: Outcome<'_>) {
+        self.publish(message);
+    }
 
     /// Publishes a message to `to`, while those who get it read the message's own topic as its subject:
     /// how a consumer's records reach its deliver subject or the inbox of a pull request.
@@ -175,6 +185,11 @@ pub trait Handler {
         _from: u64,
         _each: &mut dyn FnMut(&Record<'_>) -> bool,
     ) {
+    }
+
+    /// Returns whether an account has a stream here.
+    fn has_stream(&self, _account: AccountId, _stream: &str) -> bool {
+        false
     }
 
     /// Ends a round of calls.

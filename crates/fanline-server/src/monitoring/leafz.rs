@@ -1,6 +1,6 @@
 //! `/leafz`: the servers that are attached to this one, and those that it is attached to.
 
-use fanline_engine::codec::leaf::LeafStatus;
+use fanline_engine::leaf::LeafStatus;
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};

@@ -23,11 +23,11 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use fanline_engine::auth::{ConnectionKind, Vouched};
-use fanline_engine::codec::leaf::LeafStatus;
 use fanline_engine::codec::websocket::{Upgrade, UpgradeRules};
+use fanline_engine::leaf::LeafStatus;
 use fanline_engine::{
     Access, AccountId, Batch, CloseReason, ConnectionStatus, Ended, Peer, Place, ServerInfo,
-    SessionId, Shard, ShardConfig, ShardStatus, codec::leaf,
+    SessionId, Shard, ShardConfig, ShardStatus, leaf,
 };
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
