@@ -18,29 +18,23 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, warn};
 
-use crate::checks::unix_seconds;
 use crate::client::{Client, ClientError, ConnectOptions, OutgoingMessage};
+use crate::clock::unix_seconds;
 use crate::identity;
-use crate::resolver::AccountWanted;
-use crate::server::{COMPATIBLE_VERSION, IN_PROCESS_PIPE_BYTES, Shared};
+use crate::ipc::{AccountRequest, CalloutRequest, IN_PROCESS_PIPE_BYTES};
+use crate::shared::Shared;
+use crate::version::COMPATIBLE_VERSION;
 
 /// Where a sealed request says whom its response may be sealed for.
 const XKEY_HEADER: &str = "Nats-Server-Xkey";
 /// How a token begins, and nothing sealed does.
 const TOKEN_BEGIN: &[u8] = b"eyJ";
 
-/// A client waits for what the service says of it.
-pub(crate) struct Wanted {
-    pub(crate) caller: Arc<Caller>,
-    pub(crate) cid: u64,
-    /// The shard that it is on.
-    pub(crate) shard: usize,
-    /// Told what it is granted, if anything.
-    pub(crate) tell: oneshot::Sender<Option<Grant>>,
-}
-
 /// Asks for everybody, on a task for each, until nobody is left to ask.
-pub(crate) async fn ask_all(shared: Arc<Shared>, mut wanted: mpsc::UnboundedReceiver<Wanted>) {
+pub(crate) async fn ask_all(
+    shared: Arc<Shared>,
+    mut wanted: mpsc::UnboundedReceiver<CalloutRequest>,
+) {
     // One client of the server's own in each account that has a service.
     let mut askers: HashMap<AccountId, Client> = HashMap::new();
     while let Some(wanted) = wanted.recv().await {
@@ -70,8 +64,8 @@ async fn connect(shared: &Shared, account: AccountId) -> Result<Client, ClientEr
     Client::over(ours, &ConnectOptions::system_client()).await
 }
 
-async fn ask(client: &Client, shared: &Shared, service: Service, wanted: Wanted) {
-    let Wanted {
+async fn ask(client: &Client, shared: &Shared, service: Service, wanted: CalloutRequest) {
+    let CalloutRequest {
         caller,
         cid,
         shard,
@@ -179,7 +173,7 @@ async fn look_for(shared: &Shared, account: String, shard: usize, limit: Duratio
         return;
     };
     let (tell, told) = oneshot::channel();
-    resolver.look_for(AccountWanted {
+    resolver.look_for(AccountRequest {
         account,
         shard,
         tell,

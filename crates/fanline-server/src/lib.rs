@@ -33,47 +33,53 @@
 //! starts, [`client`] everything about the client, and [`bridge`] how subjects, replay subjects and hubs of
 //! the `fanline` library are bound to subjects of the server.
 
-mod accounts;
+mod account_directory;
+mod auth_pool;
 pub mod bridge;
 mod callout;
-mod checks;
+mod clock;
+mod colocated;
 pub mod config;
-mod control;
+mod error;
 mod identity;
+mod ipc;
 mod jetstream;
 mod leaf;
 mod listen;
 mod monitoring;
 mod options;
-mod panic_guard;
 mod ports_file;
-mod private;
-mod reloads;
+mod private_files;
+mod remotes;
 mod resolver;
+mod runtime;
 mod server;
-mod shell;
+mod shared;
 mod sync;
 mod threads;
 mod tls;
+mod version;
+mod wire;
 
+pub use account_directory::{Directory, StoreError, Stored};
+pub use error::{StartError, StoreKeyError};
 /// The NATS client: [`Handle::client`] gives one that reaches the server through a pipe in this process.
 pub use fanline_client as client;
 /// Who may connect, and what they may do.
 pub use fanline_engine::auth;
-pub use jetstream::StoreKeyError;
+#[doc(hidden)]
+pub use ipc::JetStreamAtWork;
 pub use options::{
     Addresses, AssetLimits, Auth, BatchLimits, Certificate, Cipher, ClientCertificates,
-    CompressionLevel, Dashboard, Encryption, JetStreamOptions, LEAFNODE_PORT, LeafCompression,
-    LeafnodeListener, LeafnodeOptions, LeafnodeProxy, LeafnodeRemote, LeafnodeUser, Limits,
-    MqttOptions, Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions,
-    TlsVersion, UrlOptions, WebSocketOptions,
+    CompressionLevel, Dashboard, DirectoryOptions, Encryption, JetStreamOptions, LEAFNODE_PORT,
+    LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeProxy, LeafnodeRemote,
+    LeafnodeUser, Limits, MqttOptions, Options, Origin, ResolverOptions, Secret, SyncMode,
+    TlsHandshake, TlsOptions, TlsVersion, UrlOptions, WebSocketOptions,
 };
-#[doc(hidden)]
-pub use panic_guard::JetStreamAtWork;
-pub use reloads::{ReloadRequest, ReloadRequests};
-pub use resolver::{Directory, DirectoryOptions, StoreError, Stored};
-pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
+pub use server::{Handle, Server};
+pub use shared::{ReloadRequest, ReloadRequests};
 pub use threads::thread_table;
+pub use version::{COMPATIBLE_VERSION, VERSION};
 
 /// The Rust code in the README compiles and runs as part of the tests.
 #[cfg(doctest)]

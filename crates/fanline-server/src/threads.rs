@@ -1,8 +1,12 @@
 //! What the threads of this process do.
 
 use std::fs;
+use std::future::Future;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
+
+use crate::colocated;
 
 /// Where Linux tells of this process's threads. Elsewhere nothing is told of them.
 const THREADS: &str = "/proc/self/task";
@@ -42,4 +46,16 @@ fn thread(folder: &Path) -> Option<String> {
         name.trim(),
         place.unwrap_or("-"),
     ))
+}
+
+/// Runs a future to its end on a runtime for one thread.
+pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .on_thread_unpark(|| {
+            colocated::give_way();
+        })
+        .build_local(tokio::runtime::LocalOptions::default())?;
+    Ok(runtime.block_on(future))
 }

@@ -12,11 +12,6 @@ use super::line::{self, Line};
 use super::{Binding, Bridge, BridgedStream, Messages};
 use crate::Handle;
 use crate::client::{ConnectOptions, Message};
-use crate::sync::Lock;
-
-/// The bridge without credentials, while somebody uses it.
-#[derive(Default)]
-pub(crate) struct DefaultBridge(Lock<Weak<Line>>);
 
 impl Handle {
     /// The bridge without credentials. It is opened when it is asked for first, which waits for the
@@ -25,16 +20,17 @@ impl Handle {
     /// # Errors
     /// When the server has stopped, or asks for credentials.
     pub fn bridge(&self) -> Result<Bridge, BridgeError> {
-        let known = self.default_bridge();
-        let mut known = known.0.lock();
-        if let Some(line) = known.upgrade() {
+        let mut known = self.shared.default_bridge.lock();
+        let line = known.as_ref().and_then(Weak::upgrade);
+        if let Some(Ok(line)) = line.map(Arc::downcast::<Line>) {
             let bridge = Bridge { line };
             if !bridge.is_closed() {
                 return Ok(bridge);
             }
         }
         let bridge = self.bridge_with(&ConnectOptions::default().name("bridge"))?;
-        *known = Arc::downgrade(&bridge.line);
+        let line = Arc::downgrade(&bridge.line);
+        *known = Some(line);
         Ok(bridge)
     }
 

@@ -15,7 +15,7 @@ use super::blocking;
 use super::fault::{BridgeError, Fault, tell};
 use super::receivers::Receivers;
 use crate::client::{Client, ClientError, ConnectOptions, Disconnect, Event, Outgoing, ServerInfo};
-use crate::server::Interest;
+use crate::shared::Interest;
 use crate::sync::{AtomicBool, Ordering};
 use crate::{Auth, Handle};
 

@@ -104,7 +104,6 @@ use futures_core::Stream;
 pub use codec::MessagePack;
 pub use codec::{BoxError, Decode, Draft, Encode, Json, Raw, To};
 pub use fault::{BridgeError, Fault};
-pub(crate) use handle::DefaultBridge;
 pub use observe::Messages;
 pub use publish::{Binding, WhenFull};
 pub use stream::{BridgedStream, Records};

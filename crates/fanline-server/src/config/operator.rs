@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use super::read::{Given, Read};
 use super::table::{self, Entry, Kind};
 use super::value::Value;
-use crate::checks::unix_seconds;
+use crate::clock::unix_seconds;
 use crate::{DirectoryOptions, ResolverOptions, TlsOptions, UrlOptions};
 
 /// How every token begins: `{"` in base64url.

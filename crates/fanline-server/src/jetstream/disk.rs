@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError};
 
 use fanline_engine::store::{Disk, DiskError, FileId};
 
-use crate::private;
+use crate::private_files;
 use crate::sync::{Mutex, MutexGuard};
 
 /// "Invalid argument" and "input/output error", as systems number them.
@@ -102,7 +102,7 @@ impl Disk for FolderDisk {
 
     fn open(&mut self, name: &str, create: bool) -> Result<FileId, DiskError> {
         let path = self.path(name)?;
-        let mut options = private::file_options();
+        let mut options = private_files::file_options();
         let opened = options.read(true).write(true).create(create).open(path);
         let id = self.files.insert(opened.map_err(disk_error)?);
         self.opened.push(id);

@@ -3,12 +3,11 @@
 mod disk;
 #[cfg(test)]
 mod failing_disk_tests;
-mod help;
+mod inline;
 mod machine;
 mod setup;
 pub(crate) mod store_folder;
 mod store_key;
-mod sync_times;
 mod syncer;
 #[cfg(test)]
 mod tests;
@@ -24,22 +23,19 @@ use fanline_engine::jetstream::{
     AccountOverview, AccountSync, Handler, Now, OverviewWanted, Ports,
 };
 use fanline_engine::store::DiskError;
-use fanline_engine::{Batch, JetStreamService, Place};
+use fanline_engine::{Batch, JetStreamService, Place, ServerInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tracing::warn;
 
-use crate::panic_guard::JetStreamAtWork;
-use crate::shell::{self, Common, Mailbox};
+use crate::ipc::{Common, JetStreamAtWork, Mailbox};
 use crate::sync::Ordering;
+use crate::threads::block_on;
 use disk::OpenFiles;
-pub(crate) use help::Helped;
-use help::Shared;
+use inline::Shared;
 pub(crate) use setup::starter;
 use store_folder::AccountsFolder;
 use store_folder::StoreFolder;
-pub use store_key::StoreKeyError;
-pub(crate) use sync_times::{SyncCounts, SyncTimes, bound as sync_bound};
 use syncer::{Job, Synced, Syncer};
 
 /// How often what the JetStream service says to itself is heard before it looks at anything else.
@@ -65,6 +61,9 @@ pub(crate) struct Running {
     pub(crate) thread: JoinHandle<io::Result<()>>,
 }
 
+/// Starts the JetStream service of a server that says these things of itself.
+pub(crate) type StartJetStream = Box<dyn FnOnce(&Arc<Common>, &ServerInfo) -> io::Result<Running>>;
+
 /// What the work is made of.
 pub(crate) struct Parts<'a> {
     /// Where streams are kept; without it, only in memory.
@@ -88,7 +87,7 @@ pub(crate) fn start<H: Handler + Send + 'static>(
     let common = Arc::clone(common);
     let run = move || {
         let _at_work = JetStreamAtWork::begin();
-        shell::block_on(run(common, store, make, inbox, ready))?
+        block_on(run(common, store, make, inbox, ready))?
     };
     let thread = std::thread::Builder::new()
         .name("jetstream".into())

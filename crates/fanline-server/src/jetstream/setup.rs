@@ -11,10 +11,10 @@ use fanline_engine::{AccountLimits, ServerInfo};
 use tracing::info;
 
 use super::store_folder::{AccountsFolder, StoreFolder, StoreFolderError, StreamFolders};
-use super::{Parts, machine, start, store_folder, store_key};
+use super::{Parts, StartJetStream, machine, start, store_folder, store_key};
+use crate::error::StartError;
+use crate::ipc::Common;
 use crate::options::{Cipher, JetStreamOptions};
-use crate::server::{StartError, StartJetStream};
-use crate::shell::Common;
 
 /// What starts the JetStream service of a server that has JetStream. The store folder is this server's from
 /// here on.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use fanline_engine::store::{Disk, DiskError};
 
-use crate::private;
+use crate::private_files;
 
 use super::disk::{FolderDisk, OpenFiles, child, disk_error, names, sync_folder};
 
@@ -102,7 +102,7 @@ fn check_places(store_dir: &Path) -> io::Result<()> {
 fn make(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
     let missing = path.ancestors().take_while(|folder| !folder.exists());
     let missing: Vec<&Path> = missing.collect();
-    private::create_folders(path)?;
+    private_files::create_folders(path)?;
     // If none is missing, the process that created the last one may have been killed before the sync.
     let synced = if missing.is_empty() {
         &[path][..]
@@ -130,7 +130,7 @@ impl StoreFolder {
         check_places(store_dir)?;
         let path = path_of(store_dir);
         make(&path, &mut |folder| File::open(folder)?.sync_all())?;
-        let mut options = private::file_options();
+        let mut options = private_files::file_options();
         let opened = options.write(true).create(true).truncate(false);
         let mut lock = opened.open(path.join(LOCK))?;
         match lock.try_lock() {
@@ -156,7 +156,7 @@ impl StoreFolder {
     /// The folders of all accounts.
     pub(super) fn accounts(&self, files: &OpenFiles) -> io::Result<AccountsFolder> {
         let path = self.path.join(STREAMS);
-        private::create_folders(&path)?;
+        private_files::create_folders(&path)?;
         Ok(AccountsFolder {
             path,
             files: files.clone(),
@@ -180,7 +180,7 @@ impl AccountsFolder {
     /// The folders of an account's streams.
     pub(super) fn account(&self, account: &str) -> Result<StreamFolders, DiskError> {
         let path = child(&self.path, account)?;
-        private::create_folders(&path).map_err(disk_error)?;
+        private_files::create_folders(&path).map_err(disk_error)?;
         // What is kept in a folder that is forgotten after a power cut is not kept.
         for folder in path.ancestors().take(3) {
             sync_folder(folder)?;
@@ -233,7 +233,7 @@ impl StreamFolders {
 
     pub(super) fn open(&self, stream: &str) -> Result<Box<dyn Disk>, DiskError> {
         let folder = self.folder(stream)?;
-        match private::create_folder(&folder) {
+        match private_files::create_folder(&folder) {
             Ok(()) => sync_folder(&self.path)?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(disk_error(error)),

@@ -9,32 +9,12 @@ use fanline_engine::store::Key;
 use fanline_engine::store::wrapped::{self, UnwrapError};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::error::StoreKeyError;
 use crate::options::Encryption;
-use crate::private;
+use crate::private_files;
 
 const NAMES: [&str; 2] = ["key", "key.copy"];
 const NEW_SUFFIX: &str = ".new";
-
-/// Why a store folder is not opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreKeyError {
-    /// It is encrypted, and no secret was given.
-    #[error("it is encrypted, and no encryption key was given")]
-    Missing,
-    /// It is encrypted with another secret.
-    #[error("it is encrypted with another encryption key")]
-    Wrong,
-    /// An empty secret keeps nothing secret.
-    #[error("the encryption key is empty")]
-    Empty,
-    /// Both copies of the store's own key are damaged.
-    #[error("both copies of its own key, `key` and `key.copy`, are damaged")]
-    Damaged,
-    /// The files cannot be read or written, or there are no random numbers.
-    #[error("its own key cannot be read or written: {0}")]
-    Io(#[from] io::Error),
-}
 
 /// The key of a store folder; none when it is not encrypted. Nothing is written unless the secret is
 /// right.
@@ -111,7 +91,7 @@ fn write(folder: &Path, copies: &[Option<Vec<u8>>], bytes: &[u8]) -> Result<(), 
             continue;
         }
         let new = folder.join(format!("{name}{NEW_SUFFIX}"));
-        let mut options = private::file_options();
+        let mut options = private_files::file_options();
         let mut file = options.write(true).create(true).truncate(true).open(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;

@@ -13,8 +13,7 @@ use fanline_engine::store::{DiskError, SyncId};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::disk::{disk_error, sync_folder};
-use crate::panic_guard::JetStreamAtWork;
-use crate::shell::Common;
+use crate::ipc::{Common, JetStreamAtWork};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// How many streams' files are synced at once; the files of others wait. The disk itself brings

@@ -38,7 +38,7 @@ impl LeafAddress {
 }
 
 /// Reads the address of a leaf node's hub, without its scheme.
-pub(super) fn parse_leaf_address(place: &str, is_tls: bool) -> Result<ServerAddress, ClientError> {
+pub(crate) fn parse_leaf_address(place: &str, is_tls: bool) -> Result<ServerAddress, ClientError> {
     let address = parse_with_port(&format!("nats://{place}"), crate::LEAFNODE_PORT)?;
     Ok(ServerAddress { is_tls, ..address })
 }

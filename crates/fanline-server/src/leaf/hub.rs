@@ -17,8 +17,8 @@ use super::proxy::Proxy;
 use crate::auth::nkey::SecretKey;
 use crate::client::{Credentials, ServerAddress};
 use crate::options::{LeafnodeRemote, TlsHandshake, TlsOptions};
-use crate::shell::Carrier;
 use crate::tls::client_config;
+use crate::wire::Carrier;
 
 /// How long TLS may take when nobody says.
 const TLS_TIME: Duration = Duration::from_secs(2);

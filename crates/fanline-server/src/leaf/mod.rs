@@ -5,12 +5,10 @@ mod address;
 mod hub;
 mod listener;
 mod proxy;
-mod remotes;
 
-pub(crate) use address::LeafAddress;
+pub(crate) use address::{LeafAddress, parse_leaf_address};
 pub(crate) use hub::{Dialled, Hub, identify, shake_hands};
 pub(crate) use listener::{
     check, check_version, listener_info, listener_info_reloaded, listener_reloaded,
 };
 pub(crate) use proxy::{Proxy, check_proxy};
-pub(crate) use remotes::keep_remotes;

@@ -133,7 +133,7 @@ impl Proxy {
         hub: &ServerAddress,
     ) -> Result<(), String> {
         let wrong = |what: &str| self.wrong(what);
-        let failed = |error: std::io::Error| wrong(&crate::server::plain(&error));
+        let failed = |error: std::io::Error| wrong(&crate::error::plain(&error));
         let request = self.request(hub)?;
         stream.write_all(request.as_bytes()).await.map_err(failed)?;
         stream.flush().await.map_err(failed)?;

@@ -8,9 +8,9 @@ use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Refusal;
+use crate::ipc::{Command, Told, Wanted};
 use crate::jetstream;
-use crate::server::Shared;
-use crate::shell::{Command, Told, Wanted};
+use crate::shared::Shared;
 
 /// How long shards have to answer, all together. Longer: the request is refused.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -127,7 +127,7 @@ mod tests {
                 .await
                 .map(|all| all.len())
         };
-        crate::shell::block_on(asked).unwrap()
+        crate::threads::block_on(asked).unwrap()
     }
 
     #[test]

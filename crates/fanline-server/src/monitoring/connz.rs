@@ -13,7 +13,7 @@ use super::answer::{Answer, Refusal};
 use super::query::{Query, Words, page};
 use super::subsz::SubscriptionRow;
 use super::{Monitor, collect, kind_name, now_text, time};
-use crate::shell::{Told, Wanted};
+use crate::ipc::{Told, Wanted};
 
 /// Connections in one page when nothing else is asked for.
 const LIMIT_DEFAULT: usize = 1024;

@@ -11,9 +11,9 @@ use hyper::StatusCode;
 
 use super::answer::{Answer, Refusal};
 use super::{Monitor, collect, process};
-use crate::jetstream::{SyncCounts, sync_bound};
-use crate::server::{COMPATIBLE_VERSION, VERSION};
-use crate::shell::Wanted;
+use crate::ipc::Wanted;
+use crate::ipc::{SyncCounts, sync_bound};
+use crate::version::{COMPATIBLE_VERSION, VERSION};
 
 pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     let totals = collect::totals(&monitor.shared).await?;

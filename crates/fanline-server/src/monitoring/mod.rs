@@ -49,11 +49,11 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
-use crate::server::Shared;
+use crate::shared::Shared;
 use answer::{Answer, Refusal};
 use process::CpuMeter;
 use query::Query;
-pub(crate) use system::{ConnectionEvent, EVENTS_MAX, System};
+pub(crate) use system::{EVENTS_MAX, System};
 
 /// Connections served at once. Another one replaces the oldest that has no request, or waits while all have one.
 const CONNECTIONS_MAX: usize = 64;

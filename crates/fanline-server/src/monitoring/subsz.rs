@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::answer::{Answer, Number, Refusal};
 use super::query::{Query, Words, page};
 use super::{Monitor, collect, now_text};
-use crate::shell::Wanted;
+use crate::ipc::Wanted;
 
 /// Subscriptions in one page when nothing else is asked for.
 const LIMIT_DEFAULT: usize = 1024;

@@ -14,7 +14,7 @@ use super::connz::ProxyKey;
 use super::listeners::{WebSocket, not_after, tls_timeout};
 use super::{FEATURE_FLAGS, Monitor, collect, jetstream, now_text, process, time};
 use crate::Options;
-use crate::server::{COMPATIBLE_VERSION, VERSION};
+use crate::version::{COMPATIBLE_VERSION, VERSION};
 
 #[derive(Serialize)]
 struct Varz<'a> {

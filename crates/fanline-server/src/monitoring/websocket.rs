@@ -12,9 +12,9 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tracing::debug;
 
+use crate::ipc::{Incoming, Listener, Transport, Upgraded};
 use crate::options::ClientCertificates;
-use crate::server::Shared;
-use crate::shell::{Incoming, Listener, Transport, Upgraded};
+use crate::shared::Shared;
 
 /// Where it is found.
 const PATHS: [&str; 2] = ["/", "/ws"];

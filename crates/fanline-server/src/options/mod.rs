@@ -1,6 +1,7 @@
 //! Everything that a server can be told before it starts.
 
 mod dashboard;
+mod directory;
 mod encryption;
 mod leafnodes;
 mod listener;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use dashboard::Dashboard;
+pub use directory::DirectoryOptions;
 pub use encryption::{Cipher, Encryption, Secret};
 pub use fanline_engine::jetstream::{AssetLimits, BatchLimits};
 pub use fanline_engine::store::SyncMode;
@@ -26,8 +28,6 @@ pub use leafnodes::{
 pub use mqtt::MqttOptions;
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 pub use websocket::WebSocketOptions;
-
-use crate::resolver::DirectoryOptions;
 
 /// How a server is set up. Start from [`Options::default`] and change what differs.
 ///

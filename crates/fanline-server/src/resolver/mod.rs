@@ -4,7 +4,6 @@
 //! becomes part of the server's [`Access`](fanline_engine::Access), and then whoever has asked is told,
 //! through his shard, so that it knows the account by then.
 
-mod directory;
 mod url;
 
 use std::collections::HashMap;
@@ -13,49 +12,19 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use fanline_engine::auth::nkey::{KeyKind, PublicKey};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
+use crate::account_directory::{Directory, Stored};
+use crate::ipc::{AccountRequest, AccountResolver, Command};
 use crate::options::ResolverOptions;
-use crate::server::Shared;
-use crate::shell::Command;
-
-pub use directory::{Directory, DirectoryOptions, StoreError, Stored};
+use crate::shared::Shared;
 
 /// Accounts that are looked for at the same time; further ones wait.
 const FETCHES_MAX: usize = 64;
 /// How long it may take to find one; nats-server waits as long.
 const FETCH_TIMEOUT: Duration = Duration::from_millis(1_900);
-
-/// Somebody waits for an account.
-pub(crate) struct AccountWanted {
-    pub(crate) account: String,
-    /// The shard of who waits.
-    pub(crate) shard: usize,
-    /// Told when the account is known to the shard, or will not be.
-    pub(crate) tell: oneshot::Sender<()>,
-}
-
-/// The thread that looks, as others see it.
-pub(crate) struct Running {
-    wanted: mpsc::UnboundedSender<AccountWanted>,
-    /// The folder in which it looks, if it does.
-    directory: Option<Arc<Directory>>,
-}
-
-impl Running {
-    /// Has an account looked for.
-    pub(crate) fn look_for(&self, wanted: AccountWanted) {
-        // A thread that is gone has found nothing.
-        drop(self.wanted.send(wanted));
-    }
-
-    /// The folder of tokens, which may be asked for and told of others.
-    pub(crate) fn directory(&self) -> Option<&Arc<Directory>> {
-        self.directory.as_ref()
-    }
-}
 
 /// One place in which accounts are found.
 #[derive(Debug)]
@@ -104,7 +73,10 @@ impl Resolver {
 }
 
 /// Starts the thread. It ends with the server that it serves.
-pub(crate) fn start(options: &ResolverOptions, shared: &Arc<Shared>) -> io::Result<Running> {
+pub(crate) fn start(
+    options: &ResolverOptions,
+    shared: &Arc<Shared>,
+) -> io::Result<AccountResolver> {
     let resolver = Arc::new(Resolver::new(options)?);
     let directory = match &*resolver {
         Resolver::Directory(directory) => Some(Arc::clone(directory)),
@@ -122,7 +94,7 @@ pub(crate) fn start(options: &ResolverOptions, shared: &Arc<Shared>) -> io::Resu
     std::thread::Builder::new()
         .name("resolver".into())
         .spawn(move || runtime.block_on(run(&resolver, &shared, asked)))?;
-    Ok(Running { wanted, directory })
+    Ok(AccountResolver { wanted, directory })
 }
 
 /// Puts the accounts that the configuration tells of into the folder. Where there is a newer token, that
@@ -147,9 +119,9 @@ fn keep_known(directory: &Directory, shared: &Shared) {
 async fn run(
     resolver: &Arc<Resolver>,
     shared: &Weak<Shared>,
-    mut asked: mpsc::UnboundedReceiver<AccountWanted>,
+    mut asked: mpsc::UnboundedReceiver<AccountRequest>,
 ) {
-    let mut waiting: HashMap<String, Vec<AccountWanted>> = HashMap::new();
+    let mut waiting: HashMap<String, Vec<AccountRequest>> = HashMap::new();
     let mut fetches = JoinSet::new();
     let fetch = |account: String| {
         let resolver = Arc::clone(resolver);

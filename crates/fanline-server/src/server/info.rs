@@ -5,9 +5,9 @@ use std::time::SystemTime;
 
 use fanline_engine::{ListenerInfo, ServerInfo};
 
-use super::{COMPATIBLE_VERSION, VERSION};
 use crate::options::{Addresses, Options, WebSocketOptions};
 use crate::tls;
+use crate::version::{COMPATIBLE_VERSION, VERSION};
 
 pub(super) fn server_info(
     options: &Options,

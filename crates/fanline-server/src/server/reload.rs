@@ -5,11 +5,12 @@ use std::sync::Arc;
 use fanline_engine::auth::{AccessConfig, AccessError, ListenerAccess};
 use fanline_engine::{Access, Limits, SHARDS_MAX, ServerInfo, ShardConfig};
 
-use super::{Handle, Shared, StartError, server_info, settings, warn_of_passwords};
-use crate::accounts::newer_tokens;
-use crate::checks::unix_seconds;
+use super::{Handle, server_info, settings, warn_of_passwords};
+use crate::clock::unix_seconds;
+use crate::error::StartError;
+use crate::ipc::{Command, Reload};
 use crate::options::{LeafnodeOptions, MqttOptions, Options, WebSocketOptions};
-use crate::shell::{Command, Reload};
+use crate::shared::{Shared, newer_tokens};
 use crate::tls::{self, ListenersTls};
 use crate::{leaf, ports_file};
 

@@ -8,10 +8,10 @@ use fanline_engine::auth::{ConnectionKind, ListenerAccess};
 use fanline_engine::codec::websocket::UpgradeRules;
 use fanline_engine::{Auth, Limits};
 
-use super::StartError;
+use crate::error::StartError;
+use crate::ipc::{Listeners, WebSocketListener};
 use crate::leaf;
 use crate::options::{ClientCertificates, MqttOptions, Options, TlsOptions, WebSocketOptions};
-use crate::shell::{Listeners, WebSocketListener};
 use crate::tls::ListenersTls;
 
 pub(super) fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {

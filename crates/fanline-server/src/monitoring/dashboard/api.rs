@@ -22,8 +22,8 @@ use super::super::query::Query;
 use super::super::{Endpoint, Monitor, collect};
 use super::overview;
 use super::visitor::{self, Visitor};
+use crate::ipc::Command;
 use crate::options::Dashboard;
-use crate::shell::Command;
 
 /// The header that shows that it is the page that asks.
 const PAGE_HEADER: &str = "fanline-dashboard";
@@ -207,7 +207,7 @@ fn who(monitor: &Monitor, visitor: &Visitor) -> Reply {
         "jetstream": info.jetstream,
         "server_name": info.server_name,
         "server_id": info.server_id,
-        "version": crate::server::VERSION,
+        "version": crate::version::VERSION,
     });
     reply(StatusCode::OK, &session)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::super::answer::Refusal;
 use super::super::{Monitor, collect, process};
 use super::visitor::Visitor;
-use crate::jetstream::SyncCounts;
+use crate::ipc::SyncCounts;
 
 #[derive(Serialize)]
 pub(super) struct Overview {

@@ -12,9 +12,9 @@ use hyper::HeaderMap;
 use hyper::header::HOST;
 use tokio::sync::oneshot;
 
+use crate::ipc::AccountRequest;
 use crate::options::Dashboard;
-use crate::resolver::AccountWanted;
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// Requests of JetStream's that change nothing; all that a dashboard may publish which only shows.
 const READING: [&str; 20] = [
@@ -138,7 +138,7 @@ async fn look_for(shared: &Shared, account: &str) {
         return;
     };
     let (tell, told) = oneshot::channel();
-    let wanted = AccountWanted {
+    let wanted = AccountRequest {
         account: account.to_owned(),
         // Any will do: what it is told, the rest of the server knows by then.
         shard: 0,

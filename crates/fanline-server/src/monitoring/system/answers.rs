@@ -14,7 +14,7 @@ use super::options::{Body, Myself};
 use super::subscribers::Wanted;
 use super::{System, statsz, user};
 use crate::client::Message;
-use crate::shell::Command;
+use crate::ipc::Command;
 
 /// Why there is no answer, as a code and words. `None`: others are asked, not this server.
 type Refused = Option<(u16, String)>;

@@ -15,10 +15,11 @@ use tokio::task::spawn_blocking;
 use tracing::{debug, error};
 
 use super::{Gone, System, unless_gone};
-use crate::checks::unix_seconds;
+use crate::account_directory::{Directory, StoreError};
 use crate::client::{ClientError, Message, Subscription};
-use crate::resolver::{AccountWanted, Directory, StoreError};
-use crate::server::Shared;
+use crate::clock::unix_seconds;
+use crate::ipc::AccountRequest;
+use crate::shared::Shared;
 
 /// What stands for an account that could not be told from what was sent.
 const NO_ACCOUNT: &str = "n/a";
@@ -352,7 +353,7 @@ fn look_for_exporters(shared: &Shared) {
     for exporter in shared.access().missing_exporters() {
         // Nobody waits for it.
         let (tell, _) = oneshot::channel();
-        resolver.look_for(AccountWanted {
+        resolver.look_for(AccountRequest {
             account: exporter.to_owned(),
             shard: 0,
             tell,

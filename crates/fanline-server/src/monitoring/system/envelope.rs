@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::{FEATURE_FLAGS, Monitor, now_text};
 use crate::identity;
-use crate::server::COMPATIBLE_VERSION;
+use crate::version::COMPATIBLE_VERSION;
 
 /// What this server can do, as bits: JetStream, and snapshots in binary.
 const CAPABILITIES: u8 = 0b11;

@@ -4,20 +4,7 @@ use fanline_engine::ConnectionStatus;
 use serde_json::{Value, json};
 
 use super::super::{Monitor, kind_name};
-use crate::shell::Closed;
-
-/// What happened to a connection.
-#[derive(Debug)]
-pub(crate) enum ConnectionEvent {
-    /// It was let in.
-    Connected(Box<ConnectionStatus>),
-    /// It is another server's, and messages cross it.
-    Linked(Box<ConnectionStatus>),
-    /// It is gone.
-    Gone(Box<Closed>),
-    /// It is gone, and was never let in.
-    Refused(Box<Closed>),
-}
+use crate::ipc::ConnectionEvent;
 
 impl ConnectionEvent {
     pub(super) fn status(&self) -> &ConnectionStatus {

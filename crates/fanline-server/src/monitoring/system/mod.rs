@@ -26,9 +26,9 @@ use tracing::debug;
 
 use super::Monitor;
 use crate::client::{Client, ClientError, Headers, Message, OutgoingMessage, Subscription};
+use crate::ipc::ConnectionEvent;
 use endpoints::Asked;
 use envelope::Envelope;
-pub(crate) use events::ConnectionEvent;
 
 /// Events that wait to be told. More are not told: who comes and goes must not be held up by it.
 pub(crate) const EVENTS_MAX: usize = 16 * 1024;

@@ -9,7 +9,8 @@ use tokio::sync::mpsc;
 use tracing::warn;
 
 use super::answers::name_of;
-use super::{ConnectionEvent, Gone, System};
+use super::{Gone, System};
+use crate::ipc::ConnectionEvent;
 
 /// How often a server tells its counts.
 const STATSZ_EVERY: Duration = Duration::from_secs(10);

@@ -6,8 +6,9 @@ use fanline_engine::auth::AccountId;
 use serde_json::Value;
 
 use crate::client::{Client, ConnectOptions};
+use crate::ipc::IN_PROCESS_PIPE_BYTES;
 use crate::options::Options;
-use crate::server::{Handle, IN_PROCESS_PIPE_BYTES, Server};
+use crate::server::{Handle, Server};
 
 /// Nothing here takes anywhere near as long, unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(20);

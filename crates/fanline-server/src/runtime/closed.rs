@@ -1,0 +1,61 @@
+//! The connections that closed last, for those who look into why.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use fanline_engine::Ended;
+
+use crate::ipc::Closed;
+
+/// What a closed client said of itself is cut off here: ten thousand of them may come to brag.
+const TEXT_BYTES_MAX: usize = 256;
+
+/// Those that one shard remembers, the oldest first.
+pub(super) struct ClosedRing {
+    kept: VecDeque<Closed>,
+    kept_max: usize,
+}
+
+impl ClosedRing {
+    /// `most` is what the shards of a server remember together; the oldest of a shard is forgotten first.
+    pub(super) fn new(most: usize, shards: usize) -> Self {
+        ClosedRing {
+            kept: VecDeque::new(),
+            kept_max: most.max(1).div_ceil(shards.max(1)),
+        }
+    }
+
+    pub(super) fn push(&mut self, ended: Ended, now: Duration) {
+        let Ended {
+            mut status, reason, ..
+        } = ended;
+        for text in [
+            &mut status.name,
+            &mut status.lang,
+            &mut status.version,
+            &mut status.user,
+        ] {
+            cut(text);
+        }
+        if let Some(subject) = status.backlog.as_mut().and_then(|b| b.subject.as_mut()) {
+            cut(subject);
+        }
+        if self.kept.len() == self.kept_max {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(Closed {
+            status,
+            reason,
+            stopped_at: now,
+        });
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Closed> {
+        self.kept.iter()
+    }
+}
+
+fn cut(text: &mut String) {
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    text.shrink_to_fit();
+}

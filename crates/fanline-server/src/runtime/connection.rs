@@ -1,0 +1,734 @@
+//! The task of one connection: it reads, hands what came to the engine, and closes at the end.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use fanline_engine::auth::callout::Caller;
+use fanline_engine::auth::{AccountId, ConnectionKind, Grant};
+use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, codec::leaf};
+use tokio::io::{AsyncReadExt, ReadBuf};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tracing::{debug, error};
+
+use super::chunks::new_chunk;
+use super::dialled::open_dialled;
+use super::link::{Link, Writer};
+use super::opening::{self, NotOpened, Opened};
+use super::{BEHIND, Shell, close_log};
+use crate::ipc::{
+    AccountRequest, CalloutRequest, ConnectionEvent, Incoming, Listener, Transport, catch_panic,
+};
+use crate::leaf::{Dialled, identify};
+use crate::sync::Ordering;
+use crate::wire::{Input, WireReader, Wrote, close_reason, prepare_tcp};
+
+/// How much of what a client still sends is read and dropped after an error, so that the error
+/// reaches it: closing a socket with unread bytes would take it back.
+const LINGER_BYTES: usize = 4 * 1024 * 1024;
+/// How long that may take.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether a shard that is behind has caught up.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// After this many reads that found something, others have their turn.
+const READS_IN_A_ROW_MAX: u32 = 2;
+
+/// A piece of input that is kept from one read to the next holds its chunk from this size;
+/// a smaller one is copied and the chunk given back.
+const HELD_BYTES_MIN: usize = 16 * 1024;
+
+/// Starts to serve a connection. Its task takes as much room as the largest of what it may have to do, for as long as
+/// the connection lasts; so what takes much, and what is over with the handshake, is in a box of its own.
+pub(super) fn spawn(
+    shell: &Rc<Shell>,
+    transport: Transport,
+    cid: u64,
+    is_full: bool,
+    arrival: Option<OwnedSemaphorePermit>,
+) {
+    let shell = Rc::clone(shell);
+    tokio::task::spawn_local(async move {
+        drop(arrival);
+        match transport {
+            Transport::Wire(stream, Listener::Leafs) => {
+                return serve_wire(&shell, stream, Listener::Leafs, cid, is_full).await;
+            }
+            Transport::Wire(incoming, listener) => match (incoming, shell.plain(listener)) {
+                (Incoming::Tcp(stream), Some(kind)) => {
+                    if let Err(error) = serve_tcp(&shell, stream, kind, cid, is_full).await {
+                        debug!("cid:{cid} - could not be served: {error}");
+                    }
+                }
+                (incoming, _) => serve_wire(&shell, incoming, listener, cid, is_full).await,
+            },
+            Transport::Dialled(dialled) => {
+                return Box::pin(serve_dialled(&shell, *dialled, cid)).await;
+            }
+            Transport::InProcess(stream) => {
+                let (read, write) = tokio::io::split(stream);
+                let name = format!("in-process - cid:{cid}");
+                let link = Link::new(Writer::InProcess(write.into()), name);
+                let peer = Peer {
+                    kind: ConnectionKind::InProcess,
+                    ..Peer::default()
+                };
+                serve(&shell, read, link, peer, cid, is_full).await;
+            }
+            Transport::Insider(stream, account) => {
+                let (read, write) = tokio::io::split(stream);
+                let link = Link::new(Writer::InProcess(write.into()), "system".into());
+                serve_insider(&shell, read, link, cid, account).await;
+                return;
+            }
+        }
+        // Only a count for limits and reports.
+        shell.common.connections[shell.index].fetch_sub(usize::from(!is_full), Ordering::Relaxed);
+    });
+}
+
+async fn serve_tcp(
+    shell: &Rc<Shell>,
+    stream: std::net::TcpStream,
+    kind: ConnectionKind,
+    cid: u64,
+    is_full: bool,
+) -> io::Result<()> {
+    let address = stream.peer_addr()?;
+    prepare_tcp(&stream)?;
+    let (read, write) = tokio::net::TcpStream::from_std(stream)?.into_split();
+    let id = if kind.is_mqtt() { "mid" } else { "cid" };
+    let link = Link::new(Writer::Tcp(write), format!("{address} - {id}:{cid}"));
+    let peer = Peer {
+        kind,
+        ..peer_at(address)
+    };
+    serve(shell, read, link, peer, cid, is_full).await;
+    Ok(())
+}
+
+/// Whoever is at this address.
+pub(super) fn peer_at(address: SocketAddr) -> Peer {
+    Peer {
+        ip: address.ip().to_canonical().to_string(),
+        port: address.port(),
+        ..Peer::default()
+    }
+}
+
+/// Serves what is not plain TCP, once it is known what it is.
+async fn serve_wire(
+    shell: &Rc<Shell>,
+    stream: Incoming,
+    listener: Listener,
+    cid: u64,
+    is_full: bool,
+) {
+    let handshake = Box::pin(opening::open(shell, stream, listener, cid, is_full));
+    match catch_panic(handshake).await {
+        Some(Ok(Opened {
+            wire,
+            peer,
+            name,
+            agreed,
+        })) => {
+            let wire = Rc::new(wire);
+            let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
+            if peer.kind.is_leaf() {
+                let id = shell.open_leaf(cid, peer, None, agreed);
+                serve_session(shell, WireReader(wire), link, id).await;
+            } else {
+                serve(shell, WireReader(wire), link, peer, cid, is_full).await;
+            }
+        }
+        Some(Err(error)) => debug!("cid:{cid} - was not opened: {error}"),
+        None => error!("cid:{cid} - was not opened: a fault of this server's"),
+    }
+}
+
+/// Serves a link to a hub, and tells who has dialled it how it ends.
+async fn serve_dialled(shell: &Rc<Shell>, dialled: Dialled, cid: u64) {
+    let Dialled {
+        stream,
+        hub,
+        address,
+        credentials,
+        reached_by,
+        done,
+    } = dialled;
+    let place = address.server.host_and_port();
+    let peer = stream.peer_addr().map(peer_at);
+    let opened = open_dialled(shell, stream, &hub, &address, reached_by).await;
+    let ended = match (opened, peer) {
+        (Ok((wire, info, agreed)), Ok(peer)) => {
+            let (kind, word) = match address.websocket_path {
+                Some(_) => (ConnectionKind::LeafnodeWebSocket, "lid_ws"),
+                None => (ConnectionKind::Leafnode, "lid"),
+            };
+            let name = format!("{}:{} - {word}:{cid}", peer.ip, peer.port);
+            let peer = Peer { kind, ..peer };
+            let credentials = identify(&address, credentials.as_ref(), &info.nonce);
+            let wire = Rc::new(wire);
+            let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
+            let said = leaf::Dialled {
+                remote: Arc::clone(&hub.remote),
+                info,
+                credentials,
+            };
+            let id = shell.open_leaf(cid, peer, Some(said), agreed);
+            if done.is_closed() {
+                let reason = CloseReason::ServerShutdown;
+                shell.engine.borrow_mut().end(id, reason);
+            }
+            let ended = serve_session(shell, WireReader(wire), link, id).await;
+            Ok(ended.and_then(|ended| ended.leaf))
+        }
+        (Err(NotOpened::Unreached(why)), _) => Err(why),
+        (Err(error), _) => {
+            error!("{place} - lid:{cid} - Leafnode Error '{error}'");
+            Ok(None)
+        }
+        (_, Err(_)) => Ok(None),
+    };
+    // Nobody may be waiting any more.
+    let _ = done.send(ended.map(Option::unwrap_or_default));
+}
+
+/// Serves a client of the server's own.
+async fn serve_insider(
+    shell: &Rc<Shell>,
+    read: impl Input,
+    link: Link,
+    cid: u64,
+    account: AccountId,
+) {
+    let id = shell.open(cid, Peer::default(), false);
+    shell.engine.borrow_mut().admit_insider(id, account);
+    serve_session(shell, read, link, id).await;
+}
+
+pub(super) async fn serve(
+    shell: &Rc<Shell>,
+    read: impl Input,
+    link: Link,
+    peer: Peer,
+    cid: u64,
+    is_full: bool,
+) {
+    let id = shell.open(cid, peer, is_full);
+    serve_session(shell, read, link, id).await;
+}
+
+async fn serve_session(
+    shell: &Rc<Shell>,
+    mut read: impl Input,
+    link: Link,
+    id: SessionId,
+) -> Option<Ended> {
+    let link = Rc::new(link);
+    debug!("{} - Client connection created", link.name());
+    {
+        let mut links = shell.links.borrow_mut();
+        if links.len() <= id.index() {
+            links.resize(id.index() + 1, None);
+        }
+        links[id.index()] = Some(Rc::clone(&link));
+    }
+    shell.settle(0);
+    let mut connection = Connection {
+        shell,
+        id,
+        link: &link,
+        held: Held::Nothing,
+        carry: Vec::new(),
+        reads_in_a_row: 0,
+        is_announced: shell.engine.borrow().is_insider(id),
+    };
+    let served = catch_panic(async {
+        let reason = connection.read_until_end(&mut read).await;
+        connection.close(&mut read, reason).await;
+        reason
+    });
+    let reason = match served.await {
+        Some(reason) => reason,
+        None => connection.abandon().await,
+    };
+    let was_announced = connection.is_announced;
+    shell.links.borrow_mut()[id.index()] = None;
+    let config = shell.config();
+    let is_insider = shell.engine.borrow().is_insider(id);
+    let ended = shell.engine.borrow_mut().remove(id, reason);
+    if let Some(ended) = &ended {
+        close_log::log(link.name(), ended, &config.limits, shell.now());
+        if !is_insider {
+            shell.note_gone(ended.clone(), was_announced);
+        }
+    }
+    // What ended with it may concern others.
+    shell.settle(0);
+    ended
+}
+
+struct Connection<'a> {
+    shell: &'a Rc<Shell>,
+    id: SessionId,
+    link: &'a Rc<Link>,
+    held: Held,
+    /// The beginning of a short frame. Its room is kept while reads follow each other.
+    carry: Vec<u8>,
+    /// Reads since others last had a turn.
+    reads_in_a_row: u32,
+    /// Whether it was told that it has come.
+    is_announced: bool,
+}
+
+/// Input that is not complete yet.
+enum Held {
+    Nothing,
+    /// The beginning of a short frame, in `carry`.
+    Copied,
+    /// The beginning of a long one: the chunk, and how much of it is filled.
+    InPlace(Chunk, usize),
+}
+
+/// What a connection waited for.
+enum Event {
+    /// The chunk, and how much of it is filled.
+    Read(Chunk, usize),
+    Ended(CloseReason),
+}
+
+impl Connection<'_> {
+    async fn read_until_end(&mut self, read: &mut impl Input) -> CloseReason {
+        loop {
+            match poll_fn(|context| self.poll_event(read, context)).await {
+                Event::Ended(reason) => return reason,
+                Event::Read(chunk, filled) => self.receive(chunk, filled).await,
+            }
+        }
+    }
+
+    /// Reads, or writes what is left to write, whichever comes first.
+    fn poll_event(&mut self, read: &mut impl Input, context: &mut Context<'_>) -> Poll<Event> {
+        self.link.register(context);
+        if let Some(reason) = self.link.ended() {
+            return Poll::Ready(Event::Ended(reason));
+        }
+        if self.link.is_draining() {
+            self.drain(context);
+        }
+        if self.reads_in_a_row == READS_IN_A_ROW_MAX {
+            self.reads_in_a_row = 0;
+            return wake_after_others(context);
+        }
+        let (mut chunk, filled) = self.take_chunk();
+        let room = Chunk::get_mut(&mut chunk).expect("a chunk to read into is not shared");
+        let mut buffer = ReadBuf::new(&mut room[filled..]);
+        let outcome = Pin::new(&mut *read).poll_read(context, &mut buffer);
+        let new = buffer.filled().len();
+        if read.owes_answer() {
+            self.link.request_drain();
+        }
+        match outcome {
+            Poll::Ready(Ok(())) if new > 0 => {
+                self.reads_in_a_row += 1;
+                Poll::Ready(Event::Read(chunk, filled + new))
+            }
+            Poll::Ready(Ok(())) => Poll::Ready(Event::Ended(CloseReason::ClientClosed)),
+            Poll::Ready(Err(error)) => Poll::Ready(Event::Ended(close_reason(&error))),
+            Poll::Pending => {
+                self.reads_in_a_row = 0;
+                if filled == 0 {
+                    self.carry = Vec::new();
+                }
+                self.hold(chunk, 0..filled);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Writes on where a write had stopped.
+    fn drain(&self, context: &mut Context<'_>) {
+        let mut engine = self.shell.engine.borrow_mut();
+        let before = engine.pending_bytes(self.id);
+        let outcome = self.link.poll_drain(context, engine.outbox(self.id));
+        let is_failed = matches!(outcome, Poll::Ready(Wrote::Failed));
+        if is_failed {
+            engine.end(self.id, CloseReason::WriteError);
+        } else if engine.pending_bytes(self.id) < before {
+            engine.written(self.id, self.shell.now());
+        }
+        let made_room = engine.pending_bytes(self.id) < before;
+        drop(engine);
+        if outcome.is_ready() {
+            self.link.end_drain();
+        }
+        if made_room {
+            self.shell.post_mail();
+            self.shell.drained.notify_waiters();
+            self.shell.end_congestion();
+        }
+        if is_failed {
+            self.shell.settle(0);
+        }
+    }
+
+    /// Hands input to the engine, and keeps what is not complete.
+    async fn receive(&mut self, chunk: Chunk, filled: usize) {
+        let shell = self.shell;
+        // Mail that came before these bytes may say who wants them.
+        shell.take_mail();
+        let mut from = 0;
+        let receipt = loop {
+            let now = shell.now();
+            let receipt = shell
+                .engine
+                .borrow_mut()
+                .receive(self.id, &chunk, from..filled, now);
+            from += receipt.consumed;
+            if receipt.was_measured {
+                self.note_distance();
+            }
+            if receipt.must_flush {
+                shell.flush();
+            } else {
+                shell.settle(receipt.produced_bytes);
+            }
+            if let Some(slow) = receipt.congested {
+                shell.flush();
+                self.while_writing(shell.hold_back(slow, receipt.told_bytes))
+                    .await;
+            }
+            if shell.posted_to_congested.take()
+                && !shell.config.borrow().limits.no_fast_producer_stall
+            {
+                self.while_writing(wait_while(BEHIND, || shell.is_any_mailbox_congested()))
+                    .await;
+            }
+            self.while_writing(self.wait_for_room()).await;
+            if receipt.awaits_check {
+                self.let_check().await;
+            } else if !receipt.must_flush {
+                break receipt;
+            }
+        };
+        if !self.is_announced {
+            self.announce();
+        }
+        if receipt.frame_bytes > chunk.len() {
+            let mut larger = new_chunk(receipt.frame_bytes);
+            let room = Chunk::get_mut(&mut larger).expect("it is new");
+            room[..filled - from].copy_from_slice(&chunk[from..filled]);
+            shell.chunks.borrow_mut().give_back(chunk);
+            self.held = Held::InPlace(larger, filled - from);
+        } else {
+            self.hold(chunk, from..filled);
+        }
+    }
+
+    /// How what is written is compressed may depend on how far away the other side is.
+    fn note_distance(&self) {
+        if let Some(level) = self.shell.engine.borrow().leaf_level(self.id) {
+            self.link.set_level(level);
+        }
+    }
+
+    /// Has it found out elsewhere whether the client may connect. Meanwhile it may lose patience, or
+    /// the server.
+    async fn let_check(&self) {
+        loop {
+            let Some(check) = self.shell.engine.borrow_mut().take_check(self.id) else {
+                return;
+            };
+            if let Some(account) = check.account_needed() {
+                self.look_for(account.to_owned()).await;
+                self.shell.engine.borrow_mut().decide_again(self.id);
+                self.shell.settle(0);
+                continue;
+            }
+            let outcome = match check.caller() {
+                Some(caller) => self.ask_service(caller).await,
+                None => self.told(self.shell.common.checks.perform(check)).await,
+            };
+            self.shell.engine.borrow_mut().decided(self.id, outcome);
+            self.shell.settle(0);
+        }
+    }
+
+    /// Has an account looked for. When this ends, the engine knows it, or it was not found.
+    async fn look_for(&self, account: String) {
+        let Some(resolver) = self.shell.common.resolver.get() else {
+            return;
+        };
+        let (tell, mut told) = oneshot::channel();
+        let shard = self.shell.index;
+        resolver.look_for(AccountRequest {
+            account,
+            shard,
+            tell,
+        });
+        poll_fn(|context| {
+            self.link.register(context);
+            match self.link.ended() {
+                Some(_) => Poll::Ready(()),
+                None => Pin::new(&mut told).poll(context).map(drop),
+            }
+        })
+        .await;
+    }
+
+    /// Asks the service that decides.
+    async fn ask_service(&self, caller: Arc<Caller>) -> Option<Grant> {
+        let shell = self.shell;
+        let cid = shell.engine.borrow().cid(self.id)?;
+        let (tell, told) = oneshot::channel();
+        let wanted = CalloutRequest {
+            caller,
+            cid,
+            shard: shell.index,
+            tell,
+        };
+        // Without anybody who asks, nobody is let in.
+        shell.common.callout.get()?.send(wanted).ok()?;
+        self.told(told).await
+    }
+
+    /// Waits for what a client is granted, as long as it is there.
+    async fn told(&self, mut told: oneshot::Receiver<Option<Grant>>) -> Option<Grant> {
+        poll_fn(|context| {
+            self.link.register(context);
+            match self.link.ended() {
+                Some(_) => Poll::Ready(None),
+                None => Pin::new(&mut told)
+                    .poll(context)
+                    .map(|told| told.ok().flatten()),
+            }
+        })
+        .await
+    }
+
+    /// Tells that it has come, once it was let in.
+    fn announce(&mut self) {
+        let engine = self.shell.engine.borrow();
+        let event = match (engine.is_admitted(self.id), engine.is_linked(self.id)) {
+            (true, _) => ConnectionEvent::Connected,
+            (false, true) => ConnectionEvent::Linked,
+            (false, false) => return,
+        };
+        self.is_announced = true;
+        let status = || engine.connection(self.id).map(Box::new);
+        self.shell.tell_event(|| status().map(event));
+    }
+
+    /// Waits for something, and meanwhile writes on where a write had stopped.
+    async fn while_writing(&self, wait: impl Future<Output = ()>) {
+        let mut wait = pin!(wait);
+        poll_fn(|context| {
+            self.link.register(context);
+            if self.link.is_draining() {
+                self.drain(context);
+            }
+            wait.as_mut().poll(context)
+        })
+        .await;
+    }
+
+    /// Waits while another shard has not got round to what it was sent.
+    async fn wait_for_room(&self) {
+        let shell = self.shell;
+        while shell.is_any_mailbox_full() && self.link.ended().is_none() {
+            // It may be waiting for room here in turn.
+            shell.take_mail();
+            shell.settle(usize::MAX);
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// A chunk to read into, with what was held at its front.
+    fn take_chunk(&mut self) -> (Chunk, usize) {
+        match std::mem::replace(&mut self.held, Held::Nothing) {
+            Held::InPlace(chunk, filled) => (chunk, filled),
+            Held::Nothing => (self.shell.chunks.borrow_mut().take(), 0),
+            Held::Copied => {
+                let mut chunk = self.shell.chunks.borrow_mut().take();
+                let room = Chunk::get_mut(&mut chunk).expect("a free chunk is not shared");
+                room[..self.carry.len()].copy_from_slice(&self.carry);
+                (chunk, self.carry.len())
+            }
+        }
+    }
+
+    /// Keeps a part of a chunk until there is more, in as little memory as it needs.
+    fn hold(&mut self, mut chunk: Chunk, part: std::ops::Range<usize>) {
+        if part.len() >= HELD_BYTES_MIN {
+            match Chunk::get_mut(&mut chunk) {
+                Some(bytes) => bytes.copy_within(part.clone(), 0),
+                None => {
+                    let mut other = self.shell.chunks.borrow_mut().take();
+                    let room = Chunk::get_mut(&mut other).expect("a free chunk is not shared");
+                    room[..part.len()].copy_from_slice(&chunk[part.clone()]);
+                    self.shell
+                        .chunks
+                        .borrow_mut()
+                        .give_back(std::mem::replace(&mut chunk, other));
+                }
+            }
+            self.held = Held::InPlace(chunk, part.len());
+            return;
+        }
+        if !part.is_empty() {
+            self.carry.clear();
+            self.carry.extend_from_slice(&chunk[part]);
+            self.held = Held::Copied;
+        }
+        self.shell.chunks.borrow_mut().give_back(chunk);
+    }
+
+    /// Writes what the client should still get, and closes.
+    async fn close(&mut self, read: &mut impl Input, reason: CloseReason) {
+        self.held = Held::Nothing;
+        // The engine may have decided it, or the peer; from here on nothing is delivered.
+        self.shell.engine.borrow_mut().end(self.id, reason);
+        self.shell.post_mail();
+        self.link.say_goodbye(reason);
+        if reason.flushes() {
+            self.shell.write(self.id, self.link);
+            // A connection that is quite new can be written to only after a turn of the loop.
+            let _ = tokio::time::timeout(LINGER, self.finish_drain()).await;
+        } else {
+            // Nothing waits any more; a goodbye may still fit.
+            self.link.try_write_all(&mut Outbox::default());
+        }
+        self.link.shut_down();
+        self.leave().await;
+        let peer_waits = !matches!(
+            reason,
+            CloseReason::ClientClosed | CloseReason::ServerShutdown
+        );
+        if reason.flushes() && peer_waits {
+            let _ = tokio::time::timeout(LINGER, discard(read)).await;
+        }
+    }
+
+    /// Ends a connection whose task has panicked, while the shard is as it should be. Nothing more is written: what
+    /// is between the shard and the socket may be half changed. The socket is closed when it is dropped.
+    async fn abandon(&mut self) -> CloseReason {
+        error!(
+            "{} - was closed: a fault of this server's",
+            self.link.name()
+        );
+        // What others have in there may be of this connection.
+        self.shell.room.take();
+        self.held = Held::Nothing;
+        let reason = CloseReason::InternalError;
+        self.shell.engine.borrow_mut().end(self.id, reason);
+        self.shell.post_mail();
+        self.leave().await;
+        reason
+    }
+
+    /// Has the engine forget what the client wanted; while that is much, others have their turn in between.
+    async fn leave(&self) {
+        loop {
+            let is_more = self.shell.engine.borrow_mut().forget_some(self.id);
+            self.shell.settle(0);
+            if !is_more {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Writes on until nothing is left.
+    async fn finish_drain(&self) {
+        poll_fn(|context| {
+            self.link.register(context);
+            if self.link.is_draining() {
+                self.drain(context);
+            }
+            match self.link.is_draining() {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+}
+
+/// Has a task go on when all others that are ready have had their turn, those included whose sockets have become
+/// ready meanwhile. A task that woke itself would go on many times before the runtime looks at sockets again.
+fn wake_after_others<T>(context: &mut Context<'_>) -> Poll<T> {
+    match pin!(tokio::task::yield_now()).poll(context) {
+        Poll::Pending => {}
+        Poll::Ready(()) => context.waker().wake_by_ref(),
+    }
+    Poll::Pending
+}
+
+/// Waits while something is so, but not for longer than this.
+async fn wait_while(most: Duration, is_so: impl Fn() -> bool) {
+    let deadline = tokio::time::Instant::now() + most;
+    while is_so() && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+async fn discard(read: &mut impl Input) {
+    let mut scrap = vec![0; 16 * 1024];
+    let mut left = LINGER_BYTES;
+    while left > 0 {
+        match read.read(&mut scrap).await {
+            Ok(bytes) if bytes > 0 => left = left.saturating_sub(bytes),
+            _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io::Write;
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn who_has_much_to_read_lets_sockets_that_became_ready_go_first() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        accepted.set_nonblocking(true).unwrap();
+        let was_read = Rc::new(Cell::new(false));
+        let noted = Rc::clone(&was_read);
+        crate::threads::block_on(async move {
+            let mut socket = tokio::net::TcpStream::from_std(accepted).unwrap();
+            tokio::task::spawn_local(async move {
+                socket.read_u8().await.unwrap();
+                noted.set(true);
+            });
+            // It waits for its socket before that has anything.
+            tokio::task::yield_now().await;
+            let busy = tokio::task::spawn_local(async move {
+                peer.write_all(b"x").unwrap();
+                let mut turns = 0;
+                poll_fn(|context| {
+                    turns += 1;
+                    match turns {
+                        1 | 2 => wake_after_others(context),
+                        _ => Poll::Ready(()),
+                    }
+                })
+                .await;
+                was_read.get()
+            });
+            assert!(busy.await.unwrap());
+        })
+        .unwrap();
+    }
+}

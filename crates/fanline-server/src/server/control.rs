@@ -1,0 +1,278 @@
+//! The thread that accepts connections, serves monitoring, and stops the server.
+
+use std::cell::OnceCell;
+use std::io;
+use std::net::TcpListener;
+#[cfg(unix)]
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fanline_engine::auth::AccountId;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tracing::{debug, error, info, warn};
+
+use super::Sockets;
+use crate::callout;
+use crate::client::{Client, ConnectOptions};
+use crate::ipc::{Command, IN_PROCESS_PIPE_BYTES, Incoming, Listener, Order, Transport};
+use crate::jetstream;
+use crate::monitoring::{self, EVENTS_MAX, Monitor, System};
+use crate::remotes::keep_remotes;
+use crate::shared::Shared;
+
+/// How long it is waited for the JetStream service to tell clients that the server stops.
+const GOODBYE_MAX: Duration = Duration::from_secs(1);
+
+/// How long connections wait to be accepted until the system account answers, so that the first of them
+/// is answered too.
+const SYSTEM_START_MAX: Duration = Duration::from_secs(1);
+
+pub(crate) struct Control {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) threads: Vec<JoinHandle<io::Result<()>>>,
+    pub(crate) jetstream: Option<jetstream::Running>,
+    /// Files to be removed at the end.
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) stopped: watch::Sender<bool>,
+}
+
+impl Control {
+    pub(crate) async fn run(
+        mut self,
+        sockets: Sockets,
+        mut orders: mpsc::UnboundedReceiver<Order>,
+    ) {
+        let monitor = Rc::new(Monitor::new(Arc::clone(&self.shared)));
+        let system = Rc::new(OnceCell::new());
+        let is_served = !self.shared.options().no_system_account;
+        let starting = is_served.then(|| {
+            let starting = start_system(Rc::clone(&monitor), Rc::clone(&system));
+            tokio::task::spawn_local(starting)
+        });
+        let (to, wanted) = mpsc::unbounded_channel();
+        // Whoever is asked about waits; there is at most one question for each connection.
+        let _ = self.shared.common.callout.set(to);
+        tokio::task::spawn_local(callout::ask_all(Arc::clone(&self.shared), wanted));
+        if let Some(starting) = starting {
+            // It goes on, should it take longer.
+            let _ = tokio::time::timeout(SYSTEM_START_MAX, starting).await;
+        }
+        if let Some(listener) = sockets.monitoring {
+            tokio::task::spawn_local(async move {
+                if let Err(error) = monitoring::serve(listener, monitor).await {
+                    error!("Monitoring ended: {error}");
+                }
+            });
+        }
+        let dialling = keep_remotes(Arc::clone(&self.shared));
+        let dialling = tokio::task::spawn_local(dialling).abort_handle();
+        let order = tokio::select! {
+            order = orders.recv() => Ok(order),
+            error = accept(sockets.clients, &self.shared, Listener::Clients) => Err(error),
+            error = accept_if(sockets.websocket, &self.shared, Listener::WebSocket) => Err(error),
+            error = accept_if(sockets.mqtt, &self.shared, Listener::Mqtt) => Err(error),
+            error = accept_if(sockets.leafnodes, &self.shared, Listener::Leafs) => Err(error),
+            error = accept_unix(sockets.unix, &self.shared) => Err(error),
+        };
+        let order = order.unwrap_or_else(|error: io::Error| {
+            error!("Accepting connections ended: {error}");
+            Some(Order::Stop)
+        });
+        // Every handle may be gone: then only a signal to the process ends the server.
+        if order.is_none() {
+            std::future::pending::<()>().await;
+        }
+        if order == Some(Order::LameDuck) {
+            announce(&system, "LAMEDUCK").await;
+            tokio::select! {
+                () = self.go_away() => {}
+                () = stop_ordered(&mut orders) => {}
+            }
+        }
+        dialling.abort();
+        announce(&system, "SHUTDOWN").await;
+        self.stop().await;
+    }
+
+    /// Lame duck mode: nothing is accepted any more because the listener is closed by now.
+    async fn go_away(&self) {
+        info!("Entering lame duck mode, stop accepting new clients");
+        let shared = &self.shared;
+        shared.tell_all(|| Command::AnnounceLameDuck);
+        if shared.common.connection_count() == 0 {
+            return;
+        }
+        let options = shared.options();
+        tokio::time::sleep(options.lame_duck_grace_period).await;
+        let clients = shared.common.connection_count().max(1);
+        let span = options
+            .lame_duck_duration
+            .saturating_sub(options.lame_duck_grace_period);
+        info!("Closing existing clients");
+        // Steps of at least 10 ms; as many clients in each as it takes to be done in time.
+        let steps = (span.as_millis() / 10).clamp(1, clients as u128);
+        let steps = usize::try_from(steps).unwrap_or(clients);
+        let step = span / u32::try_from(steps).unwrap_or(u32::MAX);
+        while shared.common.connection_count() > 0 {
+            let _ = shared
+                .fullest_shard()
+                .send(Command::CloseSome(clients.div_ceil(steps)));
+            tokio::time::sleep(step).await;
+        }
+    }
+
+    async fn stop(&mut self) {
+        info!("Initiating Shutdown...");
+        if let Some(jetstream) = &self.jetstream {
+            let (done, is_done) = oneshot::channel();
+            let _ = jetstream
+                .commands
+                .send(jetstream::Command::SayGoodbye(done));
+            // A JetStream service that is held up by its disk does not hold up the rest.
+            let _ = tokio::time::timeout(GOODBYE_MAX, is_done).await;
+        }
+        self.shared.tell_all(|| Command::Stop);
+        for thread in self.threads.drain(..) {
+            join("A shard", thread).await;
+        }
+        // After the shards: what they have sent it is still kept.
+        if let Some(jetstream) = self.jetstream.take() {
+            let _ = jetstream.commands.send(jetstream::Command::Stop);
+            join("The JetStream service", jetstream.thread).await;
+        }
+        for file in &self.files {
+            if let Err(error) = std::fs::remove_file(file) {
+                warn!("{} could not be removed: {error}", file.display());
+            }
+        }
+        info!("Server Exiting..");
+        // Nobody may be waiting.
+        let _ = self.stopped.send(true);
+    }
+}
+
+/// Binds the server's own client to the system account.
+async fn start_system(monitor: Rc<Monitor>, system: Rc<OnceCell<Rc<System>>>) {
+    let shared = &monitor.shared;
+    let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
+    let (to, events) = mpsc::channel(EVENTS_MAX);
+    shared.assign_insider(theirs, AccountId::SYSTEM);
+    let _ = shared.common.events.set(to);
+    let started = async {
+        let client = Client::over(ours, &ConnectOptions::system_client()).await?;
+        System::start(client, Rc::clone(&monitor), events).await
+    };
+    match started.await {
+        Ok(started) => drop(system.set(started)),
+        // It stops before it has started.
+        Err(error) => debug!("The system account is not served: {error}"),
+    }
+}
+
+/// Tells the system account what becomes of the server.
+async fn announce(system: &OnceCell<Rc<System>>, word: &str) {
+    /// Longer than this nobody waits for it.
+    const PATIENCE: Duration = Duration::from_millis(500);
+    if let Some(system) = system.get() {
+        let _ = tokio::time::timeout(PATIENCE, system.announce(word)).await;
+    }
+}
+
+/// Waits for a thread that ends within moments of being told to.
+async fn join(name: &str, thread: JoinHandle<io::Result<()>>) {
+    while !thread.is_finished() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    match thread.join() {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => error!("{name} could not run: {error}"),
+        Err(_) => error!("{name} has panicked"),
+    }
+}
+
+/// Waits for the order to stop, which never comes when every handle is gone.
+async fn stop_ordered(orders: &mut mpsc::UnboundedReceiver<Order>) {
+    loop {
+        match orders.recv().await {
+            Some(Order::Stop) => return,
+            Some(Order::LameDuck) => {}
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// How long to wait when the process has no descriptor left.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
+
+/// Accepts until that is no longer possible.
+async fn accept(socket: TcpListener, shared: &Shared, listener: Listener) -> io::Error {
+    let socket = match tokio::net::TcpListener::from_std(socket) {
+        Ok(socket) => socket,
+        Err(error) => return error,
+    };
+    loop {
+        let arrival = arrival(shared).await;
+        match socket
+            .accept()
+            .await
+            .and_then(|(stream, _)| stream.into_std())
+        {
+            Ok(stream) if listener == Listener::Leafs => shared.serve_leaf(stream, arrival),
+            Ok(stream) => {
+                let transport = Transport::Wire(Incoming::Tcp(stream), listener);
+                shared.assign(transport, Some(arrival));
+            }
+            Err(error) => pause_after(&error).await,
+        }
+    }
+}
+
+async fn accept_if(socket: Option<TcpListener>, shared: &Shared, listener: Listener) -> io::Error {
+    match socket {
+        Some(socket) => accept(socket, shared, listener).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(unix)]
+async fn accept_unix(socket: Option<UnixListener>, shared: &Shared) -> io::Error {
+    let Some(socket) = socket else {
+        return std::future::pending().await;
+    };
+    let socket = match tokio::net::UnixListener::from_std(socket) {
+        Ok(socket) => socket,
+        Err(error) => return error,
+    };
+    loop {
+        let arrival = arrival(shared).await;
+        match socket
+            .accept()
+            .await
+            .and_then(|(stream, _)| stream.into_std())
+        {
+            Ok(stream) => {
+                let transport = Transport::Wire(Incoming::Unix(stream), Listener::Clients);
+                shared.assign(transport, Some(arrival));
+            }
+            Err(error) => pause_after(&error).await,
+        }
+    }
+}
+
+/// Waits until shards have opened most of the connections that were accepted before.
+async fn arrival(shared: &Shared) -> OwnedSemaphorePermit {
+    let arrivals = Arc::clone(&shared.common.arrivals);
+    arrivals.acquire_owned().await.expect("it is never closed")
+}
+
+async fn pause_after(error: &io::Error) {
+    // The peer gave up between the handshake and now.
+    if error.kind() != io::ErrorKind::ConnectionAborted {
+        warn!("Temporary accept error: {error}");
+        tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+    }
+}

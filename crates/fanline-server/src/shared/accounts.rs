@@ -1,0 +1,55 @@
+//! In operator mode, the accounts that a server knows, and how it comes to know others.
+
+use std::sync::Arc;
+
+use fanline_engine::Access;
+use fanline_engine::auth::OperatorError;
+use fanline_engine::auth::jwt::{AccountClaims, Unverified};
+
+use super::Shared;
+use crate::clock::unix_seconds;
+use crate::ipc::Command;
+
+impl Shared {
+    /// Has the server know one more account, or know it by a newer token.
+    pub(crate) fn add_account(&self, account: &str, token: &str) -> Result<(), OperatorError> {
+        let claims = Unverified::<AccountClaims>::read(token)?;
+        let subject = &claims.peek().subject;
+        if subject != account {
+            return Err(OperatorError::Other(subject.clone(), account.into()));
+        }
+        let mut current = self.lock_access();
+        let next = current.with_account(token, unix_seconds())?;
+        self.go_by(&mut current, next);
+        Ok(())
+    }
+
+    /// Has the server know accounts no more: whoever is of one of them is sent away.
+    pub(crate) fn forget_accounts(&self, accounts: &[String]) -> Result<(), OperatorError> {
+        let mut current = self.lock_access();
+        let next = current.without_accounts(accounts, unix_seconds())?;
+        self.go_by(&mut current, next);
+        Ok(())
+    }
+
+    /// Has all go by other accounts: under the lock, so that they hear of several in the same order.
+    pub(crate) fn go_by(&self, current: &mut Arc<Access>, next: Access) {
+        let next = Arc::new(next);
+        *current = Arc::clone(&next);
+        self.tell_jetstream(&next);
+        self.tell_all(|| Command::ReplaceAccess(Arc::clone(&next)));
+    }
+}
+
+/// The tokens of accounts that were issued later than those in another directory.
+pub(crate) fn newer_tokens<'a>(known: &'a Access, than: &Access) -> Vec<&'a str> {
+    let issued_at = |name: &str| {
+        let account = than.account_id(name).and_then(|id| than.account(id))?;
+        Some(account.authority.as_ref()?.issued_at())
+    };
+    let known = known.accounts().iter();
+    let known = known.filter_map(|account| Some((&account.name, account.authority.as_ref()?)));
+    let newer =
+        known.filter(|(name, token)| issued_at(name).is_some_and(|at| token.issued_at() > at));
+    newer.map(|(_, authority)| authority.token()).collect()
+}

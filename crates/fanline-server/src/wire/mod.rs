@@ -1,0 +1,367 @@
+//! What lies between a session and its socket when that is not plain TCP: TLS, a compressed stream, WebSocket,
+//! all of them, or nothing at all on a unix socket.
+//!
+//! What an outbox holds is framed and encrypted where it lies, and taken off the outbox when all
+//! that stands for it has been written. So slow peers are seen as they are on plain TCP.
+
+mod ahead;
+mod frames;
+mod packed;
+mod records;
+mod socket;
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use fanline_engine::codec::s2::Level;
+use fanline_engine::codec::websocket::Deflater;
+use fanline_engine::{CloseReason, Outbox};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::colocated;
+use ahead::Ahead;
+pub(crate) use frames::Frames;
+pub(crate) use packed::Packed;
+use packed::Packing;
+pub(crate) use records::Records;
+
+pub(crate) use socket::{Carrier, Socket, prepare_tcp};
+
+/// Parts in one vectored write.
+const PARTS_MAX: usize = 64;
+/// What is read at once before a session begins.
+const READ_BYTES: usize = 4 * 1024;
+/// What is read and decrypted at once.
+const INCOMING_BYTES: usize = 192 * 1024;
+/// What is encrypted at once: four records.
+const SEALED_BYTES_MAX: usize = 64 * 1024;
+
+/// Where all connections of a shard do what they do with bytes, one at a time.
+pub(crate) struct Room {
+    /// Ciphertext as read.
+    incoming: Box<[u8]>,
+    /// What is about to be encrypted, when it lies in several places.
+    plain: Vec<u8>,
+    /// What was just encrypted.
+    sealed: Vec<u8>,
+    deflater: Deflater,
+    packing: Packing,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Room {
+            incoming: vec![0; INCOMING_BYTES].into(),
+            plain: Vec::new(),
+            sealed: Vec::new(),
+            deflater: Deflater::default(),
+            packing: Packing::default(),
+        }
+    }
+}
+
+/// A room that is made when the first connection needs it.
+pub(crate) type SharedRoom = Rc<RefCell<Option<Box<Room>>>>;
+
+/// What lies below a layer, as a function that reads.
+type Below<'a> = dyn FnMut(&mut Context<'_>, &mut ReadBuf<'_>) -> Poll<io::Result<()>> + 'a;
+
+/// Why a connection ends, said by what lies below its session.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Ended(CloseReason);
+
+/// The reason in an error of reading.
+pub(crate) fn close_reason(error: &io::Error) -> CloseReason {
+    let told = error.get_ref().and_then(|inner| inner.downcast_ref());
+    told.map_or(CloseReason::ReadError, |Ended(reason)| *reason)
+}
+
+/// A connection below its session.
+pub(crate) struct Wire {
+    pub(crate) socket: Socket,
+    room: SharedRoom,
+    pub(crate) layers: RefCell<Layers>,
+    /// Whether it leads to another server on this machine.
+    is_to_neighbour: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Layers {
+    /// What was read before it was known whose it is.
+    pub(crate) early: Vec<u8>,
+    pub(crate) records: Option<Records>,
+    pub(crate) packed: Option<Box<Packed>>,
+    pub(crate) frames: Option<Box<Frames>>,
+    /// What was read of the session before it began.
+    pub(crate) unread: Vec<u8>,
+    /// To a hub on this machine, with nothing in between.
+    pub(crate) ahead: Option<Ahead>,
+}
+
+impl Wire {
+    pub(crate) fn new(socket: Socket, room: &SharedRoom, layers: Layers) -> Self {
+        Wire {
+            socket,
+            room: Rc::clone(room),
+            layers: layers.into(),
+            is_to_neighbour: false,
+        }
+    }
+
+    /// Writes until the outbox is empty, and what is owed to the peer besides, or the peer takes
+    /// no more.
+    pub(crate) fn try_write_all(&self, out: &mut Outbox) -> Wrote {
+        loop {
+            match self.write_some(out) {
+                Ok(true) => {}
+                Ok(false) => return Wrote::All,
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Wrote::Blocked,
+                    io::ErrorKind::Interrupted => {}
+                    _ => return Wrote::Failed,
+                },
+            }
+        }
+    }
+
+    /// The same when the peer takes more; wakes the task then.
+    pub(crate) fn poll_drain(&self, context: &mut Context<'_>, out: &mut Outbox) -> Poll<Wrote> {
+        loop {
+            match self.try_write_all(out) {
+                Wrote::Blocked => match ready!(self.socket.poll_write_ready(context)) {
+                    Ok(()) => {}
+                    Err(_) => return Poll::Ready(Wrote::Failed),
+                },
+                wrote => return Poll::Ready(wrote),
+            }
+        }
+    }
+
+    /// Writes once. False when there is nothing to write.
+    fn write_some(&self, out: &mut Outbox) -> io::Result<bool> {
+        let mut layers = self.layers.borrow_mut();
+        let Layers {
+            records,
+            packed,
+            frames,
+            ahead,
+            ..
+        } = &mut *layers;
+        let mut room = self.room.borrow_mut();
+        let room = room.get_or_insert_default();
+        if let Some(frames) = frames {
+            frames.prepare(out, &mut room.deflater);
+        }
+        let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+        let count = match frames {
+            Some(frames) => frames.parts(out, &mut parts),
+            None => out.parts(&mut parts),
+        };
+        let parts = &parts[..count];
+        if let Some(ahead) = ahead {
+            ahead.follow(parts, &self.socket);
+        }
+        let mut below = |parts: &[IoSlice<'_>], room: &mut Room| match records {
+            Some(records) => records.write(&self.socket, parts, room),
+            None if parts.is_empty() => self.socket.try_flush().map(|()| 0),
+            None => match self.socket.try_write_vectored(parts)? {
+                0 => Err(io::ErrorKind::WriteZero.into()),
+                written => Ok(written),
+            },
+        };
+        let written = match packed {
+            Some(packed) => packed.write(parts, room, below)?,
+            None => below(parts, room)?,
+        };
+        if self.is_to_neighbour {
+            colocated::note_moved(written);
+        }
+        match frames {
+            Some(frames) => frames.advance(out, written),
+            // What waited may have been thrown away since it was packed.
+            None => out.advance(written.min(out.pending_bytes())),
+        }
+        Ok(written > 0)
+    }
+
+    /// What is written from now on is compressed so, if it is at all.
+    pub(crate) fn set_level(&self, level: Level) {
+        if let Some(packed) = &mut self.layers.borrow_mut().packed {
+            packed.set_level(level);
+        }
+    }
+
+    /// Has the peer told why the connection ends, once all else is written.
+    pub(crate) fn say_goodbye(&self, reason: CloseReason) {
+        if let Some(frames) = &mut self.layers.borrow_mut().frames {
+            frames.say_goodbye(reason);
+        }
+    }
+
+    /// Tells the peer that nothing more comes.
+    pub(crate) fn shut_down(&self) {
+        if let Some(records) = &mut self.layers.borrow_mut().records {
+            records.close(&self.socket);
+        }
+        self.socket.shut_down();
+    }
+
+    /// To be called when it is known that another server is at its other end.
+    pub(crate) fn lead_to_server(&mut self) {
+        self.is_to_neighbour = self.socket.is_on_this_host();
+    }
+
+    /// Has what the system holds for a hub on this machine follow what is sent.
+    pub(crate) fn follow_what_is_sent(&mut self) {
+        let layers = self.layers.get_mut();
+        let is_plain =
+            layers.records.is_none() && layers.packed.is_none() && layers.frames.is_none();
+        layers.ahead = (is_plain && self.is_to_neighbour).then(Ahead::new);
+    }
+
+    /// Whether something is to be written that no outbox holds.
+    pub(crate) fn owes_answer(&self) -> bool {
+        let layers = self.layers.borrow();
+        let frames = layers.frames.as_ref();
+        frames.is_some_and(|frames| frames.owes_answer())
+            || layers.records.as_ref().is_some_and(Records::owes_answer)
+    }
+
+    pub(crate) fn poll_read(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut layers = self.layers.borrow_mut();
+        let Layers {
+            early,
+            records,
+            packed,
+            frames,
+            unread,
+            ..
+        } = &mut *layers;
+        if !unread.is_empty() {
+            let taken = unread.len().min(buffer.remaining());
+            buffer.put_slice(&unread[..taken]);
+            unread.drain(..taken);
+            return Poll::Ready(Ok(()));
+        }
+        let mut below = |context: &mut Context<'_>, buffer: &mut ReadBuf<'_>| match records {
+            Some(records) => {
+                let mut room = self.room.borrow_mut();
+                let room = room.get_or_insert_default();
+                records.poll_read(&self.socket, &mut room.incoming, context, buffer)
+            }
+            None if !early.is_empty() => {
+                let taken = early.len().min(buffer.remaining());
+                buffer.put_slice(&early[..taken]);
+                early.drain(..taken);
+                Poll::Ready(Ok(()))
+            }
+            None => {
+                let read = ready!(self.socket.poll_read(context, buffer.initialize_unfilled()))?;
+                buffer.advance(read);
+                Poll::Ready(Ok(()))
+            }
+        };
+        let mut below = |context: &mut Context<'_>, buffer: &mut ReadBuf<'_>| match packed {
+            Some(packed) => {
+                let mut incoming = self.with_packing(Packing::lend_incoming);
+                let outcome = packed.poll_read(&mut below, &mut incoming, context, buffer);
+                self.with_packing(|packing| packing.take_back(incoming));
+                outcome
+            }
+            None => below(context, buffer),
+        };
+        match frames {
+            Some(frames) => frames.poll_read(&mut below, context, buffer),
+            None => below(context, buffer),
+        }
+    }
+
+    fn with_packing<T>(&self, work: impl FnOnce(&mut Packing) -> T) -> T {
+        work(&mut self.room.borrow_mut().get_or_insert_default().packing)
+    }
+
+    /// Appends what arrives before the session begins; false at the end. Cancel safe. It holds no buffer while it
+    /// waits: an anonymous peer may open ten thousand connections.
+    pub(crate) async fn read_more(&self, bytes: &mut Vec<u8>) -> io::Result<bool> {
+        poll_fn(|context| {
+            let mut room = [0; READ_BYTES];
+            let mut room = ReadBuf::new(&mut room);
+            ready!(self.poll_read(context, &mut room))?;
+            bytes.extend_from_slice(room.filled());
+            Poll::Ready(Ok(!room.filled().is_empty()))
+        })
+        .await
+    }
+
+    /// Writes this before the session begins.
+    pub(crate) async fn say(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = Outbox::default();
+        out.append(bytes);
+        match poll_fn(|context| self.poll_drain(context, &mut out)).await {
+            Wrote::All => Ok(()),
+            Wrote::Blocked | Wrote::Failed => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+/// Copies what comes first into one place, so much of it at most.
+fn gather<'a>(parts: &[IoSlice<'_>], bytes_max: usize, plain: &'a mut Vec<u8>) -> &'a [u8] {
+    plain.clear();
+    for part in parts {
+        let taken = part.len().min(bytes_max - plain.len());
+        plain.extend_from_slice(&part[..taken]);
+    }
+    plain
+}
+
+/// What came of an attempt to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrote {
+    All,
+    Blocked,
+    Failed,
+}
+
+/// The reading side of a connection.
+pub(crate) trait Input: AsyncRead + Unpin {
+    /// Whether reading has left something to be written that no outbox holds.
+    fn owes_answer(&self) -> bool {
+        false
+    }
+}
+
+impl Input for tokio::net::tcp::OwnedReadHalf {}
+impl Input for tokio::io::ReadHalf<tokio::io::DuplexStream> {}
+
+/// The reading side of a [`Wire`].
+pub(crate) struct WireReader(pub(crate) Rc<Wire>);
+
+impl AsyncRead for WireReader {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let outcome = self.0.poll_read(context, buffer);
+        if self.0.is_to_neighbour {
+            colocated::note_moved(buffer.filled().len() - before);
+        }
+        outcome
+    }
+}
+
+impl Input for WireReader {
+    fn owes_answer(&self) -> bool {
+        self.0.owes_answer()
+    }
+}
