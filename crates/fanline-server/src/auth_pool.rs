@@ -19,11 +19,11 @@ type Job = (Check, oneshot::Sender<Option<Grant>>);
 
 /// The threads, which are started when there is something to do for the first time, and end with it.
 #[derive(Default)]
-pub(crate) struct Checks {
+pub(crate) struct AuthPool {
     jobs: OnceLock<Sender<Job>>,
 }
 
-impl Checks {
+impl AuthPool {
     /// Has a check performed. Whoever does not wait any more has it performed for nothing.
     pub(crate) fn perform(&self, check: Check) -> oneshot::Receiver<Option<Grant>> {
         let (tell, told) = oneshot::channel();

@@ -60,7 +60,7 @@ pub(crate) async fn ask_all(
 
 async fn connect(shared: &Shared, account: AccountId) -> Result<Client, ClientError> {
     let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
-    shared.assign_insider(theirs, account);
+    shared.assign_system_client(theirs, account);
     Client::over(ours, &ConnectOptions::system_client()).await
 }
 

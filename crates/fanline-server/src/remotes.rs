@@ -56,7 +56,7 @@ impl Running {
 }
 
 /// Dials all remotes, and follows when there are others. Never returns as long as the server runs.
-pub(crate) async fn keep_remotes(shared: Arc<Shared>) {
+pub(crate) async fn run_remotes(shared: Arc<Shared>) {
     let mut wanted = shared.remotes.subscribe();
     let mut running: Vec<Running> = Vec::new();
     let mut next_id = 0;
@@ -70,7 +70,7 @@ pub(crate) async fn keep_remotes(shared: Arc<Shared>) {
                 None => {
                     // Whoever serves it sees that nobody waits for its end.
                     one.task.abort();
-                    let _ = shared.shards[0].send(Command::EndLeaf(one.id));
+                    let _ = shared.shards[0].send(Command::CloseRemote(one.id));
                 }
             }
             at.is_some()
@@ -80,7 +80,7 @@ pub(crate) async fn keep_remotes(shared: Arc<Shared>) {
             match Hub::new(next_id, &options) {
                 Ok(hub) => {
                     let (hub, follows) = watch::channel(Arc::new(hub));
-                    let dialling = dial_again_and_again(Arc::clone(&shared), follows);
+                    let dialling = dial_repeatedly(Arc::clone(&shared), follows);
                     running.push(Running {
                         options,
                         id: next_id,
@@ -98,7 +98,7 @@ pub(crate) async fn keep_remotes(shared: Arc<Shared>) {
     }
 }
 
-async fn dial_again_and_again(shared: Arc<Shared>, mut hubs: watch::Receiver<Arc<Hub>>) {
+async fn dial_repeatedly(shared: Arc<Shared>, mut hubs: watch::Receiver<Arc<Hub>>) {
     let mut attempts = 0;
     let mut was_reached = false;
     let mut discovered: Vec<LeafAddress> = Vec::new();

@@ -6,12 +6,12 @@ use fanline_engine::codec::leaf::LeafStatus;
 use fanline_engine::{Access, ServerInfo, ShardConfig, ShardStatus};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::{Told, Transport, Wanted};
+use super::{ConnectionQuery, ConnectionReport, Transport};
 use crate::tls::ListenersTls;
 
 #[cfg(test)]
 /// Something that a test does on a shard's thread.
-pub(crate) type OnShard = dyn FnOnce(&std::rc::Rc<crate::runtime::Shell>) + Send;
+pub(crate) type OnShard = dyn FnOnce(&std::rc::Rc<crate::runtime::Runtime>) + Send;
 
 /// What the control thread asks of a shard.
 pub(crate) enum Command {
@@ -25,29 +25,29 @@ pub(crate) enum Command {
         arrival: Option<OwnedSemaphorePermit>,
     },
     /// Tell whether anybody gets what is published to this topic, in the account without a name.
-    IsWanted(Arc<str>, oneshot::Sender<bool>),
+    HasInterest(Arc<str>, oneshot::Sender<bool>),
     /// Tell how much there is and was of everything, account by account.
     Status(oneshot::Sender<Vec<ShardStatus>>),
     /// Close a client's connection, and tell whether there was one.
     Kick(u64, oneshot::Sender<bool>),
     /// Tell a client to go elsewhere, and tell whether there is one.
-    SendAway(u64, oneshot::Sender<bool>),
+    RequestReconnect(u64, oneshot::Sender<bool>),
     /// Tell of connections.
-    Connections(Wanted, oneshot::Sender<Told>),
+    Connections(ConnectionQuery, oneshot::Sender<ConnectionReport>),
     /// Tell of leaf nodes, with what they want or without.
-    Leafs(bool, oneshot::Sender<Vec<LeafStatus>>),
+    LeafNodes(bool, oneshot::Sender<Vec<LeafStatus>>),
     /// Close the link that was dialled for this remote.
-    EndLeaf(u64),
+    CloseRemote(u64),
     /// Tell all clients that the server is going away.
     AnnounceLameDuck,
     /// Let this say from now on who may connect, and what they may do.
     ReplaceAccess(Arc<Access>),
     /// Say so when this is reached: what came before is done then.
-    Tell(oneshot::Sender<()>),
+    Barrier(oneshot::Sender<()>),
     /// Go on with other limits and credentials.
     Reload(Box<Reload>),
     /// Begin connections that come from now on with this.
-    UseTls(Arc<ListenersTls>),
+    ReplaceTls(Arc<ListenersTls>),
     /// Close this many connections.
     CloseSome(usize),
     /// Close this many clients, which are more than the server may have.

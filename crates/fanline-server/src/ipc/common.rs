@@ -8,10 +8,10 @@ use fanline_engine::{Batch, ShardConfig};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::{
-    AccountResolver, CalloutRequest, Command, ConnectionEvent, Helped, Mailbox, PanicStop,
+    AccountResolver, CalloutRequest, Command, ConnectionEvent, InlineService, Mailbox, PanicStop,
     SyncTimes,
 };
-use crate::auth_pool::Checks;
+use crate::auth_pool::AuthPool;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// Nothing sleeps longer without a look at what is due. Deadlines come from clients and from files, and need not be
@@ -44,9 +44,9 @@ pub(crate) struct Common {
     /// Counts the changes of who wants what, each after all shards have been told.
     pub(crate) interest: AtomicU64,
     /// The JetStream service, once there is one, for shards that have little for it.
-    pub(crate) jetstream: OnceLock<Weak<dyn Helped>>,
+    pub(crate) jetstream: OnceLock<Weak<dyn InlineService>>,
     /// Whatever takes long before a client is let in.
-    pub(crate) checks: Checks,
+    pub(crate) auth_pool: AuthPool,
     /// How long the disk takes.
     pub(crate) sync_times: Arc<SyncTimes>,
     /// Who serves leafs.
@@ -84,7 +84,7 @@ impl Common {
         let jetstream = self.jetstream.get().filter(|_| is_for_jetstream);
         let is_done = jetstream
             .and_then(Weak::upgrade)
-            .is_some_and(|jetstream| jetstream.help(batch));
+            .is_some_and(|jetstream| jetstream.try_run(batch));
         if !is_done {
             self.mailboxes[to].post(batch);
         }

@@ -12,7 +12,7 @@ pub(crate) const FULL_BYTES: usize = 8 * 1024 * 1024;
 /// What other shards have for one.
 #[derive(Default)]
 pub(crate) struct Mailbox {
-    mail: Mail<Batch>,
+    queue: Queue<Batch>,
     arrived: Notify,
     /// A subscriber there is behind: those who post are to take their time.
     congested: AtomicBool,
@@ -21,19 +21,19 @@ pub(crate) struct Mailbox {
 impl Mailbox {
     /// Puts a batch in and empties it.
     pub(crate) fn post(&self, batch: &mut Batch) {
-        if self.mail.put(batch) {
+        if self.queue.put(batch) {
             self.arrived.notify_one();
         }
     }
 
     /// The same for whoever takes it out at once, so that nobody has to be woken.
     pub(crate) fn post_unheard(&self, batch: &mut Batch) {
-        self.mail.put(batch);
+        self.queue.put(batch);
     }
 
     /// Whether nothing waits; something may come at any time.
     pub(crate) fn is_empty(&self) -> bool {
-        self.mail.is_empty()
+        self.queue.is_empty()
     }
 
     /// Wakes whoever waits for mail, or keeps whoever is about to from it once.
@@ -44,12 +44,12 @@ impl Mailbox {
     /// Takes everything out, if there is anything.
     #[inline]
     pub(crate) fn take(&self, read: impl FnOnce(&Batch)) {
-        self.mail.take(read);
+        self.queue.take(read);
     }
 
     /// Whether those who post should wait a little.
     pub(crate) fn is_full(&self) -> bool {
-        self.mail.bytes() > FULL_BYTES
+        self.queue.bytes() > FULL_BYTES
     }
 
     /// Whether a subscriber there is behind.
@@ -71,7 +71,7 @@ impl Mailbox {
     }
 }
 
-/// What a [`Mail`] holds. A trait because loom's models count words instead of bytes.
+/// What a [`Queue`] holds. A trait because loom's models count words instead of bytes.
 trait Contents: Default {
     fn append(&mut self, other: &mut Self);
     fn bytes(&self) -> usize;
@@ -94,7 +94,7 @@ impl Contents for Batch {
 
 /// A mailbox without its bell: many put in, one takes out.
 #[derive(Default)]
-struct Mail<C> {
+struct Queue<C> {
     waiting: Lock<Waiting<C>>,
     /// Whether something waits. Written only under the lock, so that it is never clear while there
     /// is mail; read without it, and who finds it clear has missed nothing that was put in before
@@ -111,7 +111,7 @@ struct Waiting<C> {
     spare: C,
 }
 
-impl<C: Contents> Mail<C> {
+impl<C: Contents> Queue<C> {
     /// Puts something in and empties it. Returns whether the reader has to be woken: it has not
     /// been since it last took anything.
     fn put(&self, contents: &mut C) -> bool {
@@ -181,27 +181,27 @@ mod loom_models {
         }
     }
 
-    fn take_all(mail: &Mail<Vec<u32>>, into: &mut Vec<u32>) {
-        mail.take(|contents| into.extend_from_slice(contents));
+    fn take_all(queue: &Queue<Vec<u32>>, into: &mut Vec<u32>) {
+        queue.take(|contents| into.extend_from_slice(contents));
     }
 
     #[test]
     fn loom_nothing_is_lost_or_reordered() {
         loom::model(|| {
-            let mail = Arc::new(Mail::<Vec<u32>>::default());
+            let queue = Arc::new(Queue::<Vec<u32>>::default());
             let poster = thread::spawn({
-                let mail = Arc::clone(&mail);
+                let queue = Arc::clone(&queue);
                 move || {
-                    mail.put(&mut vec![1, 2]);
-                    mail.put(&mut vec![3]);
+                    queue.put(&mut vec![1, 2]);
+                    queue.put(&mut vec![3]);
                 }
             });
             let mut got = Vec::new();
-            take_all(&mail, &mut got);
-            take_all(&mail, &mut got);
+            take_all(&queue, &mut got);
+            take_all(&queue, &mut got);
             poster.join().expect("the poster does not panic");
             // A look after the poster has finished finds whatever is left.
-            take_all(&mail, &mut got);
+            take_all(&queue, &mut got);
             assert_eq!(got, [1, 2, 3]);
         });
     }
@@ -209,25 +209,25 @@ mod loom_models {
     #[test]
     fn loom_two_posters_keep_their_own_order() {
         loom::model(|| {
-            let mail = Arc::new(Mail::<Vec<u32>>::default());
+            let queue = Arc::new(Queue::<Vec<u32>>::default());
             let poster = thread::spawn({
-                let mail = Arc::clone(&mail);
+                let queue = Arc::clone(&queue);
                 move || {
-                    mail.put(&mut vec![1]);
-                    mail.put(&mut vec![2]);
+                    queue.put(&mut vec![1]);
+                    queue.put(&mut vec![2]);
                 }
             });
             let other = thread::spawn({
-                let mail = Arc::clone(&mail);
+                let queue = Arc::clone(&queue);
                 move || {
-                    mail.put(&mut vec![9]);
+                    queue.put(&mut vec![9]);
                 }
             });
             let mut got = Vec::new();
-            take_all(&mail, &mut got);
+            take_all(&queue, &mut got);
             poster.join().expect("the poster does not panic");
             other.join().expect("the poster does not panic");
-            take_all(&mail, &mut got);
+            take_all(&queue, &mut got);
             assert_eq!(got.len(), 3);
             got.retain(|word| *word != 9);
             assert_eq!(got, [1, 2]);
@@ -238,14 +238,14 @@ mod loom_models {
     #[test]
     fn loom_a_reader_that_sleeps_is_woken_for_each_mail() {
         loom::model(|| {
-            let mail = Arc::new(Mail::<Vec<u32>>::default());
+            let queue = Arc::new(Queue::<Vec<u32>>::default());
             // Like tokio's, it keeps one permit for a reader that comes later.
             let bell = Arc::new(Notify::new());
             let poster = thread::spawn({
-                let (mail, bell) = (Arc::clone(&mail), Arc::clone(&bell));
+                let (queue, bell) = (Arc::clone(&queue), Arc::clone(&bell));
                 move || {
                     for word in 1..=3 {
-                        if mail.put(&mut vec![word]) {
+                        if queue.put(&mut vec![word]) {
                             bell.notify();
                         }
                     }
@@ -253,10 +253,10 @@ mod loom_models {
             });
             let mut got = Vec::new();
             // As connections do: a look in passing, without having been woken.
-            take_all(&mail, &mut got);
+            take_all(&queue, &mut got);
             while got.len() < 3 {
                 bell.wait();
-                take_all(&mail, &mut got);
+                take_all(&queue, &mut got);
             }
             poster.join().expect("the poster does not panic");
             assert_eq!(got, [1, 2, 3]);

@@ -16,10 +16,10 @@ pub(crate) use common::{ARRIVALS_MAX, Common, Listeners, WebSocketListener};
 pub(crate) use mailbox::Mailbox;
 pub use panic_guard::JetStreamAtWork;
 pub(crate) use panic_guard::{PanicStop, PoisonCell, catch_panic};
-pub(crate) use query::{Closed, ConnectionEvent, Told, Wanted};
-pub(crate) use requests::{AccountRequest, AccountResolver, CalloutRequest, Helped};
+pub(crate) use query::{ClosedConnection, ConnectionEvent, ConnectionQuery, ConnectionReport};
+pub(crate) use requests::{AccountRequest, AccountResolver, CalloutRequest, InlineService};
 pub(crate) use sync_times::{SyncCounts, SyncTimes, bound as sync_bound};
-pub(crate) use transport::{Handed, Incoming, Listener, Transport, Upgraded};
+pub(crate) use transport::{Incoming, LeafHandover, Listener, Transport, Upgraded};
 
 /// Bytes in the pipe between a server and a client in its own process, in each direction.
 pub(crate) const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;

@@ -7,7 +7,7 @@ use fanline_engine::{CloseReason, ConnectionStatus};
 
 /// A connection that has closed.
 #[derive(Clone, Debug)]
-pub(crate) struct Closed {
+pub(crate) struct ClosedConnection {
     /// What was known of it last, without the list of its subscriptions.
     pub(crate) status: ConnectionStatus,
     pub(crate) reason: CloseReason,
@@ -16,7 +16,7 @@ pub(crate) struct Closed {
 
 /// Which connections to tell of.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct ConnectionQuery {
     pub(crate) open: bool,
     pub(crate) closed: bool,
     /// Only those with one of these ids, in ascending order.
@@ -27,7 +27,7 @@ pub(crate) struct Wanted {
     pub(crate) subscriptions: bool,
 }
 
-impl Wanted {
+impl ConnectionQuery {
     pub(crate) fn includes(&self, cid: u64) -> bool {
         self.cids
             .as_ref()
@@ -37,9 +37,9 @@ impl Wanted {
 
 /// What a shard tells of connections.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct ConnectionReport {
     pub(crate) open: Vec<ConnectionStatus>,
-    pub(crate) closed: Vec<Closed>,
+    pub(crate) closed: Vec<ClosedConnection>,
 }
 
 /// What happened to a connection.
@@ -50,7 +50,7 @@ pub(crate) enum ConnectionEvent {
     /// It is another server's, and messages cross it.
     Linked(Box<ConnectionStatus>),
     /// It is gone.
-    Gone(Box<Closed>),
+    Closed(Box<ClosedConnection>),
     /// It is gone, and was never let in.
-    Refused(Box<Closed>),
+    Refused(Box<ClosedConnection>),
 }

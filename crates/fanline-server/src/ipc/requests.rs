@@ -10,10 +10,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::account_directory::Directory;
 
 /// A JetStream service whose work another thread may do.
-pub(crate) trait Helped: Send + Sync {
+pub(crate) trait InlineService: Send + Sync {
     /// Takes a batch and does all that follows from it now; or says no, and the batch is as it was.
     /// Never waits.
-    fn help(&self, batch: &mut Batch) -> bool;
+    fn try_run(&self, batch: &mut Batch) -> bool;
 }
 
 /// A client waits for what the service says of it.

@@ -14,7 +14,7 @@ use crate::wire::Records;
 pub(crate) enum Transport {
     InProcess(DuplexStream),
     /// A client of the server's own, in an account.
-    Insider(DuplexStream, AccountId),
+    SystemClient(DuplexStream, AccountId),
     /// One to a hub, as a leaf node.
     Dialled(Box<Dialled>),
     /// By the listener that it came to.
@@ -29,7 +29,7 @@ pub(crate) enum Incoming {
     /// One that was upgraded elsewhere already.
     Upgraded(Upgraded),
     /// A leaf that another shard has found among its connections.
-    Handed(Box<Handed>),
+    LeafHandover(Box<LeafHandover>),
 }
 
 /// A WebSocket connection that came with a request over HTTP.
@@ -53,7 +53,7 @@ pub(crate) enum Listener {
 
 /// A leaf that has come over WebSocket, for the shard that serves leafs: what it is was known only when its
 /// request was read, which another shard has done.
-pub(crate) struct Handed {
+pub(crate) struct LeafHandover {
     pub(crate) stream: TcpStream,
     pub(crate) records: Option<Records>,
     pub(crate) peer: Peer,

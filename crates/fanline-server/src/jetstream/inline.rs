@@ -11,7 +11,7 @@ use fanline_engine::Batch;
 use fanline_engine::jetstream::Handler;
 
 use super::Service;
-use crate::ipc::{Common, Helped, JetStreamAtWork};
+use crate::ipc::{Common, InlineService, JetStreamAtWork};
 use crate::sync::{Mutex, MutexGuard};
 
 /// A batch larger than this is for the JetStream thread: meanwhile the shard reads on.
@@ -42,8 +42,8 @@ impl<H> Shared<H> {
     }
 }
 
-impl<H: Handler + Send> Helped for Shared<H> {
-    fn help(&self, batch: &mut Batch) -> bool {
+impl<H: Handler + Send> InlineService for Shared<H> {
+    fn try_run(&self, batch: &mut Batch) -> bool {
         if batch.bytes() > HELPED_BYTES_MAX {
             return false;
         }
@@ -53,6 +53,6 @@ impl<H: Handler + Send> Helped for Shared<H> {
         };
         let _at_work = JetStreamAtWork::begin();
         let _guard = self.common.panic_stop.guard();
-        thread.help(batch)
+        thread.try_run(batch)
     }
 }

@@ -46,13 +46,13 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// What the control thread asks of the JetStream service.
 pub(crate) enum Command {
     /// Tell clients that the server stops, while they can be told; answered when it is on its way.
-    SayGoodbye(oneshot::Sender<()>),
+    AnnounceStop(oneshot::Sender<()>),
     /// Take what has come so far, bring everything to the disk, and end.
     Stop,
     /// There are other accounts from now on.
     SetAccounts(Arc<Access>),
     /// Tell what there is.
-    Tell(OverviewWanted, oneshot::Sender<Vec<AccountOverview>>),
+    Overview(OverviewWanted, oneshot::Sender<Vec<AccountOverview>>),
 }
 
 /// The JetStream thread, as the control thread has it.
@@ -197,9 +197,9 @@ async fn work<H: Handler + Send>(
         tokio::select! {
             biased;
             command = commands.recv() => match command {
-                Some(Command::Tell(wanted, to)) => shared.lock()?.tell(wanted, to),
+                Some(Command::Overview(wanted, to)) => shared.lock()?.tell(wanted, to),
                 Some(Command::SetAccounts(access)) => shared.lock()?.set_accounts(&access),
-                Some(Command::SayGoodbye(done)) => shared.lock()?.say_goodbye(done),
+                Some(Command::AnnounceStop(done)) => shared.lock()?.say_goodbye(done),
                 // Without a control thread there is nobody to work for.
                 Some(Command::Stop) | None => break,
             },
@@ -272,7 +272,7 @@ impl<H: Handler + Send> Service<H> {
     }
 
     /// Does a shard's work on the shard's own thread, if it is quick.
-    fn help(&mut self, batch: &mut Batch) -> bool {
+    fn try_run(&mut self, batch: &mut Batch) -> bool {
         let common = Arc::clone(&self.common);
         let mailbox = &common.mailboxes[self.index];
         // What waits may be more than a shard has time for.
@@ -294,7 +294,7 @@ impl<H: Handler + Send> Service<H> {
 
     /// Brings everything to the disk.
     fn close(&mut self) {
-        self.take_mail();
+        self.take_batches();
         self.end_round();
         let now = self.now();
         self.service
@@ -334,7 +334,7 @@ impl<H: Handler + Send> Service<H> {
 
     /// Does all that there is to do.
     fn round(&mut self) {
-        self.take_mail();
+        self.take_batches();
         let now = self.now();
         if self
             .service
@@ -347,7 +347,7 @@ impl<H: Handler + Send> Service<H> {
     }
 
     /// Lets the engine know what the shards have said so far.
-    fn take_mail(&mut self) {
+    fn take_batches(&mut self) {
         let common = Arc::clone(&self.common);
         common.mailboxes[self.index].take(|batch| self.apply(batch));
     }

@@ -8,7 +8,7 @@ use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Refusal;
-use crate::ipc::{Command, Told, Wanted};
+use crate::ipc::{Command, ConnectionQuery, ConnectionReport};
 use crate::jetstream;
 use crate::shared::Shared;
 
@@ -45,9 +45,12 @@ pub(super) async fn has_jetstream(shared: &Shared, account: &str) -> Result<bool
 }
 
 /// The connections of all shards.
-pub(super) async fn connections(shared: &Shared, wanted: &Wanted) -> Result<Told, Refusal> {
+pub(super) async fn connections(
+    shared: &Shared,
+    wanted: &ConnectionQuery,
+) -> Result<ConnectionReport, Refusal> {
     let command = |to| Command::Connections(wanted.clone(), to);
-    let mut all = Told::default();
+    let mut all = ConnectionReport::default();
     for told in ask(&shared.shards, PATIENCE, command).await? {
         all.open.extend(told.open);
         all.closed.extend(told.closed);
@@ -60,7 +63,7 @@ pub(super) async fn leafs(
     shared: &Shared,
     with_subscriptions: bool,
 ) -> Result<Vec<LeafStatus>, Refusal> {
-    let command = |to| Command::Leafs(with_subscriptions, to);
+    let command = |to| Command::LeafNodes(with_subscriptions, to);
     let told = ask(&shared.shards, PATIENCE, command).await?;
     Ok(told.into_iter().flatten().collect())
 }
@@ -75,7 +78,7 @@ pub(super) async fn jetstream(
     };
     let (to, answer) = oneshot::channel();
     // A JetStream service that is gone drops the command, and the answer fails below.
-    let _ = jetstream.send(jetstream::Command::Tell(wanted, to));
+    let _ = jetstream.send(jetstream::Command::Overview(wanted, to));
     match tokio::time::timeout(PATIENCE, answer).await {
         Ok(Ok(accounts)) => Ok(Some(accounts)),
         Ok(Err(_)) | Err(_) => Err(Refusal::JetStreamSilent),

@@ -13,7 +13,7 @@ use super::answer::{Answer, Refusal};
 use super::query::{Query, Words, page};
 use super::subsz::SubscriptionRow;
 use super::{Monitor, collect, kind_name, now_text, time};
-use crate::ipc::{Told, Wanted};
+use crate::ipc::{ConnectionQuery, ConnectionReport};
 
 /// Connections in one page when nothing else is asked for.
 const LIMIT_DEFAULT: usize = 1024;
@@ -348,10 +348,10 @@ impl SlowConsumer {
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
     let options = Options::from_query(query)?;
-    let wanted = Wanted {
+    let wanted = ConnectionQuery {
         open: options.state != State::Closed,
         closed: options.state != State::Open,
-        ..Wanted::default()
+        ..ConnectionQuery::default()
     };
     let told = collect::connections(&monitor.shared, &wanted).await?;
     let mut found = found_in(told);
@@ -382,7 +382,7 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     }))
 }
 
-fn found_in(told: Told) -> Vec<Found> {
+fn found_in(told: ConnectionReport) -> Vec<Found> {
     let open = told
         .open
         .into_iter()
@@ -399,11 +399,11 @@ async fn list_subscriptions(monitor: &Monitor, found: &mut [Found]) -> Result<()
     let open = found.iter().filter(|found| found.end.is_none());
     let mut cids: Vec<u64> = open.map(|found| found.status.cid).collect();
     cids.sort_unstable();
-    let wanted = Wanted {
+    let wanted = ConnectionQuery {
         open: true,
         cids: Some(Arc::from(cids)),
         subscriptions: true,
-        ..Wanted::default()
+        ..ConnectionQuery::default()
     };
     let mut told = collect::connections(&monitor.shared, &wanted).await?.open;
     told.sort_by_key(|status| status.cid);

@@ -11,7 +11,7 @@ use hyper::StatusCode;
 
 use super::answer::{Answer, Refusal};
 use super::{Monitor, collect, process};
-use crate::ipc::Wanted;
+use crate::ipc::ConnectionQuery;
 use crate::ipc::{SyncCounts, sync_bound};
 use crate::version::{COMPATIBLE_VERSION, VERSION};
 
@@ -197,10 +197,10 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
 async fn add_behind(page: &mut Page, monitor: &Monitor) -> Result<(), Refusal> {
     /// So many are named, those with the most waiting: each has a time series of its own.
     const NAMED_MAX: usize = 50;
-    let wanted = Wanted {
+    let wanted = ConnectionQuery {
         open: true,
         behind: true,
-        ..Wanted::default()
+        ..ConnectionQuery::default()
     };
     let mut behind = collect::connections(&monitor.shared, &wanted).await?.open;
     page.gauge(

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::answer::{Answer, Number, Refusal};
 use super::query::{Query, Words, page};
 use super::{Monitor, collect, now_text};
-use crate::ipc::Wanted;
+use crate::ipc::ConnectionQuery;
 
 /// Subscriptions in one page when nothing else is asked for.
 const LIMIT_DEFAULT: usize = 1024;
@@ -165,10 +165,10 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
 pub(super) async fn all_subscriptions(
     monitor: &Monitor,
 ) -> Result<Vec<SubscriptionStatus>, Refusal> {
-    let wanted = Wanted {
+    let wanted = ConnectionQuery {
         open: true,
         subscriptions: true,
-        ..Wanted::default()
+        ..ConnectionQuery::default()
     };
     let told = collect::connections(&monitor.shared, &wanted).await?;
     let lists = told

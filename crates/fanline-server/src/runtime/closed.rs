@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use fanline_engine::Ended;
 
-use crate::ipc::Closed;
+use crate::ipc::ClosedConnection;
 
 /// What a closed client said of itself is cut off here: ten thousand of them may come to brag.
 const TEXT_BYTES_MAX: usize = 256;
 
 /// Those that one shard remembers, the oldest first.
 pub(super) struct ClosedRing {
-    kept: VecDeque<Closed>,
+    kept: VecDeque<ClosedConnection>,
     kept_max: usize,
 }
 
@@ -43,14 +43,14 @@ impl ClosedRing {
         if self.kept.len() == self.kept_max {
             self.kept.pop_front();
         }
-        self.kept.push_back(Closed {
+        self.kept.push_back(ClosedConnection {
             status,
             reason,
             stopped_at: now,
         });
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Closed> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &ClosedConnection> {
         self.kept.iter()
     }
 }

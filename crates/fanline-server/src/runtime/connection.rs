@@ -20,7 +20,7 @@ use super::chunks::new_chunk;
 use super::dialled::open_dialled;
 use super::link::{Link, Writer};
 use super::opening::{self, NotOpened, Opened};
-use super::{BEHIND, Shell, close_log};
+use super::{BEHIND, Runtime, close_log};
 use crate::ipc::{
     AccountRequest, CalloutRequest, ConnectionEvent, Incoming, Listener, Transport, catch_panic,
 };
@@ -47,29 +47,29 @@ const HELD_BYTES_MIN: usize = 16 * 1024;
 /// Starts to serve a connection. Its task takes as much room as the largest of what it may have to do, for as long as
 /// the connection lasts; so what takes much, and what is over with the handshake, is in a box of its own.
 pub(super) fn spawn(
-    shell: &Rc<Shell>,
+    runtime: &Rc<Runtime>,
     transport: Transport,
     cid: u64,
     is_full: bool,
     arrival: Option<OwnedSemaphorePermit>,
 ) {
-    let shell = Rc::clone(shell);
+    let runtime = Rc::clone(runtime);
     tokio::task::spawn_local(async move {
         drop(arrival);
         match transport {
             Transport::Wire(stream, Listener::Leafs) => {
-                return serve_wire(&shell, stream, Listener::Leafs, cid, is_full).await;
+                return serve_wire(&runtime, stream, Listener::Leafs, cid, is_full).await;
             }
-            Transport::Wire(incoming, listener) => match (incoming, shell.plain(listener)) {
+            Transport::Wire(incoming, listener) => match (incoming, runtime.plain(listener)) {
                 (Incoming::Tcp(stream), Some(kind)) => {
-                    if let Err(error) = serve_tcp(&shell, stream, kind, cid, is_full).await {
+                    if let Err(error) = serve_tcp(&runtime, stream, kind, cid, is_full).await {
                         debug!("cid:{cid} - could not be served: {error}");
                     }
                 }
-                (incoming, _) => serve_wire(&shell, incoming, listener, cid, is_full).await,
+                (incoming, _) => serve_wire(&runtime, incoming, listener, cid, is_full).await,
             },
             Transport::Dialled(dialled) => {
-                return Box::pin(serve_dialled(&shell, *dialled, cid)).await;
+                return Box::pin(serve_dialled(&runtime, *dialled, cid)).await;
             }
             Transport::InProcess(stream) => {
                 let (read, write) = tokio::io::split(stream);
@@ -79,22 +79,23 @@ pub(super) fn spawn(
                     kind: ConnectionKind::InProcess,
                     ..Peer::default()
                 };
-                serve(&shell, read, link, peer, cid, is_full).await;
+                serve(&runtime, read, link, peer, cid, is_full).await;
             }
-            Transport::Insider(stream, account) => {
+            Transport::SystemClient(stream, account) => {
                 let (read, write) = tokio::io::split(stream);
                 let link = Link::new(Writer::InProcess(write.into()), "system".into());
-                serve_insider(&shell, read, link, cid, account).await;
+                serve_system_client(&runtime, read, link, cid, account).await;
                 return;
             }
         }
         // Only a count for limits and reports.
-        shell.common.connections[shell.index].fetch_sub(usize::from(!is_full), Ordering::Relaxed);
+        runtime.common.connections[runtime.index]
+            .fetch_sub(usize::from(!is_full), Ordering::Relaxed);
     });
 }
 
 async fn serve_tcp(
-    shell: &Rc<Shell>,
+    runtime: &Rc<Runtime>,
     stream: std::net::TcpStream,
     kind: ConnectionKind,
     cid: u64,
@@ -109,7 +110,7 @@ async fn serve_tcp(
         kind,
         ..peer_at(address)
     };
-    serve(shell, read, link, peer, cid, is_full).await;
+    serve(runtime, read, link, peer, cid, is_full).await;
     Ok(())
 }
 
@@ -124,13 +125,13 @@ pub(super) fn peer_at(address: SocketAddr) -> Peer {
 
 /// Serves what is not plain TCP, once it is known what it is.
 async fn serve_wire(
-    shell: &Rc<Shell>,
+    runtime: &Rc<Runtime>,
     stream: Incoming,
     listener: Listener,
     cid: u64,
     is_full: bool,
 ) {
-    let handshake = Box::pin(opening::open(shell, stream, listener, cid, is_full));
+    let handshake = Box::pin(opening::open(runtime, stream, listener, cid, is_full));
     match catch_panic(handshake).await {
         Some(Ok(Opened {
             wire,
@@ -141,10 +142,10 @@ async fn serve_wire(
             let wire = Rc::new(wire);
             let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
             if peer.kind.is_leaf() {
-                let id = shell.open_leaf(cid, peer, None, agreed);
-                serve_session(shell, WireReader(wire), link, id).await;
+                let id = runtime.open_leaf(cid, peer, None, agreed);
+                serve_session(runtime, WireReader(wire), link, id).await;
             } else {
-                serve(shell, WireReader(wire), link, peer, cid, is_full).await;
+                serve(runtime, WireReader(wire), link, peer, cid, is_full).await;
             }
         }
         Some(Err(error)) => debug!("cid:{cid} - was not opened: {error}"),
@@ -153,7 +154,7 @@ async fn serve_wire(
 }
 
 /// Serves a link to a hub, and tells who has dialled it how it ends.
-async fn serve_dialled(shell: &Rc<Shell>, dialled: Dialled, cid: u64) {
+async fn serve_dialled(runtime: &Rc<Runtime>, dialled: Dialled, cid: u64) {
     let Dialled {
         stream,
         hub,
@@ -164,7 +165,7 @@ async fn serve_dialled(shell: &Rc<Shell>, dialled: Dialled, cid: u64) {
     } = dialled;
     let place = address.server.host_and_port();
     let peer = stream.peer_addr().map(peer_at);
-    let opened = open_dialled(shell, stream, &hub, &address, reached_by).await;
+    let opened = open_dialled(runtime, stream, &hub, &address, reached_by).await;
     let ended = match (opened, peer) {
         (Ok((wire, info, agreed)), Ok(peer)) => {
             let (kind, word) = match address.websocket_path {
@@ -181,12 +182,12 @@ async fn serve_dialled(shell: &Rc<Shell>, dialled: Dialled, cid: u64) {
                 info,
                 credentials,
             };
-            let id = shell.open_leaf(cid, peer, Some(said), agreed);
+            let id = runtime.open_leaf(cid, peer, Some(said), agreed);
             if done.is_closed() {
                 let reason = CloseReason::ServerShutdown;
-                shell.engine.borrow_mut().end(id, reason);
+                runtime.engine.borrow_mut().end(id, reason);
             }
-            let ended = serve_session(shell, WireReader(wire), link, id).await;
+            let ended = serve_session(runtime, WireReader(wire), link, id).await;
             Ok(ended.and_then(|ended| ended.leaf))
         }
         (Err(NotOpened::Unreached(why)), _) => Err(why),
@@ -201,32 +202,32 @@ async fn serve_dialled(shell: &Rc<Shell>, dialled: Dialled, cid: u64) {
 }
 
 /// Serves a client of the server's own.
-async fn serve_insider(
-    shell: &Rc<Shell>,
+async fn serve_system_client(
+    runtime: &Rc<Runtime>,
     read: impl Input,
     link: Link,
     cid: u64,
     account: AccountId,
 ) {
-    let id = shell.open(cid, Peer::default(), false);
-    shell.engine.borrow_mut().admit_insider(id, account);
-    serve_session(shell, read, link, id).await;
+    let id = runtime.open(cid, Peer::default(), false);
+    runtime.engine.borrow_mut().admit_insider(id, account);
+    serve_session(runtime, read, link, id).await;
 }
 
 pub(super) async fn serve(
-    shell: &Rc<Shell>,
+    runtime: &Rc<Runtime>,
     read: impl Input,
     link: Link,
     peer: Peer,
     cid: u64,
     is_full: bool,
 ) {
-    let id = shell.open(cid, peer, is_full);
-    serve_session(shell, read, link, id).await;
+    let id = runtime.open(cid, peer, is_full);
+    serve_session(runtime, read, link, id).await;
 }
 
 async fn serve_session(
-    shell: &Rc<Shell>,
+    runtime: &Rc<Runtime>,
     mut read: impl Input,
     link: Link,
     id: SessionId,
@@ -234,21 +235,21 @@ async fn serve_session(
     let link = Rc::new(link);
     debug!("{} - Client connection created", link.name());
     {
-        let mut links = shell.links.borrow_mut();
+        let mut links = runtime.links.borrow_mut();
         if links.len() <= id.index() {
             links.resize(id.index() + 1, None);
         }
         links[id.index()] = Some(Rc::clone(&link));
     }
-    shell.settle(0);
+    runtime.settle(0);
     let mut connection = Connection {
-        shell,
+        runtime,
         id,
         link: &link,
         held: Held::Nothing,
         carry: Vec::new(),
         reads_in_a_row: 0,
-        is_announced: shell.engine.borrow().is_insider(id),
+        is_announced: runtime.engine.borrow().is_insider(id),
     };
     let served = catch_panic(async {
         let reason = connection.read_until_end(&mut read).await;
@@ -260,23 +261,23 @@ async fn serve_session(
         None => connection.abandon().await,
     };
     let was_announced = connection.is_announced;
-    shell.links.borrow_mut()[id.index()] = None;
-    let config = shell.config();
-    let is_insider = shell.engine.borrow().is_insider(id);
-    let ended = shell.engine.borrow_mut().remove(id, reason);
+    runtime.links.borrow_mut()[id.index()] = None;
+    let config = runtime.config();
+    let is_insider = runtime.engine.borrow().is_insider(id);
+    let ended = runtime.engine.borrow_mut().remove(id, reason);
     if let Some(ended) = &ended {
-        close_log::log(link.name(), ended, &config.limits, shell.now());
+        close_log::log(link.name(), ended, &config.limits, runtime.now());
         if !is_insider {
-            shell.note_gone(ended.clone(), was_announced);
+            runtime.record_closed(ended.clone(), was_announced);
         }
     }
     // What ended with it may concern others.
-    shell.settle(0);
+    runtime.settle(0);
     ended
 }
 
 struct Connection<'a> {
-    shell: &'a Rc<Shell>,
+    runtime: &'a Rc<Runtime>,
     id: SessionId,
     link: &'a Rc<Link>,
     held: Held,
@@ -355,14 +356,14 @@ impl Connection<'_> {
 
     /// Writes on where a write had stopped.
     fn drain(&self, context: &mut Context<'_>) {
-        let mut engine = self.shell.engine.borrow_mut();
+        let mut engine = self.runtime.engine.borrow_mut();
         let before = engine.pending_bytes(self.id);
         let outcome = self.link.poll_drain(context, engine.outbox(self.id));
         let is_failed = matches!(outcome, Poll::Ready(Wrote::Failed));
         if is_failed {
             engine.end(self.id, CloseReason::WriteError);
         } else if engine.pending_bytes(self.id) < before {
-            engine.written(self.id, self.shell.now());
+            engine.written(self.id, self.runtime.now());
         }
         let made_room = engine.pending_bytes(self.id) < before;
         drop(engine);
@@ -370,24 +371,24 @@ impl Connection<'_> {
             self.link.end_drain();
         }
         if made_room {
-            self.shell.post_mail();
-            self.shell.drained.notify_waiters();
-            self.shell.end_congestion();
+            self.runtime.post_batches();
+            self.runtime.drained.notify_waiters();
+            self.runtime.end_congestion();
         }
         if is_failed {
-            self.shell.settle(0);
+            self.runtime.settle(0);
         }
     }
 
     /// Hands input to the engine, and keeps what is not complete.
     async fn receive(&mut self, chunk: Chunk, filled: usize) {
-        let shell = self.shell;
+        let runtime = self.runtime;
         // Mail that came before these bytes may say who wants them.
-        shell.take_mail();
+        runtime.take_batches();
         let mut from = 0;
         let receipt = loop {
-            let now = shell.now();
-            let receipt = shell
+            let now = runtime.now();
+            let receipt = runtime
                 .engine
                 .borrow_mut()
                 .receive(self.id, &chunk, from..filled, now);
@@ -396,19 +397,19 @@ impl Connection<'_> {
                 self.note_distance();
             }
             if receipt.must_flush {
-                shell.flush();
+                runtime.flush();
             } else {
-                shell.settle(receipt.produced_bytes);
+                runtime.settle(receipt.produced_bytes);
             }
             if let Some(slow) = receipt.congested {
-                shell.flush();
-                self.while_writing(shell.hold_back(slow, receipt.told_bytes))
+                runtime.flush();
+                self.while_writing(runtime.hold_back(slow, receipt.told_bytes))
                     .await;
             }
-            if shell.posted_to_congested.take()
-                && !shell.config.borrow().limits.no_fast_producer_stall
+            if runtime.posted_to_congested.take()
+                && !runtime.config.borrow().limits.no_fast_producer_stall
             {
-                self.while_writing(wait_while(BEHIND, || shell.is_any_mailbox_congested()))
+                self.while_writing(wait_while(BEHIND, || runtime.is_any_mailbox_congested()))
                     .await;
             }
             self.while_writing(self.wait_for_room()).await;
@@ -425,7 +426,7 @@ impl Connection<'_> {
             let mut larger = new_chunk(receipt.frame_bytes);
             let room = Chunk::get_mut(&mut larger).expect("it is new");
             room[..filled - from].copy_from_slice(&chunk[from..filled]);
-            shell.chunks.borrow_mut().give_back(chunk);
+            runtime.chunks.borrow_mut().give_back(chunk);
             self.held = Held::InPlace(larger, filled - from);
         } else {
             self.hold(chunk, from..filled);
@@ -434,7 +435,7 @@ impl Connection<'_> {
 
     /// How what is written is compressed may depend on how far away the other side is.
     fn note_distance(&self) {
-        if let Some(level) = self.shell.engine.borrow().leaf_level(self.id) {
+        if let Some(level) = self.runtime.engine.borrow().leaf_level(self.id) {
             self.link.set_level(level);
         }
     }
@@ -443,31 +444,34 @@ impl Connection<'_> {
     /// the server.
     async fn let_check(&self) {
         loop {
-            let Some(check) = self.shell.engine.borrow_mut().take_check(self.id) else {
+            let Some(check) = self.runtime.engine.borrow_mut().take_check(self.id) else {
                 return;
             };
             if let Some(account) = check.account_needed() {
                 self.look_for(account.to_owned()).await;
-                self.shell.engine.borrow_mut().decide_again(self.id);
-                self.shell.settle(0);
+                self.runtime.engine.borrow_mut().decide_again(self.id);
+                self.runtime.settle(0);
                 continue;
             }
             let outcome = match check.caller() {
                 Some(caller) => self.ask_service(caller).await,
-                None => self.told(self.shell.common.checks.perform(check)).await,
+                None => {
+                    self.told(self.runtime.common.auth_pool.perform(check))
+                        .await
+                }
             };
-            self.shell.engine.borrow_mut().decided(self.id, outcome);
-            self.shell.settle(0);
+            self.runtime.engine.borrow_mut().decided(self.id, outcome);
+            self.runtime.settle(0);
         }
     }
 
     /// Has an account looked for. When this ends, the engine knows it, or it was not found.
     async fn look_for(&self, account: String) {
-        let Some(resolver) = self.shell.common.resolver.get() else {
+        let Some(resolver) = self.runtime.common.resolver.get() else {
             return;
         };
         let (tell, mut told) = oneshot::channel();
-        let shard = self.shell.index;
+        let shard = self.runtime.index;
         resolver.look_for(AccountRequest {
             account,
             shard,
@@ -485,17 +489,17 @@ impl Connection<'_> {
 
     /// Asks the service that decides.
     async fn ask_service(&self, caller: Arc<Caller>) -> Option<Grant> {
-        let shell = self.shell;
-        let cid = shell.engine.borrow().cid(self.id)?;
+        let runtime = self.runtime;
+        let cid = runtime.engine.borrow().cid(self.id)?;
         let (tell, told) = oneshot::channel();
         let wanted = CalloutRequest {
             caller,
             cid,
-            shard: shell.index,
+            shard: runtime.index,
             tell,
         };
         // Without anybody who asks, nobody is let in.
-        shell.common.callout.get()?.send(wanted).ok()?;
+        runtime.common.callout.get()?.send(wanted).ok()?;
         self.told(told).await
     }
 
@@ -515,7 +519,7 @@ impl Connection<'_> {
 
     /// Tells that it has come, once it was let in.
     fn announce(&mut self) {
-        let engine = self.shell.engine.borrow();
+        let engine = self.runtime.engine.borrow();
         let event = match (engine.is_admitted(self.id), engine.is_linked(self.id)) {
             (true, _) => ConnectionEvent::Connected,
             (false, true) => ConnectionEvent::Linked,
@@ -523,7 +527,7 @@ impl Connection<'_> {
         };
         self.is_announced = true;
         let status = || engine.connection(self.id).map(Box::new);
-        self.shell.tell_event(|| status().map(event));
+        self.runtime.send_event(|| status().map(event));
     }
 
     /// Waits for something, and meanwhile writes on where a write had stopped.
@@ -541,11 +545,11 @@ impl Connection<'_> {
 
     /// Waits while another shard has not got round to what it was sent.
     async fn wait_for_room(&self) {
-        let shell = self.shell;
-        while shell.is_any_mailbox_full() && self.link.ended().is_none() {
+        let runtime = self.runtime;
+        while runtime.is_any_mailbox_full() && self.link.ended().is_none() {
             // It may be waiting for room here in turn.
-            shell.take_mail();
-            shell.settle(usize::MAX);
+            runtime.take_batches();
+            runtime.settle(usize::MAX);
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -554,9 +558,9 @@ impl Connection<'_> {
     fn take_chunk(&mut self) -> (Chunk, usize) {
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::InPlace(chunk, filled) => (chunk, filled),
-            Held::Nothing => (self.shell.chunks.borrow_mut().take(), 0),
+            Held::Nothing => (self.runtime.chunks.borrow_mut().take(), 0),
             Held::Copied => {
-                let mut chunk = self.shell.chunks.borrow_mut().take();
+                let mut chunk = self.runtime.chunks.borrow_mut().take();
                 let room = Chunk::get_mut(&mut chunk).expect("a free chunk is not shared");
                 room[..self.carry.len()].copy_from_slice(&self.carry);
                 (chunk, self.carry.len())
@@ -570,10 +574,10 @@ impl Connection<'_> {
             match Chunk::get_mut(&mut chunk) {
                 Some(bytes) => bytes.copy_within(part.clone(), 0),
                 None => {
-                    let mut other = self.shell.chunks.borrow_mut().take();
+                    let mut other = self.runtime.chunks.borrow_mut().take();
                     let room = Chunk::get_mut(&mut other).expect("a free chunk is not shared");
                     room[..part.len()].copy_from_slice(&chunk[part.clone()]);
-                    self.shell
+                    self.runtime
                         .chunks
                         .borrow_mut()
                         .give_back(std::mem::replace(&mut chunk, other));
@@ -587,18 +591,18 @@ impl Connection<'_> {
             self.carry.extend_from_slice(&chunk[part]);
             self.held = Held::Copied;
         }
-        self.shell.chunks.borrow_mut().give_back(chunk);
+        self.runtime.chunks.borrow_mut().give_back(chunk);
     }
 
     /// Writes what the client should still get, and closes.
     async fn close(&mut self, read: &mut impl Input, reason: CloseReason) {
         self.held = Held::Nothing;
         // The engine may have decided it, or the peer; from here on nothing is delivered.
-        self.shell.engine.borrow_mut().end(self.id, reason);
-        self.shell.post_mail();
+        self.runtime.engine.borrow_mut().end(self.id, reason);
+        self.runtime.post_batches();
         self.link.say_goodbye(reason);
         if reason.flushes() {
-            self.shell.write(self.id, self.link);
+            self.runtime.write(self.id, self.link);
             // A connection that is quite new can be written to only after a turn of the loop.
             let _ = tokio::time::timeout(LINGER, self.finish_drain()).await;
         } else {
@@ -624,11 +628,11 @@ impl Connection<'_> {
             self.link.name()
         );
         // What others have in there may be of this connection.
-        self.shell.room.take();
+        self.runtime.scratch.take();
         self.held = Held::Nothing;
         let reason = CloseReason::InternalError;
-        self.shell.engine.borrow_mut().end(self.id, reason);
-        self.shell.post_mail();
+        self.runtime.engine.borrow_mut().end(self.id, reason);
+        self.runtime.post_batches();
         self.leave().await;
         reason
     }
@@ -636,8 +640,8 @@ impl Connection<'_> {
     /// Has the engine forget what the client wanted; while that is much, others have their turn in between.
     async fn leave(&self) {
         loop {
-            let is_more = self.shell.engine.borrow_mut().forget_some(self.id);
-            self.shell.settle(0);
+            let is_more = self.runtime.engine.borrow_mut().forget_some(self.id);
+            self.runtime.settle(0);
             if !is_more {
                 return;
             }

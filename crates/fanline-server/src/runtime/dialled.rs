@@ -12,16 +12,16 @@ use fanline_engine::codec::websocket::{Answered, Asking, Compression, MESSAGE_BY
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::Shell;
+use super::Runtime;
 use super::opening::NotOpened;
 use crate::identity::random_u64;
 use crate::leaf::{Hub, LeafAddress, Proxy, shake_hands};
-use crate::wire::{Carrier, Frames, Layers, Packed, Socket, Wire, prepare_tcp};
+use crate::wire::{Carrier, Frames, Layers, S2Layer, Socket, Wire, prepare_tcp};
 
 /// Brings a connection to a hub, or to the proxy that leads there, to where its session begins; tells what the hub
 /// has said, and what was agreed on.
 pub(super) async fn open_dialled(
-    shell: &Rc<Shell>,
+    runtime: &Rc<Runtime>,
     stream: std::net::TcpStream,
     hub: &Hub,
     address: &LeafAddress,
@@ -36,7 +36,7 @@ pub(super) async fn open_dialled(
             Err(_) => return Err(NotOpened::Unreached(proxy.wrong("i/o timeout"))),
         },
     };
-    let mut wire = Wire::new(socket, &shell.room, Layers::default());
+    let mut wire = Wire::new(socket, &runtime.scratch, Layers::default());
     let time = hub.options.first_info_timeout;
     let mut is_clear = address.websocket_path.is_none();
     if let Some(path) = &address.websocket_path {
@@ -57,7 +57,7 @@ pub(super) async fn open_dialled(
     if is_clear && (info.tls_required || hub.wants_tls(address)) {
         wire.encrypt(hub, address).await?;
     }
-    let agreed = timeout(time, wire.agree_on_compression(shell, hub, &info)).await;
+    let agreed = timeout(time, wire.agree_on_compression(runtime, hub, &info)).await;
     let (again, agreed) = agreed.map_err(|_| NotOpened::Late("the compressed INFO"))??;
     wire.lead_to_server();
     wire.follow_what_is_sent();
@@ -129,7 +129,7 @@ impl Wire {
     /// Has what follows compressed if both want it. The hub then says its INFO again.
     async fn agree_on_compression(
         &mut self,
-        shell: &Shell,
+        runtime: &Runtime,
         hub: &Hub,
         info: &LeafInfo,
     ) -> Result<(Option<LeafInfo>, Agreed), NotOpened> {
@@ -144,15 +144,15 @@ impl Wire {
         let Some(by) = by.filter(|_| !is_compressed) else {
             return Ok((None, Agreed::default()));
         };
-        let asked_at = shell.now();
+        let asked_at = runtime.now();
         self.say(info.wish(by.name()).as_bytes()).await?;
         let layers = self.layers.get_mut();
         if !layers.unread.is_empty() {
             return Err(NotOpened::Refused("it goes on before it was answered"));
         }
-        layers.packed = Some(Box::new(Packed::new(Level::Uncompressed)));
+        layers.s2 = Some(Box::new(S2Layer::new(Level::Uncompressed)));
         let again = self.read_info().await?;
-        let rtt = shell.now().saturating_sub(asked_at);
+        let rtt = runtime.now().saturating_sub(asked_at);
         self.set_level(by.level(rtt));
         let agreed = Agreed {
             greeted_at: None,

@@ -27,11 +27,12 @@ use tokio::sync::{Notify, mpsc};
 use tracing::{error, info, trace};
 
 use crate::ipc::{
-    Command, Common, ConnectionEvent, Listener, Mailbox, PoisonCell, Reload, Told, Wanted,
+    Command, Common, ConnectionEvent, ConnectionQuery, ConnectionReport, Listener, Mailbox,
+    PoisonCell, Reload,
 };
 use crate::sync::Ordering;
 use crate::tls::ListenersTls;
-use crate::wire::{SharedRoom, Wrote};
+use crate::wire::{SharedScratch, Wrote};
 use chunks::ChunkPool;
 use closed::ClosedRing;
 use link::Link;
@@ -60,7 +61,7 @@ struct Congestion {
 }
 
 /// One shard with all that its tasks share.
-pub(crate) struct Shell {
+pub(crate) struct Runtime {
     index: usize,
     engine: PoisonCell<Shard>,
     /// The connection of each session, by the session's index.
@@ -86,7 +87,7 @@ pub(crate) struct Shell {
     interest_told: Cell<u64>,
     closed: RefCell<ClosedRing>,
     /// Where connections that are not plain TCP work.
-    room: SharedRoom,
+    scratch: SharedScratch,
 }
 
 /// Runs a shard until it is told to stop.
@@ -103,7 +104,7 @@ pub(crate) async fn run(
     let shard = u16::try_from(index).expect("at most SHARDS_MAX shards");
     let engine = Shard::new(shard, Arc::clone(&common.config), info, seed);
     let closed = ClosedRing::new(common.closed_clients_max, common.connections.len());
-    let shell = Rc::new(Shell {
+    let runtime = Rc::new(Runtime {
         index,
         engine: PoisonCell::new(engine, &panic_stop),
         links: RefCell::new(Vec::new()),
@@ -119,22 +120,22 @@ pub(crate) async fn run(
         posted_to_congested: Cell::new(false),
         interest_told: Cell::new(0),
         closed: closed.into(),
-        room: SharedRoom::default(),
+        scratch: SharedScratch::default(),
     });
     // Tasks of their own, and not parts of this future: the runtime looks for new events before
     // it polls this one again, which would cost a system call for each turn.
-    tokio::task::spawn_local(flush_when_wanted(Rc::clone(&shell)));
-    tokio::task::spawn_local(keep_time(Rc::clone(&shell)));
-    tokio::task::spawn_local(read_mail(Rc::clone(&shell)));
+    tokio::task::spawn_local(flush_when_wanted(Rc::clone(&runtime)));
+    tokio::task::spawn_local(keep_time(Rc::clone(&runtime)));
+    tokio::task::spawn_local(read_mailbox(Rc::clone(&runtime)));
     tokio::select! {
         // At once: connections close with the runtime, and nothing is left that could use the shard.
         biased;
-        () = shell.engine.poisoned() => {}
-        () = obey(&shell, commands) => {}
+        () = runtime.engine.poisoned() => {}
+        () = obey(&runtime, commands) => {}
     }
 }
 
-async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>) {
+async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Command>) {
     while let Some(command) = commands.recv().await {
         match command {
             Command::Serve {
@@ -143,59 +144,59 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
                 is_full,
                 arrival,
             } => {
-                connection::spawn(shell, transport, cid, is_full, arrival);
+                connection::spawn(runtime, transport, cid, is_full, arrival);
             }
-            Command::IsWanted(topic, to) => {
+            Command::HasInterest(topic, to) => {
                 // What was announced before it was asked.
-                shell.take_mail();
-                shell.settle(usize::MAX);
-                let mut engine = shell.engine.borrow_mut();
+                runtime.take_batches();
+                runtime.settle(usize::MAX);
+                let mut engine = runtime.engine.borrow_mut();
                 let _ = to.send(engine.is_wanted(AccountId::GLOBAL, topic.as_bytes()));
             }
-            Command::Status(to) => drop(to.send(shell.engine.borrow().status_by_account())),
+            Command::Status(to) => drop(to.send(runtime.engine.borrow().status_by_account())),
             Command::Kick(cid, to) => {
-                let found = shell.engine.borrow_mut().kick(cid);
-                shell.flush();
+                let found = runtime.engine.borrow_mut().kick(cid);
+                runtime.flush();
                 let _ = to.send(found);
             }
-            Command::SendAway(cid, to) => {
-                let found = shell.engine.borrow_mut().send_away(cid);
-                shell.flush();
+            Command::RequestReconnect(cid, to) => {
+                let found = runtime.engine.borrow_mut().send_away(cid);
+                runtime.flush();
                 let _ = to.send(found);
             }
-            Command::Leafs(with_subscriptions, to) => {
-                drop(to.send(shell.engine.borrow().leafs(with_subscriptions)));
+            Command::LeafNodes(with_subscriptions, to) => {
+                drop(to.send(runtime.engine.borrow().leafs(with_subscriptions)));
             }
-            Command::EndLeaf(remote) => {
-                shell.engine.borrow_mut().end_leaf(remote);
-                shell.flush();
+            Command::CloseRemote(remote) => {
+                runtime.engine.borrow_mut().end_leaf(remote);
+                runtime.flush();
             }
             // Who asked may have lost patience, while the answer takes time from the messages.
             Command::Connections(_, to) if to.is_closed() => {}
-            Command::Connections(wanted, to) => drop(to.send(shell.connections(&wanted))),
+            Command::Connections(wanted, to) => drop(to.send(runtime.connections(&wanted))),
             Command::AnnounceLameDuck => {
-                shell.engine.borrow_mut().announce_lame_duck();
-                shell.flush();
+                runtime.engine.borrow_mut().announce_lame_duck();
+                runtime.flush();
             }
             Command::ReplaceAccess(access) => {
-                let now = shell.now();
-                shell.engine.borrow_mut().replace_access(access, now);
-                shell.settle(usize::MAX);
+                let now = runtime.now();
+                runtime.engine.borrow_mut().replace_access(access, now);
+                runtime.settle(usize::MAX);
             }
-            Command::Tell(to) => drop(to.send(())),
+            Command::Barrier(to) => drop(to.send(())),
             #[cfg(test)]
-            Command::Run(work) => work(shell),
-            Command::Reload(new) => shell.reload(new),
-            Command::UseTls(tls) => drop(shell.tls.replace(tls)),
-            Command::CloseSome(count) => shell.end_sessions(count),
+            Command::Run(work) => work(runtime),
+            Command::Reload(new) => runtime.reload(new),
+            Command::ReplaceTls(tls) => drop(runtime.tls.replace(tls)),
+            Command::CloseSome(count) => runtime.end_sessions(count),
             Command::CloseExcess(count) => {
-                shell.engine.borrow_mut().close_excess(count);
-                shell.settle(usize::MAX);
+                runtime.engine.borrow_mut().close_excess(count);
+                runtime.settle(usize::MAX);
             }
             Command::Stop => {
                 // What was published before the order to stop is still delivered.
-                shell.take_mail();
-                shell.end_sessions(usize::MAX);
+                runtime.take_batches();
+                runtime.end_sessions(usize::MAX);
                 // One turn for each connection to write what it can and close.
                 for _ in 0..2 {
                     tokio::task::yield_now().await;
@@ -208,43 +209,43 @@ async fn obey(shell: &Rc<Shell>, mut commands: mpsc::UnboundedReceiver<Command>)
 
 /// Writes when all connections that were ready have been read, so that what several of them have
 /// for one subscriber leaves in one write.
-async fn flush_when_wanted(shell: Rc<Shell>) {
-    let _guard = shell.common.panic_stop.guard();
+async fn flush_when_wanted(runtime: Rc<Runtime>) {
+    let _guard = runtime.common.panic_stop.guard();
     loop {
-        shell.flush_wanted.notified().await;
-        shell.flush();
+        runtime.flush_wanted.notified().await;
+        runtime.flush();
     }
 }
 
-async fn keep_time(shell: Rc<Shell>) {
-    let _guard = shell.common.panic_stop.guard();
+async fn keep_time(runtime: Rc<Runtime>) {
+    let _guard = runtime.common.panic_stop.guard();
     loop {
-        let next = shell.engine.borrow().next_timeout();
-        shell.sleeps_until.set(next.unwrap_or(Duration::MAX));
+        let next = runtime.engine.borrow().next_timeout();
+        runtime.sleeps_until.set(next.unwrap_or(Duration::MAX));
         let sleep = async {
             match next {
-                Some(at) => tokio::time::sleep_until(shell.common.instant(at)).await,
+                Some(at) => tokio::time::sleep_until(runtime.common.instant(at)).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             () = sleep => {
-                let now = shell.now();
-                shell.engine.borrow_mut().handle_timeout(now);
-                shell.flush();
+                let now = runtime.now();
+                runtime.engine.borrow_mut().handle_timeout(now);
+                runtime.flush();
             }
-            () = shell.deadline_moved.notified() => {}
+            () = runtime.deadline_moved.notified() => {}
         }
     }
 }
 
-async fn read_mail(shell: Rc<Shell>) {
-    let _guard = shell.common.panic_stop.guard();
-    let mailbox = &shell.common.mailboxes[shell.index];
+async fn read_mailbox(runtime: Rc<Runtime>) {
+    let _guard = runtime.common.panic_stop.guard();
+    let mailbox = &runtime.common.mailboxes[runtime.index];
     loop {
         mailbox.wait().await;
-        shell.take_mail();
-        shell.settle(usize::MAX);
+        runtime.take_batches();
+        runtime.settle(usize::MAX);
         if !mailbox.is_empty() {
             // Others may post all the time, and sockets want their turn.
             tokio::task::yield_now().await;
@@ -252,7 +253,7 @@ async fn read_mail(shell: Rc<Shell>) {
     }
 }
 
-impl Shell {
+impl Runtime {
     fn now(&self) -> Duration {
         self.common.started.elapsed()
     }
@@ -284,7 +285,7 @@ impl Shell {
     }
 
     /// Lets the engine know what other shards have said so far.
-    fn take_mail(&self) {
+    fn take_batches(&self) {
         let mailbox = &self.common.mailboxes[self.index];
         self.engine.borrow_mut().note_time(self.now());
         mailbox.take(|batch| {
@@ -331,7 +332,7 @@ impl Shell {
         self.common.mailboxes[self.index].set_congested(!is_stuck);
     }
 
-    /// Ends what [`Shell::note_congestion`] began, once there is room again.
+    /// Ends what [`Runtime::note_congestion`] began, once there is room again.
     fn end_congestion(&self) {
         let Some(Congestion { slow, .. }) = self.congestion.get() else {
             return;
@@ -346,7 +347,7 @@ impl Shell {
     /// connections is written: at once when it is much, else together with what comes meanwhile.
     fn settle(&self, produced_bytes: usize) {
         const WRITE_AT_ONCE_BYTES: usize = 32 * 1024;
-        self.post_mail();
+        self.post_batches();
         let engine = self.engine.borrow();
         let next = engine.next_timeout();
         let has_work = engine.has_work();
@@ -370,7 +371,7 @@ impl Shell {
 
     /// Hands on what has to be out before anything is written to connections: mail to other shards, and the lines
     /// of the log that trace the protocol, so that a client finds in the log what it has an answer to.
-    fn post_mail(&self) {
+    fn post_batches(&self) {
         let mut engine = self.engine.borrow_mut();
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
             let batch = engine.outgoing(to);
@@ -396,7 +397,7 @@ impl Shell {
     /// Writes to each connection that has something to be written, and wakes those that end.
     fn flush(&self) {
         // What other shards are to know goes first: an answer may rely on it.
-        self.post_mail();
+        self.post_batches();
         loop {
             let Some(id) = self.engine.borrow_mut().next_dirty() else {
                 break;
@@ -415,7 +416,7 @@ impl Shell {
             }
         }
         // That something was written may let an MQTT client have more, and ended sessions are told of.
-        self.post_mail();
+        self.post_batches();
         self.end_congestion();
     }
 
@@ -446,7 +447,7 @@ impl Shell {
     }
 
     /// Tells the system account of a connection. Nobody waits for it: what does not fit is not told.
-    fn tell_event(&self, event: impl FnOnce() -> Option<ConnectionEvent>) {
+    fn send_event(&self, event: impl FnOnce() -> Option<ConnectionEvent>) {
         if let Some(events) = self.common.events.get()
             && let Ok(place) = events.try_reserve()
             && let Some(event) = event()
@@ -456,7 +457,7 @@ impl Shell {
     }
 
     /// Remembers a connection that is gone, and tells of it if it was told of before, or was refused.
-    fn note_gone(&self, ended: Ended, was_announced: bool) {
+    fn record_closed(&self, ended: Ended, was_announced: bool) {
         let is_refusal = ended.leaf.is_none()
             && matches!(
                 ended.reason,
@@ -466,9 +467,9 @@ impl Shell {
         let closed = self.closed.borrow();
         let last = || closed.iter().next_back().cloned().map(Box::new);
         if was_announced {
-            self.tell_event(|| last().map(ConnectionEvent::Gone));
+            self.send_event(|| last().map(ConnectionEvent::Closed));
         } else if is_refusal {
-            self.tell_event(|| last().map(ConnectionEvent::Refused));
+            self.send_event(|| last().map(ConnectionEvent::Refused));
         }
     }
 
@@ -497,8 +498,8 @@ impl Shell {
         self.settle(usize::MAX);
     }
 
-    fn connections(&self, wanted: &Wanted) -> Told {
-        let mut told = Told::default();
+    fn connections(&self, wanted: &ConnectionQuery) -> ConnectionReport {
+        let mut told = ConnectionReport::default();
         if wanted.open {
             let engine = self.engine.borrow();
             for id in engine.session_ids() {

@@ -21,12 +21,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::Shell;
+use super::Runtime;
 use super::connection::peer_at;
-use crate::ipc::{Command, Handed, Incoming, Listener, Transport, WebSocketListener};
+use crate::ipc::{Command, Incoming, LeafHandover, Listener, Transport, WebSocketListener};
 use crate::options::TlsHandshake;
 use crate::tls::{ListenersTls, Tls};
-use crate::wire::{Frames, Layers, Packed, Records, Socket, Wire, prepare_tcp};
+use crate::wire::{Frames, Layers, Records, S2Layer, Socket, Wire, prepare_tcp};
 
 /// How long a header of the PROXY protocol may take to come.
 const PROXY_TIME_MAX: Duration = Duration::from_secs(5);
@@ -70,7 +70,7 @@ pub(super) enum NotOpened {
 
 /// A connection that is being opened.
 struct Opening<'a> {
-    shell: &'a Rc<Shell>,
+    runtime: &'a Rc<Runtime>,
     wire: Wire,
     cid: u64,
     peer: Peer,
@@ -82,7 +82,7 @@ struct Opening<'a> {
 
 /// Brings a connection to where its session begins.
 pub(super) async fn open(
-    shell: &Rc<Shell>,
+    runtime: &Rc<Runtime>,
     incoming: Incoming,
     listener: Listener,
     cid: u64,
@@ -100,15 +100,15 @@ pub(super) async fn open(
         ..Layers::default()
     };
     let mut opening = Opening {
-        shell,
-        wire: Wire::new(socket, &shell.room, layers),
+        runtime,
+        wire: Wire::new(socket, &runtime.scratch, layers),
         cid,
         peer,
         forwarded_for: None,
         is_full,
         agreed: Agreed::default(),
     };
-    let websocket = shell.common.listeners.websocket.as_ref();
+    let websocket = runtime.common.listeners.websocket.as_ref();
     let opened = match (granted, listener, websocket) {
         (Some(granted), ..) => opening.granted(&granted, early).await,
         (None, Listener::WebSocket, Some(listener)) => opening.websocket(listener).await,
@@ -177,7 +177,7 @@ fn accept(incoming: Incoming) -> io::Result<Accepted> {
                 ..Accepted::new(socket, peer)
             })
         }
-        Incoming::Handed(handed) => Ok(Accepted {
+        Incoming::LeafHandover(handed) => Ok(Accepted {
             socket: Socket::Tcp(TcpStream::from_std(handed.stream)?),
             peer: handed.peer,
             records: handed.records,
@@ -208,7 +208,7 @@ impl Opening<'_> {
 
     /// A NATS client.
     async fn client(&mut self) -> Result<(), NotOpened> {
-        let listeners = &self.shell.common.listeners;
+        let listeners = &self.runtime.common.listeners;
         let is_remote = matches!(self.wire.socket, Socket::Tcp(_));
         if listeners.proxy_protocol && is_remote {
             let header = timeout(PROXY_TIME_MAX, self.read_proxy_header()).await;
@@ -219,7 +219,7 @@ impl Opening<'_> {
             clients,
             allow_non_tls,
             ..
-        } = &*self.shell.tls();
+        } = &*self.runtime.tls();
         match clients.as_ref().filter(|_| is_remote && !self.is_full) {
             Some(tls) => self.client_tls(tls, *allow_non_tls).await,
             None => Ok(()),
@@ -229,7 +229,7 @@ impl Opening<'_> {
     /// Another server, to be attached as a leaf node.
     async fn leaf(&mut self) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::Leafnode;
-        if let Some(tls) = &self.shell.tls().leafs {
+        if let Some(tls) = &self.runtime.tls().leafs {
             self.client_tls(tls, false).await?;
         }
         self.agree_on_compression().await
@@ -238,7 +238,7 @@ impl Opening<'_> {
     /// Greets a leaf, and has what follows compressed if it answers that it wants that. What else it answers
     /// is its session's business, and so is that it does not.
     async fn agree_on_compression(&mut self) -> Result<(), NotOpened> {
-        let wanted = self.shell.engine.borrow().leaf_compression();
+        let wanted = self.runtime.engine.borrow().leaf_compression();
         if wanted == LeafCompression::Off {
             return Ok(());
         }
@@ -247,10 +247,10 @@ impl Opening<'_> {
             self.wire.say(&greeting).await?;
             self.peer.is_greeted = true;
         }
-        let greeted_at = self.shell.now();
+        let greeted_at = self.runtime.now();
         self.agreed.greeted_at = Some(greeted_at);
         let mut said = Vec::new();
-        let time = self.shell.config().limits.auth_timeout_of(true);
+        let time = self.runtime.config().limits.auth_timeout_of(true);
         let line_bytes = timeout(time, self.read_wish(&mut said)).await;
         let line_bytes = line_bytes.unwrap_or(Ok(None))?.unwrap_or(0);
         let wish = said[..line_bytes].strip_prefix(WISH);
@@ -265,10 +265,10 @@ impl Opening<'_> {
         if layers.frames.is_some() && !rest.is_empty() {
             return Err(NotOpened::Refused("it goes on before it was answered"));
         }
-        let rtt = self.shell.now().saturating_sub(greeted_at);
-        let mut packed = Packed::new(by.level(rtt));
-        packed.push(rest);
-        layers.packed = Some(Box::new(packed));
+        let rtt = self.runtime.now().saturating_sub(greeted_at);
+        let mut s2 = S2Layer::new(by.level(rtt));
+        s2.push(rest);
+        layers.s2 = Some(Box::new(s2));
         self.agreed.compressed = Some(Compressed { by, rtt });
         // It is greeted once more, compressed.
         self.peer.is_greeted = false;
@@ -293,8 +293,8 @@ impl Opening<'_> {
 
     /// The INFO that a connection begins with.
     fn greeting(&mut self) -> Vec<u8> {
-        self.shell.give_nonce(&mut self.peer);
-        let engine = self.shell.engine.borrow();
+        self.runtime.give_nonce(&mut self.peer);
+        let engine = self.runtime.engine.borrow();
         match self.peer.kind {
             kind if kind.is_leaf() => engine.leaf_greeting(self.cid, &self.peer),
             _ => engine.greeting(self.cid, &self.peer),
@@ -399,7 +399,7 @@ impl Opening<'_> {
     /// An MQTT client.
     async fn mqtt(&mut self) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::Mqtt;
-        match &self.shell.tls().mqtt {
+        match &self.runtime.tls().mqtt {
             Some(tls) => self.shake_hands(tls, true).await,
             None => Ok(()),
         }
@@ -408,7 +408,7 @@ impl Opening<'_> {
     /// A client over WebSocket.
     async fn websocket(&mut self, listener: &WebSocketListener) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::WebSocket;
-        if let Some(tls) = &self.shell.tls().websocket {
+        if let Some(tls) = &self.runtime.tls().websocket {
             self.shake_hands(tls, true).await?;
         }
         let asked = timeout(listener.handshake_timeout, self.upgrade(&listener.rules)).await;
@@ -445,17 +445,20 @@ impl Opening<'_> {
         let Socket::Tcp(stream) = std::mem::replace(&mut self.wire.socket, nowhere) else {
             return Err(NotOpened::Refused("leaf nodes come over TCP"));
         };
-        let handed = Handed {
+        let handed = LeafHandover {
             stream: stream.into_std()?,
             records: self.wire.layers.get_mut().records.take(),
             peer: std::mem::take(&mut self.peer),
             granted,
             early,
         };
-        if let Some(leafs) = self.shell.common.leafs.get() {
+        if let Some(leafs) = self.runtime.common.leafs.get() {
             // A shard that is gone has ended with the server; the connection is dropped with it.
             let _ = leafs.send(Command::Serve {
-                transport: Transport::Wire(Incoming::Handed(Box::new(handed)), Listener::Leafs),
+                transport: Transport::Wire(
+                    Incoming::LeafHandover(Box::new(handed)),
+                    Listener::Leafs,
+                ),
                 cid: self.cid,
                 is_full: false,
                 arrival: None,
@@ -475,7 +478,7 @@ impl Opening<'_> {
 
     /// What comes from now on are frames; these bytes of them have come already.
     fn begin_frames(&mut self, agreed: &Upgrade, early: Vec<u8>) {
-        let mut payload_bytes_max = self.shell.config().limits.payload_bytes_max;
+        let mut payload_bytes_max = self.runtime.config().limits.payload_bytes_max;
         if agreed.is_mqtt {
             // A message has its packet around it.
             payload_bytes_max = payload_bytes_max.saturating_add(CONNECT_BYTES_MAX);

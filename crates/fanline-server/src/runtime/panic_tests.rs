@@ -11,7 +11,7 @@ use fanline_engine::auth::ConnectionKind;
 use tokio::io::{AsyncRead, DuplexStream, ReadBuf, ReadHalf};
 use tokio::time::timeout;
 
-use super::Shell;
+use super::Runtime;
 use super::connection::serve;
 use super::link::{Link, Writer};
 use crate::client::{Client, ConnectOptions};
@@ -58,14 +58,14 @@ fn start() -> Handle {
 }
 
 /// A client in whose connection's task this panics when the trigger comes.
-async fn client(server: &Handle, panics: fn(&Rc<Shell>)) -> Client {
+async fn client(server: &Handle, panics: fn(&Rc<Runtime>)) -> Client {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
-    let run = move |shell: &Rc<Shell>| {
-        let shell = Rc::clone(shell);
+    let run = move |runtime: &Rc<Runtime>| {
+        let runtime = Rc::clone(runtime);
         tokio::task::spawn_local(async move {
             let (read, write) = tokio::io::split(theirs);
             let link = Link::new(Writer::InProcess(write.into()), "panicking".into());
-            let on_it = Rc::clone(&shell);
+            let on_it = Rc::clone(&runtime);
             let read = Panicking {
                 read,
                 panics: Box::new(move || panics(&on_it)),
@@ -74,7 +74,7 @@ async fn client(server: &Handle, panics: fn(&Rc<Shell>)) -> Client {
                 kind: ConnectionKind::InProcess,
                 ..Peer::default()
             };
-            serve(&shell, read, link, peer, 1_000, false).await;
+            serve(&runtime, read, link, peer, 1_000, false).await;
         });
     };
     let run = Command::Run(Box::new(run));
@@ -108,13 +108,13 @@ async fn panic_beside_the_shard_closes_its_connection_alone() {
 #[tokio::test]
 async fn panic_while_the_shard_is_borrowed_stops_the_server() {
     let server = start();
-    let panics: [fn(&Rc<Shell>); 2] = [
-        |shell| {
-            let _shard = shell.engine.borrow_mut();
+    let panics: [fn(&Rc<Runtime>); 2] = [
+        |runtime| {
+            let _shard = runtime.engine.borrow_mut();
             panic!("in the shard");
         },
-        |shell| {
-            shell.engine.borrow_mut();
+        |runtime| {
+            runtime.engine.borrow_mut();
             panic!("after the shard");
         },
     ];

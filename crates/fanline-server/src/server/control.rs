@@ -21,7 +21,7 @@ use crate::client::{Client, ConnectOptions};
 use crate::ipc::{Command, IN_PROCESS_PIPE_BYTES, Incoming, Listener, Order, Transport};
 use crate::jetstream;
 use crate::monitoring::{self, EVENTS_MAX, Monitor, System};
-use crate::remotes::keep_remotes;
+use crate::remotes::run_remotes;
 use crate::shared::Shared;
 
 /// How long it is waited for the JetStream service to tell clients that the server stops.
@@ -68,7 +68,7 @@ impl Control {
                 }
             });
         }
-        let dialling = keep_remotes(Arc::clone(&self.shared));
+        let dialling = run_remotes(Arc::clone(&self.shared));
         let dialling = tokio::task::spawn_local(dialling).abort_handle();
         let order = tokio::select! {
             order = orders.recv() => Ok(order),
@@ -102,7 +102,7 @@ impl Control {
     async fn go_away(&self) {
         info!("Entering lame duck mode, stop accepting new clients");
         let shared = &self.shared;
-        shared.tell_all(|| Command::AnnounceLameDuck);
+        shared.send_to_all(|| Command::AnnounceLameDuck);
         if shared.common.connection_count() == 0 {
             return;
         }
@@ -131,11 +131,11 @@ impl Control {
             let (done, is_done) = oneshot::channel();
             let _ = jetstream
                 .commands
-                .send(jetstream::Command::SayGoodbye(done));
+                .send(jetstream::Command::AnnounceStop(done));
             // A JetStream service that is held up by its disk does not hold up the rest.
             let _ = tokio::time::timeout(GOODBYE_MAX, is_done).await;
         }
-        self.shared.tell_all(|| Command::Stop);
+        self.shared.send_to_all(|| Command::Stop);
         for thread in self.threads.drain(..) {
             join("A shard", thread).await;
         }
@@ -160,7 +160,7 @@ async fn start_system(monitor: Rc<Monitor>, system: Rc<OnceCell<Rc<System>>>) {
     let shared = &monitor.shared;
     let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
     let (to, events) = mpsc::channel(EVENTS_MAX);
-    shared.assign_insider(theirs, AccountId::SYSTEM);
+    shared.assign_system_client(theirs, AccountId::SYSTEM);
     let _ = shared.common.events.set(to);
     let started = async {
         let client = Client::over(ours, &ConnectOptions::system_client()).await?;

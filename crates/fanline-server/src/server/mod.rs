@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use self::info::server_info;
 use self::sockets::Sockets;
-use crate::auth_pool::Checks;
+use crate::auth_pool::AuthPool;
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::error::StartError;
 use crate::ipc::{ARRIVALS_MAX, Common, IN_PROCESS_PIPE_BYTES, Mailbox, Order, Transport};
@@ -98,7 +98,7 @@ pub(crate) fn start(
         mailboxes: (0..shards + services).map(|_| Mailbox::default()).collect(),
         interest: AtomicU64::new(0),
         jetstream: OnceLock::new(),
-        checks: Checks::default(),
+        auth_pool: AuthPool::default(),
         sync_times: Arc::default(),
         leafs: OnceLock::new(),
         resolver: OnceLock::new(),

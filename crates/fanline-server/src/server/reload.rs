@@ -72,14 +72,14 @@ impl Handle {
         *current = Arc::clone(&access);
         shared.set_tls(&tls);
         // Under the lock, so that all hear of several in the same order.
-        shared.tell_jetstream(&access);
+        shared.send_accounts_to_jetstream(&access);
         let new = Reload {
             config,
             info,
             access,
             tls,
         };
-        shared.tell_all(|| Command::Reload(Box::new(new.clone())));
+        shared.send_to_all(|| Command::Reload(Box::new(new.clone())));
         if connections_max != before.limits.connections_max {
             shared.close_excess(connections_max);
         }
@@ -105,7 +105,7 @@ impl Handle {
         // The listeners' TLS decides them, not the caller.
         config.certificate_kinds = current.certificate_kinds().to_vec();
         let next = current.successor(config)?;
-        self.shared.go_by(&mut current, next);
+        self.shared.replace_access(&mut current, next);
         Ok(())
     }
 
@@ -121,7 +121,8 @@ impl Handle {
         leaf::check(&options).map_err(StartError::Option)?;
         let tls = settings::tls(&options)?;
         self.shared.set_tls(&tls);
-        self.shared.tell_all(|| Command::UseTls(Arc::clone(&tls)));
+        self.shared
+            .send_to_all(|| Command::ReplaceTls(Arc::clone(&tls)));
         let remotes = options.leafnodes.remotes.clone();
         self.shared.remotes.send_replace(remotes);
         Ok(())

@@ -20,24 +20,24 @@ impl Shared {
         }
         let mut current = self.lock_access();
         let next = current.with_account(token, unix_seconds())?;
-        self.go_by(&mut current, next);
+        self.replace_access(&mut current, next);
         Ok(())
     }
 
     /// Has the server know accounts no more: whoever is of one of them is sent away.
-    pub(crate) fn forget_accounts(&self, accounts: &[String]) -> Result<(), OperatorError> {
+    pub(crate) fn remove_accounts(&self, accounts: &[String]) -> Result<(), OperatorError> {
         let mut current = self.lock_access();
         let next = current.without_accounts(accounts, unix_seconds())?;
-        self.go_by(&mut current, next);
+        self.replace_access(&mut current, next);
         Ok(())
     }
 
     /// Has all go by other accounts: under the lock, so that they hear of several in the same order.
-    pub(crate) fn go_by(&self, current: &mut Arc<Access>, next: Access) {
+    pub(crate) fn replace_access(&self, current: &mut Arc<Access>, next: Access) {
         let next = Arc::new(next);
         *current = Arc::clone(&next);
-        self.tell_jetstream(&next);
-        self.tell_all(|| Command::ReplaceAccess(Arc::clone(&next)));
+        self.send_accounts_to_jetstream(&next);
+        self.send_to_all(|| Command::ReplaceAccess(Arc::clone(&next)));
     }
 }
 

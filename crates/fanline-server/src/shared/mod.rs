@@ -71,7 +71,7 @@ impl Shared {
     }
 
     /// Has one shard do something.
-    pub(crate) fn tell(&self, shard: usize, command: Command) {
+    pub(crate) fn send(&self, shard: usize, command: Command) {
         if let Some(shard) = self.shards.get(shard) {
             // One that is gone has nobody left to do it for.
             let _ = shard.send(command);
@@ -79,7 +79,7 @@ impl Shared {
     }
 
     /// Has the JetStream service go by other accounts.
-    pub(crate) fn tell_jetstream(&self, access: &Arc<Access>) {
+    pub(crate) fn send_accounts_to_jetstream(&self, access: &Arc<Access>) {
         if let Some(jetstream) = &self.jetstream {
             // One that is gone has nothing to keep.
             let _ = jetstream.send(jetstream::Command::SetAccounts(Arc::clone(access)));
@@ -131,9 +131,9 @@ impl Shared {
     }
 
     /// Has the first shard serve a client of the server's own in an account.
-    pub(crate) fn assign_insider(&self, stream: tokio::io::DuplexStream, account: AccountId) {
+    pub(crate) fn assign_system_client(&self, stream: tokio::io::DuplexStream, account: AccountId) {
         let _ = self.shards[0].send(Command::Serve {
-            transport: Transport::Insider(stream, account),
+            transport: Transport::SystemClient(stream, account),
             // Not one that a client could have.
             cid: 0,
             is_full: false,
@@ -173,7 +173,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
+    pub(crate) fn send_to_all(&self, command: impl Fn() -> Command) {
         for shard in &self.shards {
             let _ = shard.send(command());
         }
@@ -200,7 +200,7 @@ impl Interest {
         // A shard that is gone drops the sender.
         let _ = self
             .shard
-            .send(Command::IsWanted(Arc::clone(topic), sender));
+            .send(Command::HasInterest(Arc::clone(topic), sender));
         answer
     }
 }

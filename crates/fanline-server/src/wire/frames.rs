@@ -199,8 +199,8 @@ impl Frames {
         let from = usize::from(!head.is_empty());
         parts[0] = IoSlice::new(head);
         let slices = out.slices(self.frame_left);
-        let room = parts[from..].iter_mut();
-        let count = room
+        let scratch = parts[from..].iter_mut();
+        let count = scratch
             .zip(slices)
             .map(|(part, slice)| *part = IoSlice::new(slice));
         from + count.count()
@@ -298,9 +298,9 @@ impl Frames {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<bool>> {
         self.raw.resize(RAW_BYTES, 0);
-        let mut room = ReadBuf::new(&mut self.raw);
-        let outcome = below(context, &mut room);
-        let read = room.filled().len();
+        let mut scratch = ReadBuf::new(&mut self.raw);
+        let outcome = below(context, &mut scratch);
+        let read = scratch.filled().len();
         self.raw.truncate(read);
         self.raw_at = 0;
         if outcome.is_pending() {
@@ -367,10 +367,10 @@ impl Frames {
         let inflater = self
             .inflater
             .get_or_insert_with(|| Box::new(Inflater::new(most)));
-        let room = buffer.initialize_unfilled();
+        let scratch = buffer.initialize_unfilled();
         if piece.left > 0 {
             let input = &self.raw[self.raw_at..self.raw_at + piece.left];
-            let inflated = inflater.feed(input, room)?;
+            let inflated = inflater.feed(input, scratch)?;
             self.raw_at += inflated.taken;
             self.piece = Some(Piece {
                 left: piece.left - inflated.taken,
@@ -378,7 +378,7 @@ impl Frames {
             });
             buffer.advance(inflated.written);
         } else if piece.ends_message {
-            match inflater.finish(room)? {
+            match inflater.finish(scratch)? {
                 Some(written) => buffer.advance(written),
                 None => {
                     self.piece = None;

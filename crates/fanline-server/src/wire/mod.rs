@@ -4,10 +4,10 @@
 //! What an outbox holds is framed and encrypted where it lies, and taken off the outbox when all
 //! that stands for it has been written. So slow peers are seen as they are on plain TCP.
 
-mod ahead;
 mod frames;
-mod packed;
 mod records;
+mod s2_layer;
+mod send_buffer;
 mod socket;
 
 use std::cell::RefCell;
@@ -23,11 +23,11 @@ use fanline_engine::{CloseReason, Outbox};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::colocated;
-use ahead::Ahead;
 pub(crate) use frames::Frames;
-pub(crate) use packed::Packed;
-use packed::Packing;
 pub(crate) use records::Records;
+pub(crate) use s2_layer::S2Layer;
+use s2_layer::S2Scratch;
+use send_buffer::SendBuffer;
 
 pub(crate) use socket::{Carrier, Socket, prepare_tcp};
 
@@ -41,7 +41,7 @@ const INCOMING_BYTES: usize = 192 * 1024;
 const SEALED_BYTES_MAX: usize = 64 * 1024;
 
 /// Where all connections of a shard do what they do with bytes, one at a time.
-pub(crate) struct Room {
+pub(crate) struct Scratch {
     /// Ciphertext as read.
     incoming: Box<[u8]>,
     /// What is about to be encrypted, when it lies in several places.
@@ -49,23 +49,23 @@ pub(crate) struct Room {
     /// What was just encrypted.
     sealed: Vec<u8>,
     deflater: Deflater,
-    packing: Packing,
+    s2: S2Scratch,
 }
 
-impl Default for Room {
+impl Default for Scratch {
     fn default() -> Self {
-        Room {
+        Scratch {
             incoming: vec![0; INCOMING_BYTES].into(),
             plain: Vec::new(),
             sealed: Vec::new(),
             deflater: Deflater::default(),
-            packing: Packing::default(),
+            s2: S2Scratch::default(),
         }
     }
 }
 
 /// A room that is made when the first connection needs it.
-pub(crate) type SharedRoom = Rc<RefCell<Option<Box<Room>>>>;
+pub(crate) type SharedScratch = Rc<RefCell<Option<Box<Scratch>>>>;
 
 /// What lies below a layer, as a function that reads.
 type Below<'a> = dyn FnMut(&mut Context<'_>, &mut ReadBuf<'_>) -> Poll<io::Result<()>> + 'a;
@@ -84,10 +84,10 @@ pub(crate) fn close_reason(error: &io::Error) -> CloseReason {
 /// A connection below its session.
 pub(crate) struct Wire {
     pub(crate) socket: Socket,
-    room: SharedRoom,
+    scratch: SharedScratch,
     pub(crate) layers: RefCell<Layers>,
     /// Whether it leads to another server on this machine.
-    is_to_neighbour: bool,
+    is_colocated: bool,
 }
 
 #[derive(Default)]
@@ -95,21 +95,21 @@ pub(crate) struct Layers {
     /// What was read before it was known whose it is.
     pub(crate) early: Vec<u8>,
     pub(crate) records: Option<Records>,
-    pub(crate) packed: Option<Box<Packed>>,
+    pub(crate) s2: Option<Box<S2Layer>>,
     pub(crate) frames: Option<Box<Frames>>,
     /// What was read of the session before it began.
     pub(crate) unread: Vec<u8>,
     /// To a hub on this machine, with nothing in between.
-    pub(crate) ahead: Option<Ahead>,
+    pub(crate) send_buffer: Option<SendBuffer>,
 }
 
 impl Wire {
-    pub(crate) fn new(socket: Socket, room: &SharedRoom, layers: Layers) -> Self {
+    pub(crate) fn new(socket: Socket, scratch: &SharedScratch, layers: Layers) -> Self {
         Wire {
             socket,
-            room: Rc::clone(room),
+            scratch: Rc::clone(scratch),
             layers: layers.into(),
-            is_to_neighbour: false,
+            is_colocated: false,
         }
     }
 
@@ -147,15 +147,15 @@ impl Wire {
         let mut layers = self.layers.borrow_mut();
         let Layers {
             records,
-            packed,
+            s2,
             frames,
-            ahead,
+            send_buffer,
             ..
         } = &mut *layers;
-        let mut room = self.room.borrow_mut();
-        let room = room.get_or_insert_default();
+        let mut scratch = self.scratch.borrow_mut();
+        let scratch = scratch.get_or_insert_default();
         if let Some(frames) = frames {
-            frames.prepare(out, &mut room.deflater);
+            frames.prepare(out, &mut scratch.deflater);
         }
         let mut parts = [IoSlice::new(&[]); PARTS_MAX];
         let count = match frames {
@@ -163,27 +163,27 @@ impl Wire {
             None => out.parts(&mut parts),
         };
         let parts = &parts[..count];
-        if let Some(ahead) = ahead {
-            ahead.follow(parts, &self.socket);
+        if let Some(send_buffer) = send_buffer {
+            send_buffer.follow(parts, &self.socket);
         }
-        let mut below = |parts: &[IoSlice<'_>], room: &mut Room| match records {
-            Some(records) => records.write(&self.socket, parts, room),
+        let mut below = |parts: &[IoSlice<'_>], scratch: &mut Scratch| match records {
+            Some(records) => records.write(&self.socket, parts, scratch),
             None if parts.is_empty() => self.socket.try_flush().map(|()| 0),
             None => match self.socket.try_write_vectored(parts)? {
                 0 => Err(io::ErrorKind::WriteZero.into()),
                 written => Ok(written),
             },
         };
-        let written = match packed {
-            Some(packed) => packed.write(parts, room, below)?,
-            None => below(parts, room)?,
+        let written = match s2 {
+            Some(s2) => s2.write(parts, scratch, below)?,
+            None => below(parts, scratch)?,
         };
-        if self.is_to_neighbour {
+        if self.is_colocated {
             colocated::note_moved(written);
         }
         match frames {
             Some(frames) => frames.advance(out, written),
-            // What waited may have been thrown away since it was packed.
+            // What waited may have been thrown away since it was compressed.
             None => out.advance(written.min(out.pending_bytes())),
         }
         Ok(written > 0)
@@ -191,8 +191,8 @@ impl Wire {
 
     /// What is written from now on is compressed so, if it is at all.
     pub(crate) fn set_level(&self, level: Level) {
-        if let Some(packed) = &mut self.layers.borrow_mut().packed {
-            packed.set_level(level);
+        if let Some(s2) = &mut self.layers.borrow_mut().s2 {
+            s2.set_level(level);
         }
     }
 
@@ -213,15 +213,14 @@ impl Wire {
 
     /// To be called when it is known that another server is at its other end.
     pub(crate) fn lead_to_server(&mut self) {
-        self.is_to_neighbour = self.socket.is_on_this_host();
+        self.is_colocated = self.socket.is_on_this_host();
     }
 
     /// Has what the system holds for a hub on this machine follow what is sent.
     pub(crate) fn follow_what_is_sent(&mut self) {
         let layers = self.layers.get_mut();
-        let is_plain =
-            layers.records.is_none() && layers.packed.is_none() && layers.frames.is_none();
-        layers.ahead = (is_plain && self.is_to_neighbour).then(Ahead::new);
+        let is_plain = layers.records.is_none() && layers.s2.is_none() && layers.frames.is_none();
+        layers.send_buffer = (is_plain && self.is_colocated).then(SendBuffer::new);
     }
 
     /// Whether something is to be written that no outbox holds.
@@ -241,7 +240,7 @@ impl Wire {
         let Layers {
             early,
             records,
-            packed,
+            s2,
             frames,
             unread,
             ..
@@ -254,9 +253,9 @@ impl Wire {
         }
         let mut below = |context: &mut Context<'_>, buffer: &mut ReadBuf<'_>| match records {
             Some(records) => {
-                let mut room = self.room.borrow_mut();
-                let room = room.get_or_insert_default();
-                records.poll_read(&self.socket, &mut room.incoming, context, buffer)
+                let mut scratch = self.scratch.borrow_mut();
+                let scratch = scratch.get_or_insert_default();
+                records.poll_read(&self.socket, &mut scratch.incoming, context, buffer)
             }
             None if !early.is_empty() => {
                 let taken = early.len().min(buffer.remaining());
@@ -270,11 +269,11 @@ impl Wire {
                 Poll::Ready(Ok(()))
             }
         };
-        let mut below = |context: &mut Context<'_>, buffer: &mut ReadBuf<'_>| match packed {
-            Some(packed) => {
-                let mut incoming = self.with_packing(Packing::lend_incoming);
-                let outcome = packed.poll_read(&mut below, &mut incoming, context, buffer);
-                self.with_packing(|packing| packing.take_back(incoming));
+        let mut below = |context: &mut Context<'_>, buffer: &mut ReadBuf<'_>| match s2 {
+            Some(s2) => {
+                let mut incoming = self.with_s2_scratch(S2Scratch::lend_incoming);
+                let outcome = s2.poll_read(&mut below, &mut incoming, context, buffer);
+                self.with_s2_scratch(|s2| s2.take_back(incoming));
                 outcome
             }
             None => below(context, buffer),
@@ -285,19 +284,19 @@ impl Wire {
         }
     }
 
-    fn with_packing<T>(&self, work: impl FnOnce(&mut Packing) -> T) -> T {
-        work(&mut self.room.borrow_mut().get_or_insert_default().packing)
+    fn with_s2_scratch<T>(&self, work: impl FnOnce(&mut S2Scratch) -> T) -> T {
+        work(&mut self.scratch.borrow_mut().get_or_insert_default().s2)
     }
 
     /// Appends what arrives before the session begins; false at the end. Cancel safe. It holds no buffer while it
     /// waits: an anonymous peer may open ten thousand connections.
     pub(crate) async fn read_more(&self, bytes: &mut Vec<u8>) -> io::Result<bool> {
         poll_fn(|context| {
-            let mut room = [0; READ_BYTES];
-            let mut room = ReadBuf::new(&mut room);
-            ready!(self.poll_read(context, &mut room))?;
-            bytes.extend_from_slice(room.filled());
-            Poll::Ready(Ok(!room.filled().is_empty()))
+            let mut scratch = [0; READ_BYTES];
+            let mut scratch = ReadBuf::new(&mut scratch);
+            ready!(self.poll_read(context, &mut scratch))?;
+            bytes.extend_from_slice(scratch.filled());
+            Poll::Ready(Ok(!scratch.filled().is_empty()))
         })
         .await
     }
@@ -353,7 +352,7 @@ impl AsyncRead for WireReader {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let outcome = self.0.poll_read(context, buffer);
-        if self.0.is_to_neighbour {
+        if self.0.is_colocated {
             colocated::note_moved(buffer.filled().len() - before);
         }
         outcome

@@ -12,13 +12,13 @@ use rustls::unbuffered::{
 };
 use tokio::io::ReadBuf;
 
-use super::{Room, SEALED_BYTES_MAX, Socket, gather};
+use super::{SEALED_BYTES_MAX, Scratch, Socket, gather};
 
 /// The most bytes of a handshake that wait for more. More: the connection is closed.
 const HANDSHAKE_BYTES_MAX: usize = 80 * 1024;
 /// What is read at once during a handshake.
 const HANDSHAKE_READ_BYTES: usize = 8 * 1024;
-/// Room for the heads and seals of the records of one batch.
+/// Bytes for the heads and seals of the records of one batch.
 const OVERHEAD_BYTES: usize = 1024;
 
 /// One connection's TLS, once its handshake is done. It holds buffers only while something is not
@@ -186,7 +186,7 @@ impl Records {
         &mut self,
         socket: &Socket,
         parts: &[IoSlice<'_>],
-        room: &mut Room,
+        scratch: &mut Scratch,
     ) -> io::Result<usize> {
         if !self.outgoing.is_empty() {
             let written = write_from(socket, &self.outgoing)?;
@@ -200,7 +200,7 @@ impl Records {
                 return Ok(covered);
             }
         }
-        let Room { plain, sealed, .. } = room;
+        let Scratch { plain, sealed, .. } = scratch;
         let bytes = match parts {
             [] => return Ok(0),
             [one] => &one[..one.len().min(SEALED_BYTES_MAX)],
@@ -220,7 +220,7 @@ impl Records {
     fn encrypt(&mut self, plain: &[u8], sealed: &mut Vec<u8>) -> io::Result<()> {
         self.with_traffic(
             sealed,
-            |traffic, room| traffic.encrypt(plain, room),
+            |traffic, scratch| traffic.encrypt(plain, scratch),
             plain.len(),
         )
     }
@@ -234,7 +234,7 @@ impl Records {
         if self
             .with_traffic(
                 &mut sealed,
-                |traffic, room| traffic.queue_close_notify(room),
+                |traffic, scratch| traffic.queue_close_notify(scratch),
                 0,
             )
             .is_ok()

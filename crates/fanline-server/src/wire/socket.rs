@@ -79,26 +79,26 @@ impl Socket {
     pub(crate) fn poll_read(
         &self,
         context: &mut Context<'_>,
-        room: &mut [u8],
+        scratch: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         loop {
             let read = match self {
                 Socket::Tcp(stream) => {
                     ready!(stream.poll_read_ready(context))?;
-                    stream.try_read(room)
+                    stream.try_read(scratch)
                 }
                 #[cfg(unix)]
                 Socket::Unix(stream) => {
                     ready!(stream.poll_read_ready(context))?;
-                    stream.try_read(room)
+                    stream.try_read(scratch)
                 }
                 Socket::Tls(tls) => {
-                    let mut buffer = ReadBuf::new(room);
+                    let mut buffer = ReadBuf::new(scratch);
                     ready!(Pin::new(&mut **tls.borrow_mut()).poll_read(context, &mut buffer))?;
                     Ok(buffer.filled().len())
                 }
                 Socket::Pipe(pipe) => {
-                    let mut buffer = ReadBuf::new(room);
+                    let mut buffer = ReadBuf::new(scratch);
                     ready!(Pin::new(&mut *pipe.borrow_mut()).poll_read(context, &mut buffer))?;
                     Ok(buffer.filled().len())
                 }
@@ -205,10 +205,10 @@ impl Socket {
     ) -> io::Result<bool> {
         // It holds no buffer while it waits.
         std::future::poll_fn(|context| {
-            let mut room = [0; READ_BYTES_MAX];
+            let mut scratch = [0; READ_BYTES_MAX];
             let wanted = room_bytes.min(READ_BYTES_MAX);
-            let read = ready!(self.poll_read(context, &mut room[..wanted]))?;
-            bytes.extend_from_slice(&room[..read]);
+            let read = ready!(self.poll_read(context, &mut scratch[..wanted]))?;
+            bytes.extend_from_slice(&scratch[..read]);
             Poll::Ready(Ok(read > 0))
         })
         .await

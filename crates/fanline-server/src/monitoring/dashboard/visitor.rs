@@ -126,7 +126,7 @@ pub(super) async fn admit(
     let grant = match decision {
         Decision::Admitted(grant) => Some(grant),
         Decision::Refused => None,
-        Decision::Later(check) => shared.common.checks.perform(check).await.ok().flatten(),
+        Decision::Later(check) => shared.common.auth_pool.perform(check).await.ok().flatten(),
     };
     // Nobody's page comes through a proxy that signs.
     grant.filter(|grant| !access.needs_proxy(grant))

@@ -69,7 +69,7 @@ impl System {
             }
             Asked::LameDuck => {
                 let nobody = "no such client id";
-                return self.order(&body, Command::SendAway, nobody).await;
+                return self.order(&body, Command::RequestReconnect, nobody).await;
             }
             Asked::Reload => return self.reload().await,
             Asked::Page(page) => self.page(page, &body, account).await?,

@@ -257,7 +257,7 @@ impl System {
         }
         let is_wanted = is_known || access.missing_exporters().contains(&account.as_str());
         let done = match has_expired {
-            true => shared.forget_accounts(&[account]),
+            true => shared.remove_accounts(&[account]),
             false if is_wanted => shared.add_account(&account, token),
             // It is found when somebody wants it.
             false => Ok(()),
@@ -318,7 +318,7 @@ impl System {
             Some(Err(problem)) => return Err(problem.to_string()),
             None => return Err("the server stops".into()),
         }
-        let forgotten = shared.forget_accounts(&accounts);
+        let forgotten = shared.remove_accounts(&accounts);
         forgotten.map_err(|problem| problem.to_string())?;
         Ok(format!("deleted {} accounts", accounts.len()))
     }

@@ -10,7 +10,7 @@ impl ConnectionEvent {
     pub(super) fn status(&self) -> &ConnectionStatus {
         match self {
             ConnectionEvent::Connected(status) | ConnectionEvent::Linked(status) => status,
-            ConnectionEvent::Gone(closed) | ConnectionEvent::Refused(closed) => &closed.status,
+            ConnectionEvent::Closed(closed) | ConnectionEvent::Refused(closed) => &closed.status,
         }
     }
 
@@ -18,7 +18,7 @@ impl ConnectionEvent {
     pub(super) fn kind(&self) -> &'static str {
         match self {
             ConnectionEvent::Connected(_) | ConnectionEvent::Linked(_) => "client_connect",
-            ConnectionEvent::Gone(_) | ConnectionEvent::Refused(_) => "client_disconnect",
+            ConnectionEvent::Closed(_) | ConnectionEvent::Refused(_) => "client_disconnect",
         }
     }
 
@@ -28,7 +28,7 @@ impl ConnectionEvent {
         event["client"] = client(monitor, status);
         let closed = match self {
             ConnectionEvent::Connected(_) | ConnectionEvent::Linked(_) => None,
-            ConnectionEvent::Gone(closed) | ConnectionEvent::Refused(closed) => Some(closed),
+            ConnectionEvent::Closed(closed) | ConnectionEvent::Refused(closed) => Some(closed),
         };
         if let Some(closed) = closed {
             event["client"]["stop"] = monitor.date(closed.stopped_at).into();

@@ -56,7 +56,7 @@ impl System {
                 ConnectionEvent::Connected(_) | ConnectionEvent::Linked(_) => {
                     format!("$SYS.ACCOUNT.{account}.CONNECT")
                 }
-                ConnectionEvent::Gone(_) => format!("$SYS.ACCOUNT.{account}.DISCONNECT"),
+                ConnectionEvent::Closed(_) => format!("$SYS.ACCOUNT.{account}.DISCONNECT"),
                 // It was in no account.
                 ConnectionEvent::Refused(_) => {
                     let subject = format!("$SYS.SERVER.{}.CLIENT.AUTH.ERR", monitor.server_id());

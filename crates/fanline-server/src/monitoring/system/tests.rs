@@ -33,7 +33,9 @@ impl Stage {
         };
         let server = Server::start(options).expect("a free port");
         let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
-        server.shared.assign_insider(theirs, AccountId::SYSTEM);
+        server
+            .shared
+            .assign_system_client(theirs, AccountId::SYSTEM);
         let system = Client::over(ours, &ConnectOptions::system_client()).await;
         let stage = Stage {
             server,

@@ -9,20 +9,20 @@ use fanline_engine::CloseReason;
 use fanline_engine::codec::s2::{Level, PACKED_BYTES_MAX, Packer, STREAM_HEAD, Unpacker};
 use tokio::io::ReadBuf;
 
-use super::{Below, Ended, Room, gather};
+use super::{Below, Ended, Scratch, gather};
 
 /// What is read at once.
 const INCOMING_BYTES: usize = 64 * 1024;
 
 /// What all links of a shard pack and unpack in.
 #[derive(Default)]
-pub(crate) struct Packing {
+pub(crate) struct S2Scratch {
     packer: Packer,
     incoming: Vec<u8>,
 }
 
 /// One link's streams.
-pub(crate) struct Packed {
+pub(crate) struct S2Layer {
     level: Level,
     unpacker: Unpacker,
     /// What was packed and is not written yet.
@@ -32,9 +32,9 @@ pub(crate) struct Packed {
     covers: usize,
 }
 
-impl Packed {
+impl S2Layer {
     pub(crate) fn new(level: Level) -> Self {
-        Packed {
+        S2Layer {
             level,
             unpacker: Unpacker::default(),
             outgoing: STREAM_HEAD.to_vec(),
@@ -43,7 +43,7 @@ impl Packed {
         }
     }
 
-    /// What is packed from now on is packed so.
+    /// Sets the level of compression from now on.
     pub(crate) fn set_level(&mut self, level: Level) {
         self.level = level;
     }
@@ -58,13 +58,13 @@ impl Packed {
     pub(crate) fn write(
         &mut self,
         parts: &[IoSlice<'_>],
-        room: &mut Room,
-        mut below: impl FnMut(&[IoSlice<'_>], &mut Room) -> io::Result<usize>,
+        scratch: &mut Scratch,
+        mut below: impl FnMut(&[IoSlice<'_>], &mut Scratch) -> io::Result<usize>,
     ) -> io::Result<usize> {
         loop {
             // What begins the stream waits for something to follow.
             while self.covers > 0 && self.at < self.outgoing.len() {
-                self.at += below(&[IoSlice::new(&self.outgoing[self.at..])], room)?;
+                self.at += below(&[IoSlice::new(&self.outgoing[self.at..])], scratch)?;
             }
             let covered = mem::take(&mut self.covers);
             if covered > 0 {
@@ -74,21 +74,21 @@ impl Packed {
             }
             match parts {
                 [] => {
-                    below(&[], room)?;
+                    below(&[], scratch)?;
                     return Ok(0);
                 }
-                [one] => self.pack(&one[..one.len().min(PACKED_BYTES_MAX)], room),
+                [one] => self.pack(&one[..one.len().min(PACKED_BYTES_MAX)], scratch),
                 several => {
-                    let mut plain = mem::take(&mut room.plain);
-                    self.pack(gather(several, PACKED_BYTES_MAX, &mut plain), room);
-                    room.plain = plain;
+                    let mut plain = mem::take(&mut scratch.plain);
+                    self.pack(gather(several, PACKED_BYTES_MAX, &mut plain), scratch);
+                    scratch.plain = plain;
                 }
             }
         }
     }
 
-    fn pack(&mut self, bytes: &[u8], room: &mut Room) {
-        let packer = &mut room.packing.packer;
+    fn pack(&mut self, bytes: &[u8], scratch: &mut Scratch) {
+        let packer = &mut scratch.s2.packer;
         packer.pack(self.level, bytes, &mut self.outgoing);
         self.covers = bytes.len();
     }
@@ -108,17 +108,17 @@ impl Packed {
                 buffer.advance(read);
                 return Poll::Ready(Ok(()));
             }
-            let mut room = ReadBuf::new(incoming);
-            ready!(below(context, &mut room))?;
-            if room.filled().is_empty() {
+            let mut scratch = ReadBuf::new(incoming);
+            ready!(below(context, &mut scratch))?;
+            if scratch.filled().is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            self.unpacker.push(room.filled());
+            self.unpacker.push(scratch.filled());
         }
     }
 }
 
-impl Packing {
+impl S2Scratch {
     /// Lends the room that is read into, which is made when the first link needs it.
     pub(crate) fn lend_incoming(&mut self) -> Vec<u8> {
         let mut incoming = mem::take(&mut self.incoming);

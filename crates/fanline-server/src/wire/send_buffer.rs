@@ -12,13 +12,13 @@ const SMALL_MESSAGES_BYTES: usize = 64 * 1024;
 const TELLING_BYTES: usize = 32 * 1024;
 
 /// A send buffer that follows what is sent.
-pub(crate) struct Ahead {
+pub(crate) struct SendBuffer {
     bytes: usize,
 }
 
-impl Ahead {
+impl SendBuffer {
     pub(crate) fn new() -> Self {
-        Ahead {
+        SendBuffer {
             bytes: LOCAL_SEND_BUFFER_BYTES,
         }
     }
