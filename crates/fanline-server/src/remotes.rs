@@ -11,10 +11,11 @@ use tokio::time::{Instant, timeout_at};
 use tracing::{error, info};
 
 use crate::client::ServerAddress;
+use crate::client::url::Url;
 use crate::identity::random_u64;
 use crate::ipc::Command;
-use crate::leaf::{Dialled, Hub, LeafAddress, parse_leaf_address};
-use crate::options::LeafnodeRemote;
+use crate::leaf::{Dialled, Hub, LeafAddress};
+use crate::options::{LEAFNODE_PORT, LeafnodeRemote};
 use crate::shared::Shared;
 
 /// How many times the usual wait it is waited at most while nobody answers.
@@ -223,7 +224,8 @@ fn note_discovered(discovered: &mut Vec<LeafAddress>, hub: &Hub, urls: &[String]
         return;
     };
     for url in urls {
-        let Ok(told) = parse_leaf_address(url, false) else {
+        let url = Url::split_without_scheme(url);
+        let Ok(told) = ServerAddress::from_url(&url, false, LEAFNODE_PORT) else {
             continue;
         };
         let mut all = hub.addresses.iter().chain(discovered.iter());

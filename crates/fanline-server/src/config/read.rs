@@ -8,6 +8,7 @@ use fanline_engine::time::{DurationError, Nanos};
 use super::error::{Fault, Place};
 use super::table::Kind;
 use super::value::{Entry, Map, Node, Value};
+use crate::client::url::split_host_port;
 
 /// A value that was wanted, or what is wrong with what was given.
 pub(super) type Read<T> = Result<T, Fault>;
@@ -167,11 +168,9 @@ impl<'a> Given<'a> {
             _ => return Err(self.expected("a port or host:port")),
         };
         let unreadable = || self.fault(format!("could not parse address string \"{text}\""));
-        let (host, number) = text.rsplit_once(':').ok_or_else(unreadable)?;
-        let host = match host.strip_prefix('[') {
-            Some(host) => host.strip_suffix(']').ok_or_else(unreadable)?,
-            None if host.contains([':', ']']) => return Err(unreadable()),
-            None => host,
+        let (host, number) = match split_host_port(text) {
+            Ok((host, Some(number))) if !host.contains(']') => (host, number),
+            _ => return Err(unreadable()),
         };
         let number: i64 = number
             .parse()

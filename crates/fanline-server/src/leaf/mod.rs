@@ -6,7 +6,7 @@ mod hub;
 mod listener;
 mod proxy;
 
-pub(crate) use address::{LeafAddress, parse_leaf_address};
+pub(crate) use address::LeafAddress;
 pub(crate) use hub::{Dialled, Hub, identify, shake_hands};
 pub(crate) use listener::{
     check, check_version, listener_info, listener_info_reloaded, listener_reloaded,

@@ -13,10 +13,14 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::address::parse_proxy_address;
 use crate::client::ServerAddress;
+use crate::client::url::Url;
 use crate::options::{LeafnodeProxy, TlsOptions};
 use crate::tls::client_config;
+
+/// Default ports of proxies.
+const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
 
 /// What a proxy may say before the tunnel begins. More: the attempt has failed.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -37,8 +41,9 @@ pub(crate) struct Proxy {
 /// # Errors
 /// Says what is wrong with it. Files of its TLS are not read.
 pub(crate) fn check_proxy(options: &LeafnodeProxy) -> Result<(ServerAddress, bool), String> {
-    let (scheme, place) = options.url.split_once("://").unwrap_or_default();
-    let is_tls = match scheme.to_ascii_lowercase().as_str() {
+    let url = Url::split(&options.url);
+    let scheme = url.scheme.unwrap_or_default().to_ascii_lowercase();
+    let is_tls = match scheme.as_str() {
         "http" if options.tls.is_some() => {
             let why = "proxy TLS configuration requires an https proxy URL, got: http";
             return Err(why.into());
@@ -54,8 +59,9 @@ pub(crate) fn check_proxy(options: &LeafnodeProxy) -> Result<(ServerAddress, boo
     if options.username.is_some() != options.password.is_some() {
         return Err("proxy username and password must both be specified or both be empty".into());
     }
-    let address = parse_proxy_address(place, is_tls).map_err(|error| format!("proxy: {error}"))?;
-    Ok((address, is_tls))
+    let port = if is_tls { HTTPS_PORT } else { HTTP_PORT };
+    let address = ServerAddress::from_url(&url, is_tls, port);
+    Ok((address.map_err(|error| format!("proxy: {error}"))?, is_tls))
 }
 
 impl Proxy {
@@ -195,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_proxy_is_asked_for_the_hub() {
-        let hub = crate::leaf::address::parse_leaf_address("[::1]:7422", false).unwrap();
+        let hub = ServerAddress::from_url(&Url::split("[::1]"), false, 7422).unwrap();
         let made = Proxy::new(&proxy("http://squid:3128", Some(("ada", "secret")))).unwrap();
         assert_eq!(made.address.host_and_port(), "squid:3128");
         assert_eq!(

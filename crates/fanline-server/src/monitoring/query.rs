@@ -1,6 +1,7 @@
 //! The parameters of a request.
 
 use super::answer::Refusal;
+use crate::client::url::percent_decode;
 
 /// Parameters in the order in which they came.
 #[derive(Debug, Default)]
@@ -99,28 +100,10 @@ fn bad(kind: &str, name: &str, given: &str) -> Refusal {
     ))
 }
 
-/// Undoes the encoding of forms: `%41` is `A`, `+` is a space.
+/// Decodes a form's value: `%41` is `A`, `+` is a space. Returns `None` for a broken escape, and for other than UTF-8.
 fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, others @ ..] = rest {
-        (rest, _) = match first {
-            b'%' => {
-                let [high, low, behind @ ..] = others else {
-                    return None;
-                };
-                (behind, bytes.push(hex(*high)? << 4 | hex(*low)?))
-            }
-            b'+' => (others, bytes.push(b' ')),
-            other => (others, bytes.push(*other)),
-        };
-    }
-    String::from_utf8(bytes).ok()
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    let value = char::from(digit).to_digit(16)?;
-    u8::try_from(value).ok()
+    let (bytes, is_valid) = percent_decode(&text.replace('+', " "));
+    String::from_utf8(bytes).ok().filter(|_| is_valid)
 }
 
 /// The part of a list that was asked for; an offset past its end gives none.

@@ -14,6 +14,7 @@ use super::connz::ProxyKey;
 use super::listeners::{WebSocket, not_after, tls_timeout};
 use super::{FEATURE_FLAGS, Monitor, collect, jetstream, now_text, process, time};
 use crate::Options;
+use crate::client::url::Url;
 use crate::version::{COMPATIBLE_VERSION, VERSION};
 
 #[derive(Serialize)]
@@ -344,7 +345,9 @@ fn leaf(monitor: &Monitor, options: &Options) -> Leaf {
     let tls = listener.and_then(|listener| listener.tls.as_ref());
     let remotes = options.leafnodes.remotes.iter().map(|remote| Remote {
         local_account: remote.account.clone(),
-        urls: remote.shown_urls().iter().map(|url| place(url)).collect(),
+        urls: (remote.urls.iter())
+            .map(|url| Url::split(url).location.to_owned())
+            .collect(),
         deny: Deny {
             exports: remote.deny_exports.clone(),
             imports: remote.deny_imports.clone(),
@@ -367,13 +370,6 @@ fn leaf(monitor: &Monitor, options: &Options) -> Leaf {
         remotes: remotes.collect(),
         tls_cert_not_after: not_after(monitor.shared.tls().leafs.as_ref()),
     }
-}
-
-/// An address without what it is reached by.
-fn place(url: &str) -> String {
-    url.split_once("://")
-        .map_or(url, |(_, place)| place)
-        .to_owned()
 }
 
 fn mqtt(monitor: &Monitor, options: &Options) -> Mqtt {

@@ -9,6 +9,7 @@ pub use fanline_engine::codec::leaf::LeafCompression;
 pub use fanline_engine::codec::s2::Level as CompressionLevel;
 
 use super::TlsOptions;
+use crate::client::url::Url;
 
 /// The port of leaf nodes when an address names none.
 pub const LEAFNODE_PORT: u16 = 7422;
@@ -251,11 +252,10 @@ impl LeafnodeRemote {
 
     /// The addresses without credentials.
     pub fn shown_urls(&self) -> Vec<String> {
-        let without = |url: &String| match (url.split_once("://"), url.rsplit_once('@')) {
-            (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
-            (None, Some((_, place))) => place.to_owned(),
-            (_, None) => url.clone(),
-        };
-        self.urls.iter().map(without).collect()
+        let shown = self
+            .urls
+            .iter()
+            .map(|url| Url::split(url).without_user_info());
+        shown.collect()
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::leafnodes::{COMPRESSIONS, Compression, compression, show_compression};
 use super::tls::{self, TlsBlock};
+use crate::client::url::Url;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Any, Block, Text, Texts};
 use crate::config::table::{self, Entry, set};
@@ -214,9 +215,9 @@ fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
 fn show_proxy(proxy: &LeafnodeProxy) -> Json {
     let mut shown = table::show(ProxyBlock(proxy.clone()));
     // The URL may hold a password, too. It is masked later, so that another one is seen to be another.
-    if let Some((_, place)) = proxy.url.rsplit_once('@') {
-        let scheme = proxy.url.split_once("://").map_or("", |(scheme, _)| scheme);
-        shown["url"] = format!("{scheme}://{place}").into();
+    let url = Url::split(&proxy.url);
+    if url.user_info.is_some() {
+        shown["url"] = url.without_user_info().into();
         if proxy.password.is_none() {
             shown["password"] = json!(proxy.url);
         }

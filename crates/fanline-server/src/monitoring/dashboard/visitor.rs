@@ -12,6 +12,7 @@ use hyper::HeaderMap;
 use hyper::header::HOST;
 use tokio::sync::oneshot;
 
+use crate::client::url::split_host_port;
 use crate::ipc::AccountRequest;
 use crate::options::Dashboard;
 use crate::shared::Shared;
@@ -93,11 +94,8 @@ impl Visitor {
 fn names_this_host(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.unwrap_or_default().to_ascii_lowercase();
-    let name = match host.rsplit_once(':') {
-        Some((name, _)) if !host.ends_with(']') => name,
-        _ => &host,
-    };
-    let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    let name = split_host_port(&host).map_or("", |(name, _)| name);
+    let is_address = name.parse::<IpAddr>().is_ok();
     is_address || name == "localhost" || name.ends_with(".localhost")
 }
 
