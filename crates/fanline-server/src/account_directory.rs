@@ -70,7 +70,7 @@ impl Directory {
         {
             return None;
         }
-        read(&path).ok()
+        read_token(&path).ok()
     }
 
     /// Keeps a token, unless there is one of the same account that was issued then or later. Whether
@@ -81,7 +81,7 @@ impl Directory {
     pub fn store(&self, account: &str, token: &str) -> Result<Stored, StoreError> {
         let path = self.path(account)?;
         let claims = own_claims(account, token)?;
-        let known = read(&path).ok();
+        let known = read_token(&path).ok();
         let known = known.and_then(|token| verified::<AccountClaims>(&token).ok());
         if known.is_some_and(|known| known.issued_at >= claims.issued_at) {
             return Ok(Stored::Older);
@@ -223,8 +223,8 @@ fn age(path: &Path) -> Option<Duration> {
     )
 }
 
-/// Reads a file that holds a token, and no more than a token may have.
-fn read(path: &Path) -> io::Result<String> {
+/// Reads a file that holds a token. A longer file is cut off behind the longest token, so that it fails as one.
+pub(crate) fn read_token(path: &Path) -> io::Result<String> {
     let most = u64::try_from(JWT_BYTES_MAX).unwrap_or(u64::MAX);
     let mut text = String::new();
     File::open(path)?.take(most + 1).read_to_string(&mut text)?;

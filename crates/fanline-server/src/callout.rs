@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fanline_engine::auth::callout::{
     Caller, CalloutError, Question, REQUEST_SUBJECT, Response, Service,
@@ -15,13 +14,13 @@ use fanline_engine::auth::sealed::{NONCE_BYTES, Sealer};
 use fanline_engine::auth::{Access, AccountId, Grant};
 use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};
 use ring::rand::{SecureRandom as _, SystemRandom};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
-use crate::client::{Client, ClientError, ConnectOptions, OutgoingMessage};
+use crate::client::{Client, ClientError, OutgoingMessage};
 use crate::clock::unix_seconds;
 use crate::identity;
-use crate::ipc::{AccountRequest, CalloutRequest, IN_PROCESS_PIPE_BYTES};
+use crate::ipc::CalloutRequest;
 use crate::shared::Shared;
 use crate::version::COMPATIBLE_VERSION;
 
@@ -45,7 +44,7 @@ pub(crate) async fn ask_all(
         };
         let client = match askers.get(&service.account) {
             Some(client) => client.clone(),
-            None => match connect(&shared, service.account).await {
+            None => match shared.system_client(service.account).await {
                 Ok(client) => askers.entry(service.account).or_insert(client).clone(),
                 Err(error) => {
                     warn!("auth callout: {error}");
@@ -56,12 +55,6 @@ pub(crate) async fn ask_all(
         let shared = Arc::clone(&shared);
         tokio::task::spawn_local(async move { ask(&client, &shared, service, wanted).await });
     }
-}
-
-async fn connect(shared: &Shared, account: AccountId) -> Result<Client, ClientError> {
-    let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
-    shared.assign_system_client(theirs, account);
-    Client::over(ours, &ConnectOptions::system_client()).await
 }
 
 async fn ask(client: &Client, shared: &Shared, service: Service, wanted: CalloutRequest) {
@@ -160,26 +153,14 @@ async fn answer(
     let answered = |access: &Access| access.answered(&response, &question, caller, unix_seconds());
     match answered(&shared.access()) {
         Err(CalloutError::AccountNeeded(account)) => {
-            look_for(shared, account, shard, limit).await;
+            if let Some(found) = shared.common.look_up_account(account, shard) {
+                // Access shows below whether it was found.
+                let _ = tokio::time::timeout(limit, found).await;
+            }
             Ok(answered(&shared.access())?)
         }
         decided => Ok(decided?),
     }
-}
-
-/// Has an account looked for; when this ends, the shard knows it, or it was not found.
-async fn look_for(shared: &Shared, account: String, shard: usize, limit: Duration) {
-    let Some(resolver) = shared.common.resolver.get() else {
-        return;
-    };
-    let (tell, told) = oneshot::channel();
-    resolver.look_for(AccountRequest {
-        account,
-        shard,
-        tell,
-    });
-    // Whether it was found, whoever asks again sees.
-    let _ = tokio::time::timeout(limit, told).await;
 }
 
 /// What a request is sealed in: a key that is made for it alone, so that nobody opens it later who comes by

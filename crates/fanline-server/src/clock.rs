@@ -1,6 +1,8 @@
-//! The time of day.
+//! The time of day, and durations as texts.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+use fanline_engine::time::Nanos;
 
 /// What the clock says, in seconds since 1970: tokens hold for a while.
 pub(crate) fn unix_seconds() -> i64 {
@@ -8,4 +10,9 @@ pub(crate) fn unix_seconds() -> i64 {
     since.map_or(0, |since| {
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
     })
+}
+
+/// Returns a duration as Go writes it: `2h0m0s`, `1m2.5s`, `100ms`.
+pub(crate) fn go_text(duration: Duration) -> String {
+    Nanos::from(duration).to_string()
 }

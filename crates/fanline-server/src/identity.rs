@@ -15,13 +15,18 @@ pub(crate) fn random_u64() -> u64 {
 
 /// Returns the secret that random identifiers of one thread are derived from.
 pub(crate) fn new_seed() -> [u8; 32] {
-    let mut seed = [0; 32];
-    if SystemRandom::new().fill(&mut seed).is_err() {
-        for part in seed.chunks_mut(8) {
+    random_bytes()
+}
+
+/// Returns random bytes. Without randomness from the system they are distinct, but not secret.
+fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    if SystemRandom::new().fill(&mut bytes).is_err() {
+        for part in bytes.chunks_mut(8) {
             part.copy_from_slice(&random_u64().to_le_bytes()[..part.len()]);
         }
     }
-    seed
+    bytes
 }
 
 /// What a client has to sign: fifteen characters that nobody can foresee.
@@ -58,14 +63,7 @@ pub(crate) fn new_user_key() -> SecretKey {
 }
 
 fn new_key(kind: KeyKind) -> SecretKey {
-    let mut seed = [0; KEY_BYTES];
-    if SystemRandom::new().fill(&mut seed).is_err() {
-        // A name all the same, if not one that proves anything.
-        for part in seed.chunks_mut(8) {
-            part.copy_from_slice(&random_u64().to_le_bytes()[..part.len()]);
-        }
-    }
-    SecretKey::new(kind, seed)
+    SecretKey::new(kind, random_bytes::<KEY_BYTES>())
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ use fanline_engine::auth::{Access, AccessConfig, GLOBAL_ACCOUNT, Password, User}
 
 use crate::{Auth, JetStreamOptions, Options, Origin};
 
+pub(crate) use access::pattern_texts;
 pub use changes::{Change, NotReloadable};
 pub use error::{ConfigError, Fault, Place};
 pub use operator::OperatorOptions;

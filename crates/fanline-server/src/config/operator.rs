@@ -1,16 +1,13 @@
 //! What a configuration says of operator mode, and the directory that comes of it.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-
 use fanline_engine::Access;
-use fanline_engine::auth::jwt::JWT_BYTES_MAX;
 use fanline_engine::auth::{AccessConfig, OperatorError, Operators};
 use serde_json::{Value as Json, json};
 
 use super::read::{Given, Read};
 use super::table::{self, Entry, Kind};
 use super::value::Value;
+use crate::account_directory::read_token;
 use crate::clock::unix_seconds;
 use crate::{DirectoryOptions, ResolverOptions, TlsOptions, UrlOptions};
 
@@ -206,20 +203,12 @@ pub(super) fn token(text: &str) -> Result<String, String> {
     if text.starts_with(TOKEN_BEGIN) {
         return Ok(text.trim().into());
     }
-    let content = read(text).map_err(|error| format!("{text}: {error}"))?;
+    let content = read_token(text.as_ref()).map_err(|error| format!("{text}: {error}"))?;
     let mut lines = content.lines().map(str::trim);
     let found = lines.find(|line| line.starts_with(TOKEN_BEGIN));
     found
         .map(String::from)
         .ok_or_else(|| format!("{text}: there is no JWT in it"))
-}
-
-/// Reads a file, and no more of it than a token may have.
-fn read(path: &str) -> io::Result<String> {
-    let most = u64::try_from(JWT_BYTES_MAX).unwrap_or(u64::MAX);
-    let mut text = String::new();
-    File::open(path)?.take(most).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 #[cfg(test)]

@@ -160,6 +160,14 @@ impl<'a> Given<'a> {
         ))
     }
 
+    /// Reads a number, or a text that ends in `%`. `None` if it does not fit.
+    pub(super) fn percent(&self) -> Read<Option<u8>> {
+        Ok(match &self.node.value {
+            Value::Text(text) => text.trim_end_matches('%').parse().ok(),
+            _ => u8::try_from(self.integer()?).ok(),
+        })
+    }
+
     /// `host:port` or a port alone.
     pub(super) fn address(&self) -> Read<(Option<String>, Option<u16>)> {
         let text = match &self.node.value {

@@ -1,8 +1,5 @@
 //! The settings in effect, with secrets masked.
 
-use std::time::Duration;
-
-use fanline_engine::time::Nanos;
 use serde_json::Value as Json;
 
 use super::Loaded;
@@ -104,9 +101,4 @@ fn mask(value: &mut Json) {
         }
         _ => {}
     }
-}
-
-/// A duration as Go writes it: `2m0s`, `1.5s`, `100ms`.
-pub(super) fn duration(duration: Duration) -> String {
-    Nanos::from(duration).to_string()
 }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use fanline_engine::codec::websocket::UpgradeRules;
 use fanline_engine::{Batch, ShardConfig};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::{
-    AccountResolver, CalloutRequest, Command, ConnectionEvent, InlineService, Mailbox, PanicStop,
-    SyncTimes,
+    AccountRequest, AccountResolver, CalloutRequest, Command, ConnectionEvent, InlineService,
+    Mailbox, PanicStop, SyncTimes,
 };
 use crate::auth_pool::AuthPool;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
@@ -88,6 +88,24 @@ impl Common {
         if !is_done {
             self.mailboxes[to].post(batch);
         }
+    }
+
+    /// Requests an account of the resolver, for a shard. The receiver ends when the shard knows the account, or when it
+    /// was not found. Returns `None` without a resolver.
+    pub(crate) fn look_up_account(
+        &self,
+        account: String,
+        shard: usize,
+    ) -> Option<oneshot::Receiver<()>> {
+        let (done, is_done) = oneshot::channel();
+        let request = AccountRequest {
+            account,
+            shard,
+            done,
+        };
+        // A thread that has ended drops the request, which ends the receiver.
+        drop(self.resolver.get()?.wanted.send(request));
+        Some(is_done)
     }
 
     pub(crate) fn connection_count(&self) -> usize {

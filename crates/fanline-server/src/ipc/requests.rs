@@ -31,8 +31,8 @@ pub(crate) struct AccountRequest {
     pub(crate) account: String,
     /// The shard of who waits.
     pub(crate) shard: usize,
-    /// Told when the account is known to the shard, or will not be.
-    pub(crate) tell: oneshot::Sender<()>,
+    /// Answered when the shard knows the account, or when it was not found.
+    pub(crate) done: oneshot::Sender<()>,
 }
 
 /// The thread that looks, as others see it.
@@ -43,12 +43,6 @@ pub(crate) struct AccountResolver {
 }
 
 impl AccountResolver {
-    /// Has an account looked for.
-    pub(crate) fn look_for(&self, wanted: AccountRequest) {
-        // A thread that is gone has found nothing.
-        drop(self.wanted.send(wanted));
-    }
-
     /// The folder of tokens, which may be asked for and told of others.
     pub(crate) fn directory(&self) -> Option<&Arc<Directory>> {
         self.directory.as_ref()

@@ -291,18 +291,19 @@ pub(super) async fn accstatz(monitor: &Monitor, query: &Query) -> Result<Answer,
 }
 
 impl Monitor {
-    /// What an account is called.
+    /// Returns the name of an account; an empty one if it is unknown.
     pub(super) fn account_name(&self, id: AccountId) -> String {
-        let access = self.shared.access();
-        let account = access.account(id);
-        account.map_or_else(String::new, |account| account.name.clone())
+        self.account_text(id, |account| account.name.clone())
     }
 
-    /// What people call an account.
+    /// Returns the name that people use for an account.
     pub(super) fn account_tag(&self, id: AccountId) -> String {
+        self.account_text(id, |account| account.tag().to_owned())
+    }
+
+    fn account_text(&self, id: AccountId, text: impl FnOnce(&Account) -> String) -> String {
         let access = self.shared.access();
-        let account = access.account(id);
-        account.map_or_else(String::new, |account| account.tag().to_owned())
+        access.account(id).map(text).unwrap_or_default()
     }
 
     /// Accounts that somebody is connected to.

@@ -13,6 +13,7 @@ use super::answer::{Answer, Refusal};
 use super::query::{Query, Words, page};
 use super::subsz::SubscriptionRow;
 use super::{Monitor, collect, kind_name, now_text, time};
+use crate::clock::go_text;
 use crate::ipc::{ConnectionQuery, ConnectionReport};
 
 /// Connections in one page when nothing else is asked for.
@@ -335,7 +336,7 @@ struct SlowConsumer {
 
 impl SlowConsumer {
     fn of(monitor: &Monitor, backlog: Backlog, until: Duration) -> Self {
-        let waited = |since| time::precise(until.saturating_sub(since));
+        let waited = |since| go_text(until.saturating_sub(since));
         SlowConsumer {
             pending_bytes: backlog.bytes,
             since: backlog.since.map(|since| monitor.date(since)),
@@ -461,7 +462,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         last_activity: monitor.date(status.active_at),
         stop: end.map(|(at, _)| monitor.date(at)),
         reason: end.map(|(_, reason)| reason.to_string()),
-        rtt: status.rtt.map(time::precise),
+        rtt: status.rtt.map(go_text),
         uptime: time::uptime(uptime),
         idle: time::uptime(idle),
         pending_bytes: status.pending_bytes,

@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
 use super::query::Query;
-use super::{Monitor, collect, now_text, time};
+use super::{Monitor, collect, now_text};
+use crate::clock::go_text;
 
 #[derive(Serialize)]
 struct Leafz<'a> {
@@ -61,7 +62,7 @@ impl From<LeafStatus> for Row {
             account: status.account,
             ip: status.ip,
             port: status.port,
-            rtt: status.rtt.map(time::precise),
+            rtt: status.rtt.map(go_text),
             in_msgs: status.in_msgs,
             out_msgs: status.out_msgs,
             in_bytes: status.in_bytes,

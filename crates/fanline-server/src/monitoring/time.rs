@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use fanline_engine::time::Nanos;
 use jiff::Timestamp;
 
 /// A moment in UTC with up to nanoseconds, as in RFC 3339.
@@ -25,11 +24,6 @@ pub(super) fn uptime(duration: Duration) -> String {
         }
     }
     text + &format!("{seconds}s")
-}
-
-/// To the nanosecond, as Go writes it: `1.5ms`, `1m2.5s`, `2h0m0s`.
-pub(super) fn precise(duration: Duration) -> String {
-    Nanos::from(duration).to_string()
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ async fn run(
                 let Some(shared) = shared.upgrade() else { return };
                 let added = token.is_some_and(|token| add(&shared, &account, &token));
                 for told in waiting.remove(&account).unwrap_or_default() {
-                    shared.send(told.shard, Command::Barrier(told.tell));
+                    shared.send(told.shard, Command::Barrier(told.done));
                 }
                 if !added {
                     continue;

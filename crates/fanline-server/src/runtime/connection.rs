@@ -21,9 +21,7 @@ use super::dialled::open_dialled;
 use super::link::{Link, Writer};
 use super::opening::{self, NotOpened, Opened};
 use super::{BEHIND, Runtime, close_log};
-use crate::ipc::{
-    AccountRequest, CalloutRequest, ConnectionEvent, Incoming, Listener, Transport, catch_panic,
-};
+use crate::ipc::{CalloutRequest, ConnectionEvent, Incoming, Listener, Transport, catch_panic};
 use crate::leaf::{Dialled, identify};
 use crate::sync::Ordering;
 use crate::wire::{Input, WireReader, Wrote, close_reason, prepare_tcp};
@@ -467,21 +465,15 @@ impl Connection<'_> {
 
     /// Has an account looked for. When this ends, the engine knows it, or it was not found.
     async fn look_for(&self, account: String) {
-        let Some(resolver) = self.runtime.common.resolver.get() else {
+        let Runtime { common, index, .. } = &**self.runtime;
+        let Some(mut found) = common.look_up_account(account, *index) else {
             return;
         };
-        let (tell, mut told) = oneshot::channel();
-        let shard = self.runtime.index;
-        resolver.look_for(AccountRequest {
-            account,
-            shard,
-            tell,
-        });
         poll_fn(|context| {
             self.link.register(context);
             match self.link.ended() {
                 Some(_) => Poll::Ready(()),
-                None => Pin::new(&mut told).poll(context).map(drop),
+                None => Pin::new(&mut found).poll(context).map(drop),
             }
         })
         .await;

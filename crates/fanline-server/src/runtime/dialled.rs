@@ -81,8 +81,7 @@ async fn lead(
 
 impl Wire {
     async fn encrypt(&mut self, hub: &Hub, address: &LeafAddress) -> Result<(), NotOpened> {
-        let nowhere = Socket::Pipe(RefCell::new(tokio::io::duplex(1).0));
-        let stream: Box<dyn Carrier> = match std::mem::replace(&mut self.socket, nowhere) {
+        let stream: Box<dyn Carrier> = match self.take_socket() {
             Socket::Tcp(stream) => Box::new(stream),
             // By TLS, too: that ends at the proxy.
             Socket::Tls(stream) => stream.into_inner(),

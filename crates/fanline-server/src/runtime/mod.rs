@@ -562,28 +562,26 @@ impl Runtime {
         }
     }
 
-    /// Logs who was refused, and what.
     #[cold]
     fn log_notices(&self) {
-        let notices = self.engine.borrow_mut().take_notices();
-        for (id, line) in notices {
-            if let Some(link) = self.link(id) {
-                error!("{} - {line}", link.name());
-            }
-        }
-        let lines = self.engine.borrow_mut().take_leaf_lines();
-        for (id, line) in lines {
-            if let Some(link) = self.link(id) {
-                info!("{} - {line}", link.name());
-            }
-        }
+        let (notices, leaf_lines) = {
+            let mut engine = self.engine.borrow_mut();
+            (engine.take_notices(), engine.take_leaf_lines())
+        };
+        self.for_each_line(notices, |name, line| error!("{name} - {line}"));
+        self.for_each_line(leaf_lines, |name, line| info!("{name} - {line}"));
     }
 
     fn emit_traces(&self) {
         let lines = self.engine.borrow_mut().take_traces();
+        self.for_each_line(lines, |name, line| trace!("{name} - {line}"));
+    }
+
+    /// Logs lines of connections that are still open, each with its connection's name.
+    fn for_each_line(&self, lines: Vec<(SessionId, String)>, log: impl Fn(&str, &str)) {
         for (id, line) in lines {
             if let Some(link) = self.link(id) {
-                trace!("{} - {line}", link.name());
+                log(link.name(), &line);
             }
         }
     }

@@ -441,8 +441,7 @@ impl Opening<'_> {
 
     /// Has the shard that serves leafs go on with what turned out to be one.
     fn hand_over(&mut self, granted: Box<Upgrade>, early: Vec<u8>) -> Result<(), NotOpened> {
-        let nowhere = Socket::Pipe(RefCell::new(tokio::io::duplex(1).0));
-        let Socket::Tcp(stream) = std::mem::replace(&mut self.wire.socket, nowhere) else {
+        let Socket::Tcp(stream) = self.wire.take_socket() else {
             return Err(NotOpened::Refused("leaf nodes come over TCP"));
         };
         let handed = LeafHandover {

@@ -17,8 +17,7 @@ use tracing::{debug, error, info, warn};
 
 use super::Sockets;
 use crate::callout;
-use crate::client::{Client, ConnectOptions};
-use crate::ipc::{Command, IN_PROCESS_PIPE_BYTES, Incoming, Listener, Order, Transport};
+use crate::ipc::{Command, Incoming, Listener, Order};
 use crate::jetstream;
 use crate::monitoring::{self, EVENTS_MAX, Monitor, System};
 use crate::remotes::run_remotes;
@@ -158,12 +157,10 @@ impl Control {
 /// Binds the server's own client to the system account.
 async fn start_system(monitor: Rc<Monitor>, system: Rc<OnceCell<Rc<System>>>) {
     let shared = &monitor.shared;
-    let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
     let (to, events) = mpsc::channel(EVENTS_MAX);
-    shared.assign_system_client(theirs, AccountId::SYSTEM);
     let _ = shared.common.events.set(to);
     let started = async {
-        let client = Client::over(ours, &ConnectOptions::system_client()).await?;
+        let client = shared.system_client(AccountId::SYSTEM).await?;
         System::start(client, Rc::clone(&monitor), events).await
     };
     match started.await {
@@ -208,27 +205,14 @@ async fn stop_ordered(orders: &mut mpsc::UnboundedReceiver<Order>) {
 /// How long to wait when the process has no descriptor left.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
 
-/// Accepts until that is no longer possible.
+/// Accepts over TCP until that is no longer possible.
 async fn accept(socket: TcpListener, shared: &Shared, listener: Listener) -> io::Error {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,
         Err(error) => return error,
     };
-    loop {
-        let arrival = arrival(shared).await;
-        match socket
-            .accept()
-            .await
-            .and_then(|(stream, _)| stream.into_std())
-        {
-            Ok(stream) if listener == Listener::Leafs => shared.serve_leaf(stream, arrival),
-            Ok(stream) => {
-                let transport = Transport::Wire(Incoming::Tcp(stream), listener);
-                shared.assign(transport, Some(arrival));
-            }
-            Err(error) => pause_after(&error).await,
-        }
-    }
+    let next = async || Ok(Incoming::Tcp(socket.accept().await?.0.into_std()?));
+    accept_all(next, shared, listener).await
 }
 
 async fn accept_if(socket: Option<TcpListener>, shared: &Shared, listener: Listener) -> io::Error {
@@ -247,17 +231,20 @@ async fn accept_unix(socket: Option<UnixListener>, shared: &Shared) -> io::Error
         Ok(socket) => socket,
         Err(error) => return error,
     };
+    let next = async || Ok(Incoming::Unix(socket.accept().await?.0.into_std()?));
+    accept_all(next, shared, Listener::Clients).await
+}
+
+/// Assigns connections to shards, forever.
+async fn accept_all(
+    next: impl AsyncFn() -> io::Result<Incoming>,
+    shared: &Shared,
+    listener: Listener,
+) -> io::Error {
     loop {
         let arrival = arrival(shared).await;
-        match socket
-            .accept()
-            .await
-            .and_then(|(stream, _)| stream.into_std())
-        {
-            Ok(stream) => {
-                let transport = Transport::Wire(Incoming::Unix(stream), Listener::Clients);
-                shared.assign(transport, Some(arrival));
-            }
+        match next().await {
+            Ok(incoming) => shared.accept(incoming, listener, arrival),
             Err(error) => pause_after(&error).await,
         }
     }

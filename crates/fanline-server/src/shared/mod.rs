@@ -12,7 +12,8 @@ use fanline_engine::auth::nkey::SecretKey;
 use fanline_engine::{Access, ServerInfo};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
-use crate::ipc::{Command, Common, Incoming, Listener, Transport};
+use crate::client::{Client, ClientError, ConnectOptions};
+use crate::ipc::{Command, Common, IN_PROCESS_PIPE_BYTES, Incoming, Listener, Transport};
 use crate::jetstream;
 use crate::leaf::Dialled;
 use crate::options::{Addresses, LeafnodeRemote, Options};
@@ -108,14 +109,21 @@ impl Shared {
         });
     }
 
-    /// Has the shard that serves leaf nodes serve one more that has come.
-    pub(crate) fn serve_leaf(&self, stream: std::net::TcpStream, arrival: OwnedSemaphorePermit) {
-        let incoming = Incoming::Tcp(stream);
-        let transport = Transport::Wire(incoming, Listener::Leafs);
-        self.serve_on_leaf_shard(transport, Some(arrival));
+    /// Assigns an accepted connection to a shard.
+    pub(crate) fn accept(
+        &self,
+        incoming: Incoming,
+        listener: Listener,
+        arrival: OwnedSemaphorePermit,
+    ) {
+        let transport = Transport::Wire(incoming, listener);
+        match listener {
+            Listener::Leafs => self.serve_on_leaf_shard(transport, Some(arrival)),
+            _ => self.assign(transport, Some(arrival)),
+        }
     }
 
-    /// The same for one that was dialled.
+    /// Assigns a dialed connection to the shard of leaf nodes.
     pub(crate) fn serve_dialled(&self, dialled: Dialled) {
         self.serve_on_leaf_shard(Transport::Dialled(dialled.into()), None);
     }
@@ -130,15 +138,20 @@ impl Shared {
         });
     }
 
-    /// Has the first shard serve a client of the server's own in an account.
-    pub(crate) fn assign_system_client(&self, stream: tokio::io::DuplexStream, account: AccountId) {
+    /// Connects a client of the server's own in an account. The first shard serves it.
+    ///
+    /// # Errors
+    /// Fails when the server stops.
+    pub(crate) async fn system_client(&self, account: AccountId) -> Result<Client, ClientError> {
+        let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
         let _ = self.shards[0].send(Command::Serve {
-            transport: Transport::SystemClient(stream, account),
+            transport: Transport::SystemClient(theirs, account),
             // Not one that a client could have.
             cid: 0,
             is_full: false,
             arrival: None,
         });
+        Client::over(ours, &ConnectOptions::system_client()).await
     }
 
     /// The shard with the most connections.

@@ -174,12 +174,8 @@ fn server_config(options: &TlsOptions) -> Result<(ServerConfig, Option<String>),
     let provider = Arc::new(crypto(options)?);
     let certificates = Certificates::read(&options.certificates, &provider)?;
     let not_after = certificates.not_after();
-    let versions: &[&SupportedProtocolVersion] = match options.min_version {
-        TlsVersion::V1_2 => &[&version::TLS13, &version::TLS12],
-        TlsVersion::V1_3 => &[&version::TLS13],
-    };
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(versions)
+        .with_protocol_versions(versions(options))
         .map_err(|error| {
             TlsError::Option(format!("no cipher suite for these versions: {error}"))
         })?;
@@ -204,6 +200,14 @@ fn server_config(options: &TlsOptions) -> Result<(ServerConfig, Option<String>),
     // Clients of NATS hardly ever resume; one ticket is there for browsers.
     config.send_tls13_tickets = 1;
     Ok((config, not_after))
+}
+
+fn versions(options: &TlsOptions) -> &'static [&'static SupportedProtocolVersion] {
+    static ALL: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
+    match options.min_version {
+        TlsVersion::V1_2 => &ALL,
+        TlsVersion::V1_3 => &ALL[..1],
+    }
 }
 
 /// What clients are told of it in INFO.
@@ -231,12 +235,8 @@ pub(crate) fn check(options: &TlsOptions) -> Result<(), TlsError> {
 pub(crate) fn client_config(options: &TlsOptions) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(crypto(options)?);
     let failed = |error: rustls::Error| TlsError::Option(error.to_string());
-    let versions: &[&SupportedProtocolVersion] = match options.min_version {
-        TlsVersion::V1_2 => &[&version::TLS13, &version::TLS12],
-        TlsVersion::V1_3 => &[&version::TLS13],
-    };
     let config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(versions)
+        .with_protocol_versions(versions(options))
         .map_err(failed)?
         .with_root_certificates(authorities(options.ca_file.as_deref())?);
     match options.certificates.first() {

@@ -113,6 +113,12 @@ impl Wire {
         }
     }
 
+    /// Takes the socket, to put a layer on it or to hand it over. A pipe without another end takes its place.
+    pub(crate) fn take_socket(&mut self) -> Socket {
+        let nowhere = Socket::Pipe(RefCell::new(tokio::io::duplex(1).0));
+        std::mem::replace(&mut self.socket, nowhere)
+    }
+
     /// Writes until the outbox is empty, and what is owed to the peer besides, or the peer takes
     /// no more.
     pub(crate) fn try_write_all(&self, out: &mut Outbox) -> Wrote {

@@ -198,13 +198,12 @@ fn latency(given: &Given<'_>) -> Read<Latency> {
 }
 
 fn sampling(given: &Given<'_>) -> Read<Sampling> {
-    let percent = match &given.node.value {
-        Value::Text(text) if text.eq_ignore_ascii_case("headers") => {
-            return Ok(Sampling::Headers);
-        }
-        Value::Text(text) => text.trim_end_matches('%').parse().ok(),
-        _ => u8::try_from(given.integer()?).ok(),
-    };
+    if let Value::Text(text) = &given.node.value
+        && text.eq_ignore_ascii_case("headers")
+    {
+        return Ok(Sampling::Headers);
+    }
+    let percent = given.percent()?;
     percent
         .filter(|percent| (1..=100).contains(percent))
         .map(Sampling::Percent)

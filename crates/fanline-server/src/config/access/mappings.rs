@@ -107,10 +107,7 @@ fn destination(given: &Given<'_>) -> Read<(String, u8, Option<String>)> {
 
 /// A number or a text that ends in `%`.
 fn weight(given: &Given<'_>) -> Read<u8> {
-    let weight = match &given.node.value {
-        Value::Text(text) => text.trim_end_matches('%').parse().ok(),
-        _ => u8::try_from(given.integer()?).ok(),
-    };
+    let weight = given.percent()?;
     weight
         .filter(|weight| *weight <= 100)
         .ok_or_else(|| given.fault("Invalid weight, needs to be <= 100"))

@@ -16,6 +16,7 @@ use fanline_engine::auth::{AccessConfig, Account, GLOBAL_ACCOUNT};
 pub(super) use accounts::{Accounts, accounts, show_accounts};
 pub(super) use callout::{CalloutBlock, callout, show_callout};
 pub(super) use mappings::{Mappings, mappings, show_mappings};
+pub(crate) use permissions::pattern_texts;
 pub(super) use permissions::{permissions, show_permissions};
 pub(super) use proxies::{Proxies, proxies};
 pub(super) use users::{UserBlock, show_password, show_user, users};

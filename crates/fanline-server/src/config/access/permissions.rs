@@ -4,8 +4,8 @@ use fanline_engine::auth::{AccessError, AllowResponses, Allowed, Pattern, Permis
 use serde_json::{Value as Json, json};
 
 use super::fault;
+use crate::clock::go_text;
 use crate::config::read::{Given, Read, go_duration};
-use crate::config::show::duration;
 use crate::config::table::Kind::{Any, Duration, Integer, Texts};
 use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
@@ -97,14 +97,14 @@ impl table::Block for AllowedBlock {
                     patterns(given, block.parse).map(some),
                 )
             },
-            |block| json!(block.allowed.allow.as_deref().map(texts)),
+            |block| json!(block.allowed.allow.as_deref().map(pattern_texts)),
         )
         .help("What is allowed."),
         Entry::<Self>::new(
             "deny",
             Texts,
             |block, given| set(&mut block.allowed.deny, patterns(given, block.parse)),
-            |block| json!(texts(&block.allowed.deny)),
+            |block| json!(pattern_texts(&block.allowed.deny)),
         )
         .help("What is denied."),
     ];
@@ -132,7 +132,8 @@ fn patterns(given: &Given<'_>, parse: Parse) -> Read<Vec<Pattern>> {
         .map_err(|e| fault(given, e))
 }
 
-fn texts(patterns: &[Pattern]) -> Vec<String> {
+/// Returns patterns as texts: a subject filter, and a queue group behind it.
+pub(crate) fn pattern_texts(patterns: &[Pattern]) -> Vec<String> {
     let text = |pattern: &Pattern| match pattern.queue() {
         Some(queue) => format!("{} {queue}", pattern.subject()),
         None => pattern.subject().to_owned(),
@@ -173,7 +174,7 @@ impl table::Block for AllowResponses {
                 }
                 Ok(())
             },
-            |responses| json!(responses.expires.map(duration)),
+            |responses| json!(responses.expires.map(go_text)),
         )
         .alias(&["expiration", "ttl"])
         .default("2m")

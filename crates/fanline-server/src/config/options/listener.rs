@@ -9,7 +9,7 @@ use super::duration_text;
 use super::tls::timeout;
 use crate::Auth;
 use crate::config::read::{Given, Read};
-use crate::config::table::Kind::{Address, Any, Port, Text};
+use crate::config::table::Kind::{Address, Any, Block, Port, Text};
 use crate::config::table::{self, Entry, set};
 
 /// The block of a listener beside that of NATS clients.
@@ -18,6 +18,14 @@ pub(in crate::config) trait Listener: Sized + 'static {
     fn address(&self) -> (&String, Option<u16>);
     /// The same to be read into.
     fn address_mut(&mut self) -> (&mut String, &mut Option<u16>);
+}
+
+/// The block of a listener whose clients may show other credentials.
+pub(in crate::config) trait ClientListener: Listener {
+    /// What its clients show in place of what others do, and how long that may take.
+    fn authorization(&self) -> (Option<&Auth>, Option<Duration>);
+    /// The same to be read into.
+    fn authorization_mut(&mut self) -> (&mut Option<Auth>, &mut Option<Duration>);
 }
 
 impl<T: Listener> Entry<T> {
@@ -50,9 +58,28 @@ impl<T: Listener> Entry<T> {
     .help("The port; -1 picks a free one.");
 }
 
+impl<T: ClientListener> Entry<T> {
+    /// The option `authorization`.
+    pub(super) const AUTHORIZATION: Self = Entry::new(
+        "authorization",
+        Block,
+        |block: &mut T, given| {
+            let (auth, timeout) = block.authorization_mut();
+            (*auth, *timeout) = read(given)?;
+            Ok(())
+        },
+        |block| {
+            let (auth, timeout) = block.authorization();
+            show(auth, timeout)
+        },
+    )
+    .block::<Credentials>()
+    .alias(&["authentication"]);
+}
+
 /// The block `authorization` of a listener: one user or one token.
 #[derive(Default)]
-pub(super) struct Credentials {
+struct Credentials {
     user: Option<String>,
     password: Option<String>,
     token: Option<String>,
@@ -82,7 +109,7 @@ impl table::Block for Credentials {
 }
 
 /// Reads a block `authorization` of a listener: what clients show, and how long it may take.
-pub(super) fn read(given: &Given<'_>) -> Read<(Option<Auth>, Option<Duration>)> {
+fn read(given: &Given<'_>) -> Read<(Option<Auth>, Option<Duration>)> {
     let own = table::read(Credentials::default(), given)?;
     let auth = match (own.user, own.password, own.token) {
         (None, None, token) => token.map(Auth::Token),
@@ -96,7 +123,7 @@ pub(super) fn read(given: &Given<'_>) -> Read<(Option<Auth>, Option<Duration>)> 
 }
 
 /// Shows such a block with its secrets, which are masked by their names later.
-pub(super) fn show(auth: Option<&Auth>, timeout: Option<Duration>) -> Json {
+fn show(auth: Option<&Auth>, timeout: Option<Duration>) -> Json {
     let mut own = Credentials {
         timeout,
         ..Credentials::default()

@@ -43,7 +43,7 @@ pub(super) fn text_or_null(text: Option<&std::path::Path>) -> serde_json::Value 
 
 /// Shows a duration as it is written in a configuration.
 pub(super) fn duration_text(duration: std::time::Duration) -> serde_json::Value {
-    super::show::duration(duration).into()
+    crate::clock::go_text(duration).into()
 }
 
 /// Shows a list of texts; an empty one is not shown.

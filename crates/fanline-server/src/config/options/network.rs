@@ -233,7 +233,7 @@ pub(super) const OPTIONS: &[Entry] = &[
             if duration.as_secs() < LAME_DUCK_SECONDS_MIN {
                 return Err(given.fault(format!(
                     "invalid lame_duck_duration of {}, minimum is {LAME_DUCK_SECONDS_MIN} seconds",
-                    crate::config::show::duration(duration)
+                    crate::clock::go_text(duration)
                 )));
             }
             draft.loaded.options.lame_duck_duration = duration;

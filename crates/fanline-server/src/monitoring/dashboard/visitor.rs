@@ -10,10 +10,8 @@ use fanline_engine::auth::{
 };
 use hyper::HeaderMap;
 use hyper::header::HOST;
-use tokio::sync::oneshot;
 
 use crate::client::url::split_host_port;
-use crate::ipc::AccountRequest;
 use crate::options::Dashboard;
 use crate::shared::Shared;
 
@@ -117,7 +115,10 @@ pub(super) async fn admit(
     if let Decision::Later(check) = &decision
         && let Some(account) = check.account_needed()
     {
-        look_for(shared, account).await;
+        // Any shard will do: Access holds the account by then.
+        if let Some(found) = shared.common.look_up_account(account.to_owned(), 0) {
+            let _ = found.await;
+        }
         access = shared.access();
         decision = access.admit(shown, &peer);
     }
@@ -128,23 +129,6 @@ pub(super) async fn admit(
     };
     // Nobody's page comes through a proxy that signs.
     grant.filter(|grant| !access.needs_proxy(grant))
-}
-
-/// Has an account looked for, in operator mode. When this ends the server knows it, or it was not found.
-async fn look_for(shared: &Shared, account: &str) {
-    let Some(resolver) = shared.common.resolver.get() else {
-        return;
-    };
-    let (tell, told) = oneshot::channel();
-    let wanted = AccountRequest {
-        account: account.to_owned(),
-        // Any will do: what it is told, the rest of the server knows by then.
-        shard: 0,
-        tell,
-    };
-    resolver.look_for(wanted);
-    // One that does not answer has found nothing.
-    let _ = told.await;
 }
 
 /// How the page may ask who somebody is, the usual way first.

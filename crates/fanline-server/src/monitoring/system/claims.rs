@@ -10,7 +10,6 @@ use fanline_engine::auth::jwt::{AccountClaims, Claims, GenericClaims, JwtError, 
 use fanline_engine::auth::{AccountId, OperatorError};
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tracing::{debug, error};
 
@@ -18,7 +17,6 @@ use super::{Gone, System, unless_gone};
 use crate::account_directory::{Directory, StoreError};
 use crate::client::{ClientError, Message, Subscription};
 use crate::clock::unix_seconds;
-use crate::ipc::AccountRequest;
 use crate::shared::Shared;
 
 /// What stands for an account that could not be told from what was sent.
@@ -347,17 +345,9 @@ impl System {
 
 /// Has accounts looked for that others import from and nobody knows yet.
 fn look_for_exporters(shared: &Shared) {
-    let Some(resolver) = shared.common.resolver.get() else {
-        return;
-    };
     for exporter in shared.access().missing_exporters() {
-        // Nobody waits for it.
-        let (tell, _) = oneshot::channel();
-        resolver.look_for(AccountRequest {
-            account: exporter.to_owned(),
-            shard: 0,
-            tell,
-        });
+        // The resolver adds it; there is nothing to wait for.
+        drop(shared.common.look_up_account(exporter.to_owned(), 0));
     }
 }
 

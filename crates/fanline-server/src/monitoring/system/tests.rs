@@ -6,7 +6,6 @@ use fanline_engine::auth::AccountId;
 use serde_json::Value;
 
 use crate::client::{Client, ConnectOptions};
-use crate::ipc::IN_PROCESS_PIPE_BYTES;
 use crate::options::Options;
 use crate::server::{Handle, Server};
 
@@ -32,11 +31,7 @@ impl Stage {
             ..Options::default()
         };
         let server = Server::start(options).expect("a free port");
-        let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
-        server
-            .shared
-            .assign_system_client(theirs, AccountId::SYSTEM);
-        let system = Client::over(ours, &ConnectOptions::system_client()).await;
+        let system = server.shared.system_client(AccountId::SYSTEM).await;
         let stage = Stage {
             server,
             system: system.expect("it is let in"),

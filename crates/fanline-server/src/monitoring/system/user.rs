@@ -1,10 +1,11 @@
 //! `$SYS.REQ.USER.INFO`: who one is, and what one may do.
 
-use fanline_engine::auth::{Access, Account, Allowed, Pattern, Permissions};
+use fanline_engine::auth::{Access, Account, Allowed, Permissions};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::client::Headers;
+use crate::config::pattern_texts;
 
 /// Where the server writes who asks, when a request comes from another account.
 const REQUEST_INFO: &str = "Nats-Request-Info";
@@ -87,19 +88,12 @@ fn show(permissions: &Permissions) -> Value {
 }
 
 fn show_allowed(allowed: &Allowed) -> Value {
-    let texts = |patterns: &[Pattern]| -> Vec<String> {
-        let text = |pattern: &Pattern| match pattern.queue() {
-            Some(queue) => format!("{} {queue}", pattern.subject()),
-            None => pattern.subject().to_owned(),
-        };
-        patterns.iter().map(text).collect()
-    };
     let mut shown = json!({});
     if let Some(allow) = &allowed.allow {
-        shown["allow"] = texts(allow).into();
+        shown["allow"] = pattern_texts(allow).into();
     }
     if !allowed.deny.is_empty() {
-        shown["deny"] = texts(&allowed.deny).into();
+        shown["deny"] = pattern_texts(&allowed.deny).into();
     }
     shown
 }
