@@ -1,4 +1,4 @@
-//! Tokens of accounts in a folder: `<folder>/<account>.jwt`, each holding one token.
+//! Account tokens in a folder: `<folder>/<account>.jwt`, one token in each file.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -11,18 +11,18 @@ use fanline_engine::auth::nkey::{KeyKind, PublicKey};
 use crate::options::DirectoryOptions;
 use crate::private_files;
 
-/// What files of tokens end in.
+/// Extension of token files.
 const ENDING: &str = "jwt";
-/// What a file ends in that is deleted but kept.
+/// Extension of deleted token files that are preserved.
 const DELETED_ENDING: &str = "jwt.deleted";
 
-/// Such a folder.
+/// A folder of account tokens.
 #[derive(Debug)]
 pub struct Directory {
     options: DirectoryOptions,
 }
 
-/// Why a token was not stored or deleted.
+/// The reason why a token was not stored or deleted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each one is its text")]
@@ -41,27 +41,27 @@ pub enum StoreError {
     Io(#[from] io::Error),
 }
 
-/// What came of storing a token.
+/// The result of storing a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It is there.
+    /// The token is stored.
     Updated,
-    /// What was there is as new or newer, and stays.
+    /// The stored token is as new or newer, and stays.
     Older,
 }
 
 impl Directory {
-    /// Makes the folder if it is not there.
+    /// Opens a folder, and creates it if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be made or read.
+    /// Fails if the folder cannot be created or read.
     pub fn open(options: DirectoryOptions) -> io::Result<Self> {
         private_files::create_folders(&options.dir)?;
         fs::read_dir(&options.dir)?;
         Ok(Directory { options })
     }
 
-    /// An account's token, if there is one that is still good.
+    /// Returns an account's token; `None` if it is missing or expired.
     pub fn load(&self, account: &str) -> Option<String> {
         let path = self.path(account).ok()?;
         if let Some(ttl) = self.options.ttl
@@ -73,11 +73,11 @@ impl Directory {
         read_token(&path).ok()
     }
 
-    /// Keeps a token, unless there is one of the same account that was issued then or later. Whether
-    /// somebody trusted has signed it is for the caller to know.
+    /// Stores a token, unless the stored token of that account was issued at the same time or later. The caller
+    /// verifies who signed it.
     ///
     /// # Errors
-    /// When it is not that account's, there are too many, or the disk fails.
+    /// Fails if the token is of another account, there are too many, or the disk fails.
     pub fn store(&self, account: &str, token: &str) -> Result<Stored, StoreError> {
         let path = self.path(account)?;
         let claims = own_claims(account, token)?;
@@ -90,8 +90,8 @@ impl Directory {
         Ok(Stored::Updated)
     }
 
-    /// Keeps a token in the place of whatever there is of the same account, as who runs the accounts has
-    /// asked for. Whether he is trusted is for the caller to know.
+    /// Stores a token in place of the account's stored one, even a newer one, as an operator requests. The
+    /// caller verifies the operator.
     ///
     /// # Errors
     /// As [`store`](Directory::store).
@@ -118,15 +118,15 @@ impl Directory {
         Ok(())
     }
 
-    /// How this folder is kept.
+    /// Returns the folder's options.
     pub fn options(&self) -> &DirectoryOptions {
         &self.options
     }
 
-    /// All tokens, each behind its account; one that cannot be read is left out.
+    /// Returns all tokens with their accounts. Unreadable files are left out.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// Fails if the folder cannot be read.
     pub fn tokens(&self) -> io::Result<Vec<(String, String)>> {
         let accounts = self.accounts()?.into_iter();
         let token = |account: String| Some((self.load(&account)?, account));
@@ -134,13 +134,13 @@ impl Directory {
         Ok(tokens.map(|(token, account)| (account, token)).collect())
     }
 
-    /// Forgets an account's token; says whether there was one.
+    /// Deletes an account's token. Returns whether there was one.
     ///
     /// # Errors
-    /// When that is not allowed, or the disk fails.
+    /// Fails if that is not allowed, or the disk fails.
     pub fn delete(&self, account: &str) -> Result<bool, StoreError> {
         let path = self.path(account)?;
-        // What a cache forgets it asks for again.
+        // A cache can fetch a deleted token again.
         if !self.options.allow_delete && !self.options.is_cache {
             return Err(StoreError::DeleteDisabled);
         }
@@ -155,10 +155,10 @@ impl Directory {
         }
     }
 
-    /// The accounts of which there is a token, in order.
+    /// Returns the accounts with a token, in order.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// Fails if the folder cannot be read.
     pub fn accounts(&self) -> io::Result<Vec<String>> {
         let mut accounts = Vec::new();
         for entry in fs::read_dir(&self.options.dir)? {
@@ -175,7 +175,7 @@ impl Directory {
         Ok(accounts)
     }
 
-    /// Sees to it that there is room for one more.
+    /// Makes room for one more token, if that is allowed.
     fn make_room(&self) -> Result<(), StoreError> {
         let Some(max) = self.options.tokens_max else {
             return Ok(());
@@ -196,7 +196,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Where an account's token is. A name that is no key leads nowhere.
+    /// Returns the path of an account's token. Fails for a name that is not an account key.
     fn path(&self, account: &str) -> Result<PathBuf, StoreError> {
         match PublicKey::parse_as(KeyKind::Account, account) {
             Some(_) => Ok(self.options.dir.join(account).with_extension(ENDING)),
@@ -205,7 +205,7 @@ impl Directory {
     }
 }
 
-/// What a token says, which has to be about this account.
+/// Verifies a token, and that it is of this account.
 fn own_claims(account: &str, token: &str) -> Result<Claims<AccountClaims>, StoreError> {
     let claims = verified::<AccountClaims>(token)?;
     match claims.subject == account {
@@ -223,7 +223,7 @@ fn age(path: &Path) -> Option<Duration> {
     )
 }
 
-/// Reads a file that holds a token. A longer file is cut off behind the longest token, so that it fails as one.
+/// Reads a token file. A longer file is cut off behind the longest token, so that it fails as one.
 pub(crate) fn read_token(path: &Path) -> io::Result<String> {
     let most = u64::try_from(JWT_BYTES_MAX).unwrap_or(u64::MAX);
     let mut text = String::new();
@@ -274,7 +274,7 @@ mod tests {
             }
             assert_eq!(directory.load(&account(1)), Some(token(1, 11)));
             assert_eq!(directory.accounts().unwrap(), [account(1)]);
-            // Unless that is what is asked for.
+            // `replace` stores it even though it is older.
             directory.replace(&account(1), &token(1, 9)).unwrap();
             assert!(directory.replace(&account(1), &token(2, 9)).is_err());
             let all = directory.tokens().unwrap();

@@ -1,5 +1,5 @@
-//! Threads for the work that it takes to know whether a client may connect: hashes of passwords and
-//! signatures. A shard's thread would have to leave its other clients alone meanwhile.
+//! Threads for slow authentication: password hashes and signatures. On a shard's thread, they would delay its
+//! other clients.
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,23 +11,23 @@ use tokio::sync::oneshot;
 use crate::clock::unix_seconds;
 use crate::sync::Mutex;
 
-/// More threads do not help: who checks passwords takes cores from those who carry messages.
+/// More threads do not help, because they take cores from the shards.
 const THREADS_MAX: usize = 4;
 
-/// What is to be done, and whom to tell. There is at most one for each connection.
+/// A check, and the channel for its result. There is at most one for each connection.
 type Job = (Check, oneshot::Sender<Option<Grant>>);
 
-/// The threads, which are started when there is something to do for the first time, and end with it.
+/// The threads. They start with the first check, and end with the pool.
 #[derive(Default)]
 pub(crate) struct AuthPool {
     jobs: OnceLock<Sender<Job>>,
 }
 
 impl AuthPool {
-    /// Has a check performed. Whoever does not wait any more has it performed for nothing.
+    /// Starts a check. It still runs if the client disconnects first; its result is discarded.
     pub(crate) fn perform(&self, check: Check) -> oneshot::Receiver<Option<Grant>> {
         let (tell, told) = oneshot::channel();
-        // When no thread could be started, nobody tells, and nobody is let in.
+        // If no thread could be started, the receiver ends, and the client is refused.
         drop(self.jobs.get_or_init(start).send((check, tell)));
         told
     }
@@ -49,7 +49,7 @@ fn start() -> Sender<Job> {
 
 fn work(next: &Mutex<Receiver<Job>>) {
     loop {
-        // One at a time waits here, with the lock; the others wait for the lock.
+        // One idle thread waits here with the lock, and the others wait for the lock.
         let job = match next.lock() {
             Ok(next) => next.recv(),
             Err(_) => return,

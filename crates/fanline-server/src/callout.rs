@@ -1,7 +1,7 @@
-//! Asks the service that decides who may connect, over a client of the server's own in its account.
+//! Auth callout: asks a service in an account whether a client may connect, over a system client.
 //!
-//! A task of the control thread asks, for all shards: it takes as many questions as there are clients
-//! that wait to be let in. Who is not answered about in time has been sent away by then.
+//! A task of the control thread handles the requests of all shards, at most one for each connecting client. A
+//! client whose response is late has been disconnected by its shard.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,22 +24,22 @@ use crate::ipc::CalloutRequest;
 use crate::shared::Shared;
 use crate::version::COMPATIBLE_VERSION;
 
-/// Where a sealed request says whom its response may be sealed for.
+/// Header of a sealed request: the key to seal the response for.
 const XKEY_HEADER: &str = "Nats-Server-Xkey";
-/// How a token begins, and nothing sealed does.
+/// The beginning of a token. No sealed response begins so.
 const TOKEN_BEGIN: &[u8] = b"eyJ";
 
-/// Asks for everybody, on a task for each, until nobody is left to ask.
+/// Handles requests, each on its own task, until all senders are gone.
 pub(crate) async fn ask_all(
     shared: Arc<Shared>,
     mut wanted: mpsc::UnboundedReceiver<CalloutRequest>,
 ) {
-    // One client of the server's own in each account that has a service.
+    // One system client for each account with a service.
     let mut askers: HashMap<AccountId, Client> = HashMap::new();
     while let Some(wanted) = wanted.recv().await {
         let access = shared.access();
         let Some(service) = access.service_for(&wanted.caller) else {
-            // A reload has done away with the service: nobody tells, and nobody is let in.
+            // A reload has removed the service. Dropping the request refuses the client.
             continue;
         };
         let client = match askers.get(&service.account) {
@@ -66,7 +66,7 @@ async fn ask(client: &Client, shared: &Shared, service: Service, wanted: Callout
     } = wanted;
     let granted = tokio::select! {
         granted = answer(client, shared, service, &caller, (cid, shard)) => granted,
-        // It has lost patience, or was sent away.
+        // The client has disconnected or timed out.
         () = tell.closed() => return,
     };
     let granted = match granted {
@@ -79,11 +79,11 @@ async fn ask(client: &Client, shared: &Shared, service: Service, wanted: Callout
             None
         }
     };
-    // Whoever has gone meanwhile is not waited for.
+    // The client may have disconnected.
     let _ = tell.send(granted);
 }
 
-/// Why nobody is let in.
+/// The reason why a client is refused.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("the token that was shown is not good")]
@@ -154,7 +154,7 @@ async fn answer(
     match answered(&shared.access()) {
         Err(CalloutError::AccountNeeded(account)) => {
             if let Some(found) = shared.common.look_up_account(account, shard) {
-                // Access shows below whether it was found.
+                // The next evaluation shows whether the account was found.
                 let _ = tokio::time::timeout(limit, found).await;
             }
             Ok(answered(&shared.access())?)
@@ -163,16 +163,15 @@ async fn answer(
     }
 }
 
-/// What a request is sealed in: a key that is made for it alone, so that nobody opens it later who comes by
-/// a key of the server's.
+/// Seals a request with a key made for it alone, so that stealing a key of the server later does not open it.
 struct Envelope {
-    /// The key, as the service is told it.
+    /// The public key, as sent to the service.
     own: String,
     sealer: Sealer,
 }
 
 impl Envelope {
-    /// `None` without randomness, or when the service's key is none that anything can be sealed for.
+    /// Returns `None` without randomness, or if nothing can be sealed for the service's key.
     fn new(xkey: &PublicKey) -> Option<Self> {
         let own = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new()).ok()?;
         let public = own.compute_public_key().ok()?;

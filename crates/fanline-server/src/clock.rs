@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use fanline_engine::time::Nanos;
 
-/// What the clock says, in seconds since 1970: tokens hold for a while.
+/// Returns the seconds since 1970, to check the validity of tokens.
 pub(crate) fn unix_seconds() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| {

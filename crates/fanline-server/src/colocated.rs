@@ -1,28 +1,28 @@
-//! What a shard does for another server on the same machine, with which it shares the cores.
+//! Cooperation with another server on the same machine, which shares the cores.
 //!
-//! A thread that is woken takes its core from whoever runs there, and who has just written or read much is woken by
-//! the other server: in the middle of its work. So it lets that go on first. What then is there to read and to
-//! write is more at once.
+//! A thread that is woken takes its core from the thread that runs there. After a large read or write, the
+//! other server's thread wakes this one in the middle of its own work. This thread therefore yields first, and
+//! finds more to read and write afterwards.
 
 use std::cell::Cell;
 use std::thread;
 
-/// So much at once keeps the other server busy for a while.
+/// Bytes in one read or write that keep the other server busy for a while.
 const MUCH_BYTES: usize = 32 * 1024;
 
 thread_local! {
-    /// Whether much went to or came from such a server since this thread last slept.
+    /// Whether such a read or write happened since this thread last slept.
     static HAS_MOVED_MUCH: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Notes that so much was read from such a server, or written to it.
+/// Notes bytes read from or written to such a server.
 pub(crate) fn note_moved(bytes: usize) {
     if bytes >= MUCH_BYTES {
         HAS_MOVED_MUCH.set(true);
     }
 }
 
-/// To be called when the thread has been woken; tells whether it let others go first.
+/// Yields if needed. Called when the thread was woken. Returns whether it yielded.
 pub(crate) fn give_way() -> bool {
     let has_moved_much = HAS_MOVED_MUCH.replace(false);
     if has_moved_much {

@@ -1,96 +1,96 @@
-//! Why a server could not start.
+//! Errors of starting a server.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a server could not start.
+/// The reason why a server could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The address is taken, not allowed, or not of this machine.
+    /// The address is in use, not permitted, or not of this machine.
     #[error("Error listening on port: {host}:{port}, \"{}\"", plain(source))]
     Listen {
-        /// The host that was asked for.
+        /// The configured host.
         host: String,
-        /// The port that was asked for.
+        /// The configured port.
         port: u16,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// An option makes no sense.
+    /// An option is invalid.
     #[error("{0}")]
     Option(String),
-    /// The unix socket cannot be made.
+    /// The unix socket cannot be created.
     #[error("Error listening on {}: {}", path.display(), plain(source))]
     UnixSocket {
         /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A certificate, a key or another setting of TLS cannot be used.
+    /// A certificate, key, or other TLS setting is invalid.
     #[error("TLS: {0}")]
     Tls(String),
     /// A thread could not be started.
     #[error("a thread could not be started: {0}")]
     Thread(io::Error),
-    /// Another server keeps its streams there.
+    /// Another server uses the store folder.
     #[error("the store folder {} is in use by another server{}", path.display(), of_process(*process))]
     StoreInUse {
-        /// Which folder.
+        /// The folder.
         path: PathBuf,
-        /// The process that has it, if that can be told.
+        /// The other server's process id, if known.
         process: Option<u32>,
     },
-    /// The folder that streams are kept in cannot be made, read or written.
+    /// The store folder cannot be created, read, or written.
     #[error("the store folder {} cannot be used: {}", path.display(), plain(source))]
     StoreFolder {
-        /// Which folder.
+        /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The folder that streams are kept in is encrypted, and the key to it was not given.
+    /// The store folder is encrypted and cannot be opened.
     #[error("the store folder {} cannot be used: {source}", path.display())]
     StoreKey {
-        /// Which folder.
+        /// The folder.
         path: PathBuf,
-        /// What is wrong with the key.
+        /// The problem with the key.
         source: StoreKeyError,
     },
-    /// What accounts are looked for in cannot be used.
+    /// The account resolver cannot be used.
     #[error("the resolver of accounts could not start: {}", plain(.0))]
     Resolver(io::Error),
-    /// What streams keep could not be taken back.
+    /// Stored streams could not be recovered.
     #[error("JetStream could not start: {}", plain(.0))]
     JetStream(io::Error),
-    /// The file with the process id or the ports could not be written.
+    /// The PID or ports file could not be written.
     #[error("{path} could not be written: {}", plain(source))]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Why a store folder is not opened.
+/// The reason why an encrypted store folder cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreKeyError {
-    /// It is encrypted, and no secret was given.
+    /// The folder is encrypted, and no secret is configured.
     #[error("it is encrypted, and no encryption key was given")]
     Missing,
-    /// It is encrypted with another secret.
+    /// The folder is encrypted with another secret.
     #[error("it is encrypted with another encryption key")]
     Wrong,
-    /// An empty secret keeps nothing secret.
+    /// The secret is empty.
     #[error("the encryption key is empty")]
     Empty,
     /// Both copies of the store's own key are damaged.
     #[error("both copies of its own key, `key` and `key.copy`, are damaged")]
     Damaged,
-    /// The files cannot be read or written, or there are no random numbers.
+    /// The key files cannot be read or written, or there is no randomness.
     #[error("its own key cannot be read or written: {0}")]
     Io(#[from] io::Error),
 }
@@ -99,7 +99,7 @@ fn of_process(process: Option<u32>) -> String {
     process.map_or_else(String::new, |process| format!(" (process {process})"))
 }
 
-/// What the system said, in the form that log readers know: lower case, without the number.
+/// Returns an error's text as nats-server logs it: lower case, without the number.
 pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Files and folders that hold secrets or messages: whatever the umask is, only the server's own user may read them.
+//! Files and folders that only the server's user may read, whatever the umask is. They hold secrets or
+//! messages.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -13,13 +14,13 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER_MODE).create(path)
 }
 
-/// Creates a folder and its parents. Those that exist stay as they are.
+/// Creates a folder and its parents. Existing ones are left unchanged.
 pub(crate) fn create_folders(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(FOLDER_MODE).create(path)
 }
 
-/// Options for a file. The mode counts only for a file that is created with them.
+/// Returns options for opening a file. The mode applies only if they create the file.
 pub(crate) fn file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(FILE_MODE);

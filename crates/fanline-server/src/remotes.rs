@@ -1,4 +1,4 @@
-//! The remotes of a server: each has a task that dials it, again and again.
+//! Remotes of leaf nodes: each has a task that dials it repeatedly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,32 +18,32 @@ use crate::leaf::{Dialled, Hub, LeafAddress};
 use crate::options::{LEAFNODE_PORT, LeafnodeRemote};
 use crate::shared::Shared;
 
-/// How many times the usual wait it is waited at most while nobody answers.
+/// Limit of the retry delay, as a multiple of the configured one.
 const BACK_OFF_MAX: u32 = 8;
-/// Of several hubs that are dialled at once, not all are at the same moment.
+/// Random addition to the retry delay, so that several remotes are not dialed at the same moment.
 const JITTER_MAX: Duration = Duration::from_millis(200);
-/// Addresses that a hub has told of and that are dialled too. The others are passed over.
+/// Discovered addresses stored for each remote. Further ones are ignored.
 const DISCOVERED_MAX: usize = 64;
-/// Of many attempts, this many are logged one by one, then one in so many.
+/// The first attempts are logged one by one, later ones at this interval.
 const LOGGED_ONE_BY_ONE: u64 = 3;
 const LOGGED_ONE_IN: u64 = 60;
 
-/// A remote with the task that dials it.
+/// A remote and the task that dials it.
 struct Running {
     options: LeafnodeRemote,
     id: u64,
-    /// What the task dials by.
+    /// The hub that the task dials.
     hub: watch::Sender<Arc<Hub>>,
     task: AbortHandle,
 }
 
 impl Running {
-    /// Has the remote dialled by other options from now on, or by what the same files say now. A link that is
-    /// there stays as it is.
+    /// Applies other options, or new contents of the same files, to future attempts. An existing connection
+    /// stays.
     fn dial_by(&mut self, options: LeafnodeRemote) {
         match Hub::new(self.id, &options) {
             Ok(hub) => {
-                // Who waits to dial again does it at once then.
+                // Other options end the retry delay at once.
                 let is_other = options != self.options;
                 self.hub.send_if_modified(|current| {
                     *current = Arc::new(hub);
@@ -56,7 +56,8 @@ impl Running {
     }
 }
 
-/// Dials all remotes, and follows when there are others. Never returns as long as the server runs.
+/// Runs the dialing tasks of all remotes, and follows changes of the configuration. Never returns while the
+/// server runs.
 pub(crate) async fn run_remotes(shared: Arc<Shared>) {
     let mut wanted = shared.remotes.subscribe();
     let mut running: Vec<Running> = Vec::new();
@@ -69,7 +70,7 @@ pub(crate) async fn run_remotes(shared: Arc<Shared>) {
             match at {
                 Some(at) => one.dial_by(missing.swap_remove(at)),
                 None => {
-                    // Whoever serves it sees that nobody waits for its end.
+                    // The shard then finds the result channel closed.
                     one.task.abort();
                     let _ = shared.shards[0].send(Command::CloseRemote(one.id));
                 }
@@ -89,7 +90,7 @@ pub(crate) async fn run_remotes(shared: Arc<Shared>) {
                         task: tokio::task::spawn_local(dialling).abort_handle(),
                     });
                 }
-                // It was checked when it was read; a file may have gone since.
+                // The options were valid when they were loaded. A file may have disappeared since.
                 Err(error) => error!("Leafnode remote: {error}"),
             }
         }
@@ -142,18 +143,18 @@ async fn dial_repeatedly(shared: Arc<Shared>, mut hubs: watch::Receiver<Arc<Hub>
         if let Some(wait) = ended.retry_after {
             let seconds = wait.as_secs();
             info!("Leafnode remote will be dialled again in {seconds}s");
-            // A circle that was cut twice is closed by the link that is dialled first.
+            // A cycle that was cut on two links is closed by the link that redials first.
             more = wait / 4;
         }
         tokio::select! {
             () = tokio::time::sleep(wait + below(more)) => {}
-            // Whoever changes it ends this task before it goes.
+            // The sender aborts this task before it is dropped.
             _ = hubs.changed() => attempts = 0,
         }
     }
 }
 
-/// Connects, has the link served, and waits until it has ended.
+/// Connects, hands the connection to its shard, and waits for its end.
 async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<LeafEnded, String> {
     let credentials = hub.credentials()?;
     let usual = shared.options().leafnodes.dial_timeout;
@@ -174,11 +175,11 @@ async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<
         reached_by,
         done,
     });
-    // A shard that is gone has ended with the server.
+    // A shard that has ended drops the sender.
     is_done.await.unwrap_or_else(|_| Ok(LeafEnded::default()))
 }
 
-/// Connects to a hub, or to the proxy that is to lead there.
+/// Connects to a hub or its proxy.
 async fn connect(hub: &Hub, server: &ServerAddress, by: Instant) -> Result<TcpStream, String> {
     let proxy = hub.proxy.as_ref();
     let near = proxy.map_or(server, |proxy| &proxy.address);
@@ -189,7 +190,7 @@ async fn connect(hub: &Hub, server: &ServerAddress, by: Instant) -> Result<TcpSt
     stream.map_err(|error| failed(&crate::error::plain(&error)))
 }
 
-/// Whether a failure is logged, of which one in so many is to be.
+/// Returns whether an attempt's failure is logged; `every` is the configured interval.
 fn is_logged(attempt: u64, every: Option<u64>) -> bool {
     match every {
         Some(every) => attempt == 1 || attempt.is_multiple_of(every),
@@ -204,7 +205,7 @@ fn log_failure(address: &LeafAddress, attempt: u64, error: &str) {
     );
 }
 
-/// The addresses as they are tried in this round.
+/// Returns the addresses in the order of this round.
 fn in_order(hub: &Hub, discovered: &[LeafAddress]) -> Vec<LeafAddress> {
     let mut all: Vec<LeafAddress> = hub.addresses.iter().chain(discovered).cloned().collect();
     if !hub.options.no_randomize {
@@ -216,10 +217,10 @@ fn in_order(hub: &Hub, discovered: &[LeafAddress]) -> Vec<LeafAddress> {
     all
 }
 
-/// Takes note of where else a hub says that it is, with the credentials that it is shown here.
+/// Stores the addresses that a hub advertises, with the credentials of its first address.
 fn note_discovered(discovered: &mut Vec<LeafAddress>, hub: &Hub, urls: &[String]) {
     let known = hub.addresses.first();
-    // What a hub tells are the addresses of its own port, where nobody speaks WebSocket.
+    // A hub advertises addresses of its leaf node port, which does not serve WebSocket.
     let Some(known) = known.filter(|known| known.websocket_path.is_none()) else {
         return;
     };
@@ -244,7 +245,7 @@ fn note_discovered(discovered: &mut Vec<LeafAddress>, hub: &Hub, urls: &[String]
     }
 }
 
-/// Some time, less than this.
+/// Returns a random time below `most`.
 fn below(most: Duration) -> Duration {
     let most = u64::try_from(most.as_millis()).unwrap_or(0);
     Duration::from_millis(random_u64() % most.max(1))

@@ -1,4 +1,4 @@
-//! Commands to a shard, and what they carry.
+//! Commands to a shard.
 
 use std::sync::Arc;
 
@@ -10,56 +10,56 @@ use super::{ConnectionQuery, ConnectionReport, Transport};
 use crate::tls::ListenersTls;
 
 #[cfg(test)]
-/// Something that a test does on a shard's thread.
+/// A closure that a test runs on a shard's thread.
 pub(crate) type OnShard = dyn FnOnce(&std::rc::Rc<crate::runtime::Runtime>) + Send;
 
-/// What the control thread asks of a shard.
+/// A command to a shard.
 pub(crate) enum Command {
-    /// Serve this connection.
+    /// Serves a connection.
     Serve {
         transport: Transport,
         cid: u64,
-        /// The server has all the connections that it may have: say so and close.
+        /// The server has reached its connection limit. The shard sends the error and closes.
         is_full: bool,
-        /// Returned when the connection is opened.
+        /// Released when the connection's session begins.
         arrival: Option<OwnedSemaphorePermit>,
     },
-    /// Tell whether anybody gets what is published to this topic, in the account without a name.
+    /// Returns whether a subject of the default account has subscribers.
     HasInterest(Arc<str>, oneshot::Sender<bool>),
-    /// Tell how much there is and was of everything, account by account.
+    /// Returns the counters of each account.
     Status(oneshot::Sender<Vec<ShardStatus>>),
-    /// Close a client's connection, and tell whether there was one.
+    /// Closes a client's connection. Returns whether the client was found.
     Kick(u64, oneshot::Sender<bool>),
-    /// Tell a client to go elsewhere, and tell whether there is one.
+    /// Asks a client to reconnect elsewhere. Returns whether the client was found.
     RequestReconnect(u64, oneshot::Sender<bool>),
-    /// Tell of connections.
+    /// Returns connections.
     Connections(ConnectionQuery, oneshot::Sender<ConnectionReport>),
-    /// Tell of leaf nodes, with what they want or without.
+    /// Returns leaf nodes, with their subscriptions if the flag is set.
     LeafNodes(bool, oneshot::Sender<Vec<LeafStatus>>),
-    /// Close the link that was dialled for this remote.
+    /// Closes the connection to this remote.
     CloseRemote(u64),
-    /// Tell all clients that the server is going away.
+    /// Announces lame duck mode to all clients.
     AnnounceLameDuck,
-    /// Let this say from now on who may connect, and what they may do.
+    /// Replaces users, accounts, and permissions.
     ReplaceAccess(Arc<Access>),
-    /// Say so when this is reached: what came before is done then.
+    /// Replies when all commands before it are done.
     Barrier(oneshot::Sender<()>),
-    /// Go on with other limits and credentials.
+    /// Applies other limits and credentials.
     Reload(Box<Reload>),
-    /// Begin connections that come from now on with this.
+    /// Replaces the TLS of new connections.
     ReplaceTls(Arc<ListenersTls>),
-    /// Close this many connections.
+    /// Closes this many connections.
     CloseSome(usize),
-    /// Close this many clients, which are more than the server may have.
+    /// Closes this many clients that exceed the connection limit.
     CloseExcess(usize),
-    /// Close everything and end.
+    /// Closes all connections and ends the shard.
     Stop,
-    /// Run this on the shard's thread.
+    /// Runs a closure on the shard's thread.
     #[cfg(test)]
     Run(Box<OnShard>),
 }
 
-/// What a shard goes on with. All of it changes at once, so that a connection is told what it meets.
+/// A new configuration. All of it changes at once, so that INFO and behavior agree.
 #[derive(Clone)]
 pub(crate) struct Reload {
     pub(crate) config: Arc<ShardConfig>,

@@ -14,15 +14,15 @@ use super::{
 use crate::auth_pool::AuthPool;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// Nothing sleeps longer without a look at what is due. Deadlines come from clients and from files, and need not be
-/// times that a clock can show.
+/// The longest sleep between checks for due timers. Deadlines come from clients and files, and may exceed what
+/// an `Instant` holds.
 const SLEEP_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Connections for each shard that were accepted and not opened yet. More wait in the kernel's backlog: in the queue of
-/// a shard, thousands of new connections would delay those that are open.
+/// Connections for each shard that are accepted but not opened. Further ones wait in the kernel's backlog:
+/// thousands of new connections in a shard's queue would delay open ones.
 pub(crate) const ARRIVALS_MAX: usize = 16;
 
-/// What listeners do before a session begins.
+/// Handshake settings of listeners.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
     pub(crate) proxy_protocol: bool,
@@ -35,50 +35,50 @@ pub(crate) struct WebSocketListener {
     pub(crate) handshake_timeout: Duration,
 }
 
-/// What all shards of a server share.
+/// State that all shards of a server share.
 pub(crate) struct Common {
-    /// What shards begin with.
+    /// The configuration that shards start with.
     pub(crate) config: Arc<ShardConfig>,
-    /// One for each shard, and the JetStream service's after them when there is one.
+    /// One for each shard, followed by that of the JetStream service if there is one.
     pub(crate) mailboxes: Vec<Mailbox>,
-    /// Counts the changes of who wants what, each after all shards have been told.
+    /// The number of interest changes that all shards have received.
     pub(crate) interest: AtomicU64,
-    /// The JetStream service, once there is one, for shards that have little for it.
+    /// The running JetStream service, for small work on a shard's own thread.
     pub(crate) jetstream: OnceLock<Weak<dyn InlineService>>,
-    /// Whatever takes long before a client is let in.
+    /// Threads for slow authentication.
     pub(crate) auth_pool: AuthPool,
-    /// How long the disk takes.
+    /// Durations of disk syncs.
     pub(crate) sync_times: Arc<SyncTimes>,
-    /// Who serves leafs.
+    /// The shard that serves leaf nodes.
     pub(crate) leafs: OnceLock<mpsc::UnboundedSender<Command>>,
-    /// Whom to ask for accounts that are not known, if there is somebody.
+    /// The resolver of unknown accounts, in operator mode.
     pub(crate) resolver: OnceLock<AccountResolver>,
-    /// Who asks the service that decides who may connect.
+    /// The task that sends auth callout requests.
     pub(crate) callout: OnceLock<mpsc::UnboundedSender<CalloutRequest>>,
     pub(crate) started: Instant,
-    /// Who is told of connections that come and go.
+    /// The receiver of connection events.
     pub(crate) events: OnceLock<mpsc::Sender<ConnectionEvent>>,
     pub(crate) listeners: Listeners,
-    /// One permit for each connection that was accepted and that no shard has opened yet.
+    /// One permit for each connection that is accepted but not opened.
     pub(crate) arrivals: Arc<Semaphore>,
-    /// Open connections, counted from accept to close, of each shard.
+    /// Open connections of each shard, counted from accept to close.
     pub(crate) connections: Vec<AtomicUsize>,
-    /// Closed clients that are remembered by all shards together.
+    /// Closed connections that all shards store together.
     pub(crate) closed_clients_max: usize,
     /// Stops the server after a panic.
     pub(crate) panic_stop: Arc<PanicStop>,
 }
 
 impl Common {
-    /// A time since the start as the runtime counts it. What is further ahead than that can be comes earlier: then
-    /// nothing is due, and it is looked at again.
+    /// Returns a time since the start as tokio's instant. A time beyond the longest sleep is cut to it: nothing
+    /// is due then, and the caller checks again.
     pub(crate) fn instant(&self, since_start: Duration) -> tokio::time::Instant {
         let at_most = self.started.elapsed() + SLEEP_MAX;
         (self.started + since_start.min(at_most)).into()
     }
 
-    /// Gives a batch to another shard. What the JetStream service would do with it is done here and now, if that
-    /// is little and the JetStream service has nothing else to do: waking it, to be woken by it, takes longer.
+    /// Posts a batch to another shard. Small work for an idle JetStream service runs on this thread instead,
+    /// which is faster than waking its thread and being woken by it.
     pub(crate) fn post(&self, to: usize, batch: &mut Batch) {
         let is_for_jetstream = to + 1 == self.mailboxes.len();
         let jetstream = self.jetstream.get().filter(|_| is_for_jetstream);
@@ -109,7 +109,7 @@ impl Common {
     }
 
     pub(crate) fn connection_count(&self) -> usize {
-        // Only a limit and a report depend on it, so no order with anything else is needed.
+        // The sum serves a limit and a report only, so Relaxed suffices.
         self.connections
             .iter()
             .map(|c| c.load(Ordering::Relaxed))

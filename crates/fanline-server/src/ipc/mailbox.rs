@@ -1,4 +1,4 @@
-//! How shards hand batches to each other: one lock and at most one wake-up a batch, and no copy of a batch that finds
+//! Batches between shards: one lock and at most one wake-up for each batch, and no copy of a batch that finds
 //! the mailbox empty.
 
 use fanline_engine::Batch;
@@ -6,72 +6,72 @@ use tokio::sync::Notify;
 
 use crate::sync::{AtomicBool, AtomicUsize, Lock, Ordering};
 
-/// A shard whose mailbox holds more than this is given time by those who post to it.
+/// Publishers wait when a mailbox holds more than this.
 pub(crate) const FULL_BYTES: usize = 8 * 1024 * 1024;
 
-/// What other shards have for one.
+/// Batches from other shards for one shard.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     queue: Queue<Batch>,
     arrived: Notify,
-    /// A subscriber there is behind: those who post are to take their time.
+    /// A subscriber of this shard is behind. Publishers that post here wait.
     congested: AtomicBool,
 }
 
 impl Mailbox {
-    /// Puts a batch in and empties it.
+    /// Moves a batch into the mailbox.
     pub(crate) fn post(&self, batch: &mut Batch) {
         if self.queue.put(batch) {
             self.arrived.notify_one();
         }
     }
 
-    /// The same for whoever takes it out at once, so that nobody has to be woken.
+    /// Moves a batch into the mailbox without a wake-up, for a caller that takes it out at once.
     pub(crate) fn post_unheard(&self, batch: &mut Batch) {
         self.queue.put(batch);
     }
 
-    /// Whether nothing waits; something may come at any time.
+    /// Returns whether the mailbox is empty. It may be filled at any time.
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Wakes whoever waits for mail, or keeps whoever is about to from it once.
+    /// Wakes the reader, or ends its next wait at once.
     pub(crate) fn ring(&self) {
         self.arrived.notify_one();
     }
 
-    /// Takes everything out, if there is anything.
+    /// Passes everything to `read`, if there is anything.
     #[inline]
     pub(crate) fn take(&self, read: impl FnOnce(&Batch)) {
         self.queue.take(read);
     }
 
-    /// Whether those who post should wait a little.
+    /// Returns whether publishers should wait.
     pub(crate) fn is_full(&self) -> bool {
         self.queue.bytes() > FULL_BYTES
     }
 
-    /// Whether a subscriber there is behind.
+    /// Returns whether a subscriber of this shard is behind.
     pub(crate) fn is_congested(&self) -> bool {
         // A hint that orders nothing.
         self.congested.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_congested(&self, congested: bool) {
-        // A load first: the line is read by all who post.
+        // A load first, because all publishers read this cache line.
         if self.is_congested() != congested {
             self.congested.store(congested, Ordering::Relaxed);
         }
     }
 
-    /// Waits for mail.
+    /// Waits for a batch.
     pub(crate) async fn wait(&self) {
         self.arrived.notified().await;
     }
 }
 
-/// What a [`Queue`] holds. A trait because loom's models count words instead of bytes.
+/// Contents of a [`Queue`]. A trait because loom's models count words instead of bytes.
 trait Contents: Default {
     fn append(&mut self, other: &mut Self);
     fn bytes(&self) -> usize;
@@ -92,19 +92,18 @@ impl Contents for Batch {
     }
 }
 
-/// A mailbox without its bell: many put in, one takes out.
+/// A mailbox without its wake-up: many producers, one consumer.
 #[derive(Default)]
 struct Queue<C> {
     waiting: Lock<Waiting<C>>,
-    /// Whether something waits. Written only under the lock, so that it is never clear while there
-    /// is mail; read without it, and who finds it clear has missed nothing that was put in before
-    /// it looked.
+    /// Whether there are contents. Written only under the lock, so it is never clear while there are any. A
+    /// reader without the lock that finds it clear has missed nothing posted before its load.
     has_mail: AtomicBool,
     bytes: AtomicUsize,
 }
 
-/// What waits, and the room of what was read before. The reader has a third room in its hands, so that whoever posts
-/// gets one in exchange at any time.
+/// The contents, and an empty buffer from an earlier read. The consumer has a third buffer, so that a producer
+/// can always swap.
 #[derive(Default)]
 struct Waiting<C> {
     contents: C,
@@ -112,23 +111,23 @@ struct Waiting<C> {
 }
 
 impl<C: Contents> Queue<C> {
-    /// Puts something in and empties it. Returns whether the reader has to be woken: it has not
-    /// been since it last took anything.
+    /// Moves contents into the queue. Returns whether the consumer needs a wake-up, that is, whether the queue
+    /// was empty.
     fn put(&self, contents: &mut C) -> bool {
         let mut waiting = self.waiting.lock();
         waiting.contents.append(contents);
-        // Only an estimate for holding publishers back.
+        // Only an estimate, for delaying publishers.
         self.bytes
             .store(waiting.contents.bytes(), Ordering::Relaxed);
-        // Release: whoever sees the flag has seen what the poster did before.
+        // Release: a thread that sees the flag sees the contents.
         !self.has_mail.swap(true, Ordering::Release)
     }
 
-    /// Takes everything out, if there is anything.
+    /// Passes everything to `read`, if there is anything.
     #[inline]
     fn take(&self, read: impl FnOnce(&C)) {
-        // Acquire pairs with the Release in `put`. A plain load first: nearly always there is
-        // nothing, and a swap would take the cache line from the other shards each time.
+        // Acquire pairs with the Release in `put`. A plain load first: the queue is empty nearly always, and a
+        // swap would take the cache line from producers each time.
         if !self.has_mail.load(Ordering::Acquire) {
             return;
         }
@@ -140,7 +139,7 @@ impl<C: Contents> Queue<C> {
         self.bytes.store(0, Ordering::Relaxed);
         drop(waiting);
         read(&contents);
-        // The room goes back to be used again.
+        // The buffer is reused.
         contents.clear();
         self.waiting.lock().spare = contents;
     }
@@ -150,13 +149,13 @@ impl<C: Contents> Queue<C> {
         !self.has_mail.load(Ordering::Relaxed)
     }
 
-    /// About how much waits.
+    /// Returns the approximate size of the contents in bytes.
     fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 }
 
-/// How to run these is said in [`crate::sync`].
+/// [`crate::sync`] describes how to run these.
 #[cfg(all(test, fanline_loom))]
 mod loom_models {
     use loom::sync::{Arc, Notify};
@@ -200,7 +199,7 @@ mod loom_models {
             take_all(&queue, &mut got);
             take_all(&queue, &mut got);
             poster.join().expect("the poster does not panic");
-            // A look after the poster has finished finds whatever is left.
+            // A read after the producer has finished finds the rest.
             take_all(&queue, &mut got);
             assert_eq!(got, [1, 2, 3]);
         });
@@ -234,12 +233,12 @@ mod loom_models {
         });
     }
 
-    /// A wake-up that is lost leaves the reader asleep for good, which loom reports as a deadlock.
+    /// A lost wake-up leaves the consumer asleep forever, which loom reports as a deadlock.
     #[test]
     fn loom_a_reader_that_sleeps_is_woken_for_each_mail() {
         loom::model(|| {
             let queue = Arc::new(Queue::<Vec<u32>>::default());
-            // Like tokio's, it keeps one permit for a reader that comes later.
+            // Like tokio's, it stores one permit for a later wait.
             let bell = Arc::new(Notify::new());
             let poster = thread::spawn({
                 let (queue, bell) = (Arc::clone(&queue), Arc::clone(&bell));
@@ -252,7 +251,7 @@ mod loom_models {
                 }
             });
             let mut got = Vec::new();
-            // As connections do: a look in passing, without having been woken.
+            // As connections do: a read without a wake-up.
             take_all(&queue, &mut got);
             while got.len() < 3 {
                 bell.wait();

@@ -1,6 +1,6 @@
-//! What the threads of a server hand to each other: batches, commands, connections, and questions.
+//! Messages between the threads of a server: batches, commands, connections, and queries.
 //!
-//! It holds types and queues, and knows nothing of the threads at either end.
+//! This module holds types and queues only, and knows nothing of the threads at either end.
 
 mod command;
 mod common;
@@ -21,10 +21,10 @@ pub(crate) use requests::{AccountRequest, AccountResolver, CalloutRequest, Inlin
 pub(crate) use sync_times::{SyncCounts, SyncTimes, bound as sync_bound};
 pub(crate) use transport::{Incoming, LeafHandover, Listener, Transport, Upgraded};
 
-/// Bytes in the pipe between a server and a client in its own process, in each direction.
+/// Capacity in bytes, in each direction, of the pipe between a server and a client in its own process.
 pub(crate) const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
 
-/// What a handle asks for.
+/// An order of a server's handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Stop,

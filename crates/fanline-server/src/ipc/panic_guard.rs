@@ -1,8 +1,8 @@
-//! Panic guards: a panic costs what it may have damaged.
+//! Panic guards: limit the effects of a panic to the state that it may have damaged.
 //!
-//! A connection's panic closes that connection alone ([`catch_panic`]), unless state that others share may be half
-//! changed. Then the server stops with a clear message ([`PanicStop`]), and the state is never used again: a shard is in a
-//! [`PoisonCell`], and the JetStream service behind a mutex whose poison is respected.
+//! A connection's panic closes that connection alone ([`catch_panic`]), unless shared state may be half
+//! changed. Then the server stops with a clear message ([`PanicStop`]), and never uses that state again: a
+//! shard is in a [`PoisonCell`], and the JetStream service behind a mutex whose poison is respected.
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::future::poll_fn;
@@ -28,7 +28,7 @@ pub(crate) struct PanicStop {
 }
 
 impl PanicStop {
-    /// Sets where the server receives its orders. A panic that came earlier stops it now.
+    /// Sets the channel of the server's orders. A panic that came earlier stops the server now.
     pub(crate) fn set_orders(&self, orders: WeakUnboundedSender<Order>) {
         let _ = self.orders.set(orders);
         if self.has_panicked() {
@@ -36,7 +36,7 @@ impl PanicStop {
         }
     }
 
-    /// Whether the server stops, or has stopped, because of a panic.
+    /// Returns whether the server stops, or has stopped, because of a panic.
     pub(crate) fn has_panicked(&self) -> bool {
         // SeqCst, so that of a panic and `set_orders` at the same time at least one sees the other.
         self.has_panicked.load(Ordering::SeqCst)
@@ -48,7 +48,7 @@ impl PanicStop {
         PanicGuard(self)
     }
 
-    /// Logs what has happened, once, and stops the server.
+    /// Logs the panic, once, and stops the server.
     #[cold]
     fn stop(&self) {
         if self.has_panicked.swap(true, Ordering::SeqCst) {
@@ -81,8 +81,8 @@ impl Drop for PanicGuard<'_> {
 
 /// A [`RefCell`] that a panic poisons while its contents are mutably borrowed, and that stops the server then.
 ///
-/// A poisoned cell stays borrowed for good, so that the check that a `RefCell` makes anyway keeps everybody out.
-/// A borrow costs nothing more; the end of a mutable one looks at a counter.
+/// A poisoned cell stays borrowed forever, so the check that a `RefCell` makes anyway refuses every access. A
+/// borrow costs nothing more; the end of a mutable borrow reads a counter.
 pub(crate) struct PoisonCell<T> {
     contents: RefCell<T>,
     stop: Arc<PanicStop>,
@@ -98,13 +98,13 @@ impl<T> PoisonCell<T> {
         }
     }
 
-    /// Borrows the contents. Ends the calling task, without another message, if they are poisoned.
+    /// Borrows the contents. Ends the calling task without another message if they are poisoned.
     #[inline]
     pub(crate) fn borrow(&self) -> Ref<'_, T> {
         self.contents.try_borrow().unwrap_or_else(|_| self.refuse())
     }
 
-    /// Borrows the contents to change them. Ends the calling task, without another message, if they are poisoned.
+    /// Borrows the contents mutably. Ends the calling task without another message if they are poisoned.
     #[inline]
     pub(crate) fn borrow_mut(&self) -> PoisonRefMut<'_, T> {
         let contents = self.contents.try_borrow_mut();
@@ -114,7 +114,7 @@ impl<T> PoisonCell<T> {
         }
     }
 
-    /// Poisons the contents if the thread panics before the guard is dropped: for a change of several borrows.
+    /// Poisons the contents if the thread panics before the guard is dropped. For a change in several borrows.
     #[inline]
     pub(crate) fn guard(&self) -> PoisonGuard<'_, T> {
         PoisonGuard(self)
@@ -125,7 +125,7 @@ impl<T> PoisonCell<T> {
         self.poisoned.notified().await;
     }
 
-    /// Keeps the cell borrowed for good. Within a mutable borrow, the guard of that one does so when it ends.
+    /// Borrows the cell forever. Within a mutable borrow, the guard of that borrow does so when it ends.
     #[cold]
     fn poison(&self) {
         if let Ok(contents) = self.contents.try_borrow_mut() {
@@ -138,17 +138,17 @@ impl<T> PoisonCell<T> {
     #[cold]
     fn refuse(&self) -> ! {
         if self.stop.has_panicked() {
-            // Without the panic hook: the panic that counts was reported.
+            // Without the panic hook: the first panic has been reported.
             resume_unwind(Box::new("the shard's state is poisoned"));
         }
         panic!("the shard is borrowed already");
     }
 }
 
-/// A mutable borrow of what is in a [`PoisonCell`].
+/// A mutable borrow of a [`PoisonCell`].
 pub(crate) struct PoisonRefMut<'a, T> {
     contents: RefMut<'a, T>,
-    /// Dropped after the borrow, which it takes again for good if the thread panics.
+    /// Dropped after the borrow. Borrows the cell forever if the thread panics.
     _guard: PoisonGuard<'a, T>,
 }
 
@@ -184,10 +184,10 @@ thread_local! {
     static IS_JETSTREAM_AT_WORK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks the current thread as one on which the JetStream service is at work, until it is dropped: its own
-/// thread, or one of a shard that does a little of its work.
+/// Marks the current thread as one that runs the JetStream service, until it is dropped. It is the service's
+/// own thread, or a shard's that runs a little of its work.
 ///
-/// For a panic hook that ends the process, as `fanline` does: see [`is_here`](JetStreamAtWork::is_here).
+/// For a panic hook that ends the process, as that of `fanline`: see [`is_here`](JetStreamAtWork::is_here).
 #[derive(Debug)]
 pub struct JetStreamAtWork {
     was_here: bool,
@@ -202,8 +202,8 @@ impl JetStreamAtWork {
         }
     }
 
-    /// Whether the JetStream service is at work on the current thread. A panic hook runs before anything
-    /// is unwound, so it sees where the panic came from.
+    /// Returns whether the JetStream service runs on the current thread. A panic hook runs before unwinding, so
+    /// it sees the origin of the panic.
     pub fn is_here() -> bool {
         IS_JETSTREAM_AT_WORK.get()
     }
@@ -215,7 +215,7 @@ impl Drop for JetStreamAtWork {
     }
 }
 
-/// Runs a future to its end; returns `None` when it panics, so that the task can clean up after it.
+/// Runs a future to its end. Returns `None` if it panics, so that the task can clean up after it.
 pub(crate) async fn catch_panic<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|context| {
@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// A stop and the server that it stops: its handle, which keeps the channel open, and its orders.
+    /// Returns a stop, the channel of the server that it stops, and the receiver of its orders.
     fn server() -> (
         Arc<PanicStop>,
         UnboundedSender<Order>,
@@ -298,7 +298,7 @@ mod tests {
         let cell = PoisonCell::new(vec![1], &stop);
         cell.borrow_mut().push(2);
         assert_eq!(*cell.borrow(), [1, 2]);
-        // It is only read: nothing can be half changed.
+        // Shared borrows leave nothing half changed.
         assert!(panics(|| {
             let contents = cell.borrow();
             panic!("{contents:?}");

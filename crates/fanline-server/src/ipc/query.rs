@@ -1,29 +1,29 @@
-//! Questions about connections.
+//! Queries of connections, and their results.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::{CloseReason, ConnectionStatus};
 
-/// A connection that has closed.
+/// A closed connection.
 #[derive(Clone, Debug)]
 pub(crate) struct ClosedConnection {
-    /// What was known of it last, without the list of its subscriptions.
+    /// Its last state, without its subscriptions.
     pub(crate) status: ConnectionStatus,
     pub(crate) reason: CloseReason,
     pub(crate) stopped_at: Duration,
 }
 
-/// Which connections to tell of.
+/// Selects connections.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionQuery {
     pub(crate) open: bool,
     pub(crate) closed: bool,
     /// Only those with one of these ids, in ascending order.
     pub(crate) cids: Option<Arc<[u64]>>,
-    /// Only those that take less than there is for them.
+    /// Only those with pending output that they do not read fast enough.
     pub(crate) behind: bool,
-    /// Whether to list the subscriptions of those that are open.
+    /// Whether to list the subscriptions of open connections.
     pub(crate) subscriptions: bool,
 }
 
@@ -35,22 +35,22 @@ impl ConnectionQuery {
     }
 }
 
-/// What a shard tells of connections.
+/// The connections of a shard that a query selects.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionReport {
     pub(crate) open: Vec<ConnectionStatus>,
     pub(crate) closed: Vec<ClosedConnection>,
 }
 
-/// What happened to a connection.
+/// A change of a connection, for the system account.
 #[derive(Debug)]
 pub(crate) enum ConnectionEvent {
-    /// It was let in.
+    /// It was admitted.
     Connected(Box<ConnectionStatus>),
-    /// It is another server's, and messages cross it.
+    /// A leaf connection is ready for messages.
     Linked(Box<ConnectionStatus>),
-    /// It is gone.
+    /// It closed.
     Closed(Box<ClosedConnection>),
-    /// It is gone, and was never let in.
+    /// It closed without having been admitted.
     Refused(Box<ClosedConnection>),
 }

@@ -1,4 +1,4 @@
-//! Requests of shards to other threads: to the JetStream service, and to those who know whether a client may connect.
+//! Requests of shards to other threads: to the JetStream service, the auth callout, and the account resolver.
 
 use std::sync::Arc;
 
@@ -9,41 +9,41 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::account_directory::Directory;
 
-/// A JetStream service whose work another thread may do.
+/// A JetStream service that can run on another thread than its own.
 pub(crate) trait InlineService: Send + Sync {
-    /// Takes a batch and does all that follows from it now; or says no, and the batch is as it was.
-    /// Never waits.
+    /// Processes a batch at once and returns true. Returns false, and leaves the batch as it was, if that would
+    /// take long. Never waits.
     fn try_run(&self, batch: &mut Batch) -> bool;
 }
 
-/// A client waits for what the service says of it.
+/// A request to the auth callout service for one client.
 pub(crate) struct CalloutRequest {
     pub(crate) caller: Arc<Caller>,
     pub(crate) cid: u64,
-    /// The shard that it is on.
+    /// The client's shard.
     pub(crate) shard: usize,
-    /// Told what it is granted, if anything.
+    /// Receives the grant; `None` if the client is refused.
     pub(crate) tell: oneshot::Sender<Option<Grant>>,
 }
 
-/// Somebody waits for an account.
+/// A request for an account.
 pub(crate) struct AccountRequest {
     pub(crate) account: String,
-    /// The shard of who waits.
+    /// The requester's shard.
     pub(crate) shard: usize,
     /// Answered when the shard knows the account, or when it was not found.
     pub(crate) done: oneshot::Sender<()>,
 }
 
-/// The thread that looks, as others see it.
+/// The resolver thread, as other threads use it.
 pub(crate) struct AccountResolver {
     pub(crate) wanted: mpsc::UnboundedSender<AccountRequest>,
-    /// The folder in which it looks, if it does.
+    /// The folder of tokens, if the resolver has one.
     pub(crate) directory: Option<Arc<Directory>>,
 }
 
 impl AccountResolver {
-    /// The folder of tokens, which may be asked for and told of others.
+    /// Returns the folder of tokens, for reading and updates.
     pub(crate) fn directory(&self) -> Option<&Arc<Directory>> {
         self.directory.as_ref()
     }

@@ -1,4 +1,4 @@
-//! How long syncs of files take.
+//! Durations of file syncs.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// The first bound; each following one is twice as long.
+/// The first bound. Each following bound is twice as long.
 const SHORTEST: Duration = Duration::from_micros(16);
-/// The last but one ends at about half a second; the last has no bound.
+/// The last but one ends at about half a second. The last has no bound.
 pub(crate) const BUCKETS: usize = 17;
 
-/// A histogram, written by the threads that wait for the disk and read by monitoring.
+/// A histogram that the sync threads write and monitoring reads.
 ///
 /// Nothing depends on the counts, so they need no order among each other.
 #[derive(Default)]
@@ -20,18 +20,18 @@ pub(crate) struct SyncTimes {
     micros: AtomicU64,
 }
 
-/// The same at one moment.
+/// A histogram at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct SyncCounts {
-    /// How many there were.
+    /// The number of syncs.
     pub(crate) count: u64,
-    /// How long all of them took.
+    /// Their total duration in microseconds.
     pub(crate) micros: u64,
-    /// How many took at most [`bound`] and more than the bound before.
+    /// The number that took at most [`bound`], and more than the bound before.
     pub(crate) buckets: [u64; BUCKETS],
 }
 
-/// The longest time of a bucket; `None` for the last, which takes everything.
+/// Returns the bound of a bucket; `None` for the last, which has none.
 pub(crate) fn bound(bucket: usize) -> Option<Duration> {
     let power = u32::try_from(bucket).ok()?;
     (bucket + 1 < BUCKETS).then(|| SHORTEST * (1 << power))

@@ -10,39 +10,39 @@ use tokio::io::DuplexStream;
 use crate::leaf::Dialled;
 use crate::wire::Records;
 
-/// A connection that is not served yet.
+/// A connection without a session yet.
 pub(crate) enum Transport {
     InProcess(DuplexStream),
-    /// A client of the server's own, in an account.
+    /// A system client, in an account.
     SystemClient(DuplexStream, AccountId),
-    /// One to a hub, as a leaf node.
+    /// A connection to a hub, as a leaf node.
     Dialled(Box<Dialled>),
-    /// By the listener that it came to.
+    /// A connection accepted by a listener.
     Wire(Incoming, Listener),
 }
 
-/// A connection as accepted.
+/// An accepted connection.
 pub(crate) enum Incoming {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(std::os::unix::net::UnixStream),
-    /// One that was upgraded elsewhere already.
+    /// A connection upgraded to WebSocket by the monitoring server.
     Upgraded(Upgraded),
-    /// A leaf that another shard has found among its connections.
+    /// A leaf connection handed over by another shard.
     LeafHandover(Box<LeafHandover>),
 }
 
-/// A WebSocket connection that came with a request over HTTP.
+/// A WebSocket connection that was upgraded from an HTTP request.
 pub(crate) struct Upgraded {
     pub(crate) stream: DuplexStream,
-    /// What it was told.
+    /// The parameters of the upgrade.
     pub(crate) agreed: Box<Upgrade>,
     pub(crate) address: SocketAddr,
-    /// Who it is, if it was let in there.
+    /// The grant of a page's user who has logged in.
     pub(crate) vouched: Option<Box<Vouched>>,
 }
 
-/// What a connection came to.
+/// The kind of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listener {
     Clients,
@@ -51,13 +51,13 @@ pub(crate) enum Listener {
     Leafs,
 }
 
-/// A leaf that has come over WebSocket, for the shard that serves leafs: what it is was known only when its
-/// request was read, which another shard has done.
+/// A leaf connection over WebSocket. Only its HTTP request identifies it as a leaf, which another shard has
+/// read.
 pub(crate) struct LeafHandover {
     pub(crate) stream: TcpStream,
     pub(crate) records: Option<Records>,
     pub(crate) peer: Peer,
     pub(crate) granted: Box<Upgrade>,
-    /// What came behind the request.
+    /// Bytes received behind the request.
     pub(crate) early: Vec<u8>,
 }

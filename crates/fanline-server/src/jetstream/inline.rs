@@ -1,9 +1,8 @@
-//! The JetStream service's work done by a shard.
+//! JetStream work on a shard's thread.
 //!
-//! A shard that has one message for a JetStream service that sleeps would wake its thread, and be woken for what
-//! comes of it: two threads that start and stop for what takes a microsecond. So it does that work
-//! itself, when it is little, waits for no disk, and nobody else is at it. Whatever is more than that
-//! is for the JetStream thread, beside the shards.
+//! A shard with one message for an idle JetStream service would wake its thread and be woken by the response:
+//! two context switches for a microsecond of work. The shard therefore does the work itself if it is small,
+//! waits for no disk, and no other thread is at it. Everything else is for the JetStream thread.
 
 use std::sync::Arc;
 
@@ -14,10 +13,10 @@ use super::Service;
 use crate::ipc::{Common, InlineService, JetStreamAtWork};
 use crate::sync::{Mutex, MutexGuard};
 
-/// A batch larger than this is for the JetStream thread: meanwhile the shard reads on.
+/// Batches above this size go to the JetStream thread, so that the shard reads on.
 const HELPED_BYTES_MAX: usize = 4 * 1024;
 
-/// The JetStream service, for whichever thread does its work.
+/// The JetStream service behind a lock, for any thread that does its work.
 pub(super) struct Shared<H> {
     thread: Mutex<Service<H>>,
     common: Arc<Common>,
@@ -35,8 +34,8 @@ impl<H> Shared<H> {
         &self.common
     }
 
-    /// For the JetStream thread, which waits for a shard to be done. `None` after a panic in the middle of the
-    /// work: what it has left half done is not used any more.
+    /// Locks the service for the JetStream thread, which waits for a shard to finish. Returns `None` after a
+    /// panic under the lock: half-changed state is not used again.
     pub(super) fn lock(&self) -> Option<MutexGuard<'_, Service<H>>> {
         self.thread.lock().ok()
     }
@@ -47,7 +46,7 @@ impl<H: Handler + Send> InlineService for Shared<H> {
         if batch.bytes() > HELPED_BYTES_MAX {
             return false;
         }
-        // Somebody is at it; or a panic was, and there is nobody any more.
+        // Another thread is at work, or one has panicked.
         let Ok(mut thread) = self.thread.try_lock() else {
             return false;
         };

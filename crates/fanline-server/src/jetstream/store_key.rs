@@ -1,5 +1,5 @@
-//! The key that everything in a store folder is sealed with. It is drawn once, and kept there sealed
-//! with the secret that the server is given, in two copies.
+//! The encryption key of a store folder. It is generated once, and stored in two copies, sealed with the
+//! configured secret.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,8 +16,7 @@ use crate::private_files;
 const NAMES: [&str; 2] = ["key", "key.copy"];
 const NEW_SUFFIX: &str = ".new";
 
-/// The key of a store folder; none when it is not encrypted. Nothing is written unless the secret is
-/// right.
+/// Returns the key of a store folder; `None` if it is not encrypted. Writes nothing unless the secret is right.
 pub(super) fn open(
     folder: &Path,
     encryption: Option<&Encryption>,
@@ -52,7 +51,7 @@ pub(super) fn open(
     Ok(Some(key.sealing_with(encryption.cipher)))
 }
 
-/// The key from the first copy that a secret opens; the others are made to be the same.
+/// Returns the key from the first copy that the secret opens. Repairs the other copy.
 fn unwrap(
     folder: &Path,
     copies: &[Option<Vec<u8>>],
@@ -84,7 +83,7 @@ fn unwrap(
     })
 }
 
-/// Makes both copies these bytes, one after the other, so that there is a good one at any time.
+/// Writes both copies, one after the other, so that one is good at any time.
 fn write(folder: &Path, copies: &[Option<Vec<u8>>], bytes: &[u8]) -> Result<(), StoreKeyError> {
     for (name, copy) in NAMES.iter().zip(copies) {
         if copy.as_deref() == Some(bytes) {

@@ -1,4 +1,4 @@
-//! Where a hub is.
+//! Addresses of hubs.
 
 use crate::client::url::Url;
 use crate::client::{ClientError, ServerAddress};
@@ -8,16 +8,16 @@ use crate::options::LEAFNODE_PORT;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct LeafAddress {
     pub(crate) server: ServerAddress,
-    /// What is asked for when it is reached over WebSocket.
+    /// The path of the WebSocket request, for addresses over WebSocket.
     pub(crate) websocket_path: Option<String>,
 }
 
 impl LeafAddress {
-    /// Reads `nats-leaf://user:password@host:7422` and its shorter forms, or `wss://host:443/path`. Any scheme
-    /// will do, as with nats-server: `ws` and `wss` are WebSocket, `tls` and `wss` insist on TLS.
+    /// Parses `nats-leaf://user:password@host:7422` and its shorter forms, or `wss://host:443/path`. Any scheme
+    /// is accepted, as in nats-server: `ws` and `wss` are WebSocket; `tls` and `wss` require TLS.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Returns what is wrong with host or port.
     pub(crate) fn parse(text: &str) -> Result<Self, ClientError> {
         let url = Url::split(text.trim());
         let scheme = url.scheme.unwrap_or_default().to_ascii_lowercase();

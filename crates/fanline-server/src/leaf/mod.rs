@@ -1,5 +1,5 @@
-//! Leaf nodes: the servers that this one attaches to are dialled here. What crosses a link is the engine's
-//! business, and the shell of the first shard serves it.
+//! Options and connections of leaf nodes. The engine implements the protocol, and the first shard serves the
+//! connections.
 
 mod address;
 mod hub;

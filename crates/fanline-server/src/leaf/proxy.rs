@@ -1,5 +1,4 @@
-//! HTTP proxies by which hubs are reached: one is asked to connect to a hub, and what comes behind its answer is
-//! the hub's.
+//! HTTP proxies to hubs: `CONNECT` opens a tunnel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,24 +21,24 @@ use crate::tls::client_config;
 const HTTP_PORT: u16 = 80;
 const HTTPS_PORT: u16 = 443;
 
-/// What a proxy may say before the tunnel begins. More: the attempt has failed.
+/// Bytes of the proxy's response at most. Beyond that, the attempt fails.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// A proxy, ready to be asked.
+/// A proxy, ready for connections.
 pub(crate) struct Proxy {
     pub(crate) address: ServerAddress,
-    /// How TLS with it begins, if it is spoken to by TLS.
+    /// TLS settings and host name, for a proxy over HTTPS.
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
-    /// By which line it is told who asks; empty when nobody has to.
+    /// The `Proxy-Authorization` header line; empty without credentials.
     authorization: String,
-    /// How long it may take until the tunnel is there, if not as long as dialling.
+    /// Time limit until the tunnel is open; the remote's dial timeout if `None`.
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Where a proxy is, and whether it is spoken to by TLS.
+/// Returns the proxy's address, and whether it is reached by TLS.
 ///
 /// # Errors
-/// Says what is wrong with it. Files of its TLS are not read.
+/// Returns the invalid option. TLS files are not read.
 pub(crate) fn check_proxy(options: &LeafnodeProxy) -> Result<(ServerAddress, bool), String> {
     let url = Url::split(&options.url);
     let scheme = url.scheme.unwrap_or_default().to_ascii_lowercase();
@@ -65,10 +64,10 @@ pub(crate) fn check_proxy(options: &LeafnodeProxy) -> Result<(ServerAddress, boo
 }
 
 impl Proxy {
-    /// Reads what is to be read of it.
+    /// Reads a proxy's options and files.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Returns the invalid option or file.
     pub(crate) fn new(options: &LeafnodeProxy) -> Result<Self, String> {
         let (address, is_tls) = check_proxy(options)?;
         let tls = match is_tls {
@@ -90,9 +89,9 @@ impl Proxy {
         })
     }
 
-    /// What is asked of it.
+    /// Returns the `CONNECT` request.
     fn request(&self, hub: &ServerAddress) -> Result<String, String> {
-        // It may be an address that another hub has told of.
+        // The host may be an address advertised by another hub.
         let is_no_name = |byte: u8| byte.is_ascii_control() || byte == b' ';
         if hub.host.bytes().any(is_no_name) {
             return Err(format!("{:?} is no host", hub.host));
@@ -104,7 +103,7 @@ impl Proxy {
         ))
     }
 
-    /// What went wrong with it.
+    /// Returns an error text that names the proxy.
     pub(crate) fn wrong(&self, what: &str) -> String {
         format!("proxy {}: {what}", self.address.host_and_port())
     }
@@ -113,10 +112,10 @@ impl Proxy {
         self.tls.is_some()
     }
 
-    /// Begins TLS with it.
+    /// Performs the TLS handshake with the proxy.
     ///
     /// # Errors
-    /// Says what did not work.
+    /// Returns the reason of the failure.
     pub(crate) async fn shake_hands(
         &self,
         stream: TcpStream,
@@ -129,10 +128,10 @@ impl Proxy {
         shaken.map_err(|error| self.wrong(&format!("TLS handshake failed: {error}")))
     }
 
-    /// Has it connect to a hub, over a connection to it.
+    /// Opens a tunnel to a hub over a connection to the proxy.
     ///
     /// # Errors
-    /// Says what did not work, the proxy's own words included.
+    /// Returns the reason of the failure, with the proxy's status line.
     pub(crate) async fn ask(
         &self,
         stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
@@ -148,7 +147,7 @@ impl Proxy {
             if head.len() >= HEAD_BYTES_MAX {
                 return Err(wrong("its answer does not end"));
             }
-            // Byte by byte: behind it a hub may speak at once.
+            // Byte by byte, because bytes of the hub may follow at once.
             head.push(stream.read_u8().await.map_err(failed)?);
         }
         match is_granted(&head) {
@@ -170,7 +169,7 @@ fn tls(
     Ok((Arc::new(config), name))
 }
 
-/// `HTTP/1.1 200 Connection established` and the like.
+/// Returns whether a response grants the tunnel: `HTTP/1.1 200 Connection established`.
 fn is_granted(head: &[u8]) -> bool {
     let mut words = head.split(|b| *b == b' ');
     let is_http = words
@@ -180,7 +179,7 @@ fn is_granted(head: &[u8]) -> bool {
     is_http && code.starts_with(b"2")
 }
 
-/// What a log can show of it.
+/// Returns a printable status line for the log.
 fn status_line(head: &[u8]) -> String {
     let line = head.split(|b| *b == b'\r').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);

@@ -1,8 +1,8 @@
-//! Where a server in operator mode looks for accounts that it was not told of.
+//! Lookup of unknown accounts in operator mode.
 //!
-//! A thread of its own looks, once for all who ask for the same account at the same time. What it finds
-//! becomes part of the server's [`Access`](fanline_engine::Access), and then whoever has asked is told,
-//! through his shard, so that it knows the account by then.
+//! A thread fetches each account once for all concurrent requests. It adds the account to the server's
+//! [`Access`](fanline_engine::Access), and then completes each request through the requester's shard, which
+//! knows the account by then.
 
 mod url;
 
@@ -21,15 +21,15 @@ use crate::ipc::{AccountRequest, AccountResolver, Command};
 use crate::options::ResolverOptions;
 use crate::shared::Shared;
 
-/// Accounts that are looked for at the same time; further ones wait.
+/// Concurrent lookups. Further ones wait.
 const FETCHES_MAX: usize = 64;
-/// How long it may take to find one; nats-server waits as long.
+/// Time limit of a lookup, as in nats-server.
 const FETCH_TIMEOUT: Duration = Duration::from_millis(1_900);
 
-/// One place in which accounts are found.
+/// A source of account tokens.
 #[derive(Debug)]
 enum Resolver {
-    /// There are those that the configuration names, and no others.
+    /// Only accounts in the configuration.
     Memory,
     Directory(Arc<Directory>),
     Url(url::Url),
@@ -49,9 +49,9 @@ impl Resolver {
         })
     }
 
-    /// The token of an account, if it is there.
+    /// Returns an account's token, if the source has it.
     async fn fetch(&self, account: &str) -> Option<String> {
-        // Names of files and addresses are made of it.
+        // File names and URLs contain this name.
         PublicKey::parse_as(KeyKind::Account, account)?;
         match self {
             Resolver::Memory => None,
@@ -72,7 +72,7 @@ impl Resolver {
     }
 }
 
-/// Starts the thread. It ends with the server that it serves.
+/// Starts the thread. It ends with the server.
 pub(crate) fn start(
     options: &ResolverOptions,
     shared: &Arc<Shared>,
@@ -88,7 +88,7 @@ pub(crate) fn start(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    // At most one for each connection that wants to come in.
+    // Holds at most one request for each connection that authenticates.
     let (wanted, asked) = mpsc::unbounded_channel();
     let shared = Arc::downgrade(shared);
     std::thread::Builder::new()
@@ -97,8 +97,8 @@ pub(crate) fn start(
     Ok(AccountResolver { wanted, directory })
 }
 
-/// Puts the accounts that the configuration tells of into the folder. Where there is a newer token, that
-/// counts: the account was told of anew since.
+/// Stores the configuration's accounts in the folder. A newer token in the folder takes precedence, because the
+/// account was updated since.
 fn keep_known(directory: &Directory, shared: &Shared) {
     let access = shared.access();
     let known = access.accounts().iter();
@@ -151,7 +151,7 @@ async fn run(
                 if !added {
                     continue;
                 }
-                // What it imports is exported by accounts that may be unknown as yet.
+                // The account may import from accounts that are still unknown.
                 for exporter in shared.access().missing_exporters() {
                     if waiting.len() < FETCHES_MAX && !waiting.contains_key(exporter) {
                         waiting.insert(exporter.to_owned(), Vec::new());
@@ -163,7 +163,7 @@ async fn run(
     }
 }
 
-/// Has the server know an account by its token.
+/// Adds an account by its token.
 fn add(shared: &Shared, account: &str, token: &str) -> bool {
     let added = shared.add_account(account, token);
     match &added {

@@ -1,17 +1,17 @@
-//! The buffers that connections are read into. A connection holds one only while it has to.
+//! Buffers for reads. A connection holds one only while it has unparsed input.
 
 use std::collections::VecDeque;
 
 use fanline_engine::Chunk;
 
-/// How much is read at once.
+/// Size of a buffer, which is also the most that one read takes.
 pub(super) const CHUNK_BYTES: usize = 128 * 1024;
-/// How many are kept for the next read.
+/// Free buffers that the pool stores.
 const SPARE_MAX: usize = 4;
-/// How many of those that an outbox still refers to are remembered, to be used again.
+/// Buffers still referred to by an outbox that the pool remembers for reuse.
 const LENT_MAX: usize = 64;
 
-/// Buffers that are free, and those that will be.
+/// A pool of buffers.
 #[derive(Default)]
 pub(super) struct ChunkPool {
     spare: Vec<Chunk>,
@@ -19,12 +19,12 @@ pub(super) struct ChunkPool {
 }
 
 impl ChunkPool {
-    /// A chunk that nobody else refers to.
+    /// Returns a chunk that nothing else refers to.
     pub(super) fn take(&mut self) -> Chunk {
         if let Some(chunk) = self.spare.pop() {
             return chunk;
         }
-        // The oldest was most likely written by now.
+        // The oldest has most likely been written by now.
         if self
             .lent
             .front()
@@ -36,7 +36,7 @@ impl ChunkPool {
         new_chunk(CHUNK_BYTES)
     }
 
-    /// Takes a chunk back. An outbox may still refer to it.
+    /// Returns a chunk to the pool. An outbox may still refer to it.
     pub(super) fn give_back(&mut self, chunk: Chunk) {
         if chunk.len() != CHUNK_BYTES {
             return;
@@ -51,7 +51,7 @@ impl ChunkPool {
     }
 }
 
-/// A zeroed chunk. The allocator is asked for zeros, which it gets from the system untouched.
+/// Allocates a zeroed chunk. Pages of zeros come untouched from the system.
 pub(super) fn new_chunk(bytes: usize) -> Chunk {
     Chunk::new(vec![0; bytes].into_boxed_slice())
 }

@@ -1,12 +1,12 @@
-//! What the log says of a connection that has closed.
+//! Connection close log.
 
 use std::time::Duration;
 
 use fanline_engine::{Backlog, CloseReason, ConnectionStatus, Ended, Limits};
 use tracing::{debug, info, warn};
 
-/// Says who was dropped and why. Of a slow consumer it is told by name, with what it left waiting:
-/// the one question that everybody has then is which program it was, and what it did not read.
+/// Logs a dropped connection and the reason. A slow consumer's line names the client program and the subject of
+/// its backlog, because these are what an operator needs.
 pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
     let Ended { status, reason, .. } = ended;
     let is_leaf = ended.leaf.is_some();
@@ -48,7 +48,7 @@ pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
     debug!("{name} - Client connection closed: {reason}");
 }
 
-/// ` - "v1.2:go:name" - "$G/user"`, as much of it as is known.
+/// Returns ` - "v1.2:go:name" - "$G/user"`, without the parts that are unknown.
 fn who(status: &ConnectionStatus) -> String {
     let version = match status.version.as_str() {
         "" => String::new(),

@@ -1,4 +1,4 @@
-//! The connections that closed last, for those who look into why.
+//! Recently closed connections, for monitoring.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use fanline_engine::Ended;
 
 use crate::ipc::ClosedConnection;
 
-/// What a closed client said of itself is cut off here: ten thousand of them may come to brag.
+/// Limit of each text that a closed client sent about itself. Ten thousand of them are stored.
 const TEXT_BYTES_MAX: usize = 256;
 
-/// Those that one shard remembers, the oldest first.
+/// The closed connections of one shard, oldest first.
 pub(super) struct ClosedRing {
     kept: VecDeque<ClosedConnection>,
     kept_max: usize,
 }
 
 impl ClosedRing {
-    /// `most` is what the shards of a server remember together; the oldest of a shard is forgotten first.
+    /// `most` is the limit of all shards of the server together.
     pub(super) fn new(most: usize, shards: usize) -> Self {
         ClosedRing {
             kept: VecDeque::new(),

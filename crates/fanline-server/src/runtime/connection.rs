@@ -1,4 +1,4 @@
-//! The task of one connection: it reads, hands what came to the engine, and closes at the end.
+//! The task of one connection: reads, passes input to the engine, and closes the socket at the end.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -26,24 +26,24 @@ use crate::leaf::{Dialled, identify};
 use crate::sync::Ordering;
 use crate::wire::{Input, WireReader, Wrote, close_reason, prepare_tcp};
 
-/// How much of what a client still sends is read and dropped after an error, so that the error
-/// reaches it: closing a socket with unread bytes would take it back.
+/// Bytes read and discarded after an error. Closing a socket with unread bytes would reset the connection
+/// before the client has read the error.
 const LINGER_BYTES: usize = 4 * 1024 * 1024;
-/// How long that may take.
+/// Time limit of that.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// How often it is looked whether a shard that is behind has caught up.
+/// Interval of checks whether a full mailbox has room again.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// After this many reads that found something, others have their turn.
+/// Successful reads in a row before other tasks run.
 const READS_IN_A_ROW_MAX: u32 = 2;
 
-/// A piece of input that is kept from one read to the next holds its chunk from this size;
-/// a smaller one is copied and the chunk given back.
+/// Partial input of at least this size stays in its chunk until the next read. Smaller input is copied, and the
+/// chunk returns to the pool.
 const HELD_BYTES_MIN: usize = 16 * 1024;
 
-/// Starts to serve a connection. Its task takes as much room as the largest of what it may have to do, for as long as
-/// the connection lasts; so what takes much, and what is over with the handshake, is in a box of its own.
+/// Starts the task of a connection. A task occupies as much memory as its largest state for as long as the
+/// connection lasts. Large states and those of handshakes are therefore boxed.
 pub(super) fn spawn(
     runtime: &Rc<Runtime>,
     transport: Transport,
@@ -86,7 +86,7 @@ pub(super) fn spawn(
                 return;
             }
         }
-        // Only a count for limits and reports.
+        // The count serves limits and reports only.
         runtime.common.connections[runtime.index]
             .fetch_sub(usize::from(!is_full), Ordering::Relaxed);
     });
@@ -112,7 +112,7 @@ async fn serve_tcp(
     Ok(())
 }
 
-/// Whoever is at this address.
+/// Returns a peer at this address.
 pub(super) fn peer_at(address: SocketAddr) -> Peer {
     Peer {
         ip: address.ip().to_canonical().to_string(),
@@ -121,7 +121,7 @@ pub(super) fn peer_at(address: SocketAddr) -> Peer {
     }
 }
 
-/// Serves what is not plain TCP, once it is known what it is.
+/// Serves a connection that is not plain TCP, after its handshake.
 async fn serve_wire(
     runtime: &Rc<Runtime>,
     stream: Incoming,
@@ -151,7 +151,7 @@ async fn serve_wire(
     }
 }
 
-/// Serves a link to a hub, and tells who has dialled it how it ends.
+/// Serves a connection to a hub. Reports its end to the task that dialed it.
 async fn serve_dialled(runtime: &Rc<Runtime>, dialled: Dialled, cid: u64) {
     let Dialled {
         stream,
@@ -195,11 +195,11 @@ async fn serve_dialled(runtime: &Rc<Runtime>, dialled: Dialled, cid: u64) {
         }
         (_, Err(_)) => Ok(None),
     };
-    // Nobody may be waiting any more.
+    // The dialer may have stopped.
     let _ = done.send(ended.map(Option::unwrap_or_default));
 }
 
-/// Serves a client of the server's own.
+/// Serves a system client.
 async fn serve_system_client(
     runtime: &Rc<Runtime>,
     read: impl Input,
@@ -269,7 +269,7 @@ async fn serve_session(
             runtime.record_closed(ended.clone(), was_announced);
         }
     }
-    // What ended with it may concern others.
+    // The end of the session may have produced output for others.
     runtime.settle(0);
     ended
 }
@@ -279,26 +279,26 @@ struct Connection<'a> {
     id: SessionId,
     link: &'a Rc<Link>,
     held: Held,
-    /// The beginning of a short frame. Its room is kept while reads follow each other.
+    /// The beginning of a short frame. Its allocation is reused while reads follow each other.
     carry: Vec<u8>,
-    /// Reads since others last had a turn.
+    /// Reads since other tasks last ran.
     reads_in_a_row: u32,
-    /// Whether it was told that it has come.
+    /// Whether the connect event was sent.
     is_announced: bool,
 }
 
 /// Input that is not complete yet.
 enum Held {
     Nothing,
-    /// The beginning of a short frame, in `carry`.
+    /// The beginning of a short frame is in `carry`.
     Copied,
-    /// The beginning of a long one: the chunk, and how much of it is filled.
+    /// The beginning of a long frame is in this chunk, with its length in bytes.
     InPlace(Chunk, usize),
 }
 
-/// What a connection waited for.
+/// The reason why a connection's task woke.
 enum Event {
-    /// The chunk, and how much of it is filled.
+    /// The chunk, and how many of its bytes are filled.
     Read(Chunk, usize),
     Ended(CloseReason),
 }
@@ -313,7 +313,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Reads, or writes what is left to write, whichever comes first.
+    /// Reads, or writes pending output, whichever is possible first.
     fn poll_event(&mut self, read: &mut impl Input, context: &mut Context<'_>) -> Poll<Event> {
         self.link.register(context);
         if let Some(reason) = self.link.ended() {
@@ -352,7 +352,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Writes on where a write had stopped.
+    /// Writes pending output.
     fn drain(&self, context: &mut Context<'_>) {
         let mut engine = self.runtime.engine.borrow_mut();
         let before = engine.pending_bytes(self.id);
@@ -378,10 +378,10 @@ impl Connection<'_> {
         }
     }
 
-    /// Hands input to the engine, and keeps what is not complete.
+    /// Passes input to the engine, and holds what is incomplete.
     async fn receive(&mut self, chunk: Chunk, filled: usize) {
         let runtime = self.runtime;
-        // Mail that came before these bytes may say who wants them.
+        // Batches that arrived before this input may hold subscriptions to its subjects.
         runtime.take_batches();
         let mut from = 0;
         let receipt = loop {
@@ -431,15 +431,15 @@ impl Connection<'_> {
         }
     }
 
-    /// How what is written is compressed may depend on how far away the other side is.
+    /// Adapts compression to the round-trip time, if the configuration says so.
     fn note_distance(&self) {
         if let Some(level) = self.runtime.engine.borrow().leaf_level(self.id) {
             self.link.set_level(level);
         }
     }
 
-    /// Has it found out elsewhere whether the client may connect. Meanwhile it may lose patience, or
-    /// the server.
+    /// Runs pending authentication outside the shard. The client or the server may close the connection
+    /// meanwhile.
     async fn let_check(&self) {
         loop {
             let Some(check) = self.runtime.engine.borrow_mut().take_check(self.id) else {
@@ -463,7 +463,8 @@ impl Connection<'_> {
         }
     }
 
-    /// Has an account looked for. When this ends, the engine knows it, or it was not found.
+    /// Requests an account from the resolver. Returns when the engine knows the account, or when it was not
+    /// found.
     async fn look_for(&self, account: String) {
         let Runtime { common, index, .. } = &**self.runtime;
         let Some(mut found) = common.look_up_account(account, *index) else {
@@ -479,7 +480,7 @@ impl Connection<'_> {
         .await;
     }
 
-    /// Asks the service that decides.
+    /// Requests a decision from the auth callout service.
     async fn ask_service(&self, caller: Arc<Caller>) -> Option<Grant> {
         let runtime = self.runtime;
         let cid = runtime.engine.borrow().cid(self.id)?;
@@ -490,12 +491,12 @@ impl Connection<'_> {
             shard: runtime.index,
             tell,
         };
-        // Without anybody who asks, nobody is let in.
+        // Without a callout task, no client is admitted.
         runtime.common.callout.get()?.send(wanted).ok()?;
         self.told(told).await
     }
 
-    /// Waits for what a client is granted, as long as it is there.
+    /// Waits for a grant while the connection is open.
     async fn told(&self, mut told: oneshot::Receiver<Option<Grant>>) -> Option<Grant> {
         poll_fn(|context| {
             self.link.register(context);
@@ -509,7 +510,7 @@ impl Connection<'_> {
         .await
     }
 
-    /// Tells that it has come, once it was let in.
+    /// Sends the connect event once the client is admitted.
     fn announce(&mut self) {
         let engine = self.runtime.engine.borrow();
         let event = match (engine.is_admitted(self.id), engine.is_linked(self.id)) {
@@ -522,7 +523,7 @@ impl Connection<'_> {
         self.runtime.send_event(|| status().map(event));
     }
 
-    /// Waits for something, and meanwhile writes on where a write had stopped.
+    /// Waits for a future, and writes pending output meanwhile.
     async fn while_writing(&self, wait: impl Future<Output = ()>) {
         let mut wait = pin!(wait);
         poll_fn(|context| {
@@ -535,18 +536,18 @@ impl Connection<'_> {
         .await;
     }
 
-    /// Waits while another shard has not got round to what it was sent.
+    /// Waits while another shard's mailbox is full.
     async fn wait_for_room(&self) {
         let runtime = self.runtime;
         while runtime.is_any_mailbox_full() && self.link.ended().is_none() {
-            // It may be waiting for room here in turn.
+            // That shard may be waiting for room in this mailbox.
             runtime.take_batches();
             runtime.settle(usize::MAX);
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 
-    /// A chunk to read into, with what was held at its front.
+    /// Returns a chunk to read into, with held input at its front.
     fn take_chunk(&mut self) -> (Chunk, usize) {
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::InPlace(chunk, filled) => (chunk, filled),
@@ -560,7 +561,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Keeps a part of a chunk until there is more, in as little memory as it needs.
+    /// Holds a part of a chunk until the next read, in as little memory as it needs.
     fn hold(&mut self, mut chunk: Chunk, part: std::ops::Range<usize>) {
         if part.len() >= HELD_BYTES_MIN {
             match Chunk::get_mut(&mut chunk) {
@@ -586,19 +587,19 @@ impl Connection<'_> {
         self.runtime.chunks.borrow_mut().give_back(chunk);
     }
 
-    /// Writes what the client should still get, and closes.
+    /// Writes the last output and closes the connection.
     async fn close(&mut self, read: &mut impl Input, reason: CloseReason) {
         self.held = Held::Nothing;
-        // The engine may have decided it, or the peer; from here on nothing is delivered.
+        // The engine or the peer may have ended it already. Nothing is delivered from here on.
         self.runtime.engine.borrow_mut().end(self.id, reason);
         self.runtime.post_batches();
         self.link.say_goodbye(reason);
         if reason.flushes() {
             self.runtime.write(self.id, self.link);
-            // A connection that is quite new can be written to only after a turn of the loop.
+            // A socket that is quite new becomes writable only after a turn of the event loop.
             let _ = tokio::time::timeout(LINGER, self.finish_drain()).await;
         } else {
-            // Nothing waits any more; a goodbye may still fit.
+            // The outbox is empty. A close frame or alert may still be pending.
             self.link.try_write_all(&mut Outbox::default());
         }
         self.link.shut_down();
@@ -612,14 +613,14 @@ impl Connection<'_> {
         }
     }
 
-    /// Ends a connection whose task has panicked, while the shard is as it should be. Nothing more is written: what
-    /// is between the shard and the socket may be half changed. The socket is closed when it is dropped.
+    /// Ends a connection whose task has panicked while the shard is intact. It writes nothing more, because the
+    /// layers between shard and socket may be half changed. The socket closes when it is dropped.
     async fn abandon(&mut self) -> CloseReason {
         error!(
             "{} - was closed: a fault of this server's",
             self.link.name()
         );
-        // What others have in there may be of this connection.
+        // The scratch buffers may hold half-processed bytes of this connection.
         self.runtime.scratch.take();
         self.held = Held::Nothing;
         let reason = CloseReason::InternalError;
@@ -629,7 +630,7 @@ impl Connection<'_> {
         reason
     }
 
-    /// Has the engine forget what the client wanted; while that is much, others have their turn in between.
+    /// Removes the client's subscriptions. Other tasks run in between while there are many.
     async fn leave(&self) {
         loop {
             let is_more = self.runtime.engine.borrow_mut().forget_some(self.id);
@@ -641,7 +642,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Writes on until nothing is left.
+    /// Writes until the outbox is empty.
     async fn finish_drain(&self) {
         poll_fn(|context| {
             self.link.register(context);
@@ -657,8 +658,8 @@ impl Connection<'_> {
     }
 }
 
-/// Has a task go on when all others that are ready have had their turn, those included whose sockets have become
-/// ready meanwhile. A task that woke itself would go on many times before the runtime looks at sockets again.
+/// Wakes a task after all other ready tasks have run, including those whose sockets became ready meanwhile. A
+/// task that wakes itself directly would run many times before the runtime polls sockets again.
 fn wake_after_others<T>(context: &mut Context<'_>) -> Poll<T> {
     match pin!(tokio::task::yield_now()).poll(context) {
         Poll::Pending => {}
@@ -667,7 +668,7 @@ fn wake_after_others<T>(context: &mut Context<'_>) -> Poll<T> {
     Poll::Pending
 }
 
-/// Waits while something is so, but not for longer than this.
+/// Waits while a condition holds, but at most for this time.
 async fn wait_while(most: Duration, is_so: impl Fn() -> bool) {
     let deadline = tokio::time::Instant::now() + most;
     while is_so() && tokio::time::Instant::now() < deadline {
@@ -708,7 +709,7 @@ mod tests {
                 socket.read_u8().await.unwrap();
                 noted.set(true);
             });
-            // It waits for its socket before that has anything.
+            // The task waits for its socket before data arrives.
             tokio::task::yield_now().await;
             let busy = tokio::task::spawn_local(async move {
                 peer.write_all(b"x").unwrap();

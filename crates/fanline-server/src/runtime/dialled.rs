@@ -1,5 +1,4 @@
-//! What happens on a connection to a hub before its session begins: TLS, WebSocket, INFO and what is agreed on
-//! then.
+//! Handshake with a hub before the session begins: proxy, TLS, WebSocket, INFO, and compression.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,8 +17,8 @@ use crate::identity::random_u64;
 use crate::leaf::{Hub, LeafAddress, Proxy, shake_hands};
 use crate::wire::{Carrier, Frames, Layers, S2Layer, Socket, Wire, prepare_tcp};
 
-/// Brings a connection to a hub, or to the proxy that leads there, to where its session begins; tells what the hub
-/// has said, and what was agreed on.
+/// Performs the handshake with a hub, through its proxy if it has one. Returns the hub's INFO and the agreed
+/// compression.
 pub(super) async fn open_dialled(
     runtime: &Rc<Runtime>,
     stream: std::net::TcpStream,
@@ -64,7 +63,7 @@ pub(super) async fn open_dialled(
     Ok((wire, again.unwrap_or(info), agreed))
 }
 
-/// Has a proxy lead to a hub.
+/// Connects to the hub through a proxy.
 async fn lead(
     proxy: &Proxy,
     mut stream: TcpStream,
@@ -83,7 +82,7 @@ impl Wire {
     async fn encrypt(&mut self, hub: &Hub, address: &LeafAddress) -> Result<(), NotOpened> {
         let stream: Box<dyn Carrier> = match self.take_socket() {
             Socket::Tcp(stream) => Box::new(stream),
-            // By TLS, too: that ends at the proxy.
+            // TLS to the proxy ends there, so TLS to the hub lies within it.
             Socket::Tls(stream) => stream.into_inner(),
             _ => return Err(NotOpened::Refused("it is no connection to a hub")),
         };
@@ -92,7 +91,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Asks for WebSocket; what comes from now on are frames.
+    /// Requests the upgrade to WebSocket. Frames follow.
     async fn upgrade(
         &mut self,
         hub: &Hub,
@@ -125,7 +124,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Has what follows compressed if both want it. The hub then says its INFO again.
+    /// Agrees on compression if both sides want it. The hub then sends its INFO again.
     async fn agree_on_compression(
         &mut self,
         runtime: &Runtime,
@@ -160,7 +159,7 @@ impl Wire {
         Ok((Some(again), agreed))
     }
 
-    /// The next line, which has to be INFO. What came behind it is read later.
+    /// Reads the next line, which has to be INFO. Bytes behind it stay for later reads.
     async fn read_info(&mut self) -> Result<LeafInfo, NotOpened> {
         let mut bytes = Vec::new();
         loop {

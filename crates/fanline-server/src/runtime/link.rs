@@ -13,28 +13,28 @@ use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::wire::{Wire, Wrote};
 
-/// Parts in one vectored write.
+/// Slices in one vectored write.
 const PARTS_MAX: usize = 64;
 
-/// Where a connection's bytes go.
+/// The destination of a connection's bytes.
 pub(super) enum Writer {
     Tcp(OwnedWriteHalf),
     InProcess(RefCell<WriteHalf<DuplexStream>>),
-    /// Whatever else there is below a session.
+    /// Any layers other than plain TCP.
     Wire(Rc<Wire>),
 }
 
-/// A connection as the rest of its shard sees it.
+/// A connection as the rest of its shard uses it.
 pub(super) struct Link {
     writer: Writer,
-    /// `ip:port - cid:N`, as it stands in logs.
+    /// `ip:port - cid:N`, the name in logs.
     name: String,
-    /// The peer took less than there was: the connection's own task writes when it takes more.
+    /// The last write did not take everything. The connection's own task writes the rest when the peer reads.
     drains: Cell<bool>,
     ended: Cell<Option<CloseReason>>,
-    /// The task that reads, to be woken for a drain or an end.
+    /// The reading task, woken for a drain or an end.
     task: RefCell<Option<Waker>>,
-    /// It took nothing at all while a publisher waited for it.
+    /// The peer took nothing while a publisher waited for it.
     stuck: Cell<bool>,
     written_bytes: Cell<u64>,
 }
@@ -60,7 +60,7 @@ impl Link {
         self.drains.get()
     }
 
-    /// How much the peer has taken so far.
+    /// Returns the bytes written so far.
     pub(super) fn written_bytes(&self) -> u64 {
         self.written_bytes.get()
     }
@@ -73,7 +73,7 @@ impl Link {
         self.stuck.set(stuck);
     }
 
-    /// Has the connection's task write the rest when the peer takes it.
+    /// Wakes the connection's task to write the rest when the peer reads.
     pub(super) fn request_drain(&self) {
         if !self.drains.replace(true) {
             self.wake();
@@ -84,7 +84,7 @@ impl Link {
         self.drains.set(false);
     }
 
-    /// Has the connection's task close it.
+    /// Wakes the connection's task to close the connection.
     pub(super) fn end(&self, reason: CloseReason) {
         self.ended.set(Some(reason));
         self.wake();
@@ -94,7 +94,7 @@ impl Link {
         self.ended.get()
     }
 
-    /// Remembers the task to wake.
+    /// Stores the waker of the connection's task.
     pub(super) fn register(&self, context: &Context<'_>) {
         let mut task = self.task.borrow_mut();
         match &mut *task {
@@ -109,7 +109,7 @@ impl Link {
         }
     }
 
-    /// Writes until the outbox is empty or the peer takes no more.
+    /// Writes until the outbox is empty or the socket takes no more.
     pub(super) fn try_write_all(&self, out: &mut Outbox) -> Wrote {
         if let Writer::Wire(wire) = &self.writer {
             let before = out.pending_bytes();
@@ -137,7 +137,7 @@ impl Link {
         Wrote::All
     }
 
-    /// Writes when the peer takes more; wakes the task then.
+    /// Writes when the socket takes more. Registers the task for that otherwise.
     pub(super) fn poll_drain(&self, context: &mut Context<'_>, out: &mut Outbox) -> Poll<Wrote> {
         if let Writer::Wire(wire) = &self.writer {
             let before = out.pending_bytes();
@@ -161,7 +161,7 @@ impl Link {
                 Writer::Wire(_) => return Poll::Ready(Wrote::All),
             };
             match self.advance(out, written) {
-                // Not ready after all: the next turn registers for it.
+                // A spurious wake-up. The next turn registers again.
                 Some(Wrote::Blocked) | None => {}
                 Some(outcome) => return Poll::Ready(outcome),
             }
@@ -183,7 +183,7 @@ impl Link {
         }
     }
 
-    /// Notes that the peer has taken so much.
+    /// Counts bytes as written.
     fn count(&self, bytes: usize) {
         if bytes > 0 {
             self.stuck.set(false);
@@ -192,26 +192,26 @@ impl Link {
         }
     }
 
-    /// What is written from now on is compressed so, if it is at all.
+    /// Sets the compression level of bytes written from now on, on compressed links.
     pub(super) fn set_level(&self, level: Level) {
         if let Writer::Wire(wire) = &self.writer {
             wire.set_level(level);
         }
     }
 
-    /// Has the peer told why it ends, where that is not only the protocol's business.
+    /// Queues the close reason for layers that can carry one, such as WebSocket.
     pub(super) fn say_goodbye(&self, reason: CloseReason) {
         if let Writer::Wire(wire) = &self.writer {
             wire.say_goodbye(reason);
         }
     }
 
-    /// Tells the peer that nothing more comes.
+    /// Closes the writing direction.
     pub(super) fn shut_down(&self) {
         match &self.writer {
             Writer::Tcp(half) => {
                 let socket = socket2::SockRef::from(half.as_ref());
-                // It may be closed already, which is as good.
+                // The socket may be closed already.
                 let _ = socket.shutdown(std::net::Shutdown::Write);
             }
             Writer::InProcess(half) => {

@@ -1,7 +1,7 @@
-//! One shard's thread: it waits for sockets, time and mail, and lets the engine decide.
+//! The I/O layer of one shard: waits for sockets, timers, and mailboxes, and calls the engine.
 //!
-//! Everything here runs on one thread and is shared by `Rc`; only the [`Mailbox`]es and the
-//! commands are reached from others.
+//! Everything here runs on one thread and is shared by `Rc`. Other threads reach only the [`Mailbox`] and the
+//! command channel.
 
 mod chunks;
 mod close_log;
@@ -37,30 +37,30 @@ use chunks::ChunkPool;
 use closed::ClosedRing;
 use link::Link;
 
-/// How long publishers are held back for each batch while a subscriber is behind but reads.
+/// Time for which a publisher waits per batch while a subscriber is behind, but reads.
 const BEHIND: Duration = Duration::from_millis(2);
-/// The same when it is about to be dropped.
+/// The same for a subscriber close to its limit of pending bytes.
 const ABOUT_TO_BE_DROPPED: Duration = Duration::from_millis(10);
-/// The same for another server, which may share its cores with this one and get none for longer.
+/// The same for another server, which may share its cores with this one and then runs less often.
 const LINK_BEHIND: Duration = Duration::from_millis(10);
-/// The same for who has many subjects told to another server: what others send there waits behind them. Less than
-/// any ping interval, as who is not read answers no pings.
+/// The same for another server with many pending subscription changes. What others send there waits behind
+/// these. Less than any ping interval, because a publisher that waits answers no pings.
 const ANNOUNCING: Duration = Duration::from_millis(250);
-/// Fewer bytes of subjects are not many.
+/// Bytes of pending subscription changes from which the longer wait applies.
 const ANNOUNCED_BYTES_MIN: usize = 16 * 1024;
-/// A subscriber with less than this waiting holds nobody back any more.
+/// A subscriber with fewer pending bytes delays no publisher.
 const ROOM_AGAIN_BYTES: usize = 1024 * 1024;
 
-/// A subscriber that holds publishers on other shards back.
+/// A subscriber that delays publishers on other shards.
 #[derive(Clone, Copy)]
 struct Congestion {
     slow: SessionId,
-    /// What it had taken when that began, by which it is seen to move.
+    /// Bytes that it had taken when the delay began, to measure its progress.
     written_bytes: u64,
     since: Duration,
 }
 
-/// One shard with all that its tasks share.
+/// One shard with the state that its tasks share.
 pub(crate) struct Runtime {
     index: usize,
     engine: PoisonCell<Shard>,
@@ -68,29 +68,29 @@ pub(crate) struct Runtime {
     links: RefCell<Vec<Option<Rc<Link>>>>,
     chunks: RefCell<ChunkPool>,
     common: Arc<Common>,
-    /// What the engine goes by.
+    /// The engine's configuration.
     config: RefCell<Arc<ShardConfig>>,
-    /// What connections begin with.
+    /// TLS for new connections.
     tls: RefCell<Arc<ListenersTls>>,
-    /// Something is to be written once all that is ready now has been read.
+    /// Output is to be written after all ready sockets have been read.
     flush_wanted: Notify,
-    /// A deadline was set that comes before the one slept for.
+    /// The next deadline is earlier than the one that the timer task sleeps for.
     deadline_moved: Notify,
     sleeps_until: Cell<Duration>,
-    /// Somebody's backlog got smaller.
+    /// A connection's pending output got smaller.
     drained: Notify,
-    /// The subscriber for whose sake publishers on other shards are held back.
+    /// The subscriber that currently delays publishers on other shards.
     congestion: Cell<Option<Congestion>>,
-    /// Something was posted to a shard that asks for publishers to be held back.
+    /// A batch was posted to a shard that asks publishers to wait.
     posted_to_congested: Cell<bool>,
-    /// How many changes of interest have been told of.
+    /// The number of interest changes already posted to other shards.
     interest_told: Cell<u64>,
     closed: RefCell<ClosedRing>,
-    /// Where connections that are not plain TCP work.
+    /// Buffers of connections that are not plain TCP.
     scratch: SharedScratch,
 }
 
-/// Runs a shard until it is told to stop.
+/// Runs a shard until it receives the command to stop.
 pub(crate) async fn run(
     index: usize,
     info: ServerInfo,
@@ -122,13 +122,14 @@ pub(crate) async fn run(
         closed: closed.into(),
         scratch: SharedScratch::default(),
     });
-    // Tasks of their own, and not parts of this future: the runtime looks for new events before
-    // it polls this one again, which would cost a system call for each turn.
+    // These are separate tasks rather than parts of this future. The tokio runtime polls for events before it
+    // polls this future again, which would cost a system call each time.
     tokio::task::spawn_local(flush_when_wanted(Rc::clone(&runtime)));
     tokio::task::spawn_local(keep_time(Rc::clone(&runtime)));
     tokio::task::spawn_local(read_mailbox(Rc::clone(&runtime)));
     tokio::select! {
-        // At once: connections close with the runtime, and nothing is left that could use the shard.
+        // A poisoned shard ends at once. Its connections close with the runtime, and nothing can use the shard
+        // again.
         biased;
         () = runtime.engine.poisoned() => {}
         () = obey(&runtime, commands) => {}
@@ -147,7 +148,7 @@ async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Comma
                 connection::spawn(runtime, transport, cid, is_full, arrival);
             }
             Command::HasInterest(topic, to) => {
-                // What was announced before it was asked.
+                // Changes announced before the question are applied first.
                 runtime.take_batches();
                 runtime.settle(usize::MAX);
                 let mut engine = runtime.engine.borrow_mut();
@@ -171,7 +172,7 @@ async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Comma
                 runtime.engine.borrow_mut().end_leaf(remote);
                 runtime.flush();
             }
-            // Who asked may have lost patience, while the answer takes time from the messages.
+            // The requester may have timed out. The report costs time that messages need.
             Command::Connections(_, to) if to.is_closed() => {}
             Command::Connections(wanted, to) => drop(to.send(runtime.connections(&wanted))),
             Command::AnnounceLameDuck => {
@@ -194,10 +195,10 @@ async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Comma
                 runtime.settle(usize::MAX);
             }
             Command::Stop => {
-                // What was published before the order to stop is still delivered.
+                // Messages published before the command are still delivered.
                 runtime.take_batches();
                 runtime.end_sessions(usize::MAX);
-                // One turn for each connection to write what it can and close.
+                // Lets each connection's task write once and close.
                 for _ in 0..2 {
                     tokio::task::yield_now().await;
                 }
@@ -207,8 +208,8 @@ async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Comma
     }
 }
 
-/// Writes when all connections that were ready have been read, so that what several of them have
-/// for one subscriber leaves in one write.
+/// Writes after all ready connections have been read, so that several messages for one subscriber leave in one
+/// write.
 async fn flush_when_wanted(runtime: Rc<Runtime>) {
     let _guard = runtime.common.panic_stop.guard();
     loop {
@@ -247,7 +248,7 @@ async fn read_mailbox(runtime: Rc<Runtime>) {
         runtime.take_batches();
         runtime.settle(usize::MAX);
         if !mailbox.is_empty() {
-            // Others may post all the time, and sockets want their turn.
+            // Other shards may post without pause. Let sockets run.
             tokio::task::yield_now().await;
         }
     }
@@ -262,12 +263,12 @@ impl Runtime {
         Arc::clone(&self.config.borrow())
     }
 
-    /// What connections begin with now.
+    /// Returns the TLS for new connections.
     fn tls(&self) -> Arc<ListenersTls> {
         Arc::clone(&self.tls.borrow())
     }
 
-    /// What is spoken over TCP at this listener now, if nothing comes before it.
+    /// Returns the protocol of a listener that needs no handshake below its session.
     fn plain(&self, listener: Listener) -> Option<ConnectionKind> {
         let tls = self.tls.borrow();
         let proxied = self.common.listeners.proxy_protocol;
@@ -284,12 +285,12 @@ impl Runtime {
         self.links.borrow().get(id.index()).cloned().flatten()
     }
 
-    /// Lets the engine know what other shards have said so far.
+    /// Applies the batches of other shards.
     fn take_batches(&self) {
         let mailbox = &self.common.mailboxes[self.index];
         self.engine.borrow_mut().note_time(self.now());
         mailbox.take(|batch| {
-            // What is left of the batch would be lost for all connections.
+            // A panic would lose the rest of the batch for all connections.
             let _guard = self.engine.guard();
             let mut place = Place::default();
             loop {
@@ -307,8 +308,8 @@ impl Runtime {
         });
     }
 
-    /// A subscriber of what other shards publish has much waiting. Their publishers are held back
-    /// as those here are, while it takes what it gets.
+    /// Notes that a subscriber is behind with messages of other shards. Their publishers wait, as publishers of
+    /// this shard do, while it makes progress.
     fn note_congestion(&self, slow: SessionId) {
         let Some(link) = self.link(slow) else { return };
         if self.engine.borrow().pending_bytes(slow) < ROOM_AGAIN_BYTES {
@@ -332,7 +333,7 @@ impl Runtime {
         self.common.mailboxes[self.index].set_congested(!is_stuck);
     }
 
-    /// Ends what [`Runtime::note_congestion`] began, once there is room again.
+    /// Ends the congestion that [`Runtime::note_congestion`] has noted, once the subscriber has room again.
     fn end_congestion(&self) {
         let Some(Congestion { slow, .. }) = self.congestion.get() else {
             return;
@@ -343,8 +344,8 @@ impl Runtime {
         }
     }
 
-    /// Hands on what the engine has for other shards, and sees to it that what it has for
-    /// connections is written: at once when it is much, else together with what comes meanwhile.
+    /// Posts the engine's batches to other shards, and schedules writes to connections: immediately for much
+    /// output, otherwise together with the output of other ready sockets.
     fn settle(&self, produced_bytes: usize) {
         const WRITE_AT_ONCE_BYTES: usize = 32 * 1024;
         self.post_batches();
@@ -369,8 +370,8 @@ impl Runtime {
         }
     }
 
-    /// Hands on what has to be out before anything is written to connections: mail to other shards, and the lines
-    /// of the log that trace the protocol, so that a client finds in the log what it has an answer to.
+    /// Sends what must precede writes to connections: batches for other shards, and protocol traces. A client
+    /// that has a reply then finds its request in the log.
     fn post_batches(&self) {
         let mut engine = self.engine.borrow_mut();
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
@@ -384,7 +385,7 @@ impl Runtime {
         }
         let changes = engine.interest_changes();
         if self.interest_told.replace(changes) != changes {
-            // Release: who sees this count and asks a shard finds in its mailbox what was posted.
+            // Release: a thread that sees this count and then queries a shard finds its mailbox filled.
             self.common.interest.fetch_add(1, Ordering::Release);
         }
         let has_traces = engine.has_traces();
@@ -394,9 +395,9 @@ impl Runtime {
         }
     }
 
-    /// Writes to each connection that has something to be written, and wakes those that end.
+    /// Writes pending output of all connections, and wakes those that end.
     fn flush(&self) {
-        // What other shards are to know goes first: an answer may rely on it.
+        // Batches go first, because a reply may imply that other shards have applied them.
         self.post_batches();
         loop {
             let Some(id) = self.engine.borrow_mut().next_dirty() else {
@@ -415,18 +416,18 @@ impl Runtime {
                 link.end(reason);
             }
         }
-        // That something was written may let an MQTT client have more, and ended sessions are told of.
+        // A completed write may release MQTT messages, and ended sessions produce announcements.
         self.post_batches();
         self.end_congestion();
     }
 
-    /// Writes as much to a connection as it takes. What remains is written by the connection's own task.
+    /// Writes as much to a connection as it takes. The connection's own task writes the rest.
     fn write(&self, id: SessionId, link: &Rc<Link>) {
         let mut engine = self.engine.borrow_mut();
         let wrote = link.try_write_all(engine.outbox(id));
         match wrote {
             Wrote::Failed => engine.end(id, CloseReason::WriteError),
-            // The clock is read only for those who have to wait.
+            // Only a blocked write needs the time, so the clock is read only then.
             Wrote::All => engine.written(id, Duration::ZERO),
             Wrote::Blocked => engine.written(id, self.now()),
         }
@@ -436,17 +437,17 @@ impl Runtime {
         }
     }
 
-    /// Whether a shard asks those who post to it to take their time.
+    /// Returns whether any shard asks publishers to wait.
     fn is_any_mailbox_congested(&self) -> bool {
         self.common.mailboxes.iter().any(Mailbox::is_congested)
     }
 
-    /// Whether a shard has more to read than it should.
+    /// Returns whether any mailbox holds more than its limit.
     fn is_any_mailbox_full(&self) -> bool {
         self.common.mailboxes.iter().any(Mailbox::is_full)
     }
 
-    /// Tells the system account of a connection. Nobody waits for it: what does not fit is not told.
+    /// Sends an event to the system account. It is dropped if the queue is full.
     fn send_event(&self, event: impl FnOnce() -> Option<ConnectionEvent>) {
         if let Some(events) = self.common.events.get()
             && let Ok(place) = events.try_reserve()
@@ -456,7 +457,7 @@ impl Runtime {
         }
     }
 
-    /// Remembers a connection that is gone, and tells of it if it was told of before, or was refused.
+    /// Stores a closed connection. Sends an event if its connect event was sent, or if it was refused.
     fn record_closed(&self, ended: Ended, was_announced: bool) {
         let is_refusal = ended.leaf.is_none()
             && matches!(
@@ -487,7 +488,7 @@ impl Runtime {
         self.flush();
     }
 
-    /// Puts another configuration in force.
+    /// Applies another configuration.
     fn reload(&self, new: Box<Reload>) {
         let now = self.now();
         self.tls.replace(new.tls);
@@ -534,7 +535,7 @@ impl Runtime {
         self.engine.borrow_mut().open(cid, peer, is_full, now)
     }
 
-    /// The same for a link to another server.
+    /// Opens the session of a leaf connection.
     fn open_leaf(
         &self,
         cid: u64,
@@ -550,7 +551,7 @@ impl Runtime {
         engine.open_leaf(cid, peer, dialled, agreed, now)
     }
 
-    /// What a client has to sign, if anybody asks for it and it has none yet.
+    /// Adds a nonce to sign, if access requires one and the peer has none.
     fn give_nonce(&self, peer: &mut Peer) {
         let engine = self.engine.borrow();
         let is_needed = match peer.kind {
@@ -577,7 +578,7 @@ impl Runtime {
         self.for_each_line(lines, |name, line| trace!("{name} - {line}"));
     }
 
-    /// Logs lines of connections that are still open, each with its connection's name.
+    /// Logs lines with the names of their connections. Skips connections that have closed.
     fn for_each_line(&self, lines: Vec<(SessionId, String)>, log: impl Fn(&str, &str)) {
         for (id, line) in lines {
             if let Some(link) = self.link(id) {
@@ -586,8 +587,8 @@ impl Runtime {
         }
     }
 
-    /// Waits a little, as long as a subscriber of what was just published has too much waiting
-    /// and is taking it. `told_bytes` is how much of it are subjects that other servers are told.
+    /// Waits shortly while a subscriber of the last messages has much pending output and reads it. `told_bytes`
+    /// is the part of it that announces subscriptions to other servers.
     async fn hold_back(&self, slow: SessionId, told_bytes: usize) {
         let config = self.config();
         let limits = &config.limits;

@@ -1,5 +1,5 @@
-//! What happens before a session begins: the PROXY protocol, TLS, the upgrade to WebSocket. Each
-//! has its time, and none holds more than a few kilobytes while it waits.
+//! Handshakes before a session: PROXY protocol, TLS, compression, WebSocket. Each has a time limit, and none
+//! holds more than a few kilobytes while it waits.
 
 use std::cell::RefCell;
 use std::io;
@@ -28,9 +28,9 @@ use crate::options::TlsHandshake;
 use crate::tls::{ListenersTls, Tls};
 use crate::wire::{Frames, Layers, Records, S2Layer, Socket, Wire, prepare_tcp};
 
-/// How long a header of the PROXY protocol may take to come.
+/// Time limit of a PROXY header.
 const PROXY_TIME_MAX: Duration = Duration::from_secs(5);
-/// Proxies send it at once. Who says nothing for so long has come without one, and waits to be greeted.
+/// Proxies send their header at once. A client that is silent for this long has none, and waits for INFO.
 const PROXY_SILENCE_MAX: Duration = Duration::from_secs(1);
 /// The first byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -38,17 +38,17 @@ const TLS_HANDSHAKE: u8 = 0x16;
 const TLS_REQUIRED: &str = "-ERR 'Secure Connection - TLS Required'\r\n";
 const THROTTLED: &str = "-ERR 'Connection throttling is active. Please try again later.'\r\n";
 
-/// A connection whose session may begin.
+/// A connection whose handshake is done.
 pub(super) struct Opened {
     pub(super) wire: Wire,
     pub(super) peer: Peer,
-    /// What it is called in logs.
+    /// The connection's name in logs.
     pub(super) name: String,
-    /// Of a leaf, what was agreed on.
+    /// The compression agreed with a leaf node.
     pub(super) agreed: Agreed,
 }
 
-/// Why it may not.
+/// The reason why a handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotOpened {
     #[error(transparent)]
@@ -61,26 +61,26 @@ pub(super) enum NotOpened {
     Refused(&'static str),
     #[error("{0}")]
     Declined(String),
-    /// A proxy did not lead to the hub.
+    /// A proxy did not connect to the hub.
     #[error("{0}")]
     Unreached(String),
     #[error("the shard of leaf nodes serves it")]
     HandedOver,
 }
 
-/// A connection that is being opened.
+/// A handshake in progress.
 struct Opening<'a> {
     runtime: &'a Rc<Runtime>,
     wire: Wire,
     cid: u64,
     peer: Peer,
-    /// Where a proxy says that it comes from.
+    /// The client's address according to `X-Forwarded-For`.
     forwarded_for: Option<IpAddr>,
     is_full: bool,
     agreed: Agreed,
 }
 
-/// Brings a connection to where its session begins.
+/// Performs the handshake of an accepted connection.
 pub(super) async fn open(
     runtime: &Rc<Runtime>,
     incoming: Incoming,
@@ -131,7 +131,7 @@ pub(super) async fn open(
     })
 }
 
-/// A connection as it comes in, with what is known of it.
+/// An accepted connection, and what is known of it.
 struct Accepted {
     socket: Socket,
     peer: Peer,
@@ -206,7 +206,7 @@ impl Opening<'_> {
         }
     }
 
-    /// A NATS client.
+    /// Performs the handshake of a NATS client.
     async fn client(&mut self) -> Result<(), NotOpened> {
         let listeners = &self.runtime.common.listeners;
         let is_remote = matches!(self.wire.socket, Socket::Tcp(_));
@@ -214,7 +214,7 @@ impl Opening<'_> {
             let header = timeout(PROXY_TIME_MAX, self.read_proxy_header()).await;
             header.map_err(|_| NotOpened::Late("the PROXY protocol"))??;
         }
-        // Who is turned away anyway is told so in clear; a unix socket needs no encryption.
+        // A client above the connection limit gets its error in clear. A unix socket needs no encryption.
         let ListenersTls {
             clients,
             allow_non_tls,
@@ -226,7 +226,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Another server, to be attached as a leaf node.
+    /// Performs the handshake of a leaf node.
     async fn leaf(&mut self) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::Leafnode;
         if let Some(tls) = &self.runtime.tls().leafs {
@@ -235,8 +235,8 @@ impl Opening<'_> {
         self.agree_on_compression().await
     }
 
-    /// Greets a leaf, and has what follows compressed if it answers that it wants that. What else it answers
-    /// is its session's business, and so is that it does not.
+    /// Sends INFO to a leaf node, and compresses the connection if the leaf node requests it. Any other answer,
+    /// or none, is left to the session.
     async fn agree_on_compression(&mut self) -> Result<(), NotOpened> {
         let wanted = self.runtime.engine.borrow().leaf_compression();
         if wanted == LeafCompression::Off {
@@ -270,12 +270,13 @@ impl Opening<'_> {
         s2.push(rest);
         layers.s2 = Some(Box::new(s2));
         self.agreed.compressed = Some(Compressed { by, rtt });
-        // It is greeted once more, compressed.
+        // INFO is sent again, compressed.
         self.peer.is_greeted = false;
         Ok(())
     }
 
-    /// Reads until it is known whether a leaf says first how it wants to go on; tells how long that line is.
+    /// Reads until it is clear whether the leaf node requests compression first. Returns the length of that
+    /// request.
     async fn read_wish(&self, said: &mut Vec<u8>) -> io::Result<Option<usize>> {
         loop {
             let compared = said.len().min(WISH.len());
@@ -291,7 +292,7 @@ impl Opening<'_> {
         }
     }
 
-    /// The INFO that a connection begins with.
+    /// Returns the INFO that starts a connection.
     fn greeting(&mut self) -> Vec<u8> {
         self.runtime.give_nonce(&mut self.peer);
         let engine = self.runtime.engine.borrow();
@@ -301,7 +302,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Learns from a proxy whose connection it is. The header may be missing.
+    /// Reads the client's address from a PROXY header, which may be missing.
     async fn read_proxy_header(&mut self) -> Result<(), NotOpened> {
         let mut bytes = Vec::new();
         loop {
@@ -338,7 +339,7 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// TLS before INFO or after it, or none if that is allowed.
+    /// Performs TLS before or after INFO, or not at all if that is allowed.
     async fn client_tls(&mut self, tls: &Tls, allow_non_tls: bool) -> Result<(), NotOpened> {
         let options = tls.options();
         let is_first = match options.handshake {
@@ -357,7 +358,7 @@ impl Opening<'_> {
         let began = timeout(options.timeout, self.begins_with_tls()).await;
         match began.unwrap_or(Ok(false))? {
             true => self.shake_hands(tls, is_first).await,
-            // `handshake_first` wins over `allow_non_tls`.
+            // `handshake_first` takes precedence over `allow_non_tls`.
             false if allow_non_tls && !is_first => Ok(()),
             false => {
                 self.wire.socket.write_all(TLS_REQUIRED.as_bytes()).await?;
@@ -366,7 +367,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Whether what comes first is TLS. Waits for it.
+    /// Waits for the first byte, and returns whether it starts a TLS handshake.
     async fn begins_with_tls(&mut self) -> Result<bool, NotOpened> {
         let Layers { early, .. } = self.wire.layers.get_mut();
         if early.is_empty() && !self.wire.socket.read_more(early, FIRST_BYTES).await? {
@@ -396,7 +397,7 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// An MQTT client.
+    /// Performs the handshake of an MQTT client.
     async fn mqtt(&mut self) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::Mqtt;
         match &self.runtime.tls().mqtt {
@@ -405,7 +406,7 @@ impl Opening<'_> {
         }
     }
 
-    /// A client over WebSocket.
+    /// Performs the handshake of a WebSocket client.
     async fn websocket(&mut self, listener: &WebSocketListener) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::WebSocket;
         if let Some(tls) = &self.runtime.tls().websocket {
@@ -439,7 +440,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Has the shard that serves leafs go on with what turned out to be one.
+    /// Hands a leaf connection to the shard that serves leaf nodes.
     fn hand_over(&mut self, granted: Box<Upgrade>, early: Vec<u8>) -> Result<(), NotOpened> {
         let Socket::Tcp(stream) = self.wire.take_socket() else {
             return Err(NotOpened::Refused("leaf nodes come over TCP"));
@@ -452,7 +453,7 @@ impl Opening<'_> {
             early,
         };
         if let Some(leafs) = self.runtime.common.leafs.get() {
-            // A shard that is gone has ended with the server; the connection is dropped with it.
+            // A shard that has ended drops the connection.
             let _ = leafs.send(Command::Serve {
                 transport: Transport::Wire(
                     Incoming::LeafHandover(Box::new(handed)),
@@ -466,7 +467,7 @@ impl Opening<'_> {
         Err(NotOpened::HandedOver)
     }
 
-    /// Goes on where a request was granted; these bytes have come behind it.
+    /// Continues after the upgrade was granted. `early` are the bytes behind the request.
     async fn granted(&mut self, granted: &Upgrade, early: Vec<u8>) -> Result<(), NotOpened> {
         self.begin_frames(granted, early);
         match granted.is_leaf && granted.compression == Compression::Off {
@@ -475,15 +476,15 @@ impl Opening<'_> {
         }
     }
 
-    /// What comes from now on are frames; these bytes of them have come already.
+    /// Starts WebSocket framing. `early` are the bytes of frames that have arrived.
     fn begin_frames(&mut self, agreed: &Upgrade, early: Vec<u8>) {
         let mut payload_bytes_max = self.runtime.config().limits.payload_bytes_max;
         if agreed.is_mqtt {
-            // A message has its packet around it.
+            // An MQTT message also has its packet header.
             payload_bytes_max = payload_bytes_max.saturating_add(CONNECT_BYTES_MAX);
         }
         if agreed.is_leaf {
-            // A server puts as many messages into one as it has.
+            // A server puts any number of messages into one frame.
             payload_bytes_max = MESSAGE_BYTES_MAX;
         }
         let frames = Frames::new(agreed, payload_bytes_max, early);
@@ -494,12 +495,12 @@ impl Opening<'_> {
             (false, false) => ConnectionKind::WebSocket,
         };
         self.peer.cookies = agreed.cookies.clone();
-        // Anybody may write it: the address that counts is the one that the connection comes from.
+        // Any client may send this header, so it is for logs only. Access uses the address of the socket.
         self.forwarded_for = agreed.forwarded_for;
     }
 }
 
-/// What is read to see whether it is TLS.
+/// Bytes read to recognize TLS.
 const FIRST_BYTES: usize = 4 * 1024;
-/// What a line begins with by which a leaf says how it wants to go on.
+/// The beginning of a leaf node's request for compression.
 const WISH: &[u8] = b"INFO ";

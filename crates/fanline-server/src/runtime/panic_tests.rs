@@ -1,4 +1,4 @@
-//! What a panic costs: its connection, or the server when the shard may be half changed.
+//! Effects of a panic: the connection closes, or the server stops if the shard may be half changed.
 
 use std::io;
 use std::pin::Pin;
@@ -21,10 +21,10 @@ use crate::wire::Input;
 use crate::{Options, Server};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What the client sends that has the panic follow.
+/// The client's bytes that trigger the panic.
 const TRIGGER: &[u8] = b"PUB panic 0";
 
-/// Reads like any other, until it meets the trigger.
+/// Reads like any other input until it meets the trigger.
 struct Panicking {
     read: ReadHalf<DuplexStream>,
     panics: Box<dyn Fn()>,
@@ -57,7 +57,7 @@ fn start() -> Handle {
     Server::start(options).expect("the server starts")
 }
 
-/// A client in whose connection's task this panics when the trigger comes.
+/// Returns a client whose connection task calls `panics` on the trigger.
 async fn client(server: &Handle, panics: fn(&Rc<Runtime>)) -> Client {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let run = move |runtime: &Rc<Runtime>| {
@@ -83,7 +83,8 @@ async fn client(server: &Handle, panics: fn(&Rc<Runtime>)) -> Client {
     Client::over(ours, &options).await.expect("connected")
 }
 
-/// A task that panicked outside of the handshake left its session behind, with its subscriptions and its socket.
+/// A task that panicked outside of the handshake used to leave its session behind, with its subscriptions and
+/// its socket.
 #[tokio::test]
 async fn panic_beside_the_shard_closes_its_connection_alone() {
     let server = start();
@@ -95,7 +96,7 @@ async fn panic_beside_the_shard_closes_its_connection_alone() {
     let closed = timeout(PATIENCE, unlucky.closed()).await;
     closed.expect("it is closed");
     drop(subscription);
-    // It is gone with all that it wanted.
+    // Its session is gone with its subscriptions.
     let reply = other.request("wanted", "", PATIENCE).await;
     let error = reply.expect_err("nobody is subscribed");
     assert!(error.to_string().contains("no responders"), "{error}");
@@ -104,7 +105,7 @@ async fn panic_beside_the_shard_closes_its_connection_alone() {
     timeout(PATIENCE, server.wait()).await.expect("it stops");
 }
 
-/// Other connections were served on with whatever state the panic had left.
+/// Other connections used to run on with the state that the panic had left.
 #[tokio::test]
 async fn panic_while_the_shard_is_borrowed_stops_the_server() {
     let server = start();

@@ -23,18 +23,18 @@ use crate::monitoring::{self, EVENTS_MAX, Monitor, System};
 use crate::remotes::run_remotes;
 use crate::shared::Shared;
 
-/// How long it is waited for the JetStream service to tell clients that the server stops.
+/// Time for the JetStream service to announce the stop to clients.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
-/// How long connections wait to be accepted until the system account answers, so that the first of them
-/// is answered too.
+/// Time for the system account to start before connections are accepted, so that it also reports the first of
+/// them.
 const SYSTEM_START_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) struct Control {
     pub(crate) shared: Arc<Shared>,
     pub(crate) threads: Vec<JoinHandle<io::Result<()>>>,
     pub(crate) jetstream: Option<jetstream::Running>,
-    /// Files to be removed at the end.
+    /// Files to remove at the end.
     pub(crate) files: Vec<PathBuf>,
     pub(crate) stopped: watch::Sender<bool>,
 }
@@ -53,11 +53,11 @@ impl Control {
             tokio::task::spawn_local(starting)
         });
         let (to, wanted) = mpsc::unbounded_channel();
-        // Whoever is asked about waits; there is at most one question for each connection.
+        // The channel holds at most one request for each connection.
         let _ = self.shared.common.callout.set(to);
         tokio::task::spawn_local(callout::ask_all(Arc::clone(&self.shared), wanted));
         if let Some(starting) = starting {
-            // It goes on, should it take longer.
+            // It continues in the background if it takes longer.
             let _ = tokio::time::timeout(SYSTEM_START_MAX, starting).await;
         }
         if let Some(listener) = sockets.monitoring {
@@ -81,7 +81,7 @@ impl Control {
             error!("Accepting connections ended: {error}");
             Some(Order::Stop)
         });
-        // Every handle may be gone: then only a signal to the process ends the server.
+        // All handles may be dropped. Then only a signal to the process ends the server.
         if order.is_none() {
             std::future::pending::<()>().await;
         }
@@ -97,7 +97,7 @@ impl Control {
         self.stop().await;
     }
 
-    /// Lame duck mode: nothing is accepted any more because the listener is closed by now.
+    /// Runs lame duck mode. The listeners are closed already.
     async fn go_away(&self) {
         info!("Entering lame duck mode, stop accepting new clients");
         let shared = &self.shared;
@@ -112,7 +112,7 @@ impl Control {
             .lame_duck_duration
             .saturating_sub(options.lame_duck_grace_period);
         info!("Closing existing clients");
-        // Steps of at least 10 ms; as many clients in each as it takes to be done in time.
+        // Steps take at least 10 ms, and close as many clients as are needed to finish in time.
         let steps = (span.as_millis() / 10).clamp(1, clients as u128);
         let steps = usize::try_from(steps).unwrap_or(clients);
         let step = span / u32::try_from(steps).unwrap_or(u32::MAX);
@@ -131,14 +131,14 @@ impl Control {
             let _ = jetstream
                 .commands
                 .send(jetstream::Command::AnnounceStop(done));
-            // A JetStream service that is held up by its disk does not hold up the rest.
+            // A slow disk delays the JetStream service, but not the rest of the server.
             let _ = tokio::time::timeout(GOODBYE_MAX, is_done).await;
         }
         self.shared.send_to_all(|| Command::Stop);
         for thread in self.threads.drain(..) {
             join("A shard", thread).await;
         }
-        // After the shards: what they have sent it is still kept.
+        // After the shards, so that their last messages are stored.
         if let Some(jetstream) = self.jetstream.take() {
             let _ = jetstream.commands.send(jetstream::Command::Stop);
             join("The JetStream service", jetstream.thread).await;
@@ -149,12 +149,12 @@ impl Control {
             }
         }
         info!("Server Exiting..");
-        // Nobody may be waiting.
+        // There may be no receiver.
         let _ = self.stopped.send(true);
     }
 }
 
-/// Binds the server's own client to the system account.
+/// Starts the system account's services.
 async fn start_system(monitor: Rc<Monitor>, system: Rc<OnceCell<Rc<System>>>) {
     let shared = &monitor.shared;
     let (to, events) = mpsc::channel(EVENTS_MAX);
@@ -165,21 +165,21 @@ async fn start_system(monitor: Rc<Monitor>, system: Rc<OnceCell<Rc<System>>>) {
     };
     match started.await {
         Ok(started) => drop(system.set(started)),
-        // It stops before it has started.
+        // The server stopped before the services had started.
         Err(error) => debug!("The system account is not served: {error}"),
     }
 }
 
-/// Tells the system account what becomes of the server.
+/// Announces a change of the server's state in the system account.
 async fn announce(system: &OnceCell<Rc<System>>, word: &str) {
-    /// Longer than this nobody waits for it.
+    /// Time limit of the announcement.
     const PATIENCE: Duration = Duration::from_millis(500);
     if let Some(system) = system.get() {
         let _ = tokio::time::timeout(PATIENCE, system.announce(word)).await;
     }
 }
 
-/// Waits for a thread that ends within moments of being told to.
+/// Waits for a thread that ends within moments.
 async fn join(name: &str, thread: JoinHandle<io::Result<()>>) {
     while !thread.is_finished() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -191,7 +191,7 @@ async fn join(name: &str, thread: JoinHandle<io::Result<()>>) {
     }
 }
 
-/// Waits for the order to stop, which never comes when every handle is gone.
+/// Waits for the order to stop. Never returns when all handles are dropped.
 async fn stop_ordered(orders: &mut mpsc::UnboundedReceiver<Order>) {
     loop {
         match orders.recv().await {
@@ -202,10 +202,10 @@ async fn stop_ordered(orders: &mut mpsc::UnboundedReceiver<Order>) {
     }
 }
 
-/// How long to wait when the process has no descriptor left.
+/// Pause when the process has no file descriptor left.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
 
-/// Accepts over TCP until that is no longer possible.
+/// Accepts connections over TCP until the socket fails.
 async fn accept(socket: TcpListener, shared: &Shared, listener: Listener) -> io::Error {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,
@@ -235,7 +235,7 @@ async fn accept_unix(socket: Option<UnixListener>, shared: &Shared) -> io::Error
     accept_all(next, shared, Listener::Clients).await
 }
 
-/// Assigns connections to shards, forever.
+/// Assigns accepted connections to shards, forever.
 async fn accept_all(
     next: impl AsyncFn() -> io::Result<Incoming>,
     shared: &Shared,
@@ -250,14 +250,14 @@ async fn accept_all(
     }
 }
 
-/// Waits until shards have opened most of the connections that were accepted before.
+/// Waits until shards have opened most of the connections accepted before.
 async fn arrival(shared: &Shared) -> OwnedSemaphorePermit {
     let arrivals = Arc::clone(&shared.common.arrivals);
     arrivals.acquire_owned().await.expect("it is never closed")
 }
 
 async fn pause_after(error: &io::Error) {
-    // The peer gave up between the handshake and now.
+    // The peer disconnected between its handshake and this call.
     if error.kind() != io::ErrorKind::ConnectionAborted {
         warn!("Temporary accept error: {error}");
         tokio::time::sleep(OUT_OF_DESCRIPTORS).await;

@@ -1,4 +1,4 @@
-//! Starting, reaching and stopping a server.
+//! Starts, controls, and stops a server.
 
 mod control;
 mod info;
@@ -34,13 +34,13 @@ use crate::{identity, jetstream, leaf, ports_file, resolver, runtime};
 pub struct Server;
 
 impl Server {
-    /// Starts a server on threads of its own and returns when it accepts connections.
+    /// Starts a server on its own threads and returns when it accepts connections.
     ///
-    /// The server runs until [`Handle::shutdown`], also when the handle is dropped.
+    /// The server runs until [`Handle::shutdown`], even if the handle is dropped.
     ///
     /// # Errors
-    /// When the address cannot be listened on, an option makes no sense, or a file that was asked
-    /// for cannot be written. Nothing runs then.
+    /// Fails if an address cannot be listened on, an option is invalid, or a requested file cannot be written.
+    /// Nothing runs then.
     ///
     /// ```
     /// use fanline_server::{Options, Server};
@@ -59,7 +59,7 @@ impl Server {
     }
 }
 
-/// Starts a server, with a JetStream service or without.
+/// Starts a server, with the given JetStream service if there is one.
 pub(crate) fn start(
     options: Options,
     jetstream: Option<StartJetStream>,
@@ -82,7 +82,7 @@ pub(crate) fn start(
         let listener = leaf::listener_info(listener, address).map_err(StartError::Option)?;
         info.leafs = Some(Arc::new(listener));
     }
-    // Before the log says that the server is ready: this may fail.
+    // Before the log reports that the server is ready, because this may fail.
     let files = write_files(&options, &addresses)?;
     log_start(&options, &info, &addresses);
     let shards = options
@@ -148,7 +148,7 @@ impl std::fmt::Debug for Handle {
 }
 
 impl Handle {
-    /// The folder that streams are kept in; `None` when there are none, or in memory only.
+    /// Returns the folder of stored streams; `None` without JetStream, or if it is in memory only.
     pub fn store_folder(&self) -> Option<PathBuf> {
         let options = self.shared.options();
         let jetstream = options.jetstream.as_ref()?;
@@ -156,24 +156,24 @@ impl Handle {
         store_dir.map(jetstream::store_folder::path_of)
     }
 
-    /// Where the server listens.
+    /// Returns the addresses that the server listens on.
     pub fn addresses(&self) -> &Addresses {
         &self.shared.addresses
     }
 
-    /// How many connections there are. It is out of date when it is read.
+    /// Returns the number of connections, which may already have changed.
     pub fn connections(&self) -> usize {
         self.shared.common.connection_count()
     }
 
-    /// Asks the server to stop: what is queued for clients is written as far as they take it at
-    /// once, and all connections are closed. Returns before that is done; see [`Handle::wait`].
+    /// Stops the server: writes pending output as far as sockets take it at once, then closes all connections.
+    /// Returns immediately; see [`Handle::wait`].
     pub fn shutdown(&self) {
         let _ = self.orders.send(Order::Stop);
     }
 
-    /// Asks the server to go away gently: no new connections, clients are told, and after the
-    /// grace period they are closed one by one. The server stops when none is left.
+    /// Starts lame duck mode: closes the listeners, notifies clients, and closes them one by one after the
+    /// grace period. The server stops after the last one.
     pub fn lame_duck(&self) {
         let _ = self.orders.send(Order::LameDuck);
     }
@@ -181,51 +181,51 @@ impl Handle {
     /// Waits until the server has stopped. Cancel safe.
     pub async fn wait(&self) {
         let mut stopped = self.stopped.clone();
-        // An error means that the control thread is gone, which is as good as stopped.
+        // An error means that the control thread has ended, and the server with it.
         let _ = stopped.wait_for(|stopped| *stopped).await;
     }
 
-    /// Whether the server stops, or has stopped, because a panic may have damaged state that its connections share.
+    /// Returns whether the server stops, or has stopped, because a panic may have damaged shared state.
     pub fn has_panicked(&self) -> bool {
         self.shared.common.panic_stop.has_panicked()
     }
 
-    /// What users of the system account ask to have reloaded. From now on it goes here, and nowhere else;
-    /// as long as nobody looks, they are told that there is nothing to reload.
+    /// Returns the reload requests of system account users. They go to the last caller of this method; without
+    /// one, the server rejects them.
     pub fn reload_requests(&self) -> ReloadRequests {
         self.shared.reloader.listen()
     }
 
-    /// A client in this process, without a socket. It is subject to the same limits and
-    /// credentials as any other.
+    /// Connects a client in this process without a socket. The same limits and credentials apply as to any
+    /// other client.
     ///
     /// # Errors
-    /// When the server has stopped or asks for credentials; see [`Handle::client_with`].
+    /// Fails if the server has stopped or requires credentials; see [`Handle::client_with`].
     pub async fn client(&self) -> Result<Client, ClientError> {
         self.client_with(&ConnectOptions::default()).await
     }
 
-    /// The same, with a name, credentials and so on.
+    /// Connects a client in this process with a name, credentials, and other options.
     ///
     /// # Errors
-    /// When the server has stopped or does not admit these credentials.
+    /// Fails if the server has stopped or rejects the credentials.
     pub async fn client_with(&self, options: &ConnectOptions) -> Result<Client, ClientError> {
         let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
         self.shared.assign(Transport::InProcess(theirs), None);
         Client::over(ours, options).await
     }
 
-    /// What clients must show.
+    /// Returns the credentials that clients need.
     pub(crate) fn auth(&self) -> Auth {
         self.shared.options().auth.clone()
     }
 
-    /// What clients may use, as it is now.
+    /// Returns the current limits of clients.
     pub(crate) fn limits(&self) -> Limits {
         self.shared.options().limits.clone()
     }
 
-    /// Who wants what, for those who publish in this process.
+    /// Returns a view of subscriptions for publishers in this process.
     pub(crate) fn interest(&self) -> Interest {
         Interest {
             common: Arc::clone(&self.shared.common),
@@ -234,7 +234,7 @@ impl Handle {
     }
 }
 
-/// How many shards there are when nobody says: see `docs/performance.md`.
+/// Returns the default number of shards; see `docs/performance.md`.
 fn default_shards(most: usize) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     cores.div_ceil(2).min(most)
@@ -263,7 +263,7 @@ fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
     }
 }
 
-/// Warns of passwords that anybody who reads the configuration can use.
+/// Warns of passwords in clear in the configuration.
 fn warn_of_passwords(options: &Options) {
     if options.auth.directory().has_plain_passwords() {
         warn!("Plaintext passwords detected, use nkeys or bcrypt");
@@ -301,7 +301,7 @@ fn log_ready(options: &Options, addresses: &Addresses) {
     info!("Server is ready");
 }
 
-/// Writes the files that were asked for; returns those to be removed at the end.
+/// Writes the PID and ports files. Returns the files to remove at the end.
 fn write_files(options: &Options, addresses: &Addresses) -> Result<Vec<PathBuf>, StartError> {
     let failed = |path: &Path| {
         let path = path.to_path_buf();
@@ -318,7 +318,7 @@ fn write_files(options: &Options, addresses: &Addresses) -> Result<Vec<PathBuf>,
     Ok(files.chain(options.unix_socket.clone()).collect())
 }
 
-/// Starts a thread for each shard and one that accepts and controls.
+/// Starts the control thread and a thread for each shard.
 fn launch(
     mut shared: Arc<Shared>,
     jetstream: Option<StartJetStream>,
@@ -333,7 +333,7 @@ fn launch(
         inboxes.push(inbox);
     }
     let _ = unshared.common.leafs.set(unshared.shards[0].clone());
-    // First: what is kept is there before anybody asks for it.
+    // Before the shards, so that stored streams exist when the first request arrives.
     let jetstream = jetstream
         .map(|start| start(&shared.common, &shared.info))
         .transpose()
@@ -356,7 +356,7 @@ fn launch(
     }
     if let Some(resolver) = &shared.options().resolver {
         let running = resolver::start(resolver, &shared).map_err(StartError::Resolver)?;
-        // Nobody else sets it.
+        // Nothing else sets it.
         let _ = shared.common.resolver.set(running);
     }
     log_ready(&shared.options(), &shared.addresses);

@@ -6,7 +6,7 @@ use crate::error::StartError;
 use crate::listen;
 use crate::options::{Addresses, Options};
 
-/// What is listened on.
+/// The listening sockets of a server.
 pub(crate) struct Sockets {
     pub(crate) clients: TcpListener,
     pub(crate) websocket: Option<TcpListener>,

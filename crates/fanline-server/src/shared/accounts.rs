@@ -1,4 +1,4 @@
-//! In operator mode, the accounts that a server knows, and how it comes to know others.
+//! Changes of accounts in operator mode.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::clock::unix_seconds;
 use crate::ipc::Command;
 
 impl Shared {
-    /// Has the server know one more account, or know it by a newer token.
+    /// Adds an account, or replaces its token by a newer one.
     pub(crate) fn add_account(&self, account: &str, token: &str) -> Result<(), OperatorError> {
         let claims = Unverified::<AccountClaims>::read(token)?;
         let subject = &claims.peek().subject;
@@ -24,7 +24,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Has the server know accounts no more: whoever is of one of them is sent away.
+    /// Removes accounts. Their clients are disconnected.
     pub(crate) fn remove_accounts(&self, accounts: &[String]) -> Result<(), OperatorError> {
         let mut current = self.lock_access();
         let next = current.without_accounts(accounts, unix_seconds())?;
@@ -32,7 +32,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Has all go by other accounts: under the lock, so that they hear of several in the same order.
+    /// Replaces the access rules on all threads. `current` is locked, so all threads receive changes in the
+    /// same order.
     pub(crate) fn replace_access(&self, current: &mut Arc<Access>, next: Access) {
         let next = Arc::new(next);
         *current = Arc::clone(&next);
@@ -41,7 +42,7 @@ impl Shared {
     }
 }
 
-/// The tokens of accounts that were issued later than those in another directory.
+/// Returns tokens of accounts that are newer than those in `than`.
 pub(crate) fn newer_tokens<'a>(known: &'a Access, than: &Access) -> Vec<&'a str> {
     let issued_at = |name: &str| {
         let account = than.account_id(name).and_then(|id| than.account(id))?;

@@ -1,4 +1,4 @@
-//! What the threads of a server share, and which shard a connection goes to.
+//! State that the threads of a server share, and the assignment of connections to shards.
 
 mod accounts;
 mod reloads;
@@ -24,73 +24,73 @@ pub(crate) use accounts::newer_tokens;
 pub(crate) use reloads::Reloader;
 pub use reloads::{ReloadRequest, ReloadRequests};
 
-/// What the handle, the control thread and monitoring share.
+/// State that the handle, the control thread, and monitoring share.
 pub(crate) struct Shared {
     pub(crate) common: Arc<Common>,
     pub(crate) shards: Vec<mpsc::UnboundedSender<Command>>,
-    /// The JetStream service, if there is JetStream.
+    /// The JetStream service, if JetStream is enabled.
     pub(crate) jetstream: Option<mpsc::UnboundedSender<jetstream::Command>>,
-    /// Who may connect, and what they may do.
+    /// Users, accounts, and permissions.
     pub(crate) access: Lock<Arc<Access>>,
     pub(crate) next_cid: AtomicU64,
     pub(crate) next_shard: AtomicUsize,
     pub(crate) started_at: SystemTime,
     pub(crate) info: ServerInfo,
-    /// What the server signs with; its public part is its id.
+    /// The server's signing key. Its public part is the server's id.
     pub(crate) key: SecretKey,
     pub(crate) options: Lock<Arc<Options>>,
-    /// What connections begin with.
+    /// TLS of new connections.
     pub(crate) tls: Lock<Arc<ListenersTls>>,
-    /// Who reads the configuration again when the system account asks for it.
+    /// The receiver of reload requests from the system account.
     pub(crate) reloader: Reloader,
     pub(crate) addresses: Addresses,
     /// The bridge without credentials, while it is in use.
     pub(crate) default_bridge: Lock<Option<Weak<dyn Any + Send + Sync>>>,
-    /// The servers that this one attaches to.
+    /// Remotes of leaf nodes.
     pub(crate) remotes: watch::Sender<Vec<LeafnodeRemote>>,
 }
 
 impl Shared {
-    /// Who may connect, and what they may do.
+    /// Returns users, accounts, and permissions.
     pub(crate) fn access(&self) -> Arc<Access> {
         Arc::clone(&self.lock_access())
     }
 
-    /// The same for one who is about to change it: others who want to wait until that is done.
+    /// Locks the access rules for a change. Other changes wait.
     pub(crate) fn lock_access(&self) -> MutexGuard<'_, Arc<Access>> {
         self.access.lock()
     }
 
-    /// What the server goes by now.
+    /// Returns the current options.
     pub(crate) fn options(&self) -> Arc<Options> {
         Arc::clone(&self.options.lock())
     }
 
-    /// What connections begin with now.
+    /// Returns the TLS of new connections.
     pub(crate) fn tls(&self) -> Arc<ListenersTls> {
         Arc::clone(&self.tls.lock())
     }
 
-    /// Has one shard do something.
+    /// Sends a command to one shard.
     pub(crate) fn send(&self, shard: usize, command: Command) {
         if let Some(shard) = self.shards.get(shard) {
-            // One that is gone has nobody left to do it for.
+            // A shard that has ended has no work left.
             let _ = shard.send(command);
         }
     }
 
-    /// Has the JetStream service go by other accounts.
+    /// Sends new accounts to the JetStream service.
     pub(crate) fn send_accounts_to_jetstream(&self, access: &Arc<Access>) {
         if let Some(jetstream) = &self.jetstream {
-            // One that is gone has nothing to keep.
+            // A service that has ended needs no accounts.
             let _ = jetstream.send(jetstream::Command::SetAccounts(Arc::clone(access)));
         }
     }
 
-    /// Has the shard with the fewest connections serve one more.
+    /// Assigns a connection to the shard with the fewest connections.
     pub(crate) fn assign(&self, transport: Transport, arrival: Option<OwnedSemaphorePermit>) {
         let counts = &self.common.connections;
-        // Counts are a hint; two threads that choose at once do no harm.
+        // The counts are a hint. Concurrent callers may choose the same shard.
         let start = self.next_shard.fetch_add(1, Ordering::Relaxed);
         let order = (0..counts.len()).map(|i| (start + i) % counts.len());
         let shard = order
@@ -98,9 +98,9 @@ impl Shared {
             .unwrap_or(0);
         let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
         let is_full = self.common.connection_count() >= self.options().limits.connections_max;
-        // One that is refused takes no place while it lingers.
+        // A refused connection is not counted while it lingers.
         counts[shard].fetch_add(usize::from(!is_full), Ordering::Relaxed);
-        // A shard that is gone has ended with the server; the connection is dropped with it.
+        // A shard that has ended drops the connection.
         let _ = self.shards[shard].send(Command::Serve {
             transport,
             cid,
@@ -138,15 +138,15 @@ impl Shared {
         });
     }
 
-    /// Connects a client of the server's own in an account. The first shard serves it.
+    /// Connects a system client in an account. The first shard serves it.
     ///
     /// # Errors
-    /// Fails when the server stops.
+    /// Fails if the server stops.
     pub(crate) async fn system_client(&self, account: AccountId) -> Result<Client, ClientError> {
         let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
         let _ = self.shards[0].send(Command::Serve {
             transport: Transport::SystemClient(theirs, account),
-            // Not one that a client could have.
+            // No client has this id.
             cid: 0,
             is_full: false,
             arrival: None,
@@ -154,7 +154,7 @@ impl Shared {
         Client::over(ours, &ConnectOptions::system_client()).await
     }
 
-    /// The shard with the most connections.
+    /// Returns the shard with the most connections.
     pub(crate) fn fullest_shard(&self) -> &mpsc::UnboundedSender<Command> {
         let counts = self
             .common
@@ -165,7 +165,7 @@ impl Shared {
         fullest.expect("there is at least one shard").1
     }
 
-    /// Closes as many clients as there are more than `max`, of the shards that have the most.
+    /// Closes clients in excess of `max`, on the shards that have the most.
     pub(crate) fn close_excess(&self, max: usize) {
         let counts = self.common.connections.iter();
         let mut counts: Vec<usize> = counts.map(|count| count.load(Ordering::Relaxed)).collect();
@@ -193,24 +193,24 @@ impl Shared {
     }
 }
 
-/// Whether anybody wants what is published, in the account without a name.
+/// Subscriptions of the default account, for publishers in this process.
 pub(crate) struct Interest {
     pub(crate) common: Arc<Common>,
     pub(crate) shard: mpsc::UnboundedSender<Command>,
 }
 
 impl Interest {
-    /// Which state of things this is: as long as it is the same, so are the answers.
+    /// Returns the generation of subscriptions. Answers stay valid while it is the same.
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
-        // Acquire: what is asked after this is answered by the state that was counted, or a later one.
+        // Acquire: a later query sees the subscriptions that this generation counts, or newer ones.
         self.common.interest.load(Ordering::Acquire)
     }
 
-    /// Asks about a topic. No answer comes when the server has stopped.
+    /// Queries whether a subject has subscribers. The receiver ends without a value if the server has stopped.
     pub(crate) fn ask(&self, topic: &Arc<str>) -> oneshot::Receiver<bool> {
         let (sender, answer) = oneshot::channel();
-        // A shard that is gone drops the sender.
+        // A shard that has ended drops the sender.
         let _ = self
             .shard
             .send(Command::HasInterest(Arc::clone(topic), sender));

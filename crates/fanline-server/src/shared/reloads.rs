@@ -1,41 +1,41 @@
-//! Requests to read the configuration again. Where that comes from, and what of it was overridden, is
-//! known to whoever has started the server.
+//! Requests to reload the configuration. Only the program that started the server knows the file and the
+//! overrides.
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::sync::Lock;
 
-/// Requests that wait to be looked at. One more is told to come again.
+/// Pending requests at most. Further ones are rejected.
 const WAITING_MAX: usize = 16;
 
-/// What is answered when nobody looks at them.
+/// The error without a receiver of requests.
 const NOBODY: &str = "can only reload config when a file is provided using -c or --config";
 
-/// What users of the system account ask for by `$SYS.REQ.SERVER.<id>.RELOAD`; see
+/// Reload requests from users of the system account (`$SYS.REQ.SERVER.<id>.RELOAD`); see
 /// [`Handle::reload_requests`](crate::Handle::reload_requests).
 #[derive(Debug)]
 pub struct ReloadRequests(mpsc::Receiver<ReloadRequest>);
 
 impl ReloadRequests {
-    /// Waits for the next one. `None` when they go to somebody else by now. Cancel safe.
+    /// Waits for the next request. Returns `None` once another receiver has replaced this one. Cancel safe.
     pub async fn next(&mut self) -> Option<ReloadRequest> {
         self.0.recv().await
     }
 }
 
-/// One request. Who has asked waits until it is answered; one that is dropped has failed.
+/// A reload request. The requester waits for the answer. Dropping the request fails it.
 #[derive(Debug)]
 pub struct ReloadRequest(oneshot::Sender<Result<(), String>>);
 
 impl ReloadRequest {
-    /// Says what came of it; if nothing, why, in words for who has asked.
+    /// Reports the result; on failure, an error text for the requester.
     pub fn answer(self, outcome: Result<(), String>) {
-        // Who has asked may be gone.
+        // The requester may have disconnected.
         let _ = self.0.send(outcome);
     }
 }
 
-/// Where requests go.
+/// The current receiver of reload requests.
 pub(crate) struct Reloader(Lock<Option<mpsc::Sender<ReloadRequest>>>);
 
 impl Reloader {
@@ -43,17 +43,17 @@ impl Reloader {
         Reloader(Lock::new(None))
     }
 
-    /// From now on they go here.
+    /// Replaces the receiver.
     pub(crate) fn listen(&self) -> ReloadRequests {
         let (to, requests) = mpsc::channel(WAITING_MAX);
         *self.0.lock() = Some(to);
         ReloadRequests(requests)
     }
 
-    /// Has the configuration read again.
+    /// Requests a reload and waits for its result.
     ///
     /// # Errors
-    /// Why it was not, in words for who has asked.
+    /// Returns an error text for the requester.
     pub(crate) async fn ask(&self) -> Result<(), String> {
         let current = self.0.lock().clone();
         let Some(to) = current else {

@@ -15,40 +15,41 @@ use tokio::io::ReadBuf;
 use super::{Below, Ended};
 use crate::identity::random_u64;
 
-/// The most that is put into one compressed message.
+/// Bytes in one compressed message at most.
 const DEFLATED_BYTES_MAX: usize = 64 * 1024;
-/// The most bytes of a frame between two servers: less than any of them refuses.
+/// Bytes in one frame between servers at most, below the limit of any server.
 const LEAF_FRAME_BYTES_MAX: usize = 64 * 1024;
-/// The most bytes of answers to pings that wait to be written.
+/// Bytes of pending pongs at most.
 const PONGS_BYTES_MAX: usize = 16 * 1024;
-/// What is read at once where messages may be compressed.
+/// Bytes in one read if messages may be compressed.
 const RAW_BYTES: usize = 16 * 1024;
 
-/// One connection's frames.
+/// The WebSocket framing of one connection.
 pub(crate) struct Frames {
     unframer: Unframer,
     compression: Compression,
     frame_bytes_max: usize,
     message_bytes_max: usize,
-    /// What is written is masked.
+    /// Whether this side masks frames, as clients do.
     masks: bool,
-    /// Input that is not taken apart yet, where messages may be compressed.
+    /// Unparsed input, if messages may be compressed.
     raw: Vec<u8>,
     raw_at: usize,
     piece: Option<Piece>,
     inflater: Option<Box<Inflater>>,
-    /// Why nothing more is read.
+    /// The reason why reading has ended.
     ended: Option<CloseReason>,
     ended_is_told: bool,
-    /// The frame that is being written: its head, and how much of the outbox belongs to it.
+    /// The frame in progress: its header, and how many bytes of the outbox belong to it.
     head: FrameHead,
     head_at: usize,
     frame_left: usize,
-    /// A frame that is not made of what the outbox holds, or stands for so much of it.
+    /// A frame whose payload is not in the outbox: a control frame, or a compressed copy of bytes of the
+    /// outbox.
     own: Vec<u8>,
     own_at: usize,
     own_covers: usize,
-    /// The answers to pings, in their order.
+    /// Pending pongs, in order.
     pongs: Vec<u8>,
     goodbye: Option<Vec<u8>>,
     has_said_goodbye: bool,
@@ -105,14 +106,14 @@ impl Frames {
         !self.pongs.is_empty() || !self.own.is_empty()
     }
 
-    /// Has the peer told why it ends, unless it was already.
+    /// Queues a close frame with the reason, unless one was sent.
     pub(crate) fn say_goodbye(&mut self, reason: CloseReason) {
         if self.goodbye.is_none() && !self.has_said_goodbye {
             self.goodbye = Some(close_frame(close_code(reason), &reason.to_string()));
         }
     }
 
-    /// Begins a frame if none is begun and there is something for it.
+    /// Starts a frame if none is in progress and there is output.
     pub(crate) fn prepare(&mut self, out: &Outbox, deflater: &mut Deflater) {
         let is_busy = !self.own.is_empty() || self.frame_left > 0;
         if is_busy || self.has_said_goodbye {
@@ -149,7 +150,7 @@ impl Frames {
         self.frame_left = bytes;
     }
 
-    /// Makes a compressed message of the first bytes; false when it gets no shorter by that.
+    /// Compresses the first bytes of the outbox into one message. Returns false if that makes them no shorter.
     fn compress(&mut self, out: &Outbox, bytes: usize, deflater: &mut Deflater) -> bool {
         let mut body = Vec::with_capacity(bytes / 2);
         deflater.message(out.slices(bytes), &mut body);
@@ -162,12 +163,12 @@ impl Frames {
         true
     }
 
-    /// Begins a frame that does not lie in the outbox.
+    /// Starts a frame whose bytes are not in the outbox.
     fn begin_own(&mut self, frame: Vec<u8>) {
         self.own = self.masked(frame);
     }
 
-    /// A frame as this side has to send it.
+    /// Masks a frame if this side masks.
     fn masked(&self, mut frame: Vec<u8>) -> Vec<u8> {
         if self.masks {
             let [a, b, c, d, ..] = random_u64().to_le_bytes();
@@ -176,8 +177,7 @@ impl Frames {
         frame
     }
 
-    /// Queues the answer to a ping. A peer that does not read gets the answer to the last one alone: older ones
-    /// need none (RFC 6455, section 5.5.3).
+    /// Queues a pong. A peer that does not read gets only the pong to its last ping (RFC 6455, section 5.5.3).
     fn answer_ping(&mut self, payload: &[u8]) {
         let pong = self.masked(control_frame(Opcode::Pong, payload));
         if self.pongs.len() + pong.len() > PONGS_BYTES_MAX {
@@ -186,7 +186,7 @@ impl Frames {
         self.pongs.extend_from_slice(&pong);
     }
 
-    /// What to write next.
+    /// Fills `parts` with the next bytes to write.
     pub(crate) fn parts<'a>(&'a self, out: &'a Outbox, parts: &mut [IoSlice<'a>]) -> usize {
         if !self.own.is_empty() {
             parts[0] = IoSlice::new(&self.own[self.own_at..]);
@@ -206,7 +206,7 @@ impl Frames {
         from + count.count()
     }
 
-    /// Notes that so much of the parts is written.
+    /// Counts bytes as written.
     pub(crate) fn advance(&mut self, out: &mut Outbox, written: usize) {
         if !self.own.is_empty() {
             self.own_at += written;
@@ -232,7 +232,7 @@ impl Frames {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if let Some(reason) = self.ended {
-            // Whoever reads on after that only wants to see the end of it.
+            // Reads after this only wait for the end of the stream.
             if mem::replace(&mut self.ended_is_told, true) {
                 return below(context, buffer);
             }
@@ -267,7 +267,7 @@ impl Frames {
         }
     }
 
-    /// Moves the payload of all frames to the front; returns how much it is.
+    /// Moves the payload of all frames to the front. Returns its length.
     fn unframe_in_place(&mut self, bytes: &mut [u8]) -> usize {
         let (mut at, mut kept) = (0, 0);
         while at < bytes.len() && self.ended.is_none() {
@@ -291,7 +291,7 @@ impl Frames {
         kept
     }
 
-    /// Reads input that may be compressed; false at the end.
+    /// Reads input that may be compressed. Returns false at the end of the stream.
     fn poll_raw(
         &mut self,
         below: &mut Below<'_>,
@@ -309,7 +309,7 @@ impl Frames {
         outcome.map(|outcome| outcome.map(|()| read > 0))
     }
 
-    /// Takes input apart that lies in `raw`. True when there is something for the session.
+    /// Parses the input in `raw`. Returns whether there is payload for the session.
     fn take_raw(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
         let before = buffer.filled().len();
         while self.ended.is_none() && buffer.remaining() > 0 {
@@ -325,7 +325,7 @@ impl Frames {
                 break;
             }
             let at = self.raw_at;
-            // What is left as it is has to fit.
+            // Uncompressed payload has to fit into `buffer`.
             let end = self.raw.len().min(at + buffer.remaining());
             match self.unframer.next(&mut self.raw[at..end]) {
                 Ok((taken, event)) => {
@@ -345,7 +345,7 @@ impl Frames {
                 is_compressed: true,
                 ends_message,
             } => {
-                // One without payload has nothing to go back to.
+                // A frame without payload needs no piece.
                 if !range.is_empty() {
                     self.raw_at = at + range.start;
                 }
@@ -361,7 +361,7 @@ impl Frames {
         }
     }
 
-    /// Takes the compression off as much as there is room for.
+    /// Decompresses as much as fits into `buffer`.
     fn inflate(&mut self, piece: Piece, buffer: &mut ReadBuf<'_>) -> Result<(), Wrong> {
         let most = self.message_bytes_max;
         let inflater = self
@@ -395,7 +395,7 @@ impl Frames {
         match event {
             Event::Ping(payload) => self.answer_ping(&payload),
             Event::Close(payload) => {
-                // The answer is the same code (RFC 6455, section 5.5.1).
+                // The reply carries the same code (RFC 6455, section 5.5.1).
                 self.goodbye = Some(control_frame(Opcode::Close, &payload));
                 self.ended = Some(CloseReason::ClientClosed);
             }

@@ -1,8 +1,8 @@
-//! What lies between a session and its socket when that is not plain TCP: TLS, a compressed stream, WebSocket,
-//! all of them, or nothing at all on a unix socket.
+//! Layers between a session and its socket when that is not plain TCP: TLS, compression, WebSocket, or none on
+//! a unix socket.
 //!
-//! What an outbox holds is framed and encrypted where it lies, and taken off the outbox when all
-//! that stands for it has been written. So slow peers are seen as they are on plain TCP.
+//! Output is framed and encrypted from the outbox, and leaves the outbox only when its last byte is written.
+//! The limits of slow consumers therefore hold as on plain TCP.
 
 mod frames;
 mod records;
@@ -31,22 +31,22 @@ use send_buffer::SendBuffer;
 
 pub(crate) use socket::{Carrier, Socket, prepare_tcp};
 
-/// Parts in one vectored write.
+/// Slices in one vectored write.
 const PARTS_MAX: usize = 64;
-/// What is read at once before a session begins.
+/// Bytes in one read before the session begins.
 const READ_BYTES: usize = 4 * 1024;
-/// What is read and decrypted at once.
+/// Bytes in one read of ciphertext.
 const INCOMING_BYTES: usize = 192 * 1024;
-/// What is encrypted at once: four records.
+/// Bytes encrypted at once: four TLS records.
 const SEALED_BYTES_MAX: usize = 64 * 1024;
 
-/// Where all connections of a shard do what they do with bytes, one at a time.
+/// Buffers that all connections of a shard use in turn.
 pub(crate) struct Scratch {
     /// Ciphertext as read.
     incoming: Box<[u8]>,
-    /// What is about to be encrypted, when it lies in several places.
+    /// Plain bytes to encrypt, when they come from several slices.
     plain: Vec<u8>,
-    /// What was just encrypted.
+    /// Encrypted bytes.
     sealed: Vec<u8>,
     deflater: Deflater,
     s2: S2Scratch,
@@ -64,42 +64,42 @@ impl Default for Scratch {
     }
 }
 
-/// A room that is made when the first connection needs it.
+/// Buffers that are allocated when the first connection needs them.
 pub(crate) type SharedScratch = Rc<RefCell<Option<Box<Scratch>>>>;
 
-/// What lies below a layer, as a function that reads.
+/// The read function of the layer below.
 type Below<'a> = dyn FnMut(&mut Context<'_>, &mut ReadBuf<'_>) -> Poll<io::Result<()>> + 'a;
 
-/// Why a connection ends, said by what lies below its session.
+/// A reason to close the connection, from a layer below the session.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Ended(CloseReason);
 
-/// The reason in an error of reading.
+/// Returns the close reason in a read error.
 pub(crate) fn close_reason(error: &io::Error) -> CloseReason {
     let told = error.get_ref().and_then(|inner| inner.downcast_ref());
     told.map_or(CloseReason::ReadError, |Ended(reason)| *reason)
 }
 
-/// A connection below its session.
+/// The layers of one connection.
 pub(crate) struct Wire {
     pub(crate) socket: Socket,
     scratch: SharedScratch,
     pub(crate) layers: RefCell<Layers>,
-    /// Whether it leads to another server on this machine.
+    /// Whether the peer is another server on this machine.
     is_colocated: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Layers {
-    /// What was read before it was known whose it is.
+    /// Input read before the layers were complete.
     pub(crate) early: Vec<u8>,
     pub(crate) records: Option<Records>,
     pub(crate) s2: Option<Box<S2Layer>>,
     pub(crate) frames: Option<Box<Frames>>,
-    /// What was read of the session before it began.
+    /// Input of the session, read before it began.
     pub(crate) unread: Vec<u8>,
-    /// To a hub on this machine, with nothing in between.
+    /// Adapts the send buffer of an uncovered connection to a hub on this machine.
     pub(crate) send_buffer: Option<SendBuffer>,
 }
 
@@ -113,14 +113,13 @@ impl Wire {
         }
     }
 
-    /// Takes the socket, to put a layer on it or to hand it over. A pipe without another end takes its place.
+    /// Takes the socket, to put a layer on it or to hand it over. Leaves a closed pipe in its place.
     pub(crate) fn take_socket(&mut self) -> Socket {
         let nowhere = Socket::Pipe(RefCell::new(tokio::io::duplex(1).0));
         std::mem::replace(&mut self.socket, nowhere)
     }
 
-    /// Writes until the outbox is empty, and what is owed to the peer besides, or the peer takes
-    /// no more.
+    /// Writes until the outbox and all pending control bytes are written, or the socket takes no more.
     pub(crate) fn try_write_all(&self, out: &mut Outbox) -> Wrote {
         loop {
             match self.write_some(out) {
@@ -135,7 +134,7 @@ impl Wire {
         }
     }
 
-    /// The same when the peer takes more; wakes the task then.
+    /// Writes when the socket takes more. Registers the task for that otherwise.
     pub(crate) fn poll_drain(&self, context: &mut Context<'_>, out: &mut Outbox) -> Poll<Wrote> {
         loop {
             match self.try_write_all(out) {
@@ -148,7 +147,7 @@ impl Wire {
         }
     }
 
-    /// Writes once. False when there is nothing to write.
+    /// Writes once. Returns false when there is nothing to write.
     fn write_some(&self, out: &mut Outbox) -> io::Result<bool> {
         let mut layers = self.layers.borrow_mut();
         let Layers {
@@ -189,27 +188,27 @@ impl Wire {
         }
         match frames {
             Some(frames) => frames.advance(out, written),
-            // What waited may have been thrown away since it was compressed.
+            // Pending output may have been dropped since it was compressed.
             None => out.advance(written.min(out.pending_bytes())),
         }
         Ok(written > 0)
     }
 
-    /// What is written from now on is compressed so, if it is at all.
+    /// Sets the compression level of bytes written from now on, on compressed links.
     pub(crate) fn set_level(&self, level: Level) {
         if let Some(s2) = &mut self.layers.borrow_mut().s2 {
             s2.set_level(level);
         }
     }
 
-    /// Has the peer told why the connection ends, once all else is written.
+    /// Queues a close reason behind all output.
     pub(crate) fn say_goodbye(&self, reason: CloseReason) {
         if let Some(frames) = &mut self.layers.borrow_mut().frames {
             frames.say_goodbye(reason);
         }
     }
 
-    /// Tells the peer that nothing more comes.
+    /// Closes the writing direction.
     pub(crate) fn shut_down(&self) {
         if let Some(records) = &mut self.layers.borrow_mut().records {
             records.close(&self.socket);
@@ -217,19 +216,19 @@ impl Wire {
         self.socket.shut_down();
     }
 
-    /// To be called when it is known that another server is at its other end.
+    /// Notes that the peer is another server.
     pub(crate) fn lead_to_server(&mut self) {
         self.is_colocated = self.socket.is_on_this_host();
     }
 
-    /// Has what the system holds for a hub on this machine follow what is sent.
+    /// Starts to adapt the send buffer to the traffic, for a hub on this machine.
     pub(crate) fn follow_what_is_sent(&mut self) {
         let layers = self.layers.get_mut();
         let is_plain = layers.records.is_none() && layers.s2.is_none() && layers.frames.is_none();
         layers.send_buffer = (is_plain && self.is_colocated).then(SendBuffer::new);
     }
 
-    /// Whether something is to be written that no outbox holds.
+    /// Returns whether a layer has output that is in no outbox.
     pub(crate) fn owes_answer(&self) -> bool {
         let layers = self.layers.borrow();
         let frames = layers.frames.as_ref();
@@ -294,8 +293,8 @@ impl Wire {
         work(&mut self.scratch.borrow_mut().get_or_insert_default().s2)
     }
 
-    /// Appends what arrives before the session begins; false at the end. Cancel safe. It holds no buffer while it
-    /// waits: an anonymous peer may open ten thousand connections.
+    /// Appends input that arrives before the session begins. Returns false at the end of the stream. Cancel
+    /// safe. It holds no buffer while it waits, because an anonymous peer may open ten thousand connections.
     pub(crate) async fn read_more(&self, bytes: &mut Vec<u8>) -> io::Result<bool> {
         poll_fn(|context| {
             let mut scratch = [0; READ_BYTES];
@@ -307,7 +306,7 @@ impl Wire {
         .await
     }
 
-    /// Writes this before the session begins.
+    /// Writes bytes before the session begins.
     pub(crate) async fn say(&self, bytes: &[u8]) -> io::Result<()> {
         let mut out = Outbox::default();
         out.append(bytes);
@@ -318,7 +317,7 @@ impl Wire {
     }
 }
 
-/// Copies what comes first into one place, so much of it at most.
+/// Copies the first slices into one buffer, up to this many bytes.
 fn gather<'a>(parts: &[IoSlice<'_>], bytes_max: usize, plain: &'a mut Vec<u8>) -> &'a [u8] {
     plain.clear();
     for part in parts {
@@ -328,7 +327,7 @@ fn gather<'a>(parts: &[IoSlice<'_>], bytes_max: usize, plain: &'a mut Vec<u8>) -
     plain
 }
 
-/// What came of an attempt to write.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrote {
     All,
@@ -338,7 +337,7 @@ pub(crate) enum Wrote {
 
 /// The reading side of a connection.
 pub(crate) trait Input: AsyncRead + Unpin {
-    /// Whether reading has left something to be written that no outbox holds.
+    /// Returns whether a read has produced output that is in no outbox.
     fn owes_answer(&self) -> bool {
         false
     }

@@ -14,24 +14,24 @@ use tokio::io::ReadBuf;
 
 use super::{SEALED_BYTES_MAX, Scratch, Socket, gather};
 
-/// The most bytes of a handshake that wait for more. More: the connection is closed.
+/// Bytes of an incomplete handshake message at most. The connection is closed beyond that.
 const HANDSHAKE_BYTES_MAX: usize = 80 * 1024;
-/// What is read at once during a handshake.
+/// Bytes in one read during a handshake.
 const HANDSHAKE_READ_BYTES: usize = 8 * 1024;
-/// Bytes for the heads and seals of the records of one batch.
+/// Space for headers and tags of the records of one write.
 const OVERHEAD_BYTES: usize = 1024;
 
-/// One connection's TLS, once its handshake is done. It holds buffers only while something is not
-/// whole or not written.
+/// The TLS session of one connection after its handshake. It holds buffers only for incomplete records and
+/// unwritten ciphertext.
 pub(crate) struct Records {
     session: UnbufferedServerConnection,
-    /// The beginning of a record.
+    /// An incomplete record.
     held: Vec<u8>,
-    /// What was decrypted and did not fit where it should go.
+    /// Decrypted bytes that did not fit into the reader's buffer.
     decrypted: Vec<u8>,
-    /// Ciphertext that the peer has not taken yet.
+    /// Ciphertext that is not written yet.
     outgoing: Vec<u8>,
-    /// How much of what is to be written `outgoing` stands for.
+    /// Plain bytes that `outgoing` stands for.
     covers: usize,
     peer_closed: bool,
 }
@@ -41,7 +41,7 @@ fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Er
 }
 
 impl Records {
-    /// Shakes hands; `early` is what was already read.
+    /// Performs the handshake. `early` is input that was already read.
     pub(crate) async fn begin(
         socket: &Socket,
         config: Arc<ServerConfig>,
@@ -58,7 +58,7 @@ impl Records {
         let mut bytes = early;
         loop {
             let outcome = records.take(&mut bytes, &mut ReadBuf::new(&mut []));
-            // An alert says why it failed.
+            // An alert reports the failure to the peer.
             let outgoing = mem::take(&mut records.outgoing);
             socket.write_all(&outgoing).await?;
             outcome?;
@@ -88,7 +88,7 @@ impl Records {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        /// Less than this is not worth a read.
+        /// Bytes in one read at least.
         const READ_BYTES_MIN: usize = 4 * 1024;
         let before = buffer.filled().len();
         loop {
@@ -104,7 +104,7 @@ impl Records {
             if held > HANDSHAKE_BYTES_MAX {
                 return Poll::Ready(Err(invalid("a record that does not end")));
             }
-            // What is decrypted is shorter than what is read, and should fit.
+            // Decrypted bytes are fewer than those read, so they should fit.
             let wanted = buffer.remaining().saturating_sub(held).max(READ_BYTES_MIN);
             let end = (held + wanted).min(incoming.len());
             let read = match socket.poll_read(context, &mut incoming[held..end]) {
@@ -125,7 +125,7 @@ impl Records {
         }
     }
 
-    /// Takes records; what is decrypted goes to `buffer`, and what does not fit is kept.
+    /// Processes records. Decrypted bytes go to `buffer`, and the rest of them to `decrypted`.
     fn take(&mut self, bytes: &mut [u8], buffer: &mut ReadBuf<'_>) -> io::Result<()> {
         let mut from = 0;
         loop {
@@ -166,8 +166,8 @@ impl Records {
         Ok(())
     }
 
-    /// What there is to say about a fault of the peer's. Asked for only while there is something: asked
-    /// for more, the session would look for the rest of the fault in bytes that are gone, and panic.
+    /// Collects the alert for a fault of the peer. Called only while there is one: otherwise the session would
+    /// look for the rest of the fault in bytes that are gone, and panic.
     fn collect_alert(&mut self) {
         while self.session.wants_write() {
             let status = self.session.process_tls_records(&mut []);
@@ -180,8 +180,8 @@ impl Records {
         }
     }
 
-    /// Encrypts and writes from the front of `parts`. Returns how much of them is written, which
-    /// may be nothing when all that was to be written is something else.
+    /// Encrypts and writes from the front of `parts`. Returns how many of these bytes are written, which is 0
+    /// if only earlier ciphertext was.
     pub(crate) fn write(
         &mut self,
         socket: &Socket,
@@ -225,7 +225,7 @@ impl Records {
         )
     }
 
-    /// Tells the peer that nothing more comes, if it takes that.
+    /// Sends close_notify if the socket takes it.
     pub(crate) fn close(&mut self, socket: &Socket) {
         if !self.outgoing.is_empty() {
             return;
@@ -239,12 +239,12 @@ impl Records {
             )
             .is_ok()
         {
-            // Nobody waits for it.
+            // Best effort.
             let _ = write_from(socket, &sealed);
         }
     }
 
-    /// Appends what `seal` makes of so many bytes.
+    /// Appends the ciphertext that `seal` produces for this many bytes.
     fn with_traffic<F>(
         &mut self,
         sealed: &mut Vec<u8>,
@@ -258,7 +258,7 @@ impl Records {
         ) -> Result<usize, EncryptError>,
     {
         loop {
-            // With what is held: a part of a handshake message may be among it.
+            // Processed with held bytes, because they may hold a part of a handshake message.
             let UnbufferedStatus { discard, state } =
                 self.session.process_tls_records(&mut self.held);
             match state.map_err(invalid)? {
@@ -292,7 +292,7 @@ fn encode<Data>(mut data: EncodeTlsData<'_, Data>, outgoing: &mut Vec<u8>) -> io
     }
 }
 
-/// Writes as much as the peer takes.
+/// Writes as much as the socket takes.
 fn write_from(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
     let mut at = 0;
     while at < bytes.len() {

@@ -1,5 +1,5 @@
-//! The S2 stream that a link's bytes are packed into when both sides have agreed on it. It lies right above the
-//! socket or its TLS: where there are frames of WebSocket, they are in it.
+//! S2 compression of a leaf connection. It lies directly above the socket or its TLS, and below WebSocket
+//! frames.
 
 use std::io::{self, IoSlice};
 use std::mem;
@@ -11,24 +11,24 @@ use tokio::io::ReadBuf;
 
 use super::{Below, Ended, Scratch, gather};
 
-/// What is read at once.
+/// Bytes in one read.
 const INCOMING_BYTES: usize = 64 * 1024;
 
-/// What all links of a shard pack and unpack in.
+/// Buffers of all compressed connections of a shard.
 #[derive(Default)]
 pub(crate) struct S2Scratch {
     packer: Packer,
     incoming: Vec<u8>,
 }
 
-/// One link's streams.
+/// The compressed streams of one connection.
 pub(crate) struct S2Layer {
     level: Level,
     unpacker: Unpacker,
-    /// What was packed and is not written yet.
+    /// Compressed bytes that are not written yet.
     outgoing: Vec<u8>,
     at: usize,
-    /// How much of what is to be written that stands for.
+    /// Plain bytes that `outgoing` stands for.
     covers: usize,
 }
 
@@ -48,13 +48,13 @@ impl S2Layer {
         self.level = level;
     }
 
-    /// Takes what has come of the stream already.
+    /// Takes compressed input that was already read.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.unpacker.push(bytes);
     }
 
-    /// Packs and writes from the front of `parts`; `below` writes some of what it gets. Returns how much of
-    /// them is written, nothing when there are none.
+    /// Compresses and writes from the front of `parts`. `below` writes some of its argument. Returns how many
+    /// bytes of `parts` are written.
     pub(crate) fn write(
         &mut self,
         parts: &[IoSlice<'_>],
@@ -62,7 +62,7 @@ impl S2Layer {
         mut below: impl FnMut(&[IoSlice<'_>], &mut Scratch) -> io::Result<usize>,
     ) -> io::Result<usize> {
         loop {
-            // What begins the stream waits for something to follow.
+            // The stream header waits for the first data.
             while self.covers > 0 && self.at < self.outgoing.len() {
                 self.at += below(&[IoSlice::new(&self.outgoing[self.at..])], scratch)?;
             }
@@ -119,7 +119,7 @@ impl S2Layer {
 }
 
 impl S2Scratch {
-    /// Lends the room that is read into, which is made when the first link needs it.
+    /// Lends the read buffer, which is allocated for the first connection.
     pub(crate) fn lend_incoming(&mut self) -> Vec<u8> {
         let mut incoming = mem::take(&mut self.incoming);
         incoming.resize(INCOMING_BYTES, 0);

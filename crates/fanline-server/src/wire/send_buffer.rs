@@ -1,17 +1,18 @@
-//! How much the system holds for a hub on this machine.
+//! Size of the send buffer for a hub on this machine.
 
 use std::io::IoSlice;
 
 use super::Socket;
 use super::socket::LOCAL_SEND_BUFFER_BYTES;
 
-/// So much while messages are small: their publisher waits sooner, and the hub gets its share of the cores.
+/// The size while messages are small. Their publisher waits sooner, so that the hub gets its share of the
+/// cores.
 const SMALL_MESSAGES_BYTES: usize = 64 * 1024;
 
-/// Less than this tells nothing of what flows.
+/// Writes below this size say nothing about the traffic.
 const TELLING_BYTES: usize = 32 * 1024;
 
-/// A send buffer that follows what is sent.
+/// A send buffer that adapts to the traffic.
 pub(crate) struct SendBuffer {
     bytes: usize,
 }
@@ -23,7 +24,7 @@ impl SendBuffer {
         }
     }
 
-    /// Looks at what is about to be written: large bodies are parts of their own.
+    /// Adapts to the next write: large payloads are slices of their own.
     pub(crate) fn follow(&mut self, parts: &[IoSlice<'_>], socket: &Socket) {
         let bytes = match parts {
             [] => return,

@@ -1,4 +1,4 @@
-//! What a wire ends in.
+//! The socket below all layers.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -12,15 +12,14 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio_rustls::client::TlsStream;
 
-/// What is read at once before a session begins.
+/// Bytes in one read before the session begins.
 const READ_BYTES_MAX: usize = 8 * 1024;
 
-/// What the system may hold for a peer on this machine. By itself it would take megabytes, all of
-/// which have left the processor's cache when the peer reads them; what waits here instead is
-/// referred to where it was read.
+/// Send buffer for a peer on this machine. The system's default grows to megabytes, which have left the
+/// processor's cache when the peer reads them. Output that waits in an outbox instead is referred to in place.
 pub(crate) const LOCAL_SEND_BUFFER_BYTES: usize = 256 * 1024;
 
-/// What bytes to a hub are carried by, in as many layers as it takes.
+/// A stack of layers to a hub.
 pub(crate) trait Carrier: AsyncRead + AsyncWrite + Unpin {
     /// Waits until the lowest layer takes more.
     fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
@@ -44,7 +43,7 @@ impl Carrier for Box<dyn Carrier> {
     }
 }
 
-/// Makes a socket what connections need it to be.
+/// Sets the options that all connections need.
 pub(crate) fn prepare_tcp(stream: &std::net::TcpStream) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
@@ -54,7 +53,7 @@ pub(crate) fn prepare_tcp(stream: &std::net::TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the peer is on this machine, where no distance has to be bridged by a large buffer.
+/// Returns whether the peer is on this machine, where latency needs no large buffer.
 pub(crate) fn is_on_this_host<S>(stream: &S) -> io::Result<bool>
 where
     for<'a> SockRef<'a>: From<&'a S>,
@@ -69,9 +68,9 @@ pub(crate) enum Socket {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(UnixStream),
-    /// One that this side has opened, and that is encrypted.
+    /// TLS of a connection that this side has opened.
     Tls(RefCell<Box<dyn Carrier>>),
-    /// To a connection that another part of this process reads and writes.
+    /// A pipe to a connection that another part of this process reads and writes.
     Pipe(RefCell<DuplexStream>),
 }
 
@@ -116,7 +115,7 @@ impl Socket {
             #[cfg(unix)]
             Socket::Unix(stream) => stream.try_write_vectored(parts),
             Socket::Tls(tls) => {
-                // What was encrypted before goes first.
+                // Ciphertext of earlier writes goes first.
                 self.try_flush()?;
                 let mut context = Context::from_waker(Waker::noop());
                 let mut tls = tls.borrow_mut();
@@ -135,7 +134,7 @@ impl Socket {
         }
     }
 
-    /// Writes what is encrypted and was not written yet.
+    /// Writes ciphertext that is not written yet.
     pub(crate) fn try_flush(&self) -> io::Result<()> {
         let Socket::Tls(tls) = self else {
             return Ok(());
@@ -153,7 +152,7 @@ impl Socket {
             #[cfg(unix)]
             Socket::Unix(stream) => stream.poll_write_ready(context),
             Socket::Tls(tls) => tls.borrow().poll_writable(context),
-            // An empty write says nothing of whether there is room.
+            // An empty write does not report whether there is room.
             Socket::Pipe(_) => {
                 let waker = context.waker().clone();
                 tokio::task::spawn_local(async move {
@@ -165,21 +164,21 @@ impl Socket {
         }
     }
 
-    /// Whether the peer is on this machine, and nothing lies between it and this socket.
+    /// Returns whether the peer is directly connected, and on this machine.
     pub(crate) fn is_on_this_host(&self) -> bool {
         matches!(self, Socket::Tcp(stream) if is_on_this_host(stream).unwrap_or(false))
     }
 
-    /// Sets how much the system holds of what is written.
+    /// Sets the size of the send buffer in bytes.
     pub(crate) fn set_send_buffer(&self, bytes: usize) {
         if let Socket::Tcp(stream) = self {
-            // With another size it works, too.
+            // Best effort: any size works.
             let _ = SockRef::from(stream).set_send_buffer_size(bytes);
         }
     }
 
     pub(crate) fn shut_down(&self) {
-        // It may be closed already, which is as good.
+        // The socket may be closed already.
         let _ = match self {
             Socket::Tcp(stream) => SockRef::from(stream).shutdown(std::net::Shutdown::Write),
             #[cfg(unix)]
@@ -197,7 +196,7 @@ impl Socket {
         };
     }
 
-    /// Reads more behind what is there; false at the end. Cancel safe.
+    /// Appends one read. Returns false at the end of the stream. Cancel safe.
     pub(crate) async fn read_more(
         &self,
         bytes: &mut Vec<u8>,
@@ -214,7 +213,7 @@ impl Socket {
         .await
     }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     pub(crate) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.try_write_vectored(&[IoSlice::new(bytes)]) {
@@ -231,5 +230,5 @@ impl Socket {
     }
 }
 
-/// How often it is looked whether a pipe has room again.
+/// Interval of checks whether a pipe has room again.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(1);
