@@ -1,4 +1,4 @@
-//! `/accountz` and `/accstatz`: the accounts, what they have from each other, and what each of them does.
+//! `/accountz` and `/accstatz`: accounts with their imports, exports, and counters.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,7 +108,7 @@ impl<'a> ImportRow<'a> {
             to,
             local_subject: import.local(),
             kind,
-            // A directory in which one is invalid is refused as a whole.
+            // A configuration with an invalid account is rejected as a whole.
             invalid: false,
             share,
             tracking: false,
@@ -116,7 +116,7 @@ impl<'a> ImportRow<'a> {
     }
 }
 
-/// One of the names that a mapping gives.
+/// A destination of a subject mapping.
 #[derive(Serialize)]
 struct MappedRow<'a> {
     subject: Cow<'a, str>,
@@ -306,7 +306,7 @@ impl Monitor {
         access.account(id).map(text).unwrap_or_default()
     }
 
-    /// Accounts that somebody is connected to.
+    /// Returns the accounts with connections.
     pub(super) async fn used_accounts(&self) -> Result<BTreeSet<String>, Refusal> {
         let counts = collect::by_account(&self.shared).await?;
         let access = self.shared.access();

@@ -1,4 +1,4 @@
-//! `/leafz`: the servers that are attached to this one, and those that it is attached to.
+//! `/leafz`: leaf connections of this server, accepted and dialed.
 
 use fanline_engine::codec::leaf::LeafStatus;
 use serde::Serialize;
@@ -16,7 +16,7 @@ struct Leafz<'a> {
     leafs: Vec<Row>,
 }
 
-/// One link.
+/// One connection.
 #[derive(Serialize)]
 struct Row {
     id: u64,
@@ -39,7 +39,7 @@ struct Row {
     compression: &'static str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     websocket: bool,
-    /// How often it had been there before. Only Fanline tells.
+    /// Number of earlier connections. Fanline's own field.
     #[serde(skip_serializing_if = "is_none")]
     reconnects: u64,
 }

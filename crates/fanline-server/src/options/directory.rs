@@ -1,22 +1,21 @@
-//! Options of a folder that holds tokens of accounts.
+//! Options of a folder of account tokens.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a folder of tokens is kept.
+/// Options of a folder of account tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectoryOptions {
     /// The folder.
     pub dir: PathBuf,
-    /// Whether it holds all accounts, or those that were asked for lately.
+    /// Whether it is a cache of recently used accounts rather than the set of all accounts.
     pub is_cache: bool,
     /// Whether tokens may be deleted.
     pub allow_delete: bool,
-    /// Whether what is deleted is gone, and not kept beside.
+    /// Whether deletion removes the file instead of renaming it.
     pub hard_delete: bool,
-    /// The most tokens; one more is refused, or in a cache takes the place of the oldest. `None` is any
-    /// number.
+    /// Tokens at most; unlimited if `None`. A further token is rejected, or replaces the oldest in a cache.
     pub tokens_max: Option<usize>,
-    /// How long a token of a cache is good for.
+    /// Lifetime of a token in a cache.
     pub ttl: Option<Duration>,
 }

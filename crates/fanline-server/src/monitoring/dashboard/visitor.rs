@@ -1,4 +1,4 @@
-//! Who looks at the dashboard, and how much of the server that is.
+//! Visitors of the dashboard, and the part of the server that they see.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::client::url::split_host_port;
 use crate::options::Dashboard;
 use crate::shared::Shared;
 
-/// Requests of JetStream's that change nothing; all that a dashboard may publish which only shows.
+/// JetStream requests that change nothing. A read-only dashboard may publish only these.
 const READING: [&str; 20] = [
     "$JS.API.INFO",
     "$JS.API.STREAM.LIST",
@@ -39,22 +39,22 @@ const READING: [&str; 20] = [
     "$JS.*.API.ACCOUNT.INFO",
 ];
 
-/// Accounts that every server has: the global one and the system's.
+/// Accounts that every server has: the global one and the system account.
 const ACCOUNTS_BUILT_IN: usize = 2;
 
-/// Somebody who was let in.
+/// A visitor with access.
 pub(super) struct Visitor {
     pub(super) grant: Grant,
     /// The name of the account.
     pub(super) account: String,
-    /// Whether all of the server is shown, or what belongs to the account.
+    /// Whether the visitor sees the whole server rather than one account.
     pub(super) sees_server: bool,
 }
 
 impl Visitor {
     pub(super) fn new(access: &Access, grant: Grant) -> Self {
         let account = access.account(grant.account);
-        // Where nobody has set up accounts, there is nobody to be kept apart.
+        // Without configured accounts, there is nothing to separate.
         let is_alone = access.accounts().len() <= ACCOUNTS_BUILT_IN;
         Visitor {
             account: account.map_or_else(String::new, |account| account.name.clone()),
@@ -67,9 +67,9 @@ impl Visitor {
         self.sees_server && dashboard == Dashboard::Writable
     }
 
-    /// Whether more than figures is for this page: messages, and closing connections. Who was asked for
-    /// credentials is who he says. Where nobody is asked, this port must not be a way around the address
-    /// that clients are kept to, nor a door for pages of strangers whose host name leads here.
+    /// Returns whether the page may see messages and close connections, not only figures. A visitor with
+    /// credentials is trusted. Without required credentials, this port must not bypass the address that clients
+    /// are restricted to, nor serve pages of foreign host names that resolve to this machine.
     pub(super) fn is_trusted(
         &self,
         shared: &Shared,
@@ -87,8 +87,8 @@ impl Visitor {
     }
 }
 
-/// Whether the page was opened by an address or as `localhost`, and not by a name that anybody could
-/// have led here.
+/// Returns whether the page was opened by an IP address or as `localhost`. Anyone could make another name
+/// resolve to this machine.
 fn names_this_host(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.unwrap_or_default().to_ascii_lowercase();
@@ -97,7 +97,7 @@ fn names_this_host(headers: &HeaderMap) -> bool {
     is_address || name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Decides about credentials as a shard does about those of a WebSocket client that was told this nonce.
+/// Checks credentials as a shard does for a WebSocket client that was sent this nonce.
 pub(super) async fn admit(
     shared: &Shared,
     shown: &Credentials<'_>,
@@ -127,11 +127,11 @@ pub(super) async fn admit(
         Decision::Refused => None,
         Decision::Later(check) => shared.common.auth_pool.perform(check).await.ok().flatten(),
     };
-    // Nobody's page comes through a proxy that signs.
+    // The page does not connect through a trusted proxy.
     grant.filter(|grant| !access.needs_proxy(grant))
 }
 
-/// How the page may ask who somebody is, the usual way first.
+/// Returns the ways to authenticate that the page offers, the usual one first.
 pub(super) fn ways(access: &Access) -> &'static [&'static str] {
     match (access.operators(), access.needs_nonce()) {
         (Some(_), _) => &["key"],
@@ -140,7 +140,7 @@ pub(super) fn ways(access: &Access) -> &'static [&'static str] {
     }
 }
 
-/// What a shard is told of the page's WebSocket.
+/// Returns the grant for the page's WebSocket.
 pub(super) fn vouch(grant: Grant, dashboard: Dashboard) -> Box<Vouched> {
     let within = match dashboard {
         Dashboard::Writable => None,

@@ -1,4 +1,4 @@
-//! What the system account is told by itself: who comes and goes.
+//! Events of connections.
 
 use fanline_engine::ConnectionStatus;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ impl ConnectionEvent {
         }
     }
 
-    /// The word in the event's type.
+    /// Returns the last word of the event's type.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             ConnectionEvent::Connected(_) | ConnectionEvent::Linked(_) => "client_connect",
@@ -22,7 +22,7 @@ impl ConnectionEvent {
         }
     }
 
-    /// Adds what the event is about.
+    /// Adds the connection to an event.
     pub(super) fn describe(&self, monitor: &Monitor, event: &mut Value) {
         let status = self.status();
         event["client"] = client(monitor, status);
