@@ -1,4 +1,4 @@
-//! Servers that this one attaches to as a leaf node.
+//! Remotes of leaf nodes.
 
 use fanline_engine::Filter;
 use serde_json::{Value as Json, json};
@@ -12,7 +12,7 @@ use crate::config::table::{self, Entry, set};
 use crate::leaf;
 use crate::{LeafnodeProxy, LeafnodeRemote};
 
-/// One of `remotes`.
+/// An entry of `remotes`.
 pub(super) struct RemoteBlock(LeafnodeRemote);
 
 impl table::Block for RemoteBlock {
@@ -135,7 +135,7 @@ impl table::Block for RemoteBlock {
     ];
 }
 
-/// Reads one of `remotes`.
+/// Reads an entry of `remotes`.
 pub(super) fn read(given: &Given<'_>) -> Read<LeafnodeRemote> {
     let mut remote = LeafnodeRemote::new("");
     remote.urls.clear();
@@ -149,10 +149,10 @@ pub(super) fn read(given: &Given<'_>) -> Read<LeafnodeRemote> {
     }
 }
 
-/// Shows one of `remotes`.
+/// Shows an entry of `remotes`.
 pub(super) fn show(remote: &LeafnodeRemote) -> Json {
     let mut shown = table::show(RemoteBlock(remote.clone()));
-    // Masked later, so that another one is seen to be another.
+    // Masked later, so that a changed secret counts as a change.
     let has_secret = remote.urls.iter().any(|url| url.contains('@'));
     shown["password"] = json!(has_secret.then_some(&remote.urls));
     shown
@@ -214,7 +214,7 @@ fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
 
 fn show_proxy(proxy: &LeafnodeProxy) -> Json {
     let mut shown = table::show(ProxyBlock(proxy.clone()));
-    // The URL may hold a password, too. It is masked later, so that another one is seen to be another.
+    // The URL may hold a password, too. It is masked later, so that a changed one counts as a change.
     let url = Url::split(&proxy.url);
     if url.user_info.is_some() {
         shown["url"] = url.without_user_info().into();

@@ -1,5 +1,4 @@
-//! What blocks of listeners have in common: the address, and what clients of one listener show in place of what others
-//! do.
+//! Common options of listeners: the address, and credentials of a listener's own clients.
 
 use std::time::Duration;
 
@@ -12,19 +11,19 @@ use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Address, Any, Block, Port, Text};
 use crate::config::table::{self, Entry, set};
 
-/// The block of a listener beside that of NATS clients.
+/// The block of a listener other than the client listener.
 pub(in crate::config) trait Listener: Sized + 'static {
-    /// Its host and its port, if it is on.
+    /// Returns host and port; no port if the listener is off.
     fn address(&self) -> (&String, Option<u16>);
-    /// The same to be read into.
+    /// Returns host and port for reading.
     fn address_mut(&mut self) -> (&mut String, &mut Option<u16>);
 }
 
-/// The block of a listener whose clients may show other credentials.
+/// The block of a listener with credentials of its own.
 pub(in crate::config) trait ClientListener: Listener {
-    /// What its clients show in place of what others do, and how long that may take.
+    /// Returns the credentials, and the time limit of authentication.
     fn authorization(&self) -> (Option<&Auth>, Option<Duration>);
-    /// The same to be read into.
+    /// Returns both for reading.
     fn authorization_mut(&mut self) -> (&mut Option<Auth>, &mut Option<Duration>);
 }
 
@@ -108,7 +107,7 @@ impl table::Block for Credentials {
     ];
 }
 
-/// Reads a block `authorization` of a listener: what clients show, and how long it may take.
+/// Reads a listener's `authorization` block: credentials and time limit.
 fn read(given: &Given<'_>) -> Read<(Option<Auth>, Option<Duration>)> {
     let own = table::read(Credentials::default(), given)?;
     let auth = match (own.user, own.password, own.token) {
@@ -122,7 +121,7 @@ fn read(given: &Given<'_>) -> Read<(Option<Auth>, Option<Duration>)> {
     Ok((auth, own.timeout))
 }
 
-/// Shows such a block with its secrets, which are masked by their names later.
+/// Shows a listener's `authorization` block. Secrets are masked later, by their names.
 fn show(auth: Option<&Auth>, timeout: Option<Duration>) -> Json {
     let mut own = Credentials {
         timeout,

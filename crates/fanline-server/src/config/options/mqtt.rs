@@ -151,7 +151,7 @@ impl table::Block for MqttBlock {
     ];
 }
 
-/// Reads a block `mqtt`; without a port in it there is no listener.
+/// Reads a block `mqtt`. Without a port in it there is no listener.
 fn read(given: &Given<'_>, host: String) -> Read<Option<MqttOptions>> {
     let options = MqttOptions {
         host,

@@ -146,7 +146,7 @@ impl table::Block for Headers {
         .help("One of them.")];
 }
 
-/// Reads a block `websocket`; without a port in it there is no listener.
+/// Reads a block `websocket`. Without a port in it there is no listener.
 fn read(given: &Given<'_>, host: String) -> Read<Option<WebSocketOptions>> {
     let block = WebSocketBlock {
         options: WebSocketOptions {
