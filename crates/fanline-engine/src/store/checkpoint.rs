@@ -1,4 +1,4 @@
-//! Writing a checkpoint, step by step, so that none of them holds up the store for long.
+//! Writes a checkpoint step by step, so that no step blocks the store for long.
 
 use std::collections::VecDeque;
 use std::vec::IntoIter;
@@ -11,26 +11,26 @@ use super::segment::{Body, Segment};
 use super::subjects::Subjects;
 use super::upkeep::Phase;
 
-/// So many subjects, or expiries, are written in one step,
+/// Maximum subjects or expiries to write in one step.
 const SUBJECTS_PER_STEP: usize = if cfg!(test) { 3 } else { 4096 };
-/// or segments of about so many bytes, or so much of what is sealed.
+/// Approximate bytes of segments, or bytes of an encrypted checkpoint, to write in one step.
 const BYTES_PER_STEP: usize = if cfg!(test) { 500 } else { 1 << 20 };
 
-/// A checkpoint that is being written: of what was there when it was begun.
+/// A checkpoint being written: the state when it was begun.
 pub(super) struct Checkpoint {
     file: FileId,
-    /// How much of the file is there.
+    /// Bytes written to the file.
     at: u64,
     writer: Writer,
     segments: VecDeque<Segment>,
     has_subjects: bool,
     expiries: IntoIter<(i64, u64)>,
-    /// What is still to be written of it all, once that is sealed.
+    /// Remaining bytes of an encrypted checkpoint, once all of it is encrypted.
     sealed: Option<Vec<u8>>,
 }
 
 impl Store {
-    /// Begins a checkpoint of all that there is now, with its first step.
+    /// Begins a checkpoint of the current state, and performs its first step.
     pub(super) fn begin_checkpoint(&mut self) -> Result<(), DiskError> {
         let Some(files) = &mut self.files else {
             return Ok(());
@@ -70,7 +70,7 @@ impl Store {
         self.go_on_with_checkpoint()
     }
 
-    /// Does the next step of a checkpoint that is being written.
+    /// Performs the next step of a checkpoint.
     pub(super) fn go_on_with_checkpoint(&mut self) -> Result<(), DiskError> {
         let (Some(mut checkpoint), Some(files)) = (self.upkeep.checkpoint.take(), &mut self.files)
         else {
@@ -88,7 +88,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a whole checkpoint, at once.
+    /// Writes a whole checkpoint at once.
     pub(super) fn write_checkpoint(&mut self) -> Result<(), DiskError> {
         self.give_up_checkpoint();
         self.begin_checkpoint()?;
@@ -98,7 +98,7 @@ impl Store {
         Ok(())
     }
 
-    /// Lets go of a checkpoint that is not written to its end. The old one stays good.
+    /// Abandons an unfinished checkpoint. The old one stays valid.
     pub(super) fn give_up_checkpoint(&mut self) {
         self.subjects.thaw();
         let (Some(checkpoint), Some(files)) = (self.upkeep.checkpoint.take(), &mut self.files)
@@ -106,14 +106,14 @@ impl Store {
             return;
         };
         files.disk.close(checkpoint.file);
-        // It has no meaning, but takes room.
+        // The file has no effect, but takes space.
         let _ = files.disk.remove(index::NEW_NAME);
         self.upkeep.phase = Phase::Idle;
     }
 }
 
 impl Checkpoint {
-    /// Says whether all is written.
+    /// Writes the next part, and returns whether all is written.
     fn step(&mut self, subjects: &mut Subjects, files: &mut Files) -> Result<bool, DiskError> {
         if self.sealed.is_none() {
             let is_all = self.encode(subjects);
@@ -126,7 +126,7 @@ impl Checkpoint {
                     self.writer.clear();
                     return Ok(is_all);
                 }
-                // It is sealed as a whole.
+                // The checkpoint is encrypted as a whole.
                 (Some(_), false) => return Ok(false),
                 (Some(cipher), true) => {
                     self.sealed = Some(cipher.seal_file(self.writer.bytes()));
@@ -143,7 +143,7 @@ impl Checkpoint {
         Ok(self.at >= sealed.len() as u64)
     }
 
-    /// Encodes what comes next; says whether that is the end.
+    /// Encodes the next part, and returns whether it was the last.
     fn encode(&mut self, subjects: &mut Subjects) -> bool {
         let writer = &mut self.writer;
         let end = writer.bytes().len() + BYTES_PER_STEP;

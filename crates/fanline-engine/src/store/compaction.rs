@@ -1,4 +1,4 @@
-//! Taking the dead out of segments in which few live.
+//! Removes dead records from segments in which few are live.
 
 use std::ops::Range;
 
@@ -10,38 +10,39 @@ use super::segment::{Body, Holds, Segment, hash_name};
 use super::slots::{Slot, Slots};
 use super::types::{NewRecord, StoreError};
 
-/// So many segments' worth of bytes are read for one compaction: it holds up the store.
+/// Maximum segments' worth of bytes to read for one compaction, which blocks the store.
 const SEGMENTS_READ_MAX: u64 = 4;
-/// So many segments become one.
+/// Maximum number of segments that become one.
 const RUN_MAX: usize = 64;
 
-/// The sequences of a segment's records are so far apart at most: see [`Slots`].
+/// Maximum distance between the sequences of a segment's records: see [`Slots`].
 const SEQUENCES_MAX: u64 = u32::MAX as u64;
 
-/// What is made of several segments.
+/// The result of compacting several segments.
 struct Compacted {
     bytes: Vec<u8>,
     slots: Slots,
     segment: Segment,
     held: Vec<u64>,
-    /// Deeds on sequences below these have nothing to act on,
+    /// Control records for sequences below this have nothing to act on.
     oldest: u64,
-    /// and those from here on were done by leaving records out.
+    /// Control records for sequences from here on were applied by leaving records out.
     first: u64,
     salt: u32,
 }
 
 impl Store {
-    /// Makes one segment of several in which few records live. The old files stay until a checkpoint
-    /// does without them, so nothing is lost when it fails.
+    /// Merges a run of segments with few live records into one. The old files stay until a checkpoint no
+    /// longer needs them, so a failure loses nothing.
     pub(super) fn compact(&mut self) {
         if let Some(run) = self.mostly_dead() {
-            // It is tried again with the next checkpoint.
+            // It is retried with the next checkpoint.
             let _ = self.compact_run(run);
         }
     }
 
-    /// Neighbours of which more than half is dead, and that together fill at most half a segment.
+    /// Returns adjacent segments of which more than half is dead and which together fill at most half a
+    /// segment.
     fn mostly_dead(&self) -> Option<Range<usize>> {
         let sealed = self.segments.len() - 1;
         let segment_bytes = self.segment_bytes as u64;
@@ -112,7 +113,7 @@ impl Store {
             }
         }
         file.bytes = out.bytes.len() as u64;
-        // Also one without a record: a number that is missing says that a file is.
+        // Written even without a record: a missing number means a missing file.
         if let Some(files) = &mut self.files {
             file.file = Some(files.write_sealed(&file.name(), &out.bytes)?);
         }
@@ -149,8 +150,9 @@ impl Store {
         }
     }
 
-    /// Copies what lives of a segment, bytes and checksums as they are, and the deeds that earlier
-    /// segments need. Says `false` when there is a hole in it: it is left to readers to report.
+    /// Copies the live records of a segment, bytes and checksums unchanged, and the control records that
+    /// earlier segments need. Returns `false` when the segment has a hole, which is left for readers to
+    /// report.
     fn copy_living(&mut self, at: usize, out: &mut Compacted) -> Result<bool, StoreError> {
         self.load(at)?;
         let mut bytes = Vec::new();
@@ -212,7 +214,7 @@ impl Compacted {
         self.bytes.extend_from_slice(record);
     }
 
-    /// Whether a deed may act on records before these segments.
+    /// Whether a control record may act on records before these segments.
     fn needs(&self, head: &Head) -> bool {
         let has_earlier = self.oldest < self.first;
         match head.kind {
@@ -223,7 +225,7 @@ impl Compacted {
         }
     }
 
-    /// A record that goes may have made another one go.
+    /// Preserves the removal that a dropped record caused when it replaced another one.
     fn keep_deed_of(&mut self, record: &[u8]) {
         let replaced = record::decode(record).and_then(|parts| parts.replaced);
         let Some(replaced) = replaced.filter(|s| (self.oldest..self.first).contains(s)) else {

@@ -1,4 +1,4 @@
-//! Small named documents beside the log: each is replaced as a whole, or not at all.
+//! Small named documents beside the log: each is replaced atomically.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ const HEAD_BYTES: usize = 16;
 const SUFFIX: &str = ".doc";
 const NEW_SUFFIX: &str = ".doc.new";
 
-/// The documents of a folder. They are written when [`poll_sync`](Self::poll_sync) is asked, and
-/// safe once [`durable`](Self::durable) has reached the ticket that [`put`](Self::put) gave.
+/// The documents of a folder. [`poll_sync`](Self::poll_sync) writes them. A document is safe once
+/// [`durable`](Self::durable) has reached the ticket that [`put`](Self::put) returned.
 pub struct Documents {
     disk: Box<dyn Disk>,
     cipher: Option<Cipher>,
-    /// To be written; `None` is to be removed.
+    /// Contents to write; `None` removes the document.
     waiting: BTreeMap<String, Option<Vec<u8>>>,
-    /// Written beside the old ones, to be synced and renamed.
+    /// Written beside the old ones; to be synced and renamed.
     written: Vec<Written>,
     /// Names were changed, and the folder is not synced.
     is_folder_dirty: bool,
     in_flight: Option<SyncId>,
     next_id: u64,
     given: u64,
-    /// Tickets up to here are written, renamed, safe.
+    /// Highest tickets that are written, renamed, and safe.
     written_to: u64,
     renamed_to: u64,
     durable: u64,
@@ -41,29 +41,29 @@ struct Written {
     file: Option<FileId>,
 }
 
-/// What a folder held.
+/// The documents that a folder held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Names and contents, in order of names.
     pub documents: Vec<(String, Vec<u8>)>,
-    /// Names of those that are damaged. They are left where they are until they are replaced.
+    /// Names of damaged documents. Their files stay until they are replaced.
     pub damaged: Vec<String>,
 }
 
 impl Documents {
-    /// All documents of a folder, sealed or not.
+    /// Opens the documents of a folder, encrypted or not.
     ///
     /// # Errors
-    /// The disk fails, or some document is sealed. Damage is no error: it is told.
+    /// The disk fails, or a document is encrypted. Damaged documents are listed, not an error.
     pub fn open(disk: Box<dyn Disk>) -> Result<(Self, Found), StoreError> {
         Self::open_sealed(disk, None, 0)
     }
 
-    /// The same with a key: what is written from now on is sealed, but for names. The seed is a random
-    /// number, another one each time.
+    /// Opens them with a key: from now on contents are encrypted, but not names. `seed` is a random number, a
+    /// different one each time.
     ///
     /// # Errors
-    /// The disk fails, or some document is sealed with another key.
+    /// The disk fails, or a document is encrypted with another key.
     pub fn open_sealed(
         disk: Box<dyn Disk>,
         key: Option<&Key>,
@@ -76,7 +76,7 @@ impl Documents {
         }
     }
 
-    /// Says besides whether the key was another.
+    /// Also returns whether the key was wrong.
     fn read(
         mut disk: Box<dyn Disk>,
         mut cipher: Option<Cipher>,
@@ -127,22 +127,22 @@ impl Documents {
         Ok((documents, found, is_key_wrong))
     }
 
-    /// Puts a document in the place of what has its name. Of several before the next sync the last
-    /// one is written.
+    /// Stores a document, replacing any of the same name, and returns its ticket. Of several versions before
+    /// the next sync, the last is written.
     pub fn put(&mut self, name: &str, content: Vec<u8>) -> u64 {
         self.waiting.insert(name.to_owned(), Some(content));
         self.given += 1;
         self.given
     }
 
-    /// Takes a document away.
+    /// Removes a document, and returns its ticket.
     pub fn remove(&mut self, name: &str) -> u64 {
         self.waiting.insert(name.to_owned(), None);
         self.given += 1;
         self.given
     }
 
-    /// The last ticket that was given.
+    /// Returns the last ticket.
     pub fn given(&self) -> u64 {
         self.given
     }
@@ -152,18 +152,18 @@ impl Documents {
         self.in_flight.is_some()
     }
 
-    /// Tickets up to this one are safe.
+    /// Returns the ticket up to which all changes are safe.
     pub fn durable(&self) -> u64 {
         self.durable
     }
 
-    /// Why the disk does not take what is written; `None` when it does.
+    /// Returns why the last write failed; `None` while writes succeed.
     pub fn failure(&self) -> Option<DiskError> {
         self.failure
     }
 
-    /// What is to be brought to the disk now; `None` when nothing is, or while it is being done, or
-    /// when the disk refuses what waits: that is tried again with the next call.
+    /// Writes pending documents and returns what to sync now; `None` when there is nothing, while a sync is
+    /// under way, or when the disk refuses the write, which the next call retries.
     pub fn poll_sync(&mut self) -> Option<SyncRequest> {
         if self.in_flight.is_some() {
             return None;
@@ -184,7 +184,7 @@ impl Documents {
         })
     }
 
-    /// Takes the result of a sync that [`poll_sync`](Self::poll_sync) has requested.
+    /// Takes the result of a sync that [`poll_sync`](Self::poll_sync) requested.
     pub fn handle_synced(&mut self, id: SyncId, result: Result<(), DiskError>) {
         if self.in_flight.take_if(|asked| *asked == id).is_none() {
             return;
@@ -208,9 +208,9 @@ impl Documents {
     /// Brings all to the disk before it returns.
     ///
     /// # Errors
-    /// The disk fails; what waits is kept for another try.
+    /// The disk fails; pending documents stay for another attempt.
     pub fn sync_now(&mut self) -> Result<(), DiskError> {
-        // What another thread was asked to sync is synced here once more.
+        // A sync that another thread is performing is repeated here.
         self.in_flight = None;
         while self.durable < self.given {
             let Some(request) = self.poll_sync() else {
@@ -292,7 +292,7 @@ impl Documents {
         Ok(())
     }
 
-    /// What was written waits again, unless something newer does.
+    /// Makes written documents pending again, unless a newer version is.
     fn write_again(&mut self, error: DiskError) {
         self.failure = Some(error);
         for written in self.written.drain(..) {
@@ -327,7 +327,7 @@ fn decode<'a>(name: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     is_sound.then_some(content)
 }
 
-/// The checksum of a name and of all bytes but those that hold the checksum.
+/// Returns the checksum of a name and of all bytes except the checksum itself.
 fn sum(name: &str, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(name.as_bytes());
@@ -336,7 +336,7 @@ fn sum(name: &str, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// A name as a file system takes it, and as no two names share it.
+/// Escapes a name for a file system; distinct names stay distinct.
 fn escape(name: &str) -> String {
     let mut escaped = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -389,7 +389,7 @@ mod tests {
         for seed in 0..1000 {
             let mut dice = Dice::new(seed);
             let mut disk = Faulty::new();
-            // What may be found under each name: the last safe one, or any that came later.
+            // Contents that each name may have: the last safe one, or a later one.
             let mut allowed: BTreeMap<String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
             for _ in 0..3 {
                 let (mut documents, found) = open(&disk);
@@ -398,7 +398,7 @@ mod tests {
                 for (name, allowed) in &mut allowed {
                     let content = found.get(name).cloned();
                     assert!(allowed.contains(&content), "seed {seed}: {name}");
-                    // What was found may not be on the disk for good: names are synced first.
+                    // What was found may not be durable yet: names are synced first.
                     *allowed = vec![content];
                 }
                 disk.sync_folder().unwrap();
@@ -421,7 +421,7 @@ mod tests {
                         documents.handle_synced(request.id, result);
                     }
                 }
-                // Of what is safe, all that came before is gone.
+                // Versions before the last safe one must be gone.
                 let mut safe_from = BTreeMap::new();
                 for (ticket, name, version) in tickets {
                     if ticket <= documents.durable() {
@@ -459,7 +459,7 @@ mod tests {
         assert_eq!(other.err(), Some(StoreError::WrongKey));
         let without = Documents::open(Box::new(disk.clone()));
         assert_eq!(without.err(), Some(StoreError::WrongKey));
-        // With the other algorithm it is the same key.
+        // The key is the same with the other algorithm.
         let key = key.sealing_with(Algorithm::ChaCha);
         let (mut documents, same) = open_sealed(&key, 4).unwrap();
         assert_eq!(same, found);

@@ -1,4 +1,4 @@
-//! Finding a record in a segment whose slots are not in memory, by reading a small part of it.
+//! Finds a record in a segment whose slots are not in memory by reading a small part of it.
 
 use super::Store;
 use super::record::Head;
@@ -8,28 +8,28 @@ use super::slots::{Slot, Slots};
 use super::subjects::UNKNOWN;
 use super::types::StoreError;
 
-/// A segment has a mark for each of about so many parts of it,
+/// A segment has a mark for each of about this many parts,
 const MARKS_PER_SEGMENT: usize = 256;
-/// but none for a smaller part,
+/// but parts have at least
 const PART_BYTES_MIN: usize = 1024;
-/// and none for a larger one: so much is read to find a record.
+/// and at most this many bytes, which are read to find a record.
 const PART_BYTES_MAX: usize = 64 << 10;
-/// So many files are kept open of segments whose slots are not in memory.
+/// Maximum number of open files of segments whose slots are not in memory.
 const OPEN_MAX: usize = 64;
-/// Once so many times its length was read of a segment to find records, its slots are read in, if they
-/// find room beside those of others.
+/// Once lookups have read this multiple of a segment's length, its slots are loaded, if they fit beside those
+/// of others.
 const LOOKS_PER_LOAD: u64 = 2;
 
-/// Where a record of a segment is.
+/// Position of a record in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// So many records of the segment come before it.
+    /// Number of records before it in the segment.
     pub(super) slot: u32,
     pub(super) offset: u32,
     pub(super) sequence: u64,
 }
 
-/// What is looked for in a segment.
+/// The key of a lookup in a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wanted {
     Sequence(u64),
@@ -45,32 +45,32 @@ impl Wanted {
     }
 }
 
-/// What a part of a segment shows.
+/// Result of a lookup in a part of a segment.
 pub(super) enum Seen {
-    /// It is there, dead or not.
+    /// The record exists, live or dead.
     Record(Place),
-    /// It is not.
+    /// The record does not exist.
     Nothing,
-    /// That only the whole segment can tell, as the part is damaged or there is no mark.
+    /// Only the whole segment can tell: the part is damaged, or there is no mark.
     Unclear,
 }
 
-/// From one mark to the next.
+/// The range from one mark to the next.
 struct Part {
-    /// Where to begin: at the mark, or behind it where the last record was found.
+    /// Beginning: the mark, or a later record that was found before.
     from: Mark,
-    /// The first slot behind it.
+    /// The first slot after the range.
     end_slot: u32,
     bytes: usize,
 }
 
-/// How far apart marks are.
+/// Returns the distance between marks in bytes.
 fn part_bytes(segment_bytes: usize) -> usize {
     (segment_bytes / MARKS_PER_SEGMENT).clamp(PART_BYTES_MIN, PART_BYTES_MAX)
 }
 
-/// The marks of a segment that does not change any more. The records from one to the next are not
-/// farther apart than a part is long, unless there is only one.
+/// Returns the marks of a sealed segment. Records between two marks span at most one part, unless there is
+/// only one.
 fn marks_of(slots: &Slots, segment_bytes: usize) -> Vec<Mark> {
     let part_bytes = part_bytes(segment_bytes);
     let mut marks: Vec<Mark> = Vec::new();
@@ -92,7 +92,7 @@ fn marks_of(slots: &Slots, segment_bytes: usize) -> Vec<Mark> {
 }
 
 impl Segment {
-    /// Marks what does not change any more.
+    /// Sets the marks of a sealed segment.
     pub(super) fn note_marks(&mut self, segment_bytes: usize) {
         if let (Body::File(_), Some(slots)) = (&self.body, &self.slots) {
             self.marks = marks_of(slots, segment_bytes);
@@ -111,7 +111,7 @@ impl Segment {
         let slots = mark.slot..next.map_or(self.records, |next| next.slot);
         let end = next.map_or(file.bytes, |next| u64::from(next.offset));
         let end = end.min(u64::from(mark.offset) + PART_BYTES_MAX as u64);
-        // Who reads on begins where the last record was found.
+        // Sequential readers begin at the last record found.
         let found = self
             .found
             .filter(|found| slots.contains(&found.slot) && wanted.is_at_or_after(found));
@@ -125,7 +125,7 @@ impl Segment {
 }
 
 impl Store {
-    /// Looks for a record of a segment on disk whose slots are not in memory.
+    /// Looks up a record in a segment on disk whose slots are not in memory.
     pub(super) fn look(&mut self, at: usize, wanted: Wanted) -> Result<Seen, StoreError> {
         if self.should_load(at) {
             return Ok(Seen::Unclear);
@@ -154,7 +154,7 @@ impl Store {
         Ok(walked?.0)
     }
 
-    /// Closes the file that was opened longest ago, if there are too many.
+    /// Closes the file that was opened longest ago if too many are open.
     fn note_opened(&mut self, number: u32) {
         self.opened.push_back(number);
         if self.opened.len() <= OPEN_MAX {
@@ -175,7 +175,7 @@ impl Store {
         }
     }
 
-    /// The sequence of a record by its number in a segment.
+    /// Returns the sequence of a record by its slot in a segment.
     pub(super) fn sequence_of(&mut self, at: usize, slot: usize) -> Result<u64, StoreError> {
         if self.segments[at].slots.is_none()
             && let Seen::Record(place) = self.look(at, Wanted::Slot(slot))?
@@ -185,7 +185,7 @@ impl Store {
         Ok(self.load(at)?.sequence(slot))
     }
 
-    /// Whether so much was looked for in a segment that it is better read in at once.
+    /// Whether lookups have read so much that loading the slots is cheaper.
     fn should_load(&mut self, at: usize) -> bool {
         let segment = &self.segments[at];
         let Body::File(file) = &segment.body else {
@@ -202,7 +202,7 @@ impl Store {
 }
 
 impl Part {
-    /// Goes over its records; says also where the one was that was found.
+    /// Walks the records of the range. Also returns where the record was found.
     fn walk(&self, bytes: &[u8], salt: u32, at: usize, wanted: Wanted) -> (Seen, Option<Mark>) {
         let mut offset = 0;
         let mut slot = self.from.slot;

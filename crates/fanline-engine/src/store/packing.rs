@@ -1,32 +1,31 @@
-//! Records that are compressed, or sealed with a key, or both. What is not packed costs nothing here.
+//! Encoded record bodies: compressed, encrypted, or both. Plain records cost nothing here.
 
 use super::cipher::Cipher;
 use super::record::{self, HEAD_BYTES, Head, PACKED_HEAD_BYTES, RECORD_BYTES_MAX};
 
-/// Shorter bodies are not compressed,
+/// Minimum length of a body to compress.
 const COMPRESSIBLE_BYTES_MIN: usize = 128;
-/// nor such as get shorter by less than one part of so many.
+/// A compressed body must be shorter by at least one part in this many.
 const GAIN_PARTS: usize = 8;
-/// A byte of LZ4 cannot stand for more than this many.
+/// Maximum bytes that one byte of LZ4 can expand to.
 const EXPANSION_MAX: usize = 256;
 
-/// How records are made smaller that are written from now on; those that are there are read either
-/// way.
+/// Compression of new records. Existing records are readable either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// They are kept as they are.
+    /// No compression.
     #[default]
     None,
-    /// Each by itself with LZ4, when that makes it shorter.
+    /// Each record separately with LZ4, when that makes it shorter.
     Lz4,
 }
 
-/// How records are packed.
+/// How record bodies are encoded.
 #[derive(Default)]
 pub(super) struct Packing {
     compression: Compression,
     pub(super) cipher: Option<Cipher>,
-    /// What is packed or unpacked right now.
+    /// The body being encoded or decoded.
     buffer: Vec<u8>,
 }
 
@@ -44,17 +43,17 @@ impl Packing {
         self.compression == Compression::None && self.cipher.is_none()
     }
 
-    /// What a segment's head says of the key; 0 without one.
+    /// Returns the check value of the key for a segment's head; 0 without a key.
     pub(super) fn key_check(&self) -> u64 {
         self.cipher.as_ref().map_or(0, Cipher::key_check)
     }
 
-    /// Whether what says this of its key can be read.
+    /// Whether bytes with this check value can be decrypted.
     pub(super) fn can_open(&self, key_check: u64) -> bool {
         key_check == 0 || key_check == self.key_check()
     }
 
-    /// Appends a record without checksums, packed and with them; gives its head.
+    /// Encodes a record without checksums and appends it with checksums. Returns its head.
     pub(super) fn pack(&mut self, plain: &[u8], head: &Head, salt: u32, out: &mut Vec<u8>) -> Head {
         let from = out.len();
         let body = &plain[HEAD_BYTES..];
@@ -81,7 +80,7 @@ impl Packing {
         packed
     }
 
-    /// Says whether it is worth it.
+    /// Compresses the body into the buffer. Returns whether that is worth it.
     fn compress(&mut self, body: &[u8]) -> bool {
         if body.len() < COMPRESSIBLE_BYTES_MIN {
             return false;
@@ -98,8 +97,8 @@ impl Packing {
         }
     }
 
-    /// Makes of a packed record, in the place of what was in `out`, the one that it was; `None` when
-    /// it is damaged or the key is another.
+    /// Decodes a record into `out`, replacing its content; `None` when the record is damaged or the key is
+    /// wrong.
     pub(super) fn unpack(&mut self, record: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let head = Head::peek(record)?;
         let mut content = record.get(PACKED_HEAD_BYTES..head.len())?;

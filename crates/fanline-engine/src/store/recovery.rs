@@ -1,4 +1,4 @@
-//! From a folder to a store.
+//! Opens a store from a folder.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -18,26 +18,26 @@ use super::tail::Survey;
 use super::types::{Lost, StoreError, StoreLimits};
 use super::{Filters, Store};
 
-/// So much damage is told place by place.
+/// Maximum number of damaged places to list.
 const DAMAGES_MAX: usize = 64;
 const FILE_SEGMENT_BYTES: usize = 16 << 20;
-/// A segment is written ahead by no more than this part of it.
+/// A segment is extended by zeros by at most this fraction of its size.
 const AHEAD_PARTS: usize = 8;
-/// So that an offset in it has 32 bits.
+/// Keeps offsets in a segment within 32 bits.
 const SEGMENT_BYTES_MAX: usize = 1 << 30;
 
-/// How a store on disk is kept.
+/// Options of a store on disk.
 #[derive(Clone, Debug)]
 pub struct FileOptions {
     /// When an acknowledgement may be sent.
     pub mode: SyncMode,
-    /// A random number, another one each time: for the salt of a store that is new, and for sealing.
+    /// A random number, a different one each time: the salt of a new store, and the epoch of encryption.
     pub seed: u64,
-    /// How records are made smaller from now on.
+    /// Compression of new records.
     pub compression: Compression,
-    /// What everything is sealed with from now on; what is sealed already needs the same key.
+    /// Key that encrypts new data; existing encrypted data needs the same key.
     pub key: Option<Key>,
-    /// A segment grows to this, or to one record; at most 1 GiB.
+    /// Bytes at which a new segment begins, or one larger record; at most 1 GiB.
     pub segment_bytes: usize,
 }
 
@@ -56,39 +56,38 @@ impl Default for FileOptions {
 /// What a start found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// The index was there, but could not be used: everything was read.
+    /// The index existed but was unusable, so all segments were read.
     pub index_was_bad: bool,
-    /// Records that were read.
+    /// Number of records read.
     pub replayed: u64,
-    /// Bytes at the end that were no whole record, and were cut: what a crash left, or damage in the
-    /// newest record.
+    /// Bytes cut at the end because they were no whole record: left by a crash, or a damaged newest record.
     pub torn_bytes: u64,
-    /// What could not be read.
+    /// Records that could not be read.
     pub lost: Lost,
-    /// Where, for the first of them.
+    /// Places of the first damages.
     pub damages: Vec<Damage>,
-    /// The sequence of the first record that was not synced for sure. What follows it in the log may be missing.
+    /// Sequence of the first record that was possibly not synced. Records after it in the log may be missing.
     pub unsynced_from: Option<u64>,
 }
 
 /// A damaged place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// Where in it.
+    /// Offset in the file.
     pub offset: u64,
-    /// How much of it.
+    /// Number of damaged bytes.
     pub bytes: u64,
-    /// Whose record it was, if that can be told.
+    /// Sequence of the damaged record, if known.
     pub sequence: Option<u64>,
 }
 
 impl Store {
-    /// A store in a folder, with all that it held when it was last synced, and perhaps more.
+    /// Opens the store in a folder. It contains everything that was last synced, and possibly more.
     ///
     /// # Errors
-    /// The disk fails, or the key is another. Damage is no error: it is told.
+    /// The disk fails, or the key is wrong. Damage is no error: [`Recovery`] reports it.
     pub fn file(
         disk: Box<dyn Disk>,
         options: &FileOptions,
@@ -126,7 +125,7 @@ impl Store {
         let newest = store.replay(covered, plan.segments, &mut finds)?;
         let recovery = finds.told();
         store.go_on(newest)?;
-        // A packed record that was erased does not tell its subject to the deed that removes it again.
+        // The control record that removes an erased record cannot read its subject if its body was encoded.
         store.recount()?;
         store.lost = recovery.lost;
         store.set_limits(limits)?;
@@ -139,7 +138,7 @@ impl Store {
         store
     }
 
-    /// Applies what no index covers. Returns the head of the newest segment.
+    /// Applies the records after the index. Returns the head of the newest segment.
     fn replay(
         &mut self,
         covered: Option<Covered>,
@@ -152,8 +151,8 @@ impl Store {
         if let Some(covered) = covered {
             let at = self.segments.len() - 1;
             self.load(at)?;
-            // A packed record that was erased since does not tell its subject: the subject is not held
-            // because of it.
+            // An erased record with an encoded body does not reveal its subject, which therefore is not
+            // counted.
             self.recount()?;
             self.held = self.held_by(at);
             let Body::File(file) = self.segments[at].body else {
@@ -168,7 +167,7 @@ impl Store {
         let mut bytes = Vec::new();
         let (end, synced) = self.survey(&mut parts, synced, &mut bytes)?;
         finds.synced = synced;
-        // What follows the end is removed.
+        // Segments after the end are removed.
         let is_kept = |part: &&Part| end.is_none_or(|end| (part.file.number, 0) < end);
         let kept = parts.iter().filter(is_kept).count();
         let mut newest = None;
@@ -182,7 +181,7 @@ impl Store {
             let head = self.head_of(&bytes)?;
             newest = head.or(newest);
             if number == 0 && has_covered {
-                // It is open now, and is synced with the others before the store goes on.
+                // It is open now, and is synced with the others before the store continues.
                 self.set_active_file(file);
             } else {
                 let Some(head) = head else {
@@ -203,7 +202,7 @@ impl Store {
         Ok(newest)
     }
 
-    /// Finds where the log ends, and before which position all of it was synced.
+    /// Returns where the log ends, and the position before which everything was synced.
     fn survey(
         &mut self,
         parts: &mut [Part],
@@ -228,7 +227,7 @@ impl Store {
 
     fn add_segment(&mut self, head: &SegmentHead, file: SegmentFile) {
         self.seal();
-        // One that was put in the place of another may say less than what came before it.
+        // A compacted segment may claim less than the segments before it.
         let first = head.first.max(self.last + 1);
         self.last = first - 1;
         let slots = Slots::with_base(first);
@@ -236,7 +235,7 @@ impl Store {
             .push_back(Segment::new(first, slots, Body::File(file)));
     }
 
-    /// What a segment says of itself, if its key is there.
+    /// Parses the head of a segment, and checks that its key is available.
     fn head_of(&self, bytes: &[u8]) -> Result<Option<SegmentHead>, StoreError> {
         let head = SegmentHead::parse(bytes);
         let key_check = head.map_or(0, |head| head.key_check);
@@ -280,7 +279,7 @@ impl Store {
         };
         let mut file = *file;
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        // What is read anew at each start is read until there is a checkpoint.
+        // These bytes are read at each start until there is a checkpoint.
         self.upkeep.written += bytes.len().saturating_sub(from) as u64;
         let mut unpacked = Vec::new();
         let end = end.and_then(|end| usize::try_from(end).ok());
@@ -340,7 +339,7 @@ impl Store {
         Ok(())
     }
 
-    /// A record as it was before it was packed.
+    /// Returns a record with its body decoded.
     fn plain<'a>(
         &mut self,
         head: &Head,
@@ -387,7 +386,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the last segment can hold a record of this sequence. None was written to one that cannot.
+    /// Whether the last segment can hold a record of this sequence. The writer never exceeds that.
     fn can_note(&self, sequence: u64) -> bool {
         let newest = self.segments.back();
         newest.is_some_and(|newest| {
@@ -396,7 +395,7 @@ impl Store {
         })
     }
 
-    /// Notes a record that takes a place but does not live.
+    /// Adds a record that occupies a slot but is not live.
     fn note_dead(&mut self, head: &Head, offset: usize) {
         let is_new = head.sequence > self.last && self.can_note(head.sequence);
         if !head.kind.is_message() || !is_new {
@@ -424,7 +423,7 @@ impl Store {
         Ok(())
     }
 
-    /// Goes on writing behind what was found.
+    /// Continues to write after what was found.
     fn go_on(&mut self, newest: Option<SegmentHead>) -> Result<(), StoreError> {
         let last = self.last;
         let Some(files) = &mut self.files else {
@@ -458,7 +457,7 @@ impl Store {
         if self.messages == 0 {
             self.first = last + 1;
         }
-        // What was read may not be on the disk yet, if only the process died.
+        // If only the process died, the bytes read may not be on the disk yet.
         for segment in &self.segments {
             if let Body::File(SegmentFile { file: Some(id), .. }) = segment.body {
                 files.disk.sync_file(id)?;
@@ -478,14 +477,15 @@ impl Store {
         }
         files.take_floor();
         if must_roll {
-            // No segment says less of its key than its records need, and the first version has no sync points.
+            // A segment's head must name the key of its records, and the first format version has no sync
+            // points.
             self.roll(last + 1)?;
         }
         self.evict(usize::MAX);
         Ok(())
     }
 
-    /// The hashed names of the subjects of a loaded segment.
+    /// Returns the hashed names of the subjects of a loaded segment.
     fn held_by(&self, at: usize) -> Vec<u64> {
         let slots = self.segments[at]
             .slots
@@ -499,31 +499,32 @@ impl Store {
     }
 }
 
-/// A segment, and from which offset on it is replayed.
+/// A segment, and the offset from which it is replayed.
 struct Part {
     file: SegmentFile,
     from: u64,
 }
 
-/// Whether these bytes were a sync point before one bit was flipped: that is no loss.
+/// Whether these bytes were a sync point before one bit flipped, which is no loss.
 fn is_sync_point(bytes: &[u8], salt: u32) -> bool {
     record::mend(bytes, salt).is_some_and(|head| head.kind == Kind::SyncPoint)
 }
 
-/// How many bytes there are before the zeros at the end, which were written ahead.
+/// Returns the number of bytes before the trailing zeros, which were written ahead.
 fn without_zeros(bytes: &[u8]) -> usize {
     let last = bytes.iter().rposition(|byte| *byte != 0);
     last.map_or(0, |last| last + 1)
 }
 
-/// What a replay finds.
+/// The findings of a replay.
 #[derive(Default)]
 struct Finds {
     recovery: Recovery,
     /// Everything before this position was synced.
     synced: Position,
     damages: Vec<Option<Damage>>,
-    /// Where the damage of a record is in the list. Whoever has erased many has as many deeds to go with them.
+    /// Index in the list of a damaged record, by sequence. A stream with many erased records has as many
+    /// removals to match.
     by_sequence: HashMap<u64, usize>,
 }
 
@@ -543,7 +544,7 @@ impl Finds {
         }));
     }
 
-    /// What is damaged is gone anyway: it was erased.
+    /// Removes a damage from the findings: the record was erased on purpose.
     fn forgive(&mut self, sequence: u64) {
         let at = self.by_sequence.remove(&sequence);
         if let Some(damage) = at.and_then(|at| self.damages[at].take()) {
@@ -567,7 +568,7 @@ struct Covered {
     files: Vec<(u32, u32)>,
 }
 
-/// Fills an empty store from the index; `None` when it cannot be used.
+/// Fills an empty store from the index; `None` when the index is unusable.
 fn restore(
     store: &mut Store,
     files: &mut Files,
@@ -592,7 +593,7 @@ fn restore(
         .files
         .iter()
         .all(|key| folder.segments.contains_key(key));
-    // The newest must reach as far as the index says it does.
+    // The newest segment must be at least as long as the index claims.
     let newest = store
         .segments
         .back()
@@ -650,8 +651,7 @@ fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
     })
 }
 
-/// Whether what an index says of the store and what it says of each segment can be true together: who goes over a store
-/// counts on both.
+/// Whether the totals of an index and its segments are consistent, as queries rely on both.
 fn is_possible(totals: &Totals, segments: &VecDeque<Segment>) -> bool {
     let number = |segment: &Segment| match segment.body {
         Body::File(file) => file.number,
@@ -701,7 +701,8 @@ impl Folder {
         }
     }
 
-    /// Those behind what an index covers; what else it does not list was to be removed.
+    /// Returns the segments after the index's coverage. Older ones that the index does not list were to be
+    /// removed.
     fn after(&self, covered: &Covered) -> Plan {
         let mut plan = Plan::default();
         for ((number, generation), name) in &self.segments {
@@ -714,7 +715,7 @@ impl Folder {
         plan
     }
 
-    /// All, but for compactions beside what they came from, or else what they came from.
+    /// Returns all segments, except compacted ones whose originals exist, or else the originals.
     fn everything(&self, disk: &mut dyn Disk) -> Result<Plan, StoreError> {
         let mut plan = Plan::default();
         let mut heads = Vec::new();
@@ -723,11 +724,11 @@ impl Folder {
             let file = disk.open(name, false)?;
             let read = disk.read_at(file, 0, &mut bytes);
             disk.close(file);
-            // A file of another name is none of the log's.
+            // A file with another number in its name does not belong to the log.
             let head = SegmentHead::parse(&bytes[..read?])
                 .filter(|head| (head.number, head.generation) == (*number, *generation));
             plan.salt = plan.salt.or_else(|| head.map(|head| head.salt));
-            // What it is, its name tells too.
+            // Its name also contains the number.
             heads.push(head.unwrap_or(SegmentHead {
                 number: *number,
                 generation: *generation,
@@ -776,7 +777,7 @@ fn file_of(number: u32, generation: u32) -> SegmentFile {
     }
 }
 
-/// A number from which the next one is not guessed (splitmix64).
+/// Derives a number from which the next one cannot be guessed (splitmix64).
 fn spread(seed: u64) -> u32 {
     let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! Removing records on request.
+//! Removal of records on request.
 
 use super::files::SegmentFile;
 use super::log::SEQUENCE_MAX;
@@ -7,7 +7,7 @@ use super::segment::{Body, Place};
 use super::{Filters, Store, StoreError};
 use crate::subject::FilterError;
 
-/// A record that is to be overwritten.
+/// A record to overwrite.
 pub(super) struct Erasure {
     number: u32,
     generation: u32,
@@ -22,7 +22,7 @@ impl Erasure {
 }
 
 impl Store {
-    /// Removes one record; says whether it was there. With `erase` its bytes are overwritten.
+    /// Removes one record, and returns whether it existed. With `erase` its bytes are overwritten.
     ///
     /// # Errors
     /// The disk cannot be read or written.
@@ -39,8 +39,9 @@ impl Store {
         Ok(true)
     }
 
-    /// Overwrites the bytes of a record; on disk once its removal is there, which a crash must not
-    /// undo. What the record says of another one is said again, as it cannot be trusted afterwards.
+    /// Overwrites the bytes of a record; on disk, once its removal is synced, because a crash must not undo
+    /// that. If the record also removed another one, that removal is logged again: the overwritten record
+    /// cannot be trusted.
     fn erase(&mut self, place: &Place) -> Result<(), StoreError> {
         let offset = place.entry.offset as usize;
         let bytes = place.stored_bytes as usize;
@@ -71,7 +72,7 @@ impl Store {
         Ok(())
     }
 
-    /// Overwrites the first so many records that wait for it.
+    /// Overwrites the first `count` pending erasures.
     pub(super) fn overwrite_erased(&mut self, count: usize) {
         for erasure in self.upkeep.erasures.drain(..count) {
             let file = self
@@ -82,7 +83,7 @@ impl Store {
                     _ => None,
                 });
             let (Some(file), Some(files)) = (file, &mut self.files) else {
-                // Compacted away; its file goes with the next checkpoint.
+                // It was compacted away; the next checkpoint removes its file.
                 continue;
             };
             let Ok(located) = files.locate(file, erasure.offset, erasure.bytes) else {
@@ -91,17 +92,16 @@ impl Store {
             let mut record = files.bytes(&located).to_vec();
             if record.len() == erasure.bytes {
                 record::erase(&mut record);
-                // The record is gone either way; a disk that fails now keeps its bytes.
+                // The record is removed either way; if the disk fails now, its bytes remain.
                 let _ = files.overwrite(file, erasure.offset, &record);
             }
         }
     }
 
-    /// Removes what a filter matches (empty: everything) below a sequence, but for the newest `keep`
-    /// of what it matches; says how many. What is removed so is not told by
-    /// [`removed`](Store::removed).
+    /// Removes the records below a sequence that a filter matches (an empty filter matches all), except the
+    /// newest `keep` of them. Returns how many. [`removed`](Store::removed) does not report them.
     ///
-    /// A purge of everything below a sequence that does not exist yet makes it the next one.
+    /// A purge of everything below a sequence that does not exist yet makes that sequence the next one.
     ///
     /// # Errors
     /// The disk cannot be read or written.
@@ -112,7 +112,7 @@ impl Store {
         keep: u64,
     ) -> Result<u64, StoreError> {
         let given = Some(filter).filter(|f| !f.is_empty());
-        // A filter that is none matches nothing.
+        // An invalid filter matches nothing.
         let Ok::<_, FilterError>(mut filters) = Filters::new(given) else {
             return Ok(0);
         };
@@ -134,8 +134,8 @@ impl Store {
         Ok(purged)
     }
 
-    /// Drops the first `most` of what matches below a sequence; says how many there were, and below
-    /// which sequence they are all gone.
+    /// Removes the first `most` matching records below a sequence. Returns how many there were, and below
+    /// which sequence all are gone.
     pub(super) fn drop_matching(
         &mut self,
         filters: &mut Filters,
@@ -159,7 +159,7 @@ impl Store {
         let purged = self.messages;
         let next = below.unwrap_or(0).min(SEQUENCE_MAX).max(self.last + 1);
         self.restart(next)?;
-        // It would show subjects that are gone.
+        // It would list removed subjects.
         self.give_up_checkpoint();
         if let Some(files) = &mut self.files {
             files.note_all_removed();

@@ -1,8 +1,8 @@
-//! What went without being asked for, until somebody asks.
+//! Records that the store removed by itself and has not reported yet.
 
 use super::types::{Cause, Removed};
 
-/// Keeps its room from one time to the next.
+/// Reuses its buffers.
 #[derive(Default)]
 pub(super) struct Removals {
     entries: Vec<Entry>,

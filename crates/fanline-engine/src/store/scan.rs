@@ -1,33 +1,33 @@
-//! Reading a segment record by record, around what is damaged.
+//! Reads a segment record by record, skipping damaged bytes.
 
 use super::record::{self, HEAD_BYTES, Head};
 
-/// What lies at a place of a segment.
+/// What is at an offset of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A record with the right checksums, or one whose body is not asked for.
+    /// A record with correct checksums, or with an unchecked body.
     Sound(Head),
     /// A record whose body is damaged.
     Damaged(Head),
-    /// Bytes that are no record, with records after them.
+    /// Bytes that are not a record, with records after them.
     Hole {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
 }
 
-/// Goes over the bytes of a segment.
+/// Iterates over the records of a segment.
 pub(super) struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
     salt: u32,
-    /// The highest sequence seen of a message: what a later one must exceed.
+    /// The highest message sequence so far, which a later one must exceed.
     last: u64,
     checks_bodies: bool,
 }
 
 impl<'a> Scanner<'a> {
-    /// From an offset on. Without `checks_bodies` a damaged body is found only when it is read.
+    /// Starts at an offset. Without `checks_bodies` a damaged body is found only when it is read.
     pub(super) fn new(bytes: &'a [u8], from: usize, salt: u32, checks_bodies: bool) -> Self {
         Scanner {
             bytes,
@@ -38,12 +38,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where the records end that were found.
+    /// Returns the end of the last record found.
     pub(super) fn end(&self) -> usize {
         self.at
     }
 
-    /// The next record or hole, and where it begins.
+    /// Returns the next record or hole, and its offset.
     pub(super) fn next(&mut self) -> Option<(usize, Found)> {
         let at = self.at;
         let rest = self.bytes.get(at..)?;
@@ -69,7 +69,7 @@ impl<'a> Scanner<'a> {
         Some((at, Found::Hole { bytes: next - at }))
     }
 
-    /// A whole record with a sound head.
+    /// Returns the head of a whole record with a valid head.
     fn head_at(&self, at: usize) -> Option<Head> {
         let rest = self.bytes.get(at..)?;
         Head::parse(rest, self.salt).filter(|head| head.len() <= rest.len())

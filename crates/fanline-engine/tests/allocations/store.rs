@@ -1,4 +1,4 @@
-//! Adding records to a log.
+//! Allocations of appends to a log.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::{allocations, held_so_far};
 
 const RECORDS: u64 = 100_000;
 const BATCH: u64 = 1000;
-/// Segments are made now and then: their names, filters and sets of the dead.
+/// Creating a segment allocates: its name, its filter, and its set of dead records.
 const RECORDS_PER_ALLOCATION_MIN: u64 = 500;
 
 #[track_caller]
@@ -38,7 +38,7 @@ fn check(mut store: Store, subjects: u64) {
     let mut allocated = 0;
     for _ in 0..RECORDS / BATCH {
         allocated += allocations(|| append(&mut store));
-        // A batch is synced once, whatever is in it; what that costs is not counted here.
+        // One sync for each batch, whose cost is not counted here.
         store
             .sync_now(Duration::ZERO)
             .expect("a disk that takes all");
@@ -84,7 +84,7 @@ fn on_disk() {
     check(open().expect("an empty disk").0, 500);
 }
 
-/// Bytes of memory that a store on disk holds.
+/// Returns the bytes of memory that a store on disk uses.
 fn held_by(records: u64, subjects: u64) -> u64 {
     let before = held_so_far();
     let options = FileOptions::default();
@@ -110,7 +110,7 @@ fn held_by(records: u64, subjects: u64) -> u64 {
     u64::try_from(held_so_far() - before).expect("a store holds something")
 }
 
-/// The bars of `docs/formats/log.md`; names here fit into a subject's own bytes.
+/// Checks the targets of `docs/formats/log.md`; names here fit inline in a subject's entry.
 #[test]
 fn what_a_store_on_disk_holds_in_memory() {
     const RECORDS: u64 = 600_000;
@@ -121,7 +121,7 @@ fn what_a_store_on_disk_holds_in_memory() {
     assert!(many <= 120 * SUBJECTS, "{} a subject", many / SUBJECTS);
 }
 
-/// A disk that keeps nothing but lengths: nothing is read here.
+/// A disk that stores only lengths: nothing is read here.
 #[derive(Default)]
 struct Sink {
     bytes: Vec<u64>,
