@@ -96,7 +96,7 @@ impl JetStream {
         }
         held.0.push_back(Waiting {
             log: stream.mark(),
-            documents: documents.map_or(0, |documents| documents.given()),
+            documents: documents.map_or(0, |documents| documents.last_ticket()),
             answer,
         });
     }

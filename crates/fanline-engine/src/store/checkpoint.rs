@@ -26,7 +26,7 @@ pub(super) struct Checkpoint {
     has_subjects: bool,
     expiries: IntoIter<(i64, u64)>,
     /// Remaining bytes of an encrypted checkpoint, once all of it is encrypted.
-    sealed: Option<Vec<u8>>,
+    encrypted: Option<Vec<u8>>,
 }
 
 impl Store {
@@ -63,15 +63,15 @@ impl Store {
             segments: self.segments.iter().map(Segment::without_slots).collect(),
             has_subjects: true,
             expiries: expiries.into_iter(),
-            sealed: None,
+            encrypted: None,
         }));
         self.subjects.freeze();
         self.upkeep.begin();
-        self.go_on_with_checkpoint()
+        self.continue_checkpoint()
     }
 
     /// Performs the next step of a checkpoint.
-    pub(super) fn go_on_with_checkpoint(&mut self) -> Result<(), DiskError> {
+    pub(super) fn continue_checkpoint(&mut self) -> Result<(), DiskError> {
         let (Some(mut checkpoint), Some(files)) = (self.upkeep.checkpoint.take(), &mut self.files)
         else {
             return Ok(());
@@ -81,7 +81,7 @@ impl Store {
             Ok(false) => self.upkeep.checkpoint = Some(checkpoint),
             Err(error) => {
                 self.upkeep.checkpoint = Some(checkpoint);
-                self.give_up_checkpoint();
+                self.abandon_checkpoint();
                 return Err(error);
             }
         }
@@ -90,16 +90,16 @@ impl Store {
 
     /// Writes a whole checkpoint at once.
     pub(super) fn write_checkpoint(&mut self) -> Result<(), DiskError> {
-        self.give_up_checkpoint();
+        self.abandon_checkpoint();
         self.begin_checkpoint()?;
         while self.upkeep.checkpoint.is_some() {
-            self.go_on_with_checkpoint()?;
+            self.continue_checkpoint()?;
         }
         Ok(())
     }
 
     /// Abandons an unfinished checkpoint. The old one stays valid.
-    pub(super) fn give_up_checkpoint(&mut self) {
+    pub(super) fn abandon_checkpoint(&mut self) {
         self.subjects.thaw();
         let (Some(checkpoint), Some(files)) = (self.upkeep.checkpoint.take(), &mut self.files)
         else {
@@ -115,9 +115,9 @@ impl Store {
 impl Checkpoint {
     /// Writes the next part, and returns whether all is written.
     fn step(&mut self, subjects: &mut Subjects, files: &mut Files) -> Result<bool, DiskError> {
-        if self.sealed.is_none() {
+        if self.encrypted.is_none() {
             let is_all = self.encode(subjects);
-            match (&mut files.packing.cipher, is_all) {
+            match (&mut files.encoding.cipher, is_all) {
                 (None, _) => {
                     files
                         .disk
@@ -129,18 +129,18 @@ impl Checkpoint {
                 // The checkpoint is encrypted as a whole.
                 (Some(_), false) => return Ok(false),
                 (Some(cipher), true) => {
-                    self.sealed = Some(cipher.seal_file(self.writer.bytes()));
+                    self.encrypted = Some(cipher.seal_file(self.writer.bytes()));
                     self.writer.clear();
                 }
             }
         }
-        let sealed = self.sealed.as_deref().unwrap_or_default();
+        let encrypted = self.encrypted.as_deref().unwrap_or_default();
         let from = usize::try_from(self.at).unwrap_or(usize::MAX);
-        let part = sealed.get(from..).unwrap_or_default();
+        let part = encrypted.get(from..).unwrap_or_default();
         let part = &part[..part.len().min(BYTES_PER_STEP)];
         files.disk.write_at(self.file, self.at, part)?;
         self.at += part.len() as u64;
-        Ok(self.at >= sealed.len() as u64)
+        Ok(self.at >= encrypted.len() as u64)
     }
 
     /// Encodes the next part, and returns whether it was the last.

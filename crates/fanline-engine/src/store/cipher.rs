@@ -13,7 +13,7 @@ const NUMBERS_BYTES: usize = 16;
 const TAG_BYTES: usize = 16;
 const NONCE_BYTES: usize = 12;
 /// Number of keys of earlier starts to cache.
-const KNOWN_MAX: usize = 16;
+const CACHED_KEYS_MAX: usize = 16;
 
 const FILE_MAGIC: &[u8; 4] = b"FSea";
 const FILE_VERSION: u16 = 1;
@@ -124,7 +124,7 @@ impl Purpose {
 
 /// Why a decryption failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Closed {
+pub(super) enum OpenError {
     WrongKey,
     Damaged,
 }
@@ -189,7 +189,7 @@ impl Cipher {
         let (numbers, content) = sealed.split_at_checked(NUMBERS_BYTES)?;
         let epoch = u64::from_le_bytes(numbers[..8].try_into().ok()?);
         let number = u64::from_le_bytes(numbers[8..].try_into().ok()?);
-        let at = self.key_of(epoch)?;
+        let at = self.cached_key(epoch)?;
         out.clear();
         out.extend_from_slice(content);
         let (_, key) = &self.known[at];
@@ -197,13 +197,13 @@ impl Cipher {
         opened.ok().map(|plain| &*plain)
     }
 
-    fn key_of(&mut self, epoch: u64) -> Option<usize> {
+    fn cached_key(&mut self, epoch: u64) -> Option<usize> {
         let known = self.known.iter().position(|(known, _)| *known == epoch);
         if known.is_some() {
             return known;
         }
         let key = self.derive(epoch)?;
-        if self.known.len() >= KNOWN_MAX {
+        if self.known.len() >= CACHED_KEYS_MAX {
             self.known.remove(1);
         }
         self.known.push((epoch, key));
@@ -242,22 +242,22 @@ pub(super) fn open_file<'a>(
     cipher: Option<&mut Cipher>,
     bytes: &'a [u8],
     out: &'a mut Vec<u8>,
-) -> Result<&'a [u8], Closed> {
+) -> Result<&'a [u8], OpenError> {
     if !is_sealed_file(bytes) {
         return Ok(bytes);
     }
-    let (content, sum) = bytes.split_last_chunk::<4>().ok_or(Closed::Damaged)?;
+    let (content, sum) = bytes.split_last_chunk::<4>().ok_or(OpenError::Damaged)?;
     if crc32fast::hash(content) != u32::from_le_bytes(*sum) {
-        return Err(Closed::Damaged);
+        return Err(OpenError::Damaged);
     }
     let (head, sealed) = content
         .split_at_checked(FILE_HEAD_BYTES)
-        .ok_or(Closed::Damaged)?;
-    let cipher = cipher.ok_or(Closed::WrongKey)?;
+        .ok_or(OpenError::Damaged)?;
+    let cipher = cipher.ok_or(OpenError::WrongKey)?;
     if head[8..] != cipher.key_check.to_le_bytes() {
-        return Err(Closed::WrongKey);
+        return Err(OpenError::WrongKey);
     }
-    cipher.open([0; 28], sealed, out).ok_or(Closed::Damaged)
+    cipher.open([0; 28], sealed, out).ok_or(OpenError::Damaged)
 }
 
 fn key_check(derived: &hkdf::Prk) -> u64 {

@@ -64,7 +64,7 @@ impl Store {
         self.log_sync_point(now);
         self.free_full_disk();
         // A checkpoint that fails is restarted when the next is due.
-        let _ = self.go_on_with_checkpoint();
+        let _ = self.continue_checkpoint();
         if self.files.as_ref()?.is_syncing() {
             // Written during the current sync, so that the next one can start at once.
             let _ = self.files.as_mut()?.write();
@@ -251,35 +251,35 @@ impl Files {
     /// Takes the result of a sync and returns what it covered; `None` when it failed or is not the one under
     /// way.
     fn end_sync(&mut self, id: SyncId, result: Result<(), DiskError>) -> Option<InFlight> {
-        let asked = self.in_flight.take_if(|asked| asked.id == id.0)?;
+        let in_flight = self.in_flight.take_if(|in_flight| in_flight.id == id.0)?;
         self.unsynced_removals.finish(id, result.is_ok());
         if let Err(error) = result {
             self.failure = Some(error);
             self.must_rewrite = true;
             self.is_awaited = true;
-            self.is_folder_dirty |= asked.folder;
+            self.is_folder_dirty |= in_flight.folder;
             return None;
         }
-        self.synced = self.synced.max(asked.sequence);
+        self.synced = self.synced.max(in_flight.sequence);
         // The active file may have been sealed since.
-        if self.sealed.len() > asked.sealed {
-            let sealed = &mut self.sealed[asked.sealed];
-            let done = asked.active_bytes.saturating_sub(sealed.from);
+        if self.sealed.len() > in_flight.sealed {
+            let sealed = &mut self.sealed[in_flight.sealed];
+            let done = in_flight.active_bytes.saturating_sub(sealed.from);
             let done = usize::try_from(done)
                 .unwrap_or(usize::MAX)
                 .min(sealed.bytes.len());
             sealed.bytes.drain(..done);
             sealed.from += done as u64;
         } else {
-            self.synced_to = self.synced_to.max(asked.active_bytes);
+            self.synced_to = self.synced_to.max(in_flight.active_bytes);
         }
-        for mut sealed in self.sealed.drain(..asked.sealed) {
+        for mut sealed in self.sealed.drain(..in_flight.sealed) {
             sealed.bytes.clear();
             if sealed.bytes.capacity() > self.spare.capacity() {
                 self.spare = sealed.bytes;
             }
         }
         self.trim();
-        Some(asked)
+        Some(in_flight)
     }
 }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::Store;
 use super::files::{SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead};
 use super::record::{self, Head, Kind, Stamp};
-use super::scan::{Found, Scanner};
-use super::segment::{Body, Holds, Segment, hash_name};
+use super::scan::{Scanned, Scanner};
+use super::segment::{BloomFilter, Body, Segment, hash_name};
 use super::slots::{Slot, Slots};
 use super::types::{NewRecord, StoreError};
 
@@ -23,7 +23,7 @@ struct Compacted {
     bytes: Vec<u8>,
     slots: Slots,
     segment: Segment,
-    held: Vec<u64>,
+    hashes: Vec<u64>,
     /// Control records for sequences below this have nothing to act on.
     oldest: u64,
     /// Control records for sequences from here on were applied by leaving records out.
@@ -85,7 +85,7 @@ impl Store {
             generation: generations.max().unwrap_or(0) + 1,
             through: next.number - 1,
             salt: self.files.as_ref().map_or(0, |files| files.salt),
-            key_check: self.files.as_ref().map_or(0, |f| f.packing.key_check()),
+            key_check: self.files.as_ref().map_or(0, |f| f.encoding.key_check()),
             first: self.segments[run.start].first,
             previous_bytes: 0,
             has_sync_points: true,
@@ -100,7 +100,7 @@ impl Store {
             bytes: head.to_bytes().to_vec(),
             slots: Slots::with_base(head.first),
             segment: Segment::unloaded(head.first, head.first.saturating_sub(1), 0, file),
-            held: Vec::new(),
+            hashes: Vec::new(),
             oldest: self.segments[0].first,
             first: head.first,
             salt: head.salt,
@@ -130,13 +130,13 @@ impl Store {
         segment.body = Body::File(file);
         segment.slots = Some(out.slots);
         segment.note_marks(self.segment_bytes);
-        out.held.sort_unstable();
-        out.held.dedup();
-        let mut holds = Holds::new(out.held.len());
-        for hash in out.held {
-            holds.insert(hash);
+        out.hashes.sort_unstable();
+        out.hashes.dedup();
+        let mut bloom = BloomFilter::new(out.hashes.len());
+        for hash in out.hashes {
+            bloom.insert(hash);
         }
-        segment.holds = Some(holds);
+        segment.bloom = Some(bloom);
         self.segments.insert(run.start, segment);
         self.retire_dead(run.start);
         self.evict(usize::MAX);
@@ -168,7 +168,7 @@ impl Store {
         let mut number = 0;
         let mut scanner = Scanner::new(&bytes, SEGMENT_HEAD_BYTES, out.salt, false);
         while let Some((offset, found)) = scanner.next() {
-            let Found::Sound(head) = found else {
+            let Scanned::Sound(head) = found else {
                 return Ok(false);
             };
             let record = &bytes[offset..offset + head.len()];
@@ -186,10 +186,10 @@ impl Store {
                 if head.has_replaced()
                     && let Some(plain) = files.plain(record)
                 {
-                    out.keep_deed_of(plain);
+                    out.keep_control_of(plain);
                 }
             } else {
-                out.held.push(hash_name(self.subjects.name(slot.subject)));
+                out.hashes.push(hash_name(self.subjects.name(slot.subject)));
                 out.push(&head, record, *slot);
             }
             number += 1;
@@ -226,20 +226,20 @@ impl Compacted {
     }
 
     /// Preserves the removal that a dropped record caused when it replaced another one.
-    fn keep_deed_of(&mut self, record: &[u8]) {
+    fn keep_control_of(&mut self, record: &[u8]) {
         let replaced = record::decode(record).and_then(|parts| parts.replaced);
         let Some(replaced) = replaced.filter(|s| (self.oldest..self.first).contains(s)) else {
             return;
         };
-        let deed = NewRecord::default();
+        let control = NewRecord::default();
         let stamp = Stamp {
             kind: Kind::Remove,
             sequence: replaced,
             replaced: None,
             salt: Some(self.salt),
         };
-        if let Some(bytes) = record::encoded_bytes(&deed, false) {
-            record::encode(&mut self.bytes, &stamp, &deed, bytes);
+        if let Some(bytes) = record::encoded_bytes(&control, false) {
+            record::encode(&mut self.bytes, &stamp, &control, bytes);
         }
     }
 }

@@ -13,7 +13,10 @@ use super::tests::{Model, Step, apply, compare, compiled, step};
 use super::*;
 
 /// The seeds of a plain run; `FANLINE_SEEDS=from..to` selects others.
-#[expect(clippy::disallowed_methods, reason = "a long run is asked for by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a long run is in_flight for by hand"
+)]
 pub(crate) fn seeds() -> Range<u64> {
     let given = std::env::var("FANLINE_SEEDS").ok();
     let range = given.as_deref().and_then(|given| given.split_once(".."));
@@ -30,7 +33,7 @@ pub(super) fn options() -> FileOptions {
 }
 
 /// Half of all seeds encode record bodies.
-fn packing(seed: u64) -> FileOptions {
+fn encoding(seed: u64) -> FileOptions {
     FileOptions {
         compression: match seed % 8 {
             1 | 3 => Compression::Lz4,
@@ -87,14 +90,14 @@ struct Rounds {
     /// States of the model after each step since the request of the last good sync.
     states: VecDeque<Model>,
     /// The request under way, what it covers, and the number of states before it.
-    asked: Option<(SyncRequest, Reach, usize)>,
+    in_flight: Option<(SyncRequest, Reach, usize)>,
     now: i64,
 }
 
 impl Rounds {
     fn new(seed: u64) -> Self {
         let disk = Faulty::new();
-        let (store, _) = open_with(&disk, &StoreLimits::default(), &packing(seed));
+        let (store, _) = open_with(&disk, &StoreLimits::default(), &encoding(seed));
         Rounds {
             seed,
             disk,
@@ -102,7 +105,7 @@ impl Rounds {
             store,
             model: Model::default(),
             states: [Model::default()].into(),
-            asked: None,
+            in_flight: None,
             now: 0,
         }
     }
@@ -117,15 +120,15 @@ impl Rounds {
         if self.dice.one_in(2) {
             self.store.unload();
         }
-        if self.asked.is_none()
+        if self.in_flight.is_none()
             && self.dice.one_in(3)
             && let Some(request) = self.store.poll_sync(self.since_start())
         {
             let reach = self.disk.reach(&request);
-            self.asked = Some((request, reach, self.states.len() - 1));
+            self.in_flight = Some((request, reach, self.states.len() - 1));
         }
         if self.dice.one_in(3)
-            && let Some((request, reach, before)) = self.asked.take()
+            && let Some((request, reach, before)) = self.in_flight.take()
         {
             let result = self.disk.perform_until(&request, &reach, &mut self.dice);
             if result.is_ok() {
@@ -147,11 +150,11 @@ impl Rounds {
         } else {
             self.disk.kill();
         }
-        self.asked = None;
+        self.in_flight = None;
         // A random number that differs each time, as the store requires for encryption.
         let options = FileOptions {
             seed: self.seed + 1_000_000 * u64::try_from(self.now).unwrap(),
-            ..packing(self.seed)
+            ..encoding(self.seed)
         };
         let (store, recovery) = open_with(&self.disk, &self.model.limits, &options);
         assert!(!recovery.index_was_bad, "{recovery:?}");
@@ -200,7 +203,7 @@ impl Rounds {
 const ONE_BIT_TORN: [u64; 3] = [25_097, 118_507, 130_557];
 
 #[test]
-fn what_was_acknowledged_survives_power_cuts_and_kills() {
+fn acknowledged_records_survive_power_cuts_and_kills() {
     for seed in ONE_BIT_TORN.into_iter().chain(seeds()) {
         let mut rounds = Rounds::new(seed);
         let mut next = steps(seed);
@@ -215,7 +218,7 @@ fn what_was_acknowledged_survives_power_cuts_and_kills() {
 }
 
 #[test]
-fn what_was_acknowledged_survives_failing_syncs_too() {
+fn acknowledged_records_survive_failing_syncs() {
     for seed in seeds().step_by(3) {
         let mut rounds = Rounds::new(seed ^ 0xABCD);
         rounds.disk.set_failing_syncs(20);
@@ -238,7 +241,7 @@ fn aged(seed: u64, is_closed: bool) -> (Faulty, Model) {
     for _ in 0..200 {
         rounds.step(&next());
     }
-    if let Some((request, _, _)) = rounds.asked.take() {
+    if let Some((request, _, _)) = rounds.in_flight.take() {
         let result = rounds.disk.perform(&request, &mut rounds.dice);
         rounds.store.handle_synced(request.id, result);
     }
@@ -251,14 +254,15 @@ fn aged(seed: u64, is_closed: bool) -> (Faulty, Model) {
 }
 
 #[test]
-fn a_flipped_bit_costs_at_most_one_record_and_is_told() {
+fn flipped_bit_loses_at_most_one_record_and_is_reported() {
     for seed in seeds() {
         let (disk, model) = aged(seed, seed % 2 == 0);
         if model.limits.messages_max.is_some() || model.limits.bytes_max.is_some() {
             // A lost control record restores records, which make limits remove others.
             continue;
         }
-        let whole = Model::read_from(&mut open_with(&disk.copy(), &model.limits, &packing(seed)).0);
+        let whole =
+            Model::read_from(&mut open_with(&disk.copy(), &model.limits, &encoding(seed)).0);
         let same = (vec![], vec![], model.last, model.last);
         assert_eq!(
             whole.difference(&model),
@@ -268,7 +272,7 @@ fn a_flipped_bit_costs_at_most_one_record_and_is_told() {
         );
         let mut dice = Dice::new(seed);
         let (file, at) = disk.flip(&mut dice);
-        let (mut store, recovery) = open_with(&disk, &model.limits, &packing(seed));
+        let (mut store, recovery) = open_with(&disk, &model.limits, &encoding(seed));
         let mut missing = Vec::new();
         for sequence in model.first()..=model.last {
             let record = match store.read(sequence) {
@@ -293,11 +297,11 @@ fn a_flipped_bit_costs_at_most_one_record_and_is_told() {
 }
 
 #[test]
-fn without_an_index_everything_is_found_again() {
+fn store_without_index_is_fully_recovered() {
     for seed in seeds().step_by(3) {
         let (mut disk, model) = aged(seed, true);
         disk.remove(index::NAME).unwrap();
-        let (mut store, recovery) = open_with(&disk, &model.limits, &packing(seed));
+        let (mut store, recovery) = open_with(&disk, &model.limits, &encoding(seed));
         assert_eq!(recovery.lost, Lost::default());
         let found = Model::read_from(&mut store);
         let expected = (vec![], vec![], model.last, model.last);
@@ -312,17 +316,17 @@ fn without_an_index_everything_is_found_again() {
 }
 
 #[test]
-fn after_a_close_nothing_is_replayed() {
+fn closed_store_replays_nothing() {
     for seed in seeds().step_by(10) {
         let (disk, model) = aged(seed, true);
-        let (mut store, recovery) = open_with(&disk, &model.limits, &packing(seed));
+        let (mut store, recovery) = open_with(&disk, &model.limits, &encoding(seed));
         assert_eq!(recovery, Recovery::default());
         compare(&mut store, &model, &mut compiled());
     }
 }
 
 #[test]
-fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
+fn full_disk_refuses_appends_until_space_is_free() {
     let mut disk = Faulty::new();
     let mut dice = Dice::new(1);
     let (mut store, _) = open(&disk, &StoreLimits::default());
@@ -360,7 +364,7 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn what_is_removed_from_a_full_disk_makes_room() {
+fn removal_from_full_disk_frees_space() {
     let purge: fn(&mut Store) = |store| assert!(store.purge(b"", None, 0).unwrap() > 0);
     let purge_half: fn(&mut Store) = |store| {
         let half = store.last_sequence() / 2;
@@ -403,13 +407,13 @@ fn what_is_removed_from_a_full_disk_makes_room() {
 /// Story: acknowledgements of an interest stream remove records all the time. A sync for every few of them
 /// slowed the records that publishers waited for.
 #[test]
-fn removals_are_synced_with_the_next_record_or_soon_or_when_somebody_waits() {
+fn removals_are_synced_with_next_record_or_after_delay_or_on_request() {
     const SOON: Duration = Duration::from_millis(250);
     let mut disk = Faulty::new();
     let mut dice = Dice::new(1);
     let (mut store, _) = open(&disk, &StoreLimits::default());
     let append = |store: &mut Store| store.append(&NewRecord::default()).unwrap();
-    let mut asks = |store: &mut Store, now: Duration| {
+    let mut polls = |store: &mut Store, now: Duration| {
         let request = store.poll_sync(now);
         if let Some(request) = &request {
             store.handle_synced(request.id, disk.perform(request, &mut dice));
@@ -419,34 +423,34 @@ fn removals_are_synced_with_the_next_record_or_soon_or_when_somebody_waits() {
     for _ in 0..4 {
         append(&mut store);
     }
-    assert!(asks(&mut store, Duration::ZERO));
+    assert!(polls(&mut store, Duration::ZERO));
     // A sync point waits for records to be written with, and needs no sync itself.
-    assert!(!asks(&mut store, Duration::ZERO));
+    assert!(!polls(&mut store, Duration::ZERO));
     assert_eq!(store.next_sync_at(), Some(SOON));
-    assert!(!asks(&mut store, SOON) && store.next_sync_at().is_none());
+    assert!(!polls(&mut store, SOON) && store.next_sync_at().is_none());
 
     // After a short delay.
     let began = Duration::from_secs(1);
     assert_eq!(store.remove(1, false), Ok(true));
-    assert!(!asks(&mut store, began));
+    assert!(!polls(&mut store, began));
     assert_eq!(store.next_sync_at(), Some(began + SOON));
-    assert!(!asks(&mut store, began + SOON / 2));
-    assert!(asks(&mut store, began + SOON));
+    assert!(!polls(&mut store, began + SOON / 2));
+    assert!(polls(&mut store, began + SOON));
     assert_eq!(store.next_sync_at(), None);
 
     // With the next record.
     assert_eq!(store.remove(2, false), Ok(true));
-    assert!(!asks(&mut store, began));
+    assert!(!polls(&mut store, began));
     append(&mut store);
-    assert!(asks(&mut store, began) && store.next_sync_at().is_none());
+    assert!(polls(&mut store, began) && store.next_sync_at().is_none());
 
     // Once, when a client waits.
     assert_eq!(store.remove(3, false), Ok(true));
-    assert!(!asks(&mut store, began));
+    assert!(!polls(&mut store, began));
     store.request_sync();
-    assert!(asks(&mut store, began));
+    assert!(polls(&mut store, began));
     assert_eq!(store.remove(4, false), Ok(true));
-    assert!(!asks(&mut store, began));
+    assert!(!polls(&mut store, began));
 
     // Synced removals survive a power cut.
     disk.crash(&mut dice);
@@ -473,7 +477,7 @@ fn zeros_at_the_end(disk: &mut Faulty) -> Vec<usize> {
 }
 
 #[test]
-fn what_is_written_ahead_is_nobodys() {
+fn zeros_written_ahead_are_not_records() {
     // A record ends with a byte that is not zero, which separates it from the zeros behind it.
     let record = NewRecord {
         subject: b"a",
@@ -522,7 +526,7 @@ fn what_is_written_ahead_is_nobodys() {
 }
 
 #[test]
-fn deeds_alone_fill_segments_too() {
+fn control_records_alone_fill_segments() {
     let mut disk = Faulty::new();
     let mut dice = Dice::new(1);
     let (mut store, _) = open(&disk, &StoreLimits::default());
@@ -546,7 +550,7 @@ fn deeds_alone_fill_segments_too() {
 }
 
 #[test]
-fn sealed_records_are_read_with_their_key_alone() {
+fn encrypted_records_need_their_key() {
     let key = |byte| Some(Key::new([byte; 32]));
     let with = |key, compression| FileOptions {
         key,
@@ -597,7 +601,7 @@ fn sealed_records_are_read_with_their_key_alone() {
 }
 
 #[test]
-fn compressed_records_take_less_and_count_the_same() {
+fn compressed_records_use_less_disk_and_count_full_size() {
     let text = b"all the same words again and again, ".repeat(100);
     let used = [Compression::None, Compression::Lz4].map(|compression| {
         let disk = Faulty::new();
@@ -624,7 +628,7 @@ fn compressed_records_take_less_and_count_the_same() {
 }
 
 #[test]
-fn space_is_given_back() {
+fn compaction_and_purge_free_disk_space() {
     let mut disk = Faulty::new();
     let mut dice = Dice::new(1);
     let limits = StoreLimits {
@@ -667,7 +671,7 @@ fn space_is_given_back() {
 /// Story: slots store the distance to the segment's first sequence in 32 bits. Compaction joined segments
 /// that were too far apart, and their records reappeared under other sequences.
 #[test]
-fn segments_that_are_far_apart_are_not_joined() {
+fn compaction_does_not_join_segments_too_far_apart() {
     let disk = Faulty::new();
     let (mut store, _) = open(&disk, &StoreLimits::default());
     let mut kept = Vec::new();

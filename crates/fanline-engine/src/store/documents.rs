@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cipher::{self, Cipher, Closed, Key, Purpose};
+use super::cipher::{self, Cipher, Key, OpenError, Purpose};
 use super::commit::{SyncId, SyncRequest};
 use super::disk::{Disk, DiskError, FileId};
 use super::files::read_whole;
@@ -20,17 +20,17 @@ pub struct Documents {
     disk: Box<dyn Disk>,
     cipher: Option<Cipher>,
     /// Contents to write; `None` removes the document.
-    waiting: BTreeMap<String, Option<Vec<u8>>>,
+    pending: BTreeMap<String, Option<Vec<u8>>>,
     /// Written beside the old ones; to be synced and renamed.
     written: Vec<Written>,
     /// Names were changed, and the folder is not synced.
     is_folder_dirty: bool,
     in_flight: Option<SyncId>,
     next_id: u64,
-    given: u64,
+    last_ticket: u64,
     /// Highest tickets that are written, renamed, and safe.
-    written_to: u64,
-    renamed_to: u64,
+    written_ticket: u64,
+    renamed_ticket: u64,
     durable: u64,
     failure: Option<DiskError>,
 }
@@ -100,7 +100,7 @@ impl Documents {
             read?;
             let mut opened = Vec::new();
             let plain = cipher::open_file(cipher.as_mut(), &bytes, &mut opened);
-            is_key_wrong |= plain == Err(Closed::WrongKey);
+            is_key_wrong |= plain == Err(OpenError::WrongKey);
             let decoded = match (name.as_deref(), plain) {
                 (Some(name), Ok(plain)) => decode(name, plain).map(<[u8]>::to_vec),
                 _ => None,
@@ -113,14 +113,14 @@ impl Documents {
         let documents = Documents {
             disk,
             cipher,
-            waiting: BTreeMap::new(),
+            pending: BTreeMap::new(),
             written: Vec::new(),
             is_folder_dirty: false,
             in_flight: None,
             next_id: 1,
-            given: 0,
-            written_to: 0,
-            renamed_to: 0,
+            last_ticket: 0,
+            written_ticket: 0,
+            renamed_ticket: 0,
             durable: 0,
             failure: None,
         };
@@ -130,21 +130,21 @@ impl Documents {
     /// Stores a document, replacing any of the same name, and returns its ticket. Of several versions before
     /// the next sync, the last is written.
     pub fn put(&mut self, name: &str, content: Vec<u8>) -> u64 {
-        self.waiting.insert(name.to_owned(), Some(content));
-        self.given += 1;
-        self.given
+        self.pending.insert(name.to_owned(), Some(content));
+        self.last_ticket += 1;
+        self.last_ticket
     }
 
     /// Removes a document, and returns its ticket.
     pub fn remove(&mut self, name: &str) -> u64 {
-        self.waiting.insert(name.to_owned(), None);
-        self.given += 1;
-        self.given
+        self.pending.insert(name.to_owned(), None);
+        self.last_ticket += 1;
+        self.last_ticket
     }
 
     /// Returns the last ticket.
-    pub fn given(&self) -> u64 {
-        self.given
+    pub fn last_ticket(&self) -> u64 {
+        self.last_ticket
     }
 
     /// Whether a sync is under way.
@@ -186,7 +186,11 @@ impl Documents {
 
     /// Takes the result of a sync that [`poll_sync`](Self::poll_sync) requested.
     pub fn handle_synced(&mut self, id: SyncId, result: Result<(), DiskError>) {
-        if self.in_flight.take_if(|asked| *asked == id).is_none() {
+        if self
+            .in_flight
+            .take_if(|in_flight| *in_flight == id)
+            .is_none()
+        {
             return;
         }
         if let Err(error) = result {
@@ -195,7 +199,7 @@ impl Documents {
         }
         if self.is_folder_dirty {
             self.is_folder_dirty = false;
-            self.durable = self.renamed_to;
+            self.durable = self.renamed_ticket;
         }
         if self.written.is_empty() {
             return;
@@ -212,7 +216,7 @@ impl Documents {
     pub fn sync_now(&mut self) -> Result<(), DiskError> {
         // A sync that another thread is performing is repeated here.
         self.in_flight = None;
-        while self.durable < self.given {
+        while self.durable < self.last_ticket {
             let Some(request) = self.poll_sync() else {
                 return Err(self.failure.unwrap_or(DiskError::NotFound));
             };
@@ -230,8 +234,8 @@ impl Documents {
     }
 
     fn write(&mut self) -> Result<(), DiskError> {
-        let to = self.given;
-        while let Some((name, content)) = self.waiting.pop_first() {
+        let to = self.last_ticket;
+        while let Some((name, content)) = self.pending.pop_first() {
             let file = match &content {
                 None => Ok(None),
                 Some(bytes) => self.write_one(&name, bytes).map(Some),
@@ -243,13 +247,13 @@ impl Documents {
                     file,
                 }),
                 Err(error) => {
-                    self.waiting.insert(name, content);
+                    self.pending.insert(name, content);
                     self.write_again(error);
                     return Err(error);
                 }
             }
         }
-        self.written_to = to;
+        self.written_ticket = to;
         Ok(())
     }
 
@@ -284,11 +288,11 @@ impl Documents {
             };
             self.is_folder_dirty = true;
             if let Err(error) = done {
-                self.waiting.entry(written.name).or_insert(written.content);
+                self.pending.entry(written.name).or_insert(written.content);
                 return Err(error);
             }
         }
-        self.renamed_to = self.written_to;
+        self.renamed_ticket = self.written_ticket;
         Ok(())
     }
 
@@ -299,7 +303,7 @@ impl Documents {
             if let Some(file) = written.file {
                 self.disk.close(file);
             }
-            self.waiting.entry(written.name).or_insert(written.content);
+            self.pending.entry(written.name).or_insert(written.content);
         }
     }
 }
@@ -376,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_escaped_and_back() {
+    fn names_round_trip_through_escaping() {
         for name in ["plain", "a.b", "ä/ö", "%41", "", "..", "con sumer*>"] {
             let escaped = escape(name);
             assert!(!escaped.contains(['/', '.', ' ']), "{escaped}");
@@ -385,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn either_the_old_or_the_new_one_is_there_after_a_crash() {
+    fn crash_leaves_old_or_new_document() {
         for seed in 0..1000 {
             let mut dice = Dice::new(seed);
             let mut disk = Faulty::new();
@@ -439,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn sealed_ones_are_read_with_their_key_alone() {
+    fn encrypted_documents_need_their_key() {
         let disk = Faulty::new();
         let (mut plain, _) = open(&disk);
         plain.put("old", b"known to all".to_vec());
@@ -470,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_and_costs_that_document_alone() {
+    fn damage_is_reported_and_loses_one_document() {
         for seed in 0..300 {
             let disk = Faulty::new();
             let (mut documents, _) = open(&disk);

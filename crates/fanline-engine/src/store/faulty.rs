@@ -136,7 +136,7 @@ impl Content {
         self.effects_before + self.effects.len()
     }
 
-    fn forget_effects(&mut self) {
+    fn drop_effects(&mut self) {
         self.effects_before = self.effects_end();
         self.effects.clear();
     }
@@ -262,7 +262,7 @@ impl Faulty {
         for file in &mut world.files {
             file.synced = file.after_crash(page_bytes, survives, dice);
             file.bytes = file.synced.clone();
-            file.forget_effects();
+            file.drop_effects();
         }
     }
 
@@ -290,7 +290,7 @@ impl Faulty {
                 let bit = 1 << dice.below(8);
                 world.files[file].bytes[at] ^= bit;
                 world.files[file].synced = world.files[file].bytes.clone();
-                world.files[file].forget_effects();
+                world.files[file].drop_effects();
                 return (name, at);
             }
             at -= bytes;
@@ -338,7 +338,7 @@ impl Faulty {
                 // The system drops the pages and reports the error once.
                 let content = &mut world.files[file];
                 content.bytes = content.synced.clone();
-                content.forget_effects();
+                content.drop_effects();
                 return Err(EIO);
             }
             self.sync_file(*file)?;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::commit::{InFlight, SyncId, SyncMode, SyncRequest, UNAWAITED_MAX};
 use super::disk::{Disk, DiskError, FileId};
+use super::encoding::BodyEncoding;
 use super::log::SEQUENCE_MAX;
-use super::packing::Packing;
 use super::record::{self, Head, Stamp};
 use super::types::{NewRecord, StoreError};
 use super::unsynced::UnsyncedRemovals;
@@ -21,7 +21,7 @@ const VERSION_MIN: u16 = 1;
 /// Pending bytes at which the store writes without waiting for a request.
 const UNWRITTEN_BYTES_MAX: usize = 1 << 20;
 /// Newest bytes of the active file that stay in memory for readers, even when synced.
-const KEPT_BYTES: usize = 1 << 18;
+const TAIL_BYTES_MIN: usize = 1 << 18;
 /// Bytes to read at once when a read continues where the last one ended.
 const READ_AHEAD_BYTES: usize = 1 << 17;
 /// Unsynced bytes stay in memory. Above this limit appends are refused.
@@ -150,7 +150,7 @@ enum Source {
     Tail,
     Window(usize),
     /// The buffer of a decoded record.
-    Unpacked,
+    Decoded,
 }
 
 impl Located {
@@ -174,7 +174,7 @@ pub(super) struct Files {
     pub(super) disk: Box<dyn Disk>,
     pub(super) salt: u32,
     pub(super) mode: SyncMode,
-    pub(super) packing: Packing,
+    pub(super) encoding: BodyEncoding,
     /// A record before encoding or after decoding.
     plain: Vec<u8>,
     pub(super) active: FileId,
@@ -221,14 +221,14 @@ impl Files {
     pub(super) fn new(
         disk: Box<dyn Disk>,
         mode: SyncMode,
-        packing: Packing,
+        encoding: BodyEncoding,
         ahead_bytes: usize,
     ) -> Self {
         Files {
             disk,
             salt: 0,
             mode,
-            packing,
+            encoding,
             plain: Vec::new(),
             active: FileId(u32::MAX),
             tail: Vec::new(),
@@ -275,7 +275,7 @@ impl Files {
     }
 
     /// Requests a sync point: what a start read is synced, and no sync point records it.
-    pub(super) fn want_sync_point(&mut self) {
+    pub(super) fn require_sync_point(&mut self) {
         self.sync_point = 0;
     }
 
@@ -296,7 +296,7 @@ impl Files {
 
     /// Appends a record; the next batch writes it.
     pub(super) fn push(&mut self, stamp: &Stamp, record: &NewRecord<'_>, bytes: u32) -> Head {
-        let head = if self.packing.is_off() {
+        let head = if self.encoding.is_off() {
             let stamp = Stamp {
                 salt: Some(self.salt),
                 ..*stamp
@@ -305,8 +305,8 @@ impl Files {
         } else {
             self.plain.clear();
             let head = record::encode(&mut self.plain, stamp, record, bytes);
-            self.packing
-                .pack(&self.plain, &head, self.salt, &mut self.tail)
+            self.encoding
+                .encode(&self.plain, &head, self.salt, &mut self.tail)
         };
         self.dirty_to = self.end();
         head
@@ -332,28 +332,28 @@ impl Files {
 
     /// Returns a record with its body decoded; `None` when that fails.
     pub(super) fn plain<'a>(&'a mut self, record: &'a [u8]) -> Option<&'a [u8]> {
-        if !Head::peek(record)?.is_packed() {
+        if !Head::peek(record)?.has_encoded_body() {
             return Some(record);
         }
-        self.packing.unpack(record, &mut self.plain)?;
+        self.encoding.decode(record, &mut self.plain)?;
         Some(&self.plain)
     }
 
     /// Decodes the body of a located record.
-    pub(super) fn unpack(&mut self, located: &Located) -> Option<Located> {
+    pub(super) fn decode(&mut self, located: &Located) -> Option<Located> {
         let mut plain = std::mem::take(&mut self.plain);
         let record = self.bytes(located);
-        let unpacked = match Head::peek(record) {
-            Some(head) if head.is_packed() => {
-                let mut packing = std::mem::take(&mut self.packing);
-                let done = packing.unpack(self.bytes(located), &mut plain);
-                self.packing = packing;
-                done.map(|()| Located::clamped(Source::Unpacked, 0, plain.len(), plain.len()))
+        let decoded = match Head::peek(record) {
+            Some(head) if head.has_encoded_body() => {
+                let mut encoding = std::mem::take(&mut self.encoding);
+                let done = encoding.decode(self.bytes(located), &mut plain);
+                self.encoding = encoding;
+                done.map(|()| Located::clamped(Source::Decoded, 0, plain.len(), plain.len()))
             }
             _ => Some(*located),
         };
         self.plain = plain;
-        unpacked
+        decoded
     }
 
     /// Returns the offset of the next record.
@@ -437,9 +437,9 @@ impl Files {
     pub(super) fn trim(&mut self) {
         let needed_from = self
             .needed_from()
-            .min(self.end().saturating_sub(KEPT_BYTES as u64));
+            .min(self.end().saturating_sub(TAIL_BYTES_MIN as u64));
         let gone = usize::try_from(needed_from.saturating_sub(self.tail_from)).unwrap_or(0);
-        if gone >= KEPT_BYTES {
+        if gone >= TAIL_BYTES_MIN {
             self.tail.drain(..gone);
             self.tail_from += gone as u64;
         }
@@ -545,7 +545,7 @@ impl Files {
         let all = match located.source {
             Source::Tail => &self.tail,
             Source::Window(at) => &self.windows[at].bytes,
-            Source::Unpacked => &self.plain,
+            Source::Decoded => &self.plain,
         };
         &all[located.from..located.to]
     }
@@ -657,7 +657,7 @@ impl Files {
             }
         }
         let file = self.open(segment)?;
-        self.forget(file);
+        self.drop_windows(file);
         if file != self.active || offset < self.written_to {
             self.disk.write_at(file, offset, bytes)?;
         }
@@ -681,13 +681,13 @@ impl Files {
         if file == self.active || self.sealed.iter().any(|s| s.file == file) {
             return false;
         }
-        self.forget(file);
+        self.drop_windows(file);
         self.disk.close(file);
         segment.file = None;
         true
     }
 
-    fn forget(&mut self, file: FileId) {
+    fn drop_windows(&mut self, file: FileId) {
         for window in &mut self.windows {
             window.file = window.file.filter(|known| *known != file);
         }

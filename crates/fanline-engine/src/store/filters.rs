@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 
-use super::segment::{Holds, hash_name};
+use super::segment::{BloomFilter, hash_name};
 use super::subjects::{Subject, SubjectId, Subjects};
 use crate::subject::trie::{Trie, Vacant};
 use crate::subject::{Filter, FilterError};
@@ -22,7 +22,7 @@ pub struct Filters {
     filters: Vec<Box<[u8]>>,
     /// Present with many filters.
     index: Option<Index>,
-    known: Known,
+    resolved: Resolved,
 }
 
 /// Up to this many filters are compared one by one with a subject.
@@ -68,11 +68,11 @@ impl fmt::Debug for Index {
 
 /// Matching subjects, as of a number of additions.
 #[derive(Clone, Debug, Default)]
-enum Known {
+enum Resolved {
     #[default]
     Nothing,
     Few {
-        few: Few,
+        few: SubjectSet,
         as_of: u64,
     },
     Many {
@@ -82,7 +82,7 @@ enum Known {
 
 /// A small set of subjects in id order, some of which may be gone. Takes 14 bytes for each: at most 115 KB.
 #[derive(Clone, Debug)]
-pub(super) struct Few {
+pub(super) struct SubjectSet {
     pub(super) ids: Vec<SubjectId>,
     /// Hashes of their names.
     pub(super) hashes: Vec<u64>,
@@ -95,11 +95,11 @@ pub(super) struct Few {
 const MARKS_PER_ID: usize = 8;
 const MARK_WORDS_MIN: usize = 16;
 
-impl Few {
+impl SubjectSet {
     /// Creates a set of `ids`, which are in order.
     pub(super) fn new(ids: Vec<SubjectId>, subjects: &Subjects) -> Self {
         let hashes = ids.iter().map(|id| hash_name(subjects.name(*id)));
-        let mut few = Few {
+        let mut few = SubjectSet {
             hashes: hashes.collect(),
             ids,
             marks: Vec::new(),
@@ -126,8 +126,8 @@ impl Few {
 
     /// Whether a segment may hold one of them. Assumed for very large sets, where the check takes longer than
     /// a scan.
-    pub(super) fn may_be_in(&self, holds: &Holds) -> bool {
-        self.ids.len() > SUBJECTS_MAX || self.hashes.iter().any(|hash| holds.may_hold(*hash))
+    pub(super) fn may_be_in(&self, bloom: &BloomFilter) -> bool {
+        self.ids.len() > SUBJECTS_MAX || self.hashes.iter().any(|hash| bloom.may_contain(*hash))
     }
 
     fn mark(&mut self, id: SubjectId) {
@@ -191,7 +191,7 @@ impl Filters {
         Ok(Filters {
             filters: kept,
             index,
-            known: Known::Nothing,
+            resolved: Resolved::Nothing,
         })
     }
 
@@ -243,20 +243,20 @@ impl Filters {
     }
 
     /// Returns the matching subjects if they are few.
-    pub(super) fn few(&mut self, subjects: &Subjects) -> Option<&Few> {
+    pub(super) fn few(&mut self, subjects: &Subjects) -> Option<&SubjectSet> {
         self.update(subjects);
-        match &self.known {
-            Known::Few { few, .. } => Some(few),
+        match &self.resolved {
+            Resolved::Few { few, .. } => Some(few),
             _ => None,
         }
     }
 
     fn update(&mut self, subjects: &Subjects) {
-        let mut known = std::mem::take(&mut self.known);
-        let is_right = match &mut known {
-            Known::Nothing => false,
-            Known::Many { as_of } => subjects.added() - *as_of < ADDED_MAX as u64,
-            Known::Few { few, as_of } => match subjects.added_since(*as_of) {
+        let mut resolved = std::mem::take(&mut self.resolved);
+        let is_right = match &mut resolved {
+            Resolved::Nothing => false,
+            Resolved::Many { as_of } => subjects.added() - *as_of < ADDED_MAX as u64,
+            Resolved::Few { few, as_of } => match subjects.added_since(*as_of) {
                 None => false,
                 Some(added) => {
                     for id in added {
@@ -269,14 +269,14 @@ impl Filters {
                 }
             },
         };
-        self.known = if is_right {
-            known
+        self.resolved = if is_right {
+            resolved
         } else {
             self.resolve(subjects)
         };
     }
 
-    fn resolve(&self, subjects: &Subjects) -> Known {
+    fn resolve(&self, subjects: &Subjects) -> Resolved {
         let as_of = subjects.added();
         let mut ids = Vec::new();
         self.each_subject(subjects, &mut |id| {
@@ -284,11 +284,11 @@ impl Filters {
             ids.len() <= SUBJECTS_MAX
         });
         if ids.len() > SUBJECTS_MAX {
-            return Known::Many { as_of };
+            return Resolved::Many { as_of };
         }
         ids.sort_unstable();
-        let few = Few::new(ids, subjects);
-        Known::Few { few, as_of }
+        let few = SubjectSet::new(ids, subjects);
+        Resolved::Few { few, as_of }
     }
 }
 
@@ -299,7 +299,7 @@ mod tests {
     /// Story: a request with a thousand filters, repeated thousands of times, took minutes, because each
     /// filter was compared with all before it.
     #[test]
-    fn many_filters_match_what_each_of_them_does() {
+    fn filter_set_matches_what_its_filters_match() {
         let mut subjects = Subjects::default();
         for n in 0..2_000 {
             let id = subjects.find_or_add(format!("a.{}.{n}", n % 50).as_bytes());
@@ -333,8 +333,8 @@ mod tests {
             for (_, subject) in subjects.iter() {
                 assert_eq!(filters.matches(subject.name()), matching(subject.name()));
             }
-            let known = filters.few(&subjects).map(|few| few.ids.clone());
-            assert_eq!(known, Some(expected));
+            let resolved = filters.few(&subjects).map(|few| few.ids.clone());
+            assert_eq!(resolved, Some(expected));
         }
     }
 }

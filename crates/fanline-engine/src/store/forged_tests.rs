@@ -51,7 +51,7 @@ fn put_sum(bytes: &mut [u8]) {
 
 /// Story: an index that counted more records than its segments hold made the store search forever.
 #[test]
-fn an_index_that_contradicts_itself_is_not_used() {
+fn inconsistent_index_is_ignored() {
     // Offsets in a checkpoint of the first and last sequence, the messages, and the bytes.
     for (at, number) in [
         (32, 31_u64),
@@ -78,7 +78,7 @@ fn an_index_that_contradicts_itself_is_not_used() {
 
 /// Story: with the highest possible number in the head of a segment, the next segment had no number.
 #[test]
-fn a_segment_is_known_by_its_name() {
+fn segment_is_identified_by_its_file_name() {
     let disk = stored();
     let mut index = disk.clone();
     index.remove("index").unwrap();

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_as_they_were_whatever_happens_meanwhile() {
+    fn snapshot_ignores_later_changes() {
         for seed in 0..20 {
             let mut dice = Dice::new(seed);
             let mut subjects = Subjects::default();

@@ -2,7 +2,7 @@
 
 use super::files::SegmentFile;
 use super::marks::Mark;
-use super::segment::{Body, Dead, Holds, Segment};
+use super::segment::{BloomFilter, Body, Dead, Segment};
 
 pub(super) const NAME: &str = "index";
 pub(super) const NEW_NAME: &str = "index.new";
@@ -80,7 +80,7 @@ impl Writer {
             0
         };
         let dead = segment.dead();
-        let holds: &[u64] = segment.holds.as_ref().map_or(&[], |h| &h.words);
+        let bloom: &[u64] = segment.bloom.as_ref().map_or(&[], |h| &h.words);
         self.numbers32(&[file.number, file.generation]);
         self.numbers64(&[segment.first, segment.last]);
         self.numbers32(&[segment.records, flags]);
@@ -89,9 +89,9 @@ impl Writer {
         self.out.extend_from_slice(&segment.latest.to_le_bytes());
         let words = |words: &[u64]| u32::try_from(words.len()).unwrap_or(u32::MAX);
         let marks = u32::try_from(segment.marks.len()).unwrap_or(u32::MAX);
-        self.numbers32(&[words(&dead.words), words(holds), marks]);
+        self.numbers32(&[words(&dead.words), words(bloom), marks]);
         self.numbers64(&dead.words);
-        self.numbers64(holds);
+        self.numbers64(bloom);
         for mark in &segment.marks {
             self.numbers32(&[mark.slot, mark.offset]);
             self.numbers64(&[mark.sequence]);
@@ -207,17 +207,17 @@ impl<'a> Reader<'a> {
         segment.earliest = i64_of(rest)?;
         segment.latest = i64_of(rest)?;
         segment.is_in_order_of_time = flags & IN_ORDER_OF_TIME != 0;
-        let (dead, holds) = (u32_of(rest)?, u32_of(rest)?);
+        let (dead, bloom) = (u32_of(rest)?, u32_of(rest)?);
         let marks = match self.version {
             VERSION_MIN => 0,
             _ => u32_of(rest)?,
         };
         segment.set_dead(Dead::from_words(words(rest, dead)?));
-        let holds = words(rest, holds)?;
-        segment.holds = (!holds.is_empty()).then(|| Holds::from_words(holds));
+        let bloom = words(rest, bloom)?;
+        segment.bloom = (!bloom.is_empty()).then(|| BloomFilter::from_words(bloom));
         // The capacity is bounded by the bytes that exist, whatever the number claims.
         segment.marks = (0..marks).map(|_| mark(rest)).collect::<Option<_>>()?;
-        segment.is_possible().then_some((segment, file))
+        segment.is_plausible().then_some((segment, file))
     }
 
     /// Returns the maximum number of subjects in the remaining bytes.
@@ -283,8 +283,8 @@ mod tests {
     /// Story: an index with correct checksums claimed more records than fit, and the store allocated room for
     /// them.
     #[test]
-    fn what_a_file_cannot_hold_is_not_believed() {
-        for (first, last, records, bytes, is_possible) in [
+    fn impossible_segment_counts_are_rejected() {
+        for (first, last, records, bytes, is_plausible) in [
             (1, 0, 0, 80, true),
             (1, 3, 3, 3 * 32, true),
             (1, 9, 3, 3 * 32, true),
@@ -308,7 +308,7 @@ mod tests {
             let segment = reader.segment();
             assert_eq!(
                 segment.is_some(),
-                is_possible,
+                is_plausible,
                 "{first} {last} {records} {bytes}"
             );
         }

@@ -67,10 +67,11 @@ impl Store {
     }
 
     fn bytes_of(&mut self, sequence: u64) -> Result<u64, StoreError> {
-        let Some(place) = self.place(sequence)? else {
+        let Some(location) = self.find(sequence)? else {
             return Ok(0);
         };
-        let (content_bytes, has_headers) = (place.entry.content_bytes(), place.entry.has_headers());
+        let (content_bytes, has_headers) =
+            (location.entry.content_bytes(), location.entry.has_headers());
         Ok(self.counted_bytes(content_bytes, has_headers))
     }
 
@@ -99,7 +100,7 @@ impl Store {
                 let Some(first) = self.first_of(id)? else {
                     break;
                 };
-                self.log_deed(Kind::Remove, first, b"");
+                self.log_control(Kind::Remove, first, b"");
                 if !self.drop_sequence(first, Some(Cause::LimitChange))? {
                     break;
                 }
@@ -118,16 +119,16 @@ impl Store {
                 break;
             }
             if sequence != self.first {
-                self.log_deed(Kind::Remove, sequence, b"");
+                self.log_control(Kind::Remove, sequence, b"");
             }
             if !self.drop_sequence(sequence, Some(Cause::Age))? {
                 // The record is not where the index has it; the next call continues.
-                self.check_age_behind(sequence);
+                self.skip_age_check(sequence);
                 break;
             }
         }
         while let Some((at, sequence)) = self.expiry.pop_until(now_unix_nanos) {
-            let gone = self.outlive(sequence);
+            let gone = self.expire_record(sequence);
             if gone.is_err() {
                 self.expiry.insert(at, sequence);
             }
@@ -136,10 +137,10 @@ impl Store {
         Ok(())
     }
 
-    fn outlive(&mut self, sequence: u64) -> Result<(), StoreError> {
-        if let Some(place) = self.place(sequence)? {
-            self.log_deed(Kind::Remove, sequence, b"");
-            self.drop_at(&place, Some(Cause::TimeToLive))?;
+    fn expire_record(&mut self, sequence: u64) -> Result<(), StoreError> {
+        if let Some(location) = self.find(sequence)? {
+            self.log_control(Kind::Remove, sequence, b"");
+            self.drop_at(&location, Some(Cause::TimeToLive))?;
         }
         Ok(())
     }
@@ -176,14 +177,14 @@ impl Store {
                 Ok(Some(record)) => record,
                 // The index of a damaged segment may be wrong.
                 Ok(None) | Err(StoreError::Damaged(_)) => {
-                    self.check_age_behind(sequence);
+                    self.skip_age_check(sequence);
                     continue;
                 }
                 Err(error) => return Err(error),
             };
             let (at, is_exempt) = (record.unix_nanos, record.expires_at == Some(NEVER));
             if is_exempt {
-                self.check_age_behind(sequence);
+                self.skip_age_check(sequence);
                 continue;
             }
             self.expiry_checked_below = self.expiry_checked_below.max(sequence);
@@ -193,15 +194,15 @@ impl Store {
     }
 
     /// Continues after a record that cannot exceed the age limit, and never goes back.
-    fn check_age_behind(&mut self, sequence: u64) {
+    fn skip_age_check(&mut self, sequence: u64) {
         self.expiry_checked_below = self.expiry_checked_below.max(sequence) + 1;
     }
 
     /// Removes the timers of records that are already gone.
-    pub(super) fn forget_expired(&mut self) {
+    pub(super) fn prune_expiry(&mut self) {
         let mut expiry = std::mem::take(&mut self.expiry);
         // Timers of records that cannot be read now stay; they are checked again when due.
-        expiry.retain(|sequence| !matches!(self.place(sequence), Ok(None)));
+        expiry.retain(|sequence| !matches!(self.find(sequence), Ok(None)));
         self.expiry = expiry;
     }
 }

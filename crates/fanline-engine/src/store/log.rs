@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::files::Located;
-use super::marks::{Seen, Wanted};
+use super::marks::{Lookup, LookupKey};
 use super::record::{self, Head, Kind, Parts, Stamp};
-use super::segment::{Body, Place, Segment, hash_name};
+use super::segment::{Body, Location, Segment, hash_name};
 use super::slots::Slot;
 use super::subjects::{SubjectId, UNKNOWN};
 use super::types::{NewRecord, Record, Removed, StoreError};
@@ -78,7 +78,7 @@ impl Store {
         let next_sequence = next_sequence.min(SEQUENCE_MAX);
         if next_sequence > self.last + 1 {
             self.check_disk()?;
-            self.log_deed(Kind::Skip, next_sequence, b"");
+            self.log_control(Kind::Skip, next_sequence, b"");
             self.last = next_sequence - 1;
             if self.messages == 0 {
                 self.first = next_sequence;
@@ -94,16 +94,16 @@ impl Store {
     /// [`StoreError::Damaged`] if the checksum is wrong; the record is then removed and no longer exists. A
     /// disk error can be retried.
     pub fn read(&mut self, sequence: u64) -> Result<Option<Record<'_>>, StoreError> {
-        let Some(place) = self.place(sequence)? else {
+        let Some(location) = self.find(sequence)? else {
             return Ok(None);
         };
-        match self.locate(&place) {
+        match self.locate(&location) {
             Ok(at) => {
                 let parts = self.parts(&at).ok_or(StoreError::Damaged(sequence))?;
                 Ok(Some(parts.record))
             }
             Err(StoreError::Damaged(_)) => {
-                self.give_up(&place)?;
+                self.remove_damaged(&location)?;
                 Err(StoreError::Damaged(sequence))
             }
             Err(error) => Err(error),
@@ -148,16 +148,16 @@ impl Store {
     }
 
     /// Logs a control record, which the next start replays. A store in memory has none.
-    pub(super) fn log_deed(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
+    pub(super) fn log_control(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
         if self.files.is_some() {
             // Also written when rolling fails: a removal that frees a full disk must be logged.
             let _ = self.roll_when_full(self.last + 1, 0);
-            self.write_deed(kind, sequence, filter);
+            self.write_control(kind, sequence, filter);
         }
     }
 
-    fn write_deed(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
-        let deed = NewRecord {
+    fn write_control(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
+        let control = NewRecord {
             subject: filter,
             ..NewRecord::default()
         };
@@ -167,8 +167,8 @@ impl Store {
             replaced: None,
             salt: None,
         };
-        if let Some(bytes) = record::encoded_bytes(&deed, false) {
-            self.write(&stamp, &deed, bytes);
+        if let Some(bytes) = record::encoded_bytes(&control, false) {
+            self.write(&stamp, &control, bytes);
         }
     }
 
@@ -176,7 +176,7 @@ impl Store {
     pub(super) fn log_floor(&mut self) {
         if let Some(floor) = self.files.as_mut().and_then(|files| files.take_floor()) {
             // Also called when a new segment is about to begin, so this record never begins one.
-            self.write_deed(Kind::Floor, floor, b"");
+            self.write_control(Kind::Floor, floor, b"");
         }
     }
 
@@ -211,7 +211,7 @@ impl Store {
         }
         let known = self.subjects.get_mut(id);
         if known.last < active.first || known.messages == 0 {
-            self.held.push(hash_name(subject));
+            self.active_hashes.push(hash_name(subject));
         }
         active.note_added(head.sequence, head.bytes, head.unix_nanos);
         match known.messages {
@@ -229,7 +229,7 @@ impl Store {
     }
 
     /// Finds a live record.
-    pub(super) fn place(&mut self, sequence: u64) -> Result<Option<Place>, StoreError> {
+    pub(super) fn find(&mut self, sequence: u64) -> Result<Option<Location>, StoreError> {
         if sequence < self.first || sequence > self.last {
             return Ok(None);
         }
@@ -238,12 +238,12 @@ impl Store {
             return Ok(None);
         }
         if self.segments[at].slots.is_none() {
-            match self.look(at, Wanted::Sequence(sequence))? {
-                Seen::Record(place) => return Ok(Some(place).filter(|p| self.is_live(p))),
+            match self.look_up(at, LookupKey::Sequence(sequence))? {
+                Lookup::Record(location) => return Ok(Some(location).filter(|p| self.is_live(p))),
                 // It must exist: a damaged head before it claims too many bytes.
-                Seen::Nothing if self.segments[at].is_whole() => {}
-                Seen::Nothing => return Ok(None),
-                Seen::Unclear => {}
+                Lookup::Missing if self.segments[at].is_whole() => {}
+                Lookup::Missing => return Ok(None),
+                Lookup::Unknown => {}
             }
         }
         self.load(at)?;
@@ -257,7 +257,7 @@ impl Store {
         let Some(slot) = found.filter(|slot| !segment.is_dead(*slot)) else {
             return Ok(None);
         };
-        Ok(Some(Place {
+        Ok(Some(Location {
             segment: at,
             slot,
             sequence: slots.sequence(slot),
@@ -267,28 +267,28 @@ impl Store {
         }))
     }
 
-    fn is_live(&self, place: &Place) -> bool {
-        !self.segments[place.segment].is_dead(place.slot)
+    fn is_live(&self, location: &Location) -> bool {
+        !self.segments[location.segment].is_dead(location.slot)
     }
 
     /// Returns the subject of a live record.
-    fn subject_of(&mut self, place: &Place) -> Result<SubjectId, StoreError> {
-        if let Some(subject) = place.subject {
+    fn subject_of(&mut self, location: &Location) -> Result<SubjectId, StoreError> {
+        if let Some(subject) = location.subject {
             return Ok(subject);
         }
         let (Body::File(file), Some(files)) =
-            (&mut self.segments[place.segment].body, &mut self.files)
+            (&mut self.segments[location.segment].body, &mut self.files)
         else {
             return Ok(UNKNOWN);
         };
-        let offset = u64::from(place.entry.offset);
-        let bytes = place.stored_bytes as usize;
+        let offset = u64::from(location.entry.offset);
+        let bytes = location.stored_bytes as usize;
         // A record that is not encoded has its subject near the beginning; damage behind it does not matter.
         let mut located = files.locate(file, offset, bytes.min(SUBJECT_END_MAX))?;
-        if Head::peek(files.bytes(&located)).is_some_and(|head| head.is_packed()) {
+        if Head::peek(files.bytes(&located)).is_some_and(|head| head.has_encoded_body()) {
             located = files.locate(file, offset, bytes)?;
         }
-        let located = files.unpack(&located);
+        let located = files.decode(&located);
         let name = located.and_then(|at| record::subject(files.bytes(&at)));
         let subject = name.and_then(|name| self.subjects.find(name));
         self.must_recount |= subject.is_none();
@@ -296,26 +296,26 @@ impl Store {
     }
 
     /// Brings the bytes of a record into memory, and checks them if they come from the disk.
-    pub(super) fn locate(&mut self, place: &Place) -> Result<At, StoreError> {
-        let offset = place.entry.offset as usize;
-        let bytes = place.stored_bytes as usize;
+    pub(super) fn locate(&mut self, location: &Location) -> Result<At, StoreError> {
+        let offset = location.entry.offset as usize;
+        let bytes = location.stored_bytes as usize;
         let (Body::File(file), Some(files)) =
-            (&mut self.segments[place.segment].body, &mut self.files)
+            (&mut self.segments[location.segment].body, &mut self.files)
         else {
-            return Ok(At::Memory(place.segment, offset));
+            return Ok(At::Memory(location.segment, offset));
         };
         let located = files.locate(file, offset as u64, bytes)?;
         if located.is_from_disk() && !record::is_sound(files.bytes(&located), files.salt) {
             return Err(match files.distrust() {
                 Some(failure) => failure.into(),
-                None => StoreError::Damaged(place.sequence),
+                None => StoreError::Damaged(location.sequence),
             });
         }
         let is_from_disk = located.is_from_disk();
-        let located = files.unpack(&located).ok_or(StoreError::WrongKey)?;
+        let located = files.decode(&located).ok_or(StoreError::WrongKey)?;
         // Correct checksums alone do not make a valid record.
         if is_from_disk && record::decode(files.bytes(&located)).is_none() {
-            return Err(StoreError::Damaged(place.sequence));
+            return Err(StoreError::Damaged(location.sequence));
         }
         Ok(At::Files(located))
     }
@@ -339,7 +339,7 @@ impl Store {
         let head = match (&mut segment.body, &mut self.files) {
             (Body::Memory(buffer), _) => buffer.get(offset..).and_then(Head::peek),
             (Body::File(file), Some(files)) => {
-                let located = files.locate(file, offset as u64, record::PACKED_HEAD_BYTES)?;
+                let located = files.locate(file, offset as u64, record::ENCODED_HEAD_BYTES)?;
                 Head::parse(files.bytes(&located), files.salt)
             }
             (Body::File(_), None) => None,
@@ -348,11 +348,11 @@ impl Store {
     }
 
     /// Removes a damaged record and counts it as lost.
-    fn give_up(&mut self, place: &Place) -> Result<(), StoreError> {
+    fn remove_damaged(&mut self, location: &Location) -> Result<(), StoreError> {
         self.lost.messages += 1;
-        self.lost.bytes += u64::from(place.stored_bytes);
-        self.log_deed(Kind::Remove, place.sequence, b"");
-        self.drop_at(place, Some(Cause::Damage))
+        self.lost.bytes += u64::from(location.stored_bytes);
+        self.log_control(Kind::Remove, location.sequence, b"");
+        self.drop_at(location, Some(Cause::Damage))
     }
 
     /// Removes a live record by its sequence. Returns whether there was one.
@@ -361,10 +361,10 @@ impl Store {
         sequence: u64,
         cause: Option<Cause>,
     ) -> Result<bool, StoreError> {
-        let Some(place) = self.place(sequence)? else {
+        let Some(location) = self.find(sequence)? else {
             return Ok(false);
         };
-        self.drop_at(&place, cause)?;
+        self.drop_at(&location, cause)?;
         Ok(true)
     }
 
@@ -383,13 +383,13 @@ impl Store {
     /// Removes a live record. With a cause, [`removed`](Store::removed) reports it.
     pub(super) fn drop_at(
         &mut self,
-        place: &Place,
+        location: &Location,
         cause: Option<Cause>,
     ) -> Result<(), StoreError> {
-        let (entry, subject) = (place.entry, self.subject_of(place)?);
+        let (entry, subject) = (location.entry, self.subject_of(location)?);
         let last = self.last;
-        let segment = &mut self.segments[place.segment];
-        segment.kill(place.slot, place.stored_bytes);
+        let segment = &mut self.segments[location.segment];
+        segment.kill(location.slot, location.stored_bytes);
         if cause == Some(Cause::Limit) {
             segment.limited_by = last;
         }
@@ -397,25 +397,25 @@ impl Store {
         // The total comes from the index, which may be wrong for a damaged segment.
         let counted_bytes = self.counted_bytes(entry.content_bytes(), entry.has_headers());
         self.bytes = self.bytes.saturating_sub(counted_bytes);
-        let newest = self.drop_from_subject(place.sequence, subject, cause);
+        let newest = self.drop_from_subject(location.sequence, subject, cause);
         if entry.has_expiry() && self.expiry.note_gone() {
-            self.forget_expired();
+            self.prune_expiry();
         }
         if self.messages == 0 {
             self.first = self.last + 1;
-        } else if place.sequence == self.first {
+        } else if location.sequence == self.first {
             self.first = self.first_live()?;
         }
         if let Some(files) = &mut self.files {
-            files.note_removed(place.sequence);
-            if self.first > place.sequence {
+            files.note_removed(location.sequence);
+            if self.first > location.sequence {
                 files.note_floor(self.first);
             }
         }
-        if newest && let Some(last) = self.last_before(subject, place.sequence)? {
+        if newest && let Some(last) = self.last_before(subject, location.sequence)? {
             self.subjects.get_mut(subject).last = last;
         }
-        self.retire_dead(place.segment);
+        self.retire_dead(location.segment);
         Ok(())
     }
 
@@ -432,7 +432,7 @@ impl Store {
             }
         }
         if let Some(cause) = cause {
-            self.removals.push(&Removed {
+            self.unreported.push(&Removed {
                 sequence,
                 subject: self.subjects.name(id),
                 was_last_of_subject: has_subject && left == 0,

@@ -47,7 +47,7 @@ fn read(store: &mut Store, sequence: u64) {
 }
 
 #[test]
-fn a_random_read_reads_a_part_of_its_segment() {
+fn random_read_reads_part_of_segment() {
     const RECORDS: u64 = 40_000;
     let disk = Faulty::new();
     let mut dice = Dice::new(3);
@@ -77,7 +77,7 @@ fn a_random_read_reads_a_part_of_its_segment() {
 }
 
 #[test]
-fn many_random_reads_read_no_more_each() {
+fn many_random_reads_load_the_segment() {
     let disk = Faulty::new();
     let mut dice = Dice::new(4);
     let mut store = reopened(&disk, &FileOptions::default(), 40_000);
@@ -92,7 +92,7 @@ fn many_random_reads_read_no_more_each() {
 }
 
 #[test]
-fn reading_on_reads_everything_about_once() {
+fn sequential_read_reads_everything_about_once() {
     let disk = Faulty::new();
     let mut store = reopened(&disk, &FileOptions::default(), 40_000);
     let all = disk.used_bytes();
@@ -110,7 +110,7 @@ fn reading_on_reads_everything_about_once() {
 
 /// A new consumer with filters queries how many records match, and which is first.
 #[test]
-fn beginning_with_filters_does_not_go_over_the_log() {
+fn filtered_queries_do_not_scan_the_log() {
     let disk = Faulty::new();
     let mut store = reopened(&disk, &FileOptions::default(), 40_000);
     assert!(store.segments.len() > 2);
@@ -140,7 +140,7 @@ fn beginning_with_filters_does_not_go_over_the_log() {
 }
 
 #[test]
-fn an_index_without_marks_is_read_as_before() {
+fn index_version_1_without_marks_is_readable() {
     let disk = Faulty::new();
     let options = disk_tests::options();
     drop(reopened(&disk, &options, 300));

@@ -26,6 +26,7 @@ mod disk;
 #[cfg(test)]
 pub(crate) mod disk_tests;
 pub mod documents;
+mod encoding;
 mod expiry;
 #[cfg(test)]
 pub(crate) mod faulty;
@@ -40,12 +41,10 @@ mod log;
 mod marks;
 #[cfg(test)]
 mod marks_tests;
-mod packing;
 mod query;
 mod record;
 mod recovery;
 mod removal;
-mod removals;
 mod scan;
 mod segment;
 mod segments;
@@ -55,6 +54,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod types;
+mod unreported;
 mod unsynced;
 mod upkeep;
 pub mod wrapped;
@@ -65,9 +65,9 @@ use std::ops::Range;
 pub use cipher::{Algorithm, Key};
 pub use commit::{SyncId, SyncMode, SyncRequest};
 pub use disk::{Disk, DiskError, FileId};
+pub use encoding::Compression;
 pub use filters::Filters;
 pub(crate) use log::SEQUENCE_MAX;
-pub use packing::Compression;
 pub use query::Search;
 pub use recovery::{Damage, FileOptions, Recovery};
 pub use types::{
@@ -77,11 +77,11 @@ pub use types::{
 
 use expiry::Expiry;
 use files::Files;
-use removals::Removals;
 use segment::{Body, Segment};
 use segments::Spare;
 use slots::Slots;
 use subjects::Subjects;
+use unreported::UnreportedRemovals;
 use upkeep::Upkeep;
 
 const MEMORY_SEGMENT_BYTES: usize = 1 << 20;
@@ -106,10 +106,10 @@ pub struct Store {
     expiry_checked_below: u64,
     /// Sequence and time of the oldest record that can exceed the age limit.
     ages_next: Option<(u64, i64)>,
-    removals: Removals,
+    unreported: UnreportedRemovals,
     spare: Spare,
     /// Hashed names of the subjects in the last segment.
-    held: Vec<u64>,
+    active_hashes: Vec<u64>,
     /// Bytes at which a new segment begins; a single larger record still fits.
     segment_bytes: usize,
     /// `None` for a store in memory.
@@ -150,9 +150,9 @@ impl Store {
             expiry: Expiry::default(),
             expiry_checked_below: 0,
             ages_next: None,
-            removals: Removals::default(),
+            unreported: UnreportedRemovals::default(),
             spare: Spare::default(),
-            held: Vec::new(),
+            active_hashes: Vec::new(),
             segment_bytes: MEMORY_SEGMENT_BYTES,
             files: None,
             upkeep: Upkeep::default(),
@@ -209,6 +209,6 @@ impl Store {
     /// Calls `each` for every record that limits, age, or damage have removed since the last call. Removals
     /// accumulate until this call, so call it after appends and after [`expire`](Self::expire).
     pub fn removed(&mut self, each: &mut dyn FnMut(&Removed<'_>)) {
-        self.removals.drain(each);
+        self.unreported.drain(each);
     }
 }

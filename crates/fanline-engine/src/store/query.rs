@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::filters::Few;
-use super::segment::{Body, Holds, Segment, hash_name};
+use super::filters::SubjectSet;
+use super::segment::{BloomFilter, Body, Segment, hash_name};
 use super::subjects::SubjectId;
 use super::types::{StoreError, StoreState, SubjectState};
 use super::{Filters, Store};
@@ -243,11 +243,11 @@ impl Store {
         if self.segments[at].slots.is_some() || sequence < self.segments[at].first {
             return Ok(false);
         }
-        let place = self.place(sequence)?;
-        Ok(place.is_some_and(|place| place.sequence == sequence))
+        let location = self.find(sequence)?;
+        Ok(location.is_some_and(|location| location.sequence == sequence))
     }
 
-    fn search_few(&mut self, few: &Few, from: u64) -> Result<Search, StoreError> {
+    fn search_few(&mut self, few: &SubjectSet, from: u64) -> Result<Search, StoreError> {
         let is_wanted = |_: &Store, id| few.contains(id);
         // The next match is usually near.
         let at = self.segment_at_or_after(from);
@@ -265,7 +265,7 @@ impl Store {
         let Some(from) = few.next_at_least(&self.subjects, from) else {
             return Ok(Search::Nothing);
         };
-        self.search_where(from, |holds| few.may_be_in(holds), is_wanted)
+        self.search_where(from, |bloom| few.may_be_in(bloom), is_wanted)
     }
 
     /// Counts the live records at or after a sequence that the filters match. The totals of subjects give
@@ -299,7 +299,7 @@ impl Store {
             return Ok(count);
         }
         on_both_sides.sort_unstable();
-        let few = Few::new(on_both_sides, &self.subjects);
+        let few = SubjectSet::new(on_both_sides, &self.subjects);
         if from - self.first < self.last - from {
             let behind = self.count_between(&few, self.first, from - 1)?;
             Ok(count + messages.saturating_sub(behind))
@@ -324,7 +324,7 @@ impl Store {
         Ok(count)
     }
 
-    fn count_between(&mut self, few: &Few, from: u64, to: u64) -> Result<u64, StoreError> {
+    fn count_between(&mut self, few: &SubjectSet, from: u64, to: u64) -> Result<u64, StoreError> {
         let mut count = 0;
         for at in self.segment_at_or_after(from)..self.segments.len() {
             let segment = &self.segments[at];
@@ -333,9 +333,9 @@ impl Store {
             }
             if segment.live() > 0
                 && segment
-                    .holds
+                    .bloom
                     .as_ref()
-                    .is_none_or(|holds| few.may_be_in(holds))
+                    .is_none_or(|bloom| few.may_be_in(bloom))
             {
                 count += self.count_in(at, from, to, |id| few.contains(id))?;
             }
@@ -485,7 +485,11 @@ impl Store {
             return Ok(Search::Found(subject.last));
         }
         let hash = hash_name(subject.name());
-        self.search_where(from, |holds| holds.may_hold(hash), |_, other| other == id)
+        self.search_where(
+            from,
+            |bloom| bloom.may_contain(hash),
+            |_, other| other == id,
+        )
     }
 
     /// Returns the first live record at or after a sequence with a wanted subject, in a segment that may hold
@@ -493,7 +497,7 @@ impl Store {
     fn search_where(
         &mut self,
         from: u64,
-        may_hold: impl Fn(&Holds) -> bool,
+        may_contain: impl Fn(&BloomFilter) -> bool,
         is_wanted: impl Fn(&Store, SubjectId) -> bool,
     ) -> Result<Search, StoreError> {
         let mut searched = 0;
@@ -502,7 +506,11 @@ impl Store {
             if segment.live() == 0 {
                 continue;
             }
-            if segment.holds.as_ref().is_some_and(|holds| !may_hold(holds)) {
+            if segment
+                .bloom
+                .as_ref()
+                .is_some_and(|bloom| !may_contain(bloom))
+            {
                 continue;
             }
             if searched >= SEARCHED_MAX {
@@ -574,9 +582,9 @@ impl Store {
             if segment.last < least {
                 break;
             }
-            let holds = segment.holds.as_ref();
+            let bloom = segment.bloom.as_ref();
             let is_out = segment.first >= below || segment.live() == 0;
-            if is_out || holds.is_some_and(|holds| !holds.may_hold(hash)) {
+            if is_out || bloom.is_some_and(|bloom| !bloom.may_contain(hash)) {
                 continue;
             }
             let mut end = self.load(at)?.at_or_after(below);

@@ -7,7 +7,7 @@ use super::types::{NewRecord, Record};
 /// Bytes of the head that every record has.
 pub(super) const HEAD_BYTES: usize = 32;
 /// Bytes of the head of a record with an encoded body: it also has the length before encoding.
-pub(super) const PACKED_HEAD_BYTES: usize = HEAD_BYTES + 4;
+pub(super) const ENCODED_HEAD_BYTES: usize = HEAD_BYTES + 4;
 /// Bytes of a sync point, which has no body.
 pub(super) const SYNC_POINT_BYTES: u32 = 32;
 /// Latest possible offset of the subject.
@@ -68,10 +68,10 @@ const HAS_HEADERS: u8 = 1;
 const HAS_EXPIRY: u8 = 2;
 const HAS_REPLACED: u8 = 4;
 const IS_COMPRESSED: u8 = 8;
-const IS_SEALED: u8 = 16;
-const PACKED: u8 = IS_COMPRESSED | IS_SEALED;
+const IS_ENCRYPTED: u8 = 16;
+const ENCODED: u8 = IS_COMPRESSED | IS_ENCRYPTED;
 const MORE_IN_BATCH: u8 = 32;
-const FLAGS: u8 = HAS_HEADERS | HAS_EXPIRY | HAS_REPLACED | PACKED | MORE_IN_BATCH;
+const FLAGS: u8 = HAS_HEADERS | HAS_EXPIRY | HAS_REPLACED | ENCODED | MORE_IN_BATCH;
 
 /// A position in the log: number of a segment, and offset in its file.
 pub(super) type Position = (u32, u64);
@@ -105,7 +105,7 @@ impl Head {
         let head = Head {
             body_sum: read_u32(bytes, 4)?,
             bytes: length,
-            plain_bytes: match flags & PACKED {
+            plain_bytes: match flags & ENCODED {
                 0 => length,
                 _ => read_u32(bytes, HEAD_BYTES)?,
             },
@@ -116,10 +116,10 @@ impl Head {
             unix_nanos: i64::from_le_bytes(bytes.get(24..32)?.try_into().ok()?),
         };
         let plain_least = HEAD_BYTES + extra_bytes(flags) + usize::from(head.subject_bytes);
-        let least = match flags & PACKED {
+        let least = match flags & ENCODED {
             0 => plain_least,
-            IS_COMPRESSED => PACKED_HEAD_BYTES,
-            _ => PACKED_HEAD_BYTES + SEAL_BYTES,
+            IS_COMPRESSED => ENCODED_HEAD_BYTES,
+            _ => ENCODED_HEAD_BYTES + SEAL_BYTES,
         };
         let plain_bytes = usize::try_from(head.plain_bytes).ok()?;
         if !(plain_least..=RECORD_BYTES_MAX).contains(&plain_bytes) {
@@ -147,34 +147,34 @@ impl Head {
     /// Appends the head without checksums.
     pub(super) fn write_to(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.to_bytes());
-        if self.is_packed() {
+        if self.has_encoded_body() {
             out.extend_from_slice(&self.plain_bytes.to_le_bytes());
         }
     }
 
     /// Returns the head for the same record with another body; `None` when nothing was done to the body.
-    pub(super) fn packed(
+    pub(super) fn with_body(
         self,
         content_bytes: usize,
         is_compressed: bool,
-        is_sealed: bool,
+        is_encrypted: bool,
     ) -> Option<Self> {
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        let packed = flag(is_compressed, IS_COMPRESSED) | flag(is_sealed, IS_SEALED);
-        let sealing = if is_sealed { SEAL_BYTES } else { 0 };
-        let bytes = u32::try_from(PACKED_HEAD_BYTES + content_bytes + sealing).ok()?;
-        (packed != 0).then_some(Head {
+        let encoded = flag(is_compressed, IS_COMPRESSED) | flag(is_encrypted, IS_ENCRYPTED);
+        let sealing = if is_encrypted { SEAL_BYTES } else { 0 };
+        let bytes = u32::try_from(ENCODED_HEAD_BYTES + content_bytes + sealing).ok()?;
+        (encoded != 0).then_some(Head {
             bytes,
-            flags: self.flags | packed,
+            flags: self.flags | encoded,
             ..self
         })
     }
 
     /// Returns the head of the same record before its body was encoded.
-    pub(super) fn unpacked(self) -> Self {
+    pub(super) fn with_plain_body(self) -> Self {
         Head {
             bytes: self.plain_bytes,
-            flags: self.flags & !PACKED,
+            flags: self.flags & !ENCODED,
             ..self
         }
     }
@@ -185,22 +185,22 @@ impl Head {
 
     /// Returns the length of the part that the first checksum covers.
     fn head_len(&self) -> usize {
-        match self.is_packed() {
-            true => PACKED_HEAD_BYTES,
+        match self.has_encoded_body() {
+            true => ENCODED_HEAD_BYTES,
             false => HEAD_BYTES,
         }
     }
 
-    pub(super) fn is_packed(&self) -> bool {
-        self.flags & PACKED != 0
+    pub(super) fn has_encoded_body(&self) -> bool {
+        self.flags & ENCODED != 0
     }
 
     pub(super) fn is_compressed(&self) -> bool {
         self.flags & IS_COMPRESSED != 0
     }
 
-    pub(super) fn is_sealed(&self) -> bool {
-        self.flags & IS_SEALED != 0
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.flags & IS_ENCRYPTED != 0
     }
 
     pub(super) fn has_headers(&self) -> bool {
@@ -238,7 +238,7 @@ pub(super) struct Parts<'a> {
 
 /// Returns the subject of a record whose body is not encoded. The record may extend past `bytes`.
 pub(super) fn subject(bytes: &[u8]) -> Option<&[u8]> {
-    let head = Head::peek(bytes).filter(|head| !head.is_packed())?;
+    let head = Head::peek(bytes).filter(|head| !head.has_encoded_body())?;
     let from = HEAD_BYTES + extra_bytes(head.flags);
     bytes.get(from..from + usize::from(head.subject_bytes))
 }
@@ -341,9 +341,9 @@ pub(super) fn encode_sync_point(out: &mut Vec<u8>, (number, offset): Position, s
 
 /// Writes the checksums of a record.
 pub(super) fn seal(bytes: &mut [u8], salt: u32) {
-    let head_len = match bytes[15] & PACKED {
+    let head_len = match bytes[15] & ENCODED {
         0 => HEAD_BYTES,
-        _ => PACKED_HEAD_BYTES,
+        _ => ENCODED_HEAD_BYTES,
     };
     let body_sum = sum(salt, &bytes[head_len..]);
     bytes[4..8].copy_from_slice(&body_sum.to_le_bytes());
@@ -358,7 +358,7 @@ pub(super) fn mend(bytes: &[u8], salt: u32) -> Option<Head> {
 
 /// As [`mend`], with the index of the byte that holds the bit.
 fn mend_at(bytes: &[u8], salt: u32) -> Option<(Head, usize)> {
-    let mut head = bytes[..bytes.len().min(PACKED_HEAD_BYTES)].to_vec();
+    let mut head = bytes[..bytes.len().min(ENCODED_HEAD_BYTES)].to_vec();
     (0..head.len() * 8).find_map(|bit| {
         head[bit / 8] ^= 1 << (bit % 8);
         let mended = Head::parse(&head, salt);
@@ -412,8 +412,8 @@ pub(super) fn erase(bytes: &mut [u8]) {
     let Some(head) = Head::peek(bytes) else {
         return;
     };
-    let from = match head.is_packed() {
-        true => PACKED_HEAD_BYTES,
+    let from = match head.has_encoded_body() {
+        true => ENCODED_HEAD_BYTES,
         false => HEAD_BYTES + extra_bytes(head.flags) + usize::from(head.subject_bytes),
     };
     if let Some(content) = bytes.get_mut(from..) {
@@ -435,9 +435,9 @@ pub(super) fn is_body_sound(head: &Head, bytes: &[u8], salt: u32) -> bool {
 }
 
 /// Returns the part of the head that encryption authenticates: all but the checksums.
-pub(super) fn sealed_with(bytes: &[u8]) -> [u8; PACKED_HEAD_BYTES - 8] {
-    let mut covered = [0; PACKED_HEAD_BYTES - 8];
-    if let Some(head) = bytes.get(8..PACKED_HEAD_BYTES) {
+pub(super) fn authenticated_part(bytes: &[u8]) -> [u8; ENCODED_HEAD_BYTES - 8] {
+    let mut covered = [0; ENCODED_HEAD_BYTES - 8];
+    if let Some(head) = bytes.get(8..ENCODED_HEAD_BYTES) {
         covered.copy_from_slice(head);
     }
     covered
@@ -445,7 +445,7 @@ pub(super) fn sealed_with(bytes: &[u8]) -> [u8; PACKED_HEAD_BYTES - 8] {
 
 /// Decodes a record whose body is not encoded; `None` when its parts do not add up.
 pub(super) fn decode(bytes: &[u8]) -> Option<Parts<'_>> {
-    let head = Head::peek(bytes).filter(|head| !head.is_packed())?;
+    let head = Head::peek(bytes).filter(|head| !head.has_encoded_body())?;
     let bytes = bytes.get(..head.len())?;
     let mut at = HEAD_BYTES;
     let mut take = |count: usize| {

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::cipher::{self, Cipher, Closed, Key, Purpose};
+use super::cipher::{self, Cipher, Key, OpenError, Purpose};
 use super::commit::SyncMode;
 use super::disk::Disk;
+use super::encoding::{BodyEncoding, Compression};
 use super::files::{AHEAD_BYTES, Files, SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead, read_whole};
 use super::index::{self, Reader, Totals};
 use super::log::SEQUENCE_MAX;
-use super::packing::{Compression, Packing};
 use super::record::{self, Head, Kind, Parts, Position};
-use super::scan::{Found, Scanner};
+use super::scan::{Scanned, Scanner};
 use super::segment::{Body, Segment, hash_name};
 use super::slots::{Slot, Slots};
 use super::subjects::UNKNOWN;
@@ -93,12 +93,12 @@ impl Store {
         options: &FileOptions,
         limits: &StoreLimits,
     ) -> Result<(Self, Recovery), StoreError> {
-        let mut finds = Finds::default();
+        let mut findings = Findings::default();
         let cipher = options.key.as_ref();
         let cipher = cipher.map(|key| Cipher::new(key, Purpose::Log, options.seed));
-        let packing = Packing::new(options.compression, cipher);
+        let encoding = BodyEncoding::new(options.compression, cipher);
         let ahead_bytes = AHEAD_BYTES.min(options.segment_bytes / AHEAD_PARTS);
-        let mut files = Files::new(disk, options.mode, packing, ahead_bytes);
+        let mut files = Files::new(disk, options.mode, encoding, ahead_bytes);
         let names = files.disk.list()?;
         let folder = Folder::new(&names);
         let has_index = names.iter().any(|name| name == index::NAME);
@@ -107,7 +107,7 @@ impl Store {
             true => restore(&mut store, &mut files, &folder)?,
             false => None,
         };
-        finds.recovery.index_was_bad = has_index && covered.is_none();
+        findings.recovery.index_was_bad = has_index && covered.is_none();
         let plan = match &covered {
             Some(covered) => folder.after(covered),
             None => {
@@ -122,9 +122,9 @@ impl Store {
         let salt = covered.as_ref().map(|covered| covered.salt).or(plan.salt);
         files.salt = salt.unwrap_or_else(|| spread(options.seed));
         store.files = Some(Box::new(files));
-        let newest = store.replay(covered, plan.segments, &mut finds)?;
-        let recovery = finds.told();
-        store.go_on(newest)?;
+        let newest = store.replay(covered, plan.segments, &mut findings)?;
+        let recovery = findings.into_recovery();
+        store.resume(newest)?;
         // The control record that removes an erased record cannot read its subject if its body was encoded.
         store.recount()?;
         store.lost = recovery.lost;
@@ -143,7 +143,7 @@ impl Store {
         &mut self,
         covered: Option<Covered>,
         segments: Vec<SegmentFile>,
-        finds: &mut Finds,
+        findings: &mut Findings,
     ) -> Result<Option<SegmentHead>, StoreError> {
         let mut parts = Vec::with_capacity(segments.len() + 1);
         let mut synced = (0, 0);
@@ -154,27 +154,27 @@ impl Store {
             // An erased record with an encoded body does not reveal its subject, which therefore is not
             // counted.
             self.recount()?;
-            self.held = self.held_by(at);
+            self.active_hashes = self.subject_hashes(at);
             let Body::File(file) = self.segments[at].body else {
                 return Ok(None);
             };
             let from = covered.offset;
             synced = (covered.number, from);
-            parts.push(Part { file, from });
+            parts.push(ReplayRange { file, from });
         }
         let from = SEGMENT_HEAD_BYTES as u64;
-        parts.extend(segments.into_iter().map(|file| Part { file, from }));
+        parts.extend(segments.into_iter().map(|file| ReplayRange { file, from }));
         let mut bytes = Vec::new();
         let (end, synced) = self.survey(&mut parts, synced, &mut bytes)?;
-        finds.synced = synced;
+        findings.synced = synced;
         // Segments after the end are removed.
-        let is_kept = |part: &&Part| end.is_none_or(|end| (part.file.number, 0) < end);
+        let is_kept = |part: &&ReplayRange| end.is_none_or(|end| (part.file.number, 0) < end);
         let kept = parts.iter().filter(is_kept).count();
         let mut newest = None;
-        for (number, Part { mut file, from }) in parts.into_iter().enumerate() {
+        for (number, ReplayRange { mut file, from }) in parts.into_iter().enumerate() {
             self.read_file(&mut file, &mut bytes)?;
             if end.is_some_and(|end| end <= (file.number, 0)) {
-                finds.recovery.torn_bytes += without_zeros(&bytes) as u64;
+                findings.recovery.torn_bytes += without_zeros(&bytes) as u64;
                 self.remove_file(&mut file)?;
                 continue;
             }
@@ -185,7 +185,7 @@ impl Store {
                 self.set_active_file(file);
             } else {
                 let Some(head) = head else {
-                    finds.note(&file, 0, bytes.len(), None);
+                    findings.note(&file, 0, bytes.len(), None);
                     self.remove_file(&mut file)?;
                     continue;
                 };
@@ -197,7 +197,7 @@ impl Store {
                 _ => None,
             };
             let is_newest = number + 1 == kept;
-            self.replay_records(&bytes, from, end, is_newest, finds)?;
+            self.replay_records(&bytes, from, end, is_newest, findings)?;
         }
         Ok(newest)
     }
@@ -205,7 +205,7 @@ impl Store {
     /// Returns where the log ends, and the position before which everything was synced.
     fn survey(
         &mut self,
-        parts: &mut [Part],
+        parts: &mut [ReplayRange],
         synced: Position,
         bytes: &mut Vec<u8>,
     ) -> Result<(Option<Position>, Position), StoreError> {
@@ -240,7 +240,7 @@ impl Store {
         let head = SegmentHead::parse(bytes);
         let key_check = head.map_or(0, |head| head.key_check);
         match &self.files {
-            Some(files) if !files.packing.can_open(key_check) => Err(StoreError::WrongKey),
+            Some(files) if !files.encoding.can_decrypt(key_check) => Err(StoreError::WrongKey),
             _ => Ok(head),
         }
     }
@@ -267,7 +267,7 @@ impl Store {
         from: u64,
         end: Option<u64>,
         is_newest: bool,
-        finds: &mut Finds,
+        findings: &mut Findings,
     ) -> Result<(), StoreError> {
         let salt = self.files.as_ref().map_or(0, |files| files.salt);
         let Some(Segment {
@@ -281,43 +281,44 @@ impl Store {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         // These bytes are read at each start until there is a checkpoint.
         self.upkeep.written += bytes.len().saturating_sub(from) as u64;
-        let mut unpacked = Vec::new();
+        let mut plain = Vec::new();
         let end = end.and_then(|end| usize::try_from(end).ok());
         let readable = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
         let mut scanner = Scanner::new(readable, from, salt, true);
         while let Some((offset, found)) = scanner.next() {
-            if let Found::Sound(head) = found
+            if let Scanned::Sound(head) = found
                 && head.kind == Kind::SyncPoint
             {
                 continue;
             }
-            finds.recovery.replayed += 1;
+            findings.recovery.replayed += 1;
             match found {
-                Found::Sound(head) => {
+                Scanned::Sound(head) => {
                     let record = &bytes[offset..offset + head.len()];
-                    let plain = self.plain(&head, record, &mut unpacked);
+                    let plain = self.plain(&head, record, &mut plain);
                     if let Some(parts) = plain.and_then(record::decode) {
                         let parts = Parts { head, ..parts };
                         if parts.head.kind == Kind::Remove {
-                            finds.forgive(head.sequence);
+                            findings.discount(head.sequence);
                         }
-                        if head.kind.is_message() && (file.number, offset as u64) >= finds.synced {
-                            let unsynced_from = &mut finds.recovery.unsynced_from;
+                        if head.kind.is_message() && (file.number, offset as u64) >= findings.synced
+                        {
+                            let unsynced_from = &mut findings.recovery.unsynced_from;
                             unsynced_from.get_or_insert(head.sequence);
                         }
                         self.replay_record(&parts, offset)?;
                     } else {
-                        finds.note(&file, offset, head.len(), Some(head.sequence));
+                        findings.note(&file, offset, head.len(), Some(head.sequence));
                     }
                 }
-                Found::Damaged(head) => {
+                Scanned::Damaged(head) => {
                     let sequence = head.kind.is_message().then_some(head.sequence);
-                    finds.note(&file, offset, head.len(), sequence);
+                    findings.note(&file, offset, head.len(), sequence);
                     self.note_dead(&head, offset);
                 }
-                Found::Hole { bytes: hole } => {
+                Scanned::Hole { bytes: hole } => {
                     if !is_sync_point(&bytes[offset..offset + hole], salt) {
-                        finds.note(&file, offset, hole, None);
+                        findings.note(&file, offset, hole, None);
                     }
                 }
             }
@@ -326,14 +327,14 @@ impl Store {
         let torn = without_zeros(rest);
         file.bytes = bytes.len() as u64;
         if !rest.is_empty() && (is_newest || end.is_some() || torn == 0) {
-            finds.recovery.torn_bytes += torn as u64;
+            findings.recovery.torn_bytes += torn as u64;
             file.bytes = scanner.end() as u64;
             if let Some(files) = &mut self.files {
                 let id = files.open(&mut file)?;
                 files.disk.truncate(id, file.bytes)?;
             }
         } else if torn > 0 && !is_sync_point(rest, salt) {
-            finds.note(&file, scanner.end(), rest.len(), None);
+            findings.note(&file, scanner.end(), rest.len(), None);
         }
         self.set_active_file(file);
         Ok(())
@@ -344,14 +345,14 @@ impl Store {
         &mut self,
         head: &Head,
         record: &'a [u8],
-        unpacked: &'a mut Vec<u8>,
+        plain: &'a mut Vec<u8>,
     ) -> Option<&'a [u8]> {
-        if !head.is_packed() {
+        if !head.has_encoded_body() {
             return Some(record);
         }
         let files = self.files.as_mut()?;
-        files.packing.unpack(record, unpacked)?;
-        Some(unpacked)
+        files.encoding.decode(record, plain)?;
+        Some(plain)
     }
 
     fn replay_record(&mut self, parts: &Parts<'_>, offset: usize) -> Result<(), StoreError> {
@@ -424,13 +425,13 @@ impl Store {
     }
 
     /// Continues to write after what was found.
-    fn go_on(&mut self, newest: Option<SegmentHead>) -> Result<(), StoreError> {
+    fn resume(&mut self, newest: Option<SegmentHead>) -> Result<(), StoreError> {
         let last = self.last;
         let Some(files) = &mut self.files else {
             return Ok(());
         };
         let is_new = self.segments.is_empty();
-        let key_check = files.packing.key_check();
+        let key_check = files.encoding.key_check();
         let is_usable = |head: SegmentHead| head.key_check == key_check && head.has_sync_points;
         let must_roll = !is_new && !newest.is_some_and(is_usable);
         if is_new {
@@ -440,7 +441,7 @@ impl Store {
                 through: 1,
                 salt: files.salt,
                 first: last + 1,
-                key_check: files.packing.key_check(),
+                key_check: files.encoding.key_check(),
                 previous_bytes: 0,
                 has_sync_points: true,
             };
@@ -472,7 +473,7 @@ impl Store {
             let id = files.open(active)?;
             files.begin(id, active.bytes, last);
             if self.upkeep.written > 0 {
-                files.want_sync_point();
+                files.require_sync_point();
             }
         }
         files.take_floor();
@@ -486,21 +487,21 @@ impl Store {
     }
 
     /// Returns the hashed names of the subjects of a loaded segment.
-    fn held_by(&self, at: usize) -> Vec<u64> {
+    fn subject_hashes(&self, at: usize) -> Vec<u64> {
         let slots = self.segments[at]
             .slots
             .iter()
             .flat_map(|slots| &slots.entries);
         let known = slots.filter_map(|slot| self.subjects.get(slot.subject));
-        let mut held: Vec<u64> = known.map(|subject| hash_name(subject.name())).collect();
-        held.sort_unstable();
-        held.dedup();
-        held
+        let mut active_hashes: Vec<u64> = known.map(|subject| hash_name(subject.name())).collect();
+        active_hashes.sort_unstable();
+        active_hashes.dedup();
+        active_hashes
     }
 }
 
 /// A segment, and the offset from which it is replayed.
-struct Part {
+struct ReplayRange {
     file: SegmentFile,
     from: u64,
 }
@@ -518,7 +519,7 @@ fn without_zeros(bytes: &[u8]) -> usize {
 
 /// The findings of a replay.
 #[derive(Default)]
-struct Finds {
+struct Findings {
     recovery: Recovery,
     /// Everything before this position was synced.
     synced: Position,
@@ -528,7 +529,7 @@ struct Finds {
     by_sequence: HashMap<u64, usize>,
 }
 
-impl Finds {
+impl Findings {
     fn note(&mut self, file: &SegmentFile, offset: usize, bytes: usize, sequence: Option<u64>) {
         self.recovery.lost.messages += 1;
         self.recovery.lost.bytes += bytes as u64;
@@ -545,7 +546,7 @@ impl Finds {
     }
 
     /// Removes a damage from the findings: the record was erased on purpose.
-    fn forgive(&mut self, sequence: u64) {
+    fn discount(&mut self, sequence: u64) {
         let at = self.by_sequence.remove(&sequence);
         if let Some(damage) = at.and_then(|at| self.damages[at].take()) {
             self.recovery.lost.messages -= 1;
@@ -553,7 +554,7 @@ impl Finds {
         }
     }
 
-    fn told(mut self) -> Recovery {
+    fn into_recovery(mut self) -> Recovery {
         let damages = self.damages.into_iter().flatten();
         self.recovery.damages = damages.take(DAMAGES_MAX).collect();
         self.recovery
@@ -581,10 +582,10 @@ fn restore(
     disk.close(file);
     read?;
     let mut opened = Vec::new();
-    let content = match cipher::open_file(files.packing.cipher.as_mut(), &bytes, &mut opened) {
+    let content = match cipher::open_file(files.encoding.cipher.as_mut(), &bytes, &mut opened) {
         Ok(content) => content,
-        Err(Closed::Damaged) => return Ok(None),
-        Err(Closed::WrongKey) => return Err(StoreError::WrongKey),
+        Err(OpenError::Damaged) => return Ok(None),
+        Err(OpenError::WrongKey) => return Err(StoreError::WrongKey),
     };
     let Some(covered) = restore_from(store, content) else {
         return Ok(None);
@@ -635,7 +636,7 @@ fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
         store.expiry.insert(expires_at, sequence);
     }
     let totals = &reader.totals;
-    if !is_possible(totals, &store.segments) {
+    if !is_plausible(totals, &store.segments) {
         return None;
     }
     store.first = totals.first;
@@ -652,7 +653,7 @@ fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
 }
 
 /// Whether the totals of an index and its segments are consistent, as queries rely on both.
-fn is_possible(totals: &Totals, segments: &VecDeque<Segment>) -> bool {
+fn is_plausible(totals: &Totals, segments: &VecDeque<Segment>) -> bool {
     let number = |segment: &Segment| match segment.body {
         Body::File(file) => file.number,
         Body::Memory(_) => 0,

@@ -3,7 +3,7 @@
 use super::files::SegmentFile;
 use super::log::SEQUENCE_MAX;
 use super::record::{self, Kind};
-use super::segment::{Body, Place};
+use super::segment::{Body, Location};
 use super::{Filters, Store, StoreError};
 use crate::subject::FilterError;
 
@@ -27,33 +27,33 @@ impl Store {
     /// # Errors
     /// The disk cannot be read or written.
     pub fn remove(&mut self, sequence: u64, erase: bool) -> Result<bool, StoreError> {
-        let Some(place) = self.place(sequence)? else {
+        let Some(location) = self.find(sequence)? else {
             return Ok(false);
         };
         self.check_disk_for_removal()?;
-        self.log_deed(Kind::Remove, sequence, b"");
+        self.log_control(Kind::Remove, sequence, b"");
         if erase {
-            self.erase(&place)?;
+            self.erase(&location)?;
         }
-        self.drop_at(&place, None)?;
+        self.drop_at(&location, None)?;
         Ok(true)
     }
 
     /// Overwrites the bytes of a record; on disk, once its removal is synced, because a crash must not undo
     /// that. If the record also removed another one, that removal is logged again: the overwritten record
     /// cannot be trusted.
-    fn erase(&mut self, place: &Place) -> Result<(), StoreError> {
-        let offset = place.entry.offset as usize;
-        let bytes = place.stored_bytes as usize;
-        let replaced = match self.locate(place) {
+    fn erase(&mut self, location: &Location) -> Result<(), StoreError> {
+        let offset = location.entry.offset as usize;
+        let bytes = location.stored_bytes as usize;
+        let replaced = match self.locate(location) {
             Ok(at) => self.parts(&at).and_then(|parts| parts.replaced),
             Err(StoreError::Damaged(_)) => None,
             Err(error) => return Err(error),
         };
         if let Some(replaced) = replaced {
-            self.log_deed(Kind::Remove, replaced, b"");
+            self.log_control(Kind::Remove, replaced, b"");
         }
-        match &mut self.segments[place.segment].body {
+        match &mut self.segments[location.segment].body {
             Body::Memory(buffer) => {
                 if let Some(record) = buffer.get_mut(offset..offset + bytes) {
                     record::erase(record);
@@ -129,7 +129,7 @@ impl Store {
         let (purged, end) = self.drop_matching(&mut filters, below, most)?;
         if purged > 0 {
             let filter = if filter.is_empty() { b">" } else { filter };
-            self.log_deed(Kind::Purge, end, filter);
+            self.log_control(Kind::Purge, end, filter);
         }
         Ok(purged)
     }
@@ -160,7 +160,7 @@ impl Store {
         let next = below.unwrap_or(0).min(SEQUENCE_MAX).max(self.last + 1);
         self.restart(next)?;
         // It would list removed subjects.
-        self.give_up_checkpoint();
+        self.abandon_checkpoint();
         if let Some(files) = &mut self.files {
             files.note_all_removed();
         }
@@ -169,7 +169,7 @@ impl Store {
         self.messages = 0;
         self.bytes = 0;
         self.subjects.clear();
-        self.held.clear();
+        self.active_hashes.clear();
         self.expiry.clear();
         Ok(purged)
     }

@@ -4,7 +4,7 @@ use super::record::{self, HEAD_BYTES, Head};
 
 /// What is at an offset of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Scanned {
     /// A record with correct checksums, or with an unchecked body.
     Sound(Head),
     /// A record whose body is damaged.
@@ -44,7 +44,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the next record or hole, and its offset.
-    pub(super) fn next(&mut self) -> Option<(usize, Found)> {
+    pub(super) fn next(&mut self) -> Option<(usize, Scanned)> {
         let at = self.at;
         let rest = self.bytes.get(at..)?;
         if let Some(head) = self.head_at(at) {
@@ -54,9 +54,9 @@ impl<'a> Scanner<'a> {
             }
             let is_sound = !self.checks_bodies || record::is_body_sound(&head, rest, self.salt);
             let found = if is_sound {
-                Found::Sound(head)
+                Scanned::Sound(head)
             } else {
-                Found::Damaged(head)
+                Scanned::Damaged(head)
             };
             return Some((at, found));
         }
@@ -66,7 +66,7 @@ impl<'a> Scanner<'a> {
             head.is_some_and(|head| !head.kind.is_message() || head.sequence > self.last)
         })?;
         self.at = next;
-        Some((at, Found::Hole { bytes: next - at }))
+        Some((at, Scanned::Hole { bytes: next - at }))
     }
 
     /// Returns the head of a whole record with a valid head.

@@ -32,14 +32,14 @@ pub(super) struct Segment {
     /// Whether the times of its records never decrease.
     pub(super) is_in_order_of_time: bool,
     /// Subjects that it may hold; `None` while it is active.
-    pub(super) holds: Option<Holds>,
+    pub(super) bloom: Option<BloomFilter>,
     /// Positions of some of its records, by which others are found without the slots. Empty while the segment
     /// is active, and in memory.
     pub(super) marks: Vec<Mark>,
     /// The last record that was found by a mark.
-    pub(super) found: Option<Mark>,
+    pub(super) last_found: Option<Mark>,
     /// Bytes read so far to find records by marks.
-    pub(super) looked_bytes: u64,
+    pub(super) lookup_bytes: u64,
     /// The newest record whose append made a limit remove a record of this segment; 0 when there is none.
     /// Until that record is durable, the record that it replaced is still needed.
     pub(super) limited_by: u64,
@@ -69,10 +69,10 @@ impl Segment {
             earliest: i64::MAX,
             latest: i64::MIN,
             is_in_order_of_time: true,
-            holds: None,
+            bloom: None,
             marks: Vec::new(),
-            found: None,
-            looked_bytes: 0,
+            last_found: None,
+            lookup_bytes: 0,
             limited_by: 0,
             front: 0,
             body,
@@ -90,7 +90,7 @@ impl Segment {
     }
 
     /// Whether a file can hold what an index claims, so that a false count allocates no memory.
-    pub(super) fn is_possible(&self) -> bool {
+    pub(super) fn is_plausible(&self) -> bool {
         let Body::File(file) = &self.body else {
             return false;
         };
@@ -113,7 +113,7 @@ impl Segment {
         Segment {
             slots: None,
             dead: self.dead.clone(),
-            holds: self.holds.clone(),
+            bloom: self.bloom.clone(),
             marks: self.marks.clone(),
             body,
             ..*self
@@ -179,10 +179,10 @@ impl Segment {
 
     /// Returns the first live slot, and remembers it to be faster next time.
     pub(super) fn first_live(&mut self) -> Option<usize> {
-        let found = self.next_live(0);
-        let front = found.unwrap_or(self.records as usize);
+        let last_found = self.next_live(0);
+        let front = last_found.unwrap_or(self.records as usize);
         self.front = u32::try_from(front).unwrap_or(self.front);
-        found
+        last_found
     }
 }
 
@@ -228,8 +228,8 @@ impl Dead {
             };
             let absent = !word >> (slot % 64);
             if absent != 0 {
-                let found = slot + absent.trailing_zeros() as usize;
-                return (found < slots).then_some(found);
+                let last_found = slot + absent.trailing_zeros() as usize;
+                return (last_found < slots).then_some(last_found);
             }
             slot = (slot / 64 + 1) * 64;
         }
@@ -240,21 +240,21 @@ impl Dead {
 /// A Bloom filter of the subjects in a segment, with ten bits for each: a negative answer is always right.
 /// Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Holds {
+pub(super) struct BloomFilter {
     pub(super) words: Arc<Vec<u64>>,
 }
 
-const HOLDS_BITS_PER_SUBJECT: usize = 10;
-const HOLDS_PROBES: u32 = 5;
+const BLOOM_BITS_PER_SUBJECT: usize = 10;
+const BLOOM_PROBES: u32 = 5;
 
-impl Holds {
+impl BloomFilter {
     pub(super) fn new(distinct: usize) -> Self {
-        let words = (distinct * HOLDS_BITS_PER_SUBJECT).div_ceil(64).max(1);
-        Holds::from_words(vec![0; words])
+        let words = (distinct * BLOOM_BITS_PER_SUBJECT).div_ceil(64).max(1);
+        BloomFilter::from_words(vec![0; words])
     }
 
     pub(super) fn from_words(words: Vec<u64>) -> Self {
-        Holds {
+        BloomFilter {
             words: Arc::new(words),
         }
     }
@@ -267,7 +267,7 @@ impl Holds {
         }
     }
 
-    pub(super) fn may_hold(&self, hash: u64) -> bool {
+    pub(super) fn may_contain(&self, hash: u64) -> bool {
         let mut bits = self.bits(hash);
         bits.all(|bit| self.words[bit / 64] >> (bit % 64) & 1 == 1)
     }
@@ -275,7 +275,7 @@ impl Holds {
     fn bits(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
         let bits = self.words.len() as u64 * 64;
         let step = (hash >> 32) | 1;
-        (0..u64::from(HOLDS_PROBES)).map(move |probe| {
+        (0..u64::from(BLOOM_PROBES)).map(move |probe| {
             let bit = hash.wrapping_add(probe.wrapping_mul(step)) % bits;
             usize::try_from(bit).unwrap_or_default()
         })
@@ -296,7 +296,7 @@ pub(super) fn hash_name(name: &[u8]) -> u64 {
 
 /// The location of a record in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) segment: usize,
     pub(super) slot: usize,
     pub(super) sequence: u64,

@@ -6,8 +6,8 @@ use super::Store;
 use super::disk::DiskError;
 use super::files::{SEGMENT_HEAD_BYTES, SegmentHead};
 use super::record::{self, HEAD_BYTES, Kind};
-use super::scan::{Found, Scanner};
-use super::segment::{Body, Holds, Segment};
+use super::scan::{Scanned, Scanner};
+use super::segment::{BloomFilter, Body, Segment};
 use super::slots::{Slot, Slots};
 use super::subjects::{SubjectId, UNKNOWN};
 use super::types::StoreError;
@@ -25,13 +25,13 @@ pub(super) struct Spare {
 }
 
 impl Spare {
-    fn keep_slots(&mut self, slots: Option<Slots>) {
+    fn recycle_slots(&mut self, slots: Option<Slots>) {
         if self.slots.len() < SPARE_MAX {
             self.slots.extend(slots);
         }
     }
 
-    fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
+    fn recycle_buffer(&mut self, mut buffer: Vec<u8>) {
         if self.buffers.len() < SPARE_MAX {
             buffer.clear();
             self.buffers.push(buffer);
@@ -72,7 +72,7 @@ impl Store {
             (Some(files), Some(Body::File(active))) => {
                 let number = active.number + 1;
                 let previous_bytes = u32::try_from(files.end()).unwrap_or(0);
-                let (salt, key_check) = (files.salt, files.packing.key_check());
+                let (salt, key_check) = (files.salt, files.encoding.key_check());
                 Body::File(files.roll(&SegmentHead {
                     number,
                     generation: 0,
@@ -97,12 +97,12 @@ impl Store {
 
     /// Seals the last segment: its content is final.
     pub(super) fn seal(&mut self) {
-        let mut holds = Holds::new(self.held.len());
-        for hash in self.held.drain(..) {
-            holds.insert(hash);
+        let mut bloom = BloomFilter::new(self.active_hashes.len());
+        for hash in self.active_hashes.drain(..) {
+            bloom.insert(hash);
         }
         if let Some(sealed) = self.segments.back_mut() {
-            sealed.holds = Some(holds);
+            sealed.bloom = Some(bloom);
             sealed.note_marks(self.segment_bytes);
         }
     }
@@ -129,9 +129,9 @@ impl Store {
         let Some(gone) = self.segments.remove(at) else {
             return;
         };
-        self.spare.keep_slots(gone.slots);
+        self.spare.recycle_slots(gone.slots);
         match gone.body {
-            Body::Memory(buffer) => self.spare.keep_buffer(buffer),
+            Body::Memory(buffer) => self.spare.recycle_buffer(buffer),
             Body::File(file) => self.upkeep.retire(file, gone.limited_by),
         }
     }
@@ -144,7 +144,7 @@ impl Store {
             self.drop_below(newest)?;
         }
         self.roll(next_sequence)?;
-        self.log_deed(Kind::Floor, next_sequence, b"");
+        self.log_control(Kind::Floor, next_sequence, b"");
         if let Some(files) = &mut self.files {
             files.take_floor();
         }
@@ -173,7 +173,7 @@ impl Store {
             let slots = self.read_slots(at)?;
             let segment = &mut self.segments[at];
             segment.slots = Some(slots);
-            if segment.marks.is_empty() && segment.holds.is_some() {
+            if segment.marks.is_empty() && segment.bloom.is_some() {
                 segment.note_marks(self.segment_bytes);
             }
             self.evict(at);
@@ -211,12 +211,12 @@ impl Store {
         let mut least = segment.first;
         while let Some((offset, what)) = scanner.next() {
             let head = match what {
-                Found::Hole { bytes: len } => {
+                Scanned::Hole { bytes: len } => {
                     holes.push(Hole::new(found.len(), len, &bytes[offset..], files.salt));
                     continue;
                 }
-                Found::Sound(head) | Found::Damaged(head) if head.kind.is_message() => head,
-                Found::Sound(_) | Found::Damaged(_) => continue,
+                Scanned::Sound(head) | Scanned::Damaged(head) if head.kind.is_message() => head,
+                Scanned::Sound(_) | Scanned::Damaged(_) => continue,
             };
             // The first replay did not count sequences that go back, either.
             if head.sequence < least || head.sequence > segment.last {
@@ -302,8 +302,8 @@ impl Store {
             if !files.close(file) {
                 return;
             }
-            segment.looked_bytes = 0;
-            self.spare.keep_slots(segment.slots.take());
+            segment.lookup_bytes = 0;
+            self.spare.recycle_slots(segment.slots.take());
         }
     }
 }

@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_by_name_and_by_filter_while_many_come_and_go() {
+    fn lookups_agree_with_model_while_subjects_come_and_go() {
         let mut subjects = Subjects::default();
         let mut model = BTreeSet::new();
         for round in 0..40_000u32 {

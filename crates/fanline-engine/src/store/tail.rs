@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::files::{SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead};
 use super::record::{self, Head, Kind, Position};
-use super::scan::{Found, Scanner};
+use super::scan::{Scanned, Scanner};
 
 /// The unit that a disk writes atomically.
 const SECTOR_BYTES: usize = 512;
@@ -112,9 +112,9 @@ impl Survey {
         while let Some((offset, found)) = scanner.next() {
             let at = (number, offset as u64);
             match found {
-                Found::Sound(head) => self.note_record(at, &head),
-                Found::Damaged(_) | Found::Hole { .. } if !has_sync_points => {}
-                Found::Damaged(head) => match self.flipped(bytes, offset) {
+                Scanned::Sound(head) => self.note_record(at, &head),
+                Scanned::Damaged(_) | Scanned::Hole { .. } if !has_sync_points => {}
+                Scanned::Damaged(head) => match self.flipped(bytes, offset) {
                     Some(intact) => self.note_record(at, &intact),
                     None => {
                         self.note_break(at);
@@ -124,7 +124,7 @@ impl Survey {
                         }
                     }
                 },
-                Found::Hole { bytes: hole } => {
+                Scanned::Hole { bytes: hole } => {
                     let until = bytes.get(..offset + hole).unwrap_or_default();
                     match self.flipped(until, offset) {
                         Some(intact) if intact.len() == hole => self.note_record(at, &intact),

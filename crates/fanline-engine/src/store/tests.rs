@@ -10,7 +10,7 @@ use crate::subject::Filter;
 /// A minimal model of a store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model {
-    records: BTreeMap<u64, Kept>,
+    records: BTreeMap<u64, ModelRecord>,
     pub(super) last: u64,
     pub(super) limits: StoreLimits,
     /// Whether the last sequence may have no record.
@@ -20,7 +20,7 @@ pub(super) struct Model {
 }
 
 #[derive(Clone, PartialEq)]
-struct Kept {
+struct ModelRecord {
     unix_nanos: i64,
     subject: Vec<u8>,
     headers: Vec<u8>,
@@ -29,7 +29,7 @@ struct Kept {
     bytes: u64,
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for ModelRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let subject = String::from_utf8_lossy(&self.subject);
         let (bytes, at, expires_at) = (self.payload.len(), self.unix_nanos, self.expires_at);
@@ -47,7 +47,7 @@ impl Model {
         of.map(|(sequence, _)| *sequence).collect()
     }
 
-    fn append(&mut self, sequence: u64, kept: Kept) -> Result<(), StoreError> {
+    fn append(&mut self, sequence: u64, kept: ModelRecord) -> Result<(), StoreError> {
         let same = self.of(&kept.subject);
         let per_subject = self.limits.messages_per_subject_max;
         let replaced = per_subject
@@ -172,7 +172,7 @@ impl Model {
         let mut all = Filters::default();
         while let Some(sequence) = store.next_matching(&mut all, at).unwrap() {
             let record = store.read(sequence).unwrap().unwrap();
-            let mut kept = Kept {
+            let mut kept = ModelRecord {
                 unix_nanos: record.unix_nanos,
                 subject: record.subject.to_vec(),
                 headers: record.headers.to_vec(),
@@ -260,7 +260,7 @@ impl Model {
         state.limits = StoreLimits::default();
         state.set_limits(limits);
         let records = &self.records;
-        let agrees = |(sequence, record): (&u64, &Kept)| {
+        let agrees = |(sequence, record): (&u64, &ModelRecord)| {
             state.records.get(sequence) == Some(record) || dropped.contains(sequence)
         };
         self.last == state.last
@@ -422,7 +422,7 @@ fn append(step: &Step, more_in_batch: bool, now: i64, store: &mut Store, model: 
         expires_at: live_for.map(|live_for| live_for.saturating_add(now)),
         more_in_batch,
     };
-    let kept = Kept {
+    let kept = ModelRecord {
         unix_nanos: now,
         subject: subject.clone().into_bytes(),
         headers: headers.to_vec(),
@@ -539,7 +539,7 @@ pub(super) fn compiled() -> Vec<Filters> {
 
 proptest! {
     #[test]
-    fn memory_agrees_with_a_map(steps in prop::collection::vec(step(), 1..400)) {
+    fn memory_store_agrees_with_model(steps in prop::collection::vec(step(), 1..400)) {
         let mut store = Store::memory(&StoreLimits::default());
         store.segment_bytes = 2000;
         let mut model = Model::default();
@@ -558,7 +558,7 @@ proptest! {
 }
 
 #[test]
-fn tells_what_limits_removed_and_whether_it_was_the_last() {
+fn removals_are_reported_with_subject_and_cause() {
     let limits = StoreLimits {
         messages_max: Some(2),
         ..StoreLimits::default()
@@ -589,7 +589,7 @@ fn tells_what_limits_removed_and_whether_it_was_the_last() {
 }
 
 #[test]
-fn sequences_begin_where_they_are_told_to() {
+fn first_sequence_is_configurable() {
     let mut store = Store::memory(&StoreLimits::default());
     assert_eq!(
         (store.state().first_sequence, store.state().last_sequence),
@@ -639,7 +639,7 @@ fn sequences_begin_where_they_are_told_to() {
 }
 
 #[test]
-fn a_search_lets_others_have_their_turn() {
+fn long_search_stops_and_continues() {
     // One subject, several, and more than the cache holds: the last are not searched segment by segment.
     for (subjects, must_pause) in [(1, false), (2000, false), (9000, true)] {
         let mut store = Store::memory(&StoreLimits::default());

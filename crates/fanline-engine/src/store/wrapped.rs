@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stream_has_a_key_unless_the_store_shares_one() {
+    fn stream_keys_differ_unless_shared() {
         let key = Key::new([7; 32]);
         let of = |account, stream| key.of_stream(account, stream);
         assert!(of("A", "S") == of("A", "S") && of("A", "S") != key);

@@ -69,6 +69,6 @@ fn allocations(work: impl FnOnce()) -> u64 {
 }
 
 /// Returns the bytes that this thread has allocated and not freed.
-fn held_so_far() -> i64 {
+fn allocated_bytes() -> i64 {
     HELD.get()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanline_engine::store::{Disk, DiskError, FileId, FileOptions, NewRecord, Store, StoreLimits};
 
-use crate::{allocations, held_so_far};
+use crate::{allocated_bytes, allocations};
 
 const RECORDS: u64 = 100_000;
 const BATCH: u64 = 1000;
@@ -57,13 +57,13 @@ fn limits() -> StoreLimits {
 }
 
 #[test]
-fn in_memory() {
+fn append_in_memory_allocates_nothing() {
     check(Store::memory(&limits()), 1);
     check(Store::memory(&limits()), 500);
 }
 
 #[test]
-fn in_memory_one_for_each_subject() {
+fn append_in_memory_with_subject_limit_allocates_nothing() {
     let limits = StoreLimits {
         messages_per_subject_max: Some(1),
         ..StoreLimits::default()
@@ -72,7 +72,7 @@ fn in_memory_one_for_each_subject() {
 }
 
 #[test]
-fn on_disk() {
+fn append_on_disk_allocates_nothing() {
     let open = || {
         Store::file(
             Box::new(Sink::default()),
@@ -85,8 +85,8 @@ fn on_disk() {
 }
 
 /// Returns the bytes of memory that a store on disk uses.
-fn held_by(records: u64, subjects: u64) -> u64 {
-    let before = held_so_far();
+fn store_bytes(records: u64, subjects: u64) -> u64 {
+    let before = allocated_bytes();
     let options = FileOptions::default();
     let opened = Store::file(Box::new(Sink::default()), &options, &StoreLimits::default());
     let (mut store, _) = opened.expect("an empty disk");
@@ -107,17 +107,17 @@ fn held_by(records: u64, subjects: u64) -> u64 {
                 .expect("a disk that takes all");
         }
     }
-    u64::try_from(held_so_far() - before).expect("a store holds something")
+    u64::try_from(allocated_bytes() - before).expect("a store holds something")
 }
 
 /// Checks the targets of `docs/formats/log.md`; names here fit inline in a subject's entry.
 #[test]
-fn what_a_store_on_disk_holds_in_memory() {
+fn store_on_disk_meets_memory_targets() {
     const RECORDS: u64 = 600_000;
     const SUBJECTS: u64 = 300_000;
-    let few = held_by(RECORDS, 1);
+    let few = store_bytes(RECORDS, 1);
     assert!(few <= 24 * RECORDS, "{} a record", few / RECORDS);
-    let many = held_by(RECORDS, SUBJECTS) - few;
+    let many = store_bytes(RECORDS, SUBJECTS) - few;
     assert!(many <= 120 * SUBJECTS, "{} a subject", many / SUBJECTS);
 }
 
