@@ -1,10 +1,10 @@
-//! Where the streams that copy from elsewhere are spoken to by their origins.
+//! Subjects on which streams receive copies from remote origins.
 
 use hashbrown::HashMap;
 
 use super::streams::Key;
 
-/// Topics that one stream listens to, and nobody else.
+/// The subjects on which each stream receives copies.
 #[derive(Debug, Default)]
 pub(super) struct Inlets {
     by_topic: HashMap<Box<[u8]>, Key>,
@@ -12,12 +12,12 @@ pub(super) struct Inlets {
 }
 
 impl Inlets {
-    /// The stream that a message to this topic is for.
+    /// Returns the stream that receives messages on this subject.
     pub(super) fn stream(&self, topic: &[u8]) -> Option<Key> {
         self.by_topic.get(topic).copied()
     }
 
-    /// A stream listens to these from now on, and to no other.
+    /// Sets the subjects of a stream, replacing its earlier ones.
     pub(super) fn set(&mut self, key: Key, topics: Vec<Box<[u8]>>) {
         for topic in self.by_stream.remove(&key).unwrap_or_default() {
             self.by_topic.remove(&topic);
