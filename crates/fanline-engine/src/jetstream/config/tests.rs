@@ -1,8 +1,8 @@
-//! What is asked for against what is answered. The answers are nats-server 2.15.2's.
+//! Requested configurations and their results, which are those of nats-server 2.15.2.
 
 use super::*;
 
-/// A stream asked for with these fields beside name and subjects; 0 when there is no error.
+/// Checks a stream with these fields beside name and subjects. Returns 0 if there is no error.
 fn stream(pedantry: Pedantry, fields: &str) -> (u16, Option<StreamConfig>) {
     let comma = if fields.is_empty() { "" } else { "," };
     let json = format!(r#"{{"name":"S","subjects":["s.>"]{comma}{fields}}}"#);
@@ -12,7 +12,7 @@ fn stream(pedantry: Pedantry, fields: &str) -> (u16, Option<StreamConfig>) {
     )
 }
 
-/// The same without subjects.
+/// Checks a stream without subjects.
 fn copy(fields: &str) -> u16 {
     let json = format!(r#"{{"name":"S",{fields}}}"#);
     let asked = decode::<StreamConfig>(json.as_bytes(), Strictness::Strict);
@@ -26,7 +26,7 @@ fn answer<T>(result: Result<T, crate::jetstream::ApiError>) -> (u16, Option<T>) 
     }
 }
 
-/// Fields of a new stream, and the error that they give.
+/// Fields of a new stream, and the resulting error.
 const NEW_STREAMS: &[(&str, u16)] = &[
     ("", 0),
     (r#""max_consumers":-2"#, 0),
@@ -156,7 +156,7 @@ fn subjects() {
     }
 }
 
-/// Fields of an origin, and the errors that a mirror and a source give.
+/// Fields of an origin, and the resulting errors of a mirror and a source.
 const ORIGINS: &[(&str, u16, u16)] = &[
     (r#""name":"O""#, 0, 0),
     (r#""name":"S""#, 10052, 10052),
@@ -290,7 +290,7 @@ fn changed_streams() {
     }
 }
 
-/// A consumer asked for with these fields, on a stream with those.
+/// Checks a consumer with these fields on a stream with the fields `on`.
 fn consumer(on: &str, fields: &str) -> (u16, Option<ConsumerConfig>) {
     let stream = stream(Pedantry::Lax, on).1.unwrap();
     let asked = decode::<ConsumerConfig>(format!("{{{fields}}}").as_bytes(), Strictness::Strict);
