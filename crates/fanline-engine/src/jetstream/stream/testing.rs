@@ -1,21 +1,21 @@
-//! An outside world that writes down what it is told.
+//! A port that records messages, for tests.
 
 use std::collections::BTreeSet;
 
 use crate::jetstream::{Message, Port};
 use crate::subject::Filter;
 
-/// Remembers what was published, as `topic headers payload`, and what was delivered, as
-/// `to > topic reply headers payload`.
+/// Records published messages as `subject headers payload`, and delivered ones as `to > subject reply headers
+/// payload`.
 #[derive(Default)]
 pub(crate) struct Recorder {
     published: Vec<String>,
-    /// Filters in which somebody is interested.
+    /// Filters with a subscriber.
     pub(crate) interest: BTreeSet<Vec<u8>>,
 }
 
 impl Recorder {
-    /// What was published since last asked. Line ends in headers are shown as `|`.
+    /// Returns the messages since the last call. Line ends in headers are shown as `|`.
     pub(crate) fn taken(&mut self) -> Vec<String> {
         std::mem::take(&mut self.published)
     }

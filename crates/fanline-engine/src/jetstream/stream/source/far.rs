@@ -1,7 +1,7 @@
-//! Origins in another domain or account: what comes in from them, and when they are asked for more.
+//! Remote origins, in another domain or account: handles their messages and requests records.
 //!
-//! Each record is kept once, by its number at the origin: what is below the next one that is wanted has been
-//! kept already, and a number of a delivery that is missing makes the [`Reader`] ask again.
+//! Each record is stored once, identified by its sequence at the origin: a lower sequence than the next one
+//! is a duplicate, and a gap in the deliveries makes the [`Reader`] request again.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::random::Random;
 use crate::subject::is_literal_topic;
 
 impl Stream {
-    /// Asks origins elsewhere for what comes next where that is due, and tells them how far this side is. To be
-    /// called once after whatever has happened.
+    /// Requests the next records from remote origins where due, and confirms progress to them. Call it once
+    /// after handling events.
     pub(in crate::jetstream) fn tend_sources(
         &mut self,
         now: Now,
@@ -29,7 +29,7 @@ impl Stream {
         }
     }
 
-    /// The topics on which origins elsewhere speak to it, if those are others than when this was asked last.
+    /// Returns the inboxes of the remote origins, if they have changed since the last call.
     pub(in crate::jetstream) fn take_moved_inlets(&mut self) -> Option<Vec<Box<[u8]>>> {
         let mut has_moved = std::mem::take(&mut self.inlets_moved);
         for reader in self.sources.iter_mut().filter_map(|s| s.reader.as_mut()) {
@@ -42,7 +42,7 @@ impl Stream {
         Some(readers.flat_map(Reader::inlets).map(Into::into).collect())
     }
 
-    /// Takes a message that came in on one of them.
+    /// Handles a message to one of these inboxes.
     pub(in crate::jetstream) fn take_from_afar(
         &mut self,
         message: &Message<'_>,
@@ -57,7 +57,7 @@ impl Stream {
         self.sources = sources;
     }
 
-    /// Leaves the origins elsewhere for good.
+    /// Deletes the consumers at all remote origins.
     pub(in crate::jetstream) fn leave_origins(&mut self, port: &mut dyn Port) {
         for reader in self.sources.iter_mut().filter_map(|s| s.reader.as_mut()) {
             reader.leave(port);
@@ -84,7 +84,7 @@ impl Stream {
         source.active = Some(now.unix_nanos);
     }
 
-    /// Keeps a record, unless it has been kept before.
+    /// Stores a record, unless it was stored before.
     fn take_delivery(
         &mut self,
         source: &mut Source,
@@ -122,7 +122,7 @@ impl Stream {
                     (source.next, source.taken) = (Some(sequence.saturating_add(1)), sequence);
                 }
             }
-            // There is no room, or a counter cannot be read: it is asked for again.
+            // There is no room, or a counter cannot be read: it is requested again.
             Err(error) => {
                 reader.note_failed(error);
                 reader.rest(self.clock.since_start, port);
@@ -130,7 +130,7 @@ impl Stream {
         }
     }
 
-    /// When [`tend_sources`](Self::tend_sources) has something to do though nothing happens.
+    /// Returns when [`tend_sources`](Self::tend_sources) is due even if nothing happens.
     pub(in crate::jetstream::stream) fn next_asking(&self) -> Option<Duration> {
         let readers = self.sources.iter().filter_map(|s| s.reader.as_ref());
         readers.filter_map(Reader::next_timeout).min()
