@@ -1,4 +1,4 @@
-//! Publishing into streams, and what consumers deliver.
+//! Allocations of publishes into streams and of deliveries.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::allocations_so_far;
 
 const MESSAGES: usize = 100_000;
 
-/// Everybody listens; what is delivered last can be acknowledged.
+/// A port with subscribers for everything, which stores the last acknowledgement subjects.
 #[derive(Default)]
 struct Listener {
     acks: Vec<Vec<u8>>,
@@ -44,7 +44,7 @@ impl Port for Listener {
     fn unsubscribe(&mut self, _filter: &[u8]) {}
 }
 
-/// Pulled in batches, acknowledged one by one: a pull request is kept, a delivery costs nothing.
+/// Pulled in batches, acknowledged one by one: a pull request allocates, a delivery does not.
 #[test]
 fn deliveries_of_a_consumer() {
     const BATCH: usize = 100;
@@ -115,12 +115,12 @@ fn deliveries_of_a_consumer() {
     run(&mut consumers);
     let before = allocations_so_far();
     run(&mut consumers);
-    // The inbox of each request.
+    // Only the inbox of each request.
     let allocations = allocations_so_far() - before;
     assert!(allocations <= BATCHES as u64, "{allocations}");
 }
 
-/// The outside of a stream: whoever published hears of it.
+/// A port that counts acknowledgements.
 struct Told(u64);
 
 impl Port for Told {
@@ -180,7 +180,7 @@ fn a_publish_into_a_stream_allocates_nothing() {
         allocated.push(allocations_so_far() - before);
     }
     assert_eq!(port.0, 2 * MESSAGES as u64);
-    // The first round makes room; what the log of a million records needs now and then is not counted
-    // per message.
+    // The first round allocates buffers. The occasional allocations of the log of a million records are fewer
+    // than one per thousand messages.
     assert!(allocated[1] * 1_000 < MESSAGES as u64, "{allocated:?}");
 }

@@ -1,4 +1,4 @@
-//! Messages of QoS 0 from and to MQTT clients.
+//! Allocations of messages of QoS 0 from and to MQTT clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const NOW: Now = Now {
     unix_nanos: 1_700_000_000_000_000_000,
 };
 
-/// Keeps nothing: what is at most once is not kept.
+/// A handler that stores nothing, which QoS 0 does not need.
 struct Nothing;
 
 impl Handler for Nothing {
@@ -32,14 +32,14 @@ impl Handler for Nothing {
     fn settle(&mut self, _: Now, _: &mut dyn Ports) {}
 }
 
-/// One shard, and the keeper that lets MQTT clients in.
+/// One shard, and the JetStream service that accepts MQTT sessions.
 struct World {
     shard: Shard,
     keeper: JetStreamService<Nothing>,
     delivered_bytes: usize,
 }
 
-/// What a client speaks: NATS, or a level of MQTT.
+/// Protocol of a client: NATS, or a version of MQTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaks {
     Nats,
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// What waits for clients is taken.
+    /// Discards the pending output of clients.
     fn write(&mut self) {
         while let Some(id) = self.shard.next_dirty() {
             let out = self.shard.outbox(id);
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    /// Shard and keeper tell each other what they have to say.
+    /// Exchanges batches between shard and service.
     fn exchange(&mut self) {
         let batch = std::mem::take(self.shard.outgoing(1));
         let mut place = Place::default();
@@ -100,7 +100,7 @@ impl World {
         self.write();
     }
 
-    /// A client that has been let in, and is subscribed unless it publishes.
+    /// Connects a client, which subscribes unless it publishes.
     fn client(&mut self, speaks: Speaks, number: u8, is_subscriber: bool) -> SessionId {
         let peer = Peer {
             kind: match speaks {

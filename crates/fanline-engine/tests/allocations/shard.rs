@@ -1,4 +1,4 @@
-//! From publish to delivery.
+//! Allocations between publish and delivery.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::allocations;
 const MESSAGES: usize = 100_000;
 const FRAMES_PER_READ: usize = 20;
 
-/// Shards, with the publisher on the first and the subscribers dealt out from the last.
+/// Shards, with the publisher on the first and the subscribers distributed from the last.
 struct World {
     shards: Vec<Shard>,
     publisher: SessionId,
@@ -56,7 +56,7 @@ impl World {
         }
     }
 
-    /// Hands on what is for other shards, and writes what is for clients.
+    /// Exchanges batches between shards, and discards the pending output of clients.
     fn exchange(&mut self) {
         for from in 0..self.shards.len() {
             for to in 0..self.shards.len() {
@@ -92,7 +92,7 @@ fn open(shard: &mut Shard, subscribe: &str) -> SessionId {
 fn check(shards: usize, subscribers: &[&str], frame: &str, deliveries_per_message: usize) {
     let mut world = World::new(shards, subscribers);
     let frames = Chunk::new(frame.repeat(FRAMES_PER_READ).into_bytes().into());
-    // In larger reads, so that no buffer has to grow when chance favours one member of a group.
+    // In larger reads, so that no buffer grows when one member of a group is picked often.
     let warm_up = Chunk::new(frame.repeat(8 * FRAMES_PER_READ).into_bytes().into());
     for _ in 0..100 {
         world.publish(&warm_up);
@@ -137,7 +137,7 @@ fn reply_and_headers() {
     check(1, &["SUB a.b 1\r\n"; 2], both, 2);
 }
 
-/// These are referred to where they were read.
+/// Large bodies are referenced in the input buffer, not copied.
 #[test]
 fn large_bodies() {
     let body = "x".repeat(SHARED_BYTES_MIN);

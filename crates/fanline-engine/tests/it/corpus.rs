@@ -1,4 +1,4 @@
-//! Every input that a fuzz target starts from, or once failed on, goes through its check.
+//! Replays the corpus of each fuzz target: its initial inputs, and those that once failed.
 
 use std::fs;
 use std::panic::catch_unwind;

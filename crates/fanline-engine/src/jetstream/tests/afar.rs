@@ -1,4 +1,5 @@
-//! Copies of streams of another domain: two accounts of two servers, and a link between them that may fail.
+//! Copies of streams of another domain: two accounts of two servers, and a connection between them that may
+//! fail.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,11 +10,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::subject::Filter;
 
-/// The origin's side and the copier's.
+/// Sides of the origin and of the copy.
 const FAR: usize = 0;
 const NEAR: usize = 1;
 
-/// A message on its way, as the link carries it.
+/// A message in transit.
 #[derive(Clone, Debug, Default)]
 struct Packet {
     topic: Vec<u8>,
@@ -23,18 +24,18 @@ struct Packet {
     shown: Vec<u8>,
 }
 
-/// What lies between the two.
+/// The connection between the two.
 #[derive(Default)]
 struct Link {
-    /// How often each side has asked for each filter.
+    /// Subscriptions of each side, with their counts.
     filters: [BTreeMap<Vec<u8>, usize>; 2],
-    /// Filters of a side that have come or gone.
+    /// Filters of a side that were added or removed.
     news: VecDeque<(usize, Vec<u8>)>,
     packets: VecDeque<(usize, Packet)>,
     is_cut: bool,
-    /// So many of the messages that come next get lost.
+    /// Number of the next messages to lose.
     loses: usize,
-    /// What clients of each side have been told.
+    /// Messages that clients of each side have received.
     told: [Vec<Packet>; 2],
 }
 
@@ -44,13 +45,13 @@ impl Link {
         filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(topic)))
     }
 
-    /// The plain API is each side's own.
+    /// Each side's own API does not cross.
     fn crosses(&self, topic: &[u8]) -> bool {
         !self.is_cut && !topic.starts_with(b"$JS.API.")
     }
 }
 
-/// What lies outside of one side.
+/// The port of one side.
 struct Outside {
     link: Rc<RefCell<Link>>,
     side: usize,
@@ -164,7 +165,7 @@ impl World {
         js.handle(&message, self.now, port);
     }
 
-    /// Until nothing moves any more.
+    /// Runs until nothing moves any more.
     fn run(&mut self) {
         loop {
             for (js, port) in &mut self.sides {
@@ -209,7 +210,7 @@ impl World {
         link.is_wanted(side, &packet.topic)
     }
 
-    /// Lets time pass, with all timers that ring in it.
+    /// Advances the time, running all timers.
     fn wait(&mut self, duration: Duration) {
         let end = self.now.since_start + duration;
         loop {
@@ -229,7 +230,7 @@ impl World {
         }
     }
 
-    /// What is answered to a request of a side's own API.
+    /// Returns the answer to a request to a side's API.
     fn ask(&mut self, side: usize, path: &str, body: &str) -> serde_json::Value {
         let packet = Packet {
             topic: format!("$JS.API.{path}").into_bytes(),
@@ -279,7 +280,7 @@ impl World {
         self.tell_all();
     }
 
-    /// Each side hears what the other wants, or that it is gone.
+    /// Notifies each side of the other's subscriptions, or that they are gone.
     fn tell_all(&mut self) {
         for side in [FAR, NEAR] {
             let filters: Vec<_> = self.link.borrow().filters[1 - side]
@@ -294,7 +295,7 @@ impl World {
         self.run();
     }
 
-    /// The records of a stream, as `sequence subject payload`.
+    /// Returns the records of a stream as `sequence subject payload`.
     fn records(&mut self, side: usize, stream: &str) -> Vec<String> {
         let mut shown = Vec::new();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -395,7 +396,7 @@ fn a_copy_says_where_it_is_from_and_lives_as_long() {
     assert_eq!(world.records(FAR, "O"), ["2 o.y long"]);
 }
 
-/// An origin may be looked at from where its copy is: the copy answers for it.
+/// A copy may answer direct gets for its origin.
 #[test]
 fn a_mirror_stands_in_for_its_origin() {
     let mut world = World::new();
@@ -447,7 +448,7 @@ fn how_it_goes_is_shown() {
     );
     world.cut();
     world.publish_some(5);
-    // Hours later it still tries, and goes on within seconds of the link being back.
+    // It still retries after hours, and resumes within seconds of the connection.
     world.wait(Duration::from_secs(3 * 3_600));
     assert_eq!(world.records(NEAR, "M").len(), 5);
     world.mend();
@@ -482,7 +483,7 @@ fn a_mirror_becomes_a_stream_of_its_own() {
     assert_eq!(world.records(NEAR, "M")[3], "4 m own");
 }
 
-/// A consumer that was made for it beforehand is read, and told what has been kept.
+/// A preconfigured consumer is used, and notified of what is stored.
 #[test]
 fn a_work_queue_is_copied_by_a_consumer_of_its_own() {
     let mut world = World::new();
@@ -513,7 +514,7 @@ fn a_work_queue_is_copied_by_a_consumer_of_its_own() {
     assert_eq!(world.records(FAR, "O").len(), 0);
 }
 
-/// What is purged or deleted at the origin stays in the copy, and makes no gap that is waited for.
+/// Records purged or deleted at the origin stay in the copy, and leave no gap to wait for.
 #[test]
 fn what_goes_at_the_origin_is_no_reason_to_wait() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! Requests and what they are answered with, over an outside world that writes everything down.
+//! Requests and their answers, with a recording port.
 
 mod afar;
 mod power_cut;
@@ -11,7 +11,7 @@ use super::stream::testing::Recorder;
 use super::*;
 use crate::limits::AccountLimits;
 
-/// An account's JetStream that is told what happens line by line.
+/// An account's JetStream with its clock and port.
 struct Account {
     js: JetStream,
     port: Recorder,
@@ -44,7 +44,7 @@ impl Account {
         Account { js, port, now }
     }
 
-    /// What is answered to a message, each answer with its topic.
+    /// Returns the answers to a message, each with its subject.
     fn send(&mut self, topic: &str, headers: &str, payload: &str) -> Vec<String> {
         let message = Message {
             topic: topic.as_bytes(),
@@ -58,7 +58,7 @@ impl Account {
         self.port.taken()
     }
 
-    /// The one answer to a request of the API.
+    /// Returns the only answer to an API request.
     fn ask(&mut self, path: &str, body: &str) -> String {
         let answers = self.send(&format!("$JS.API.{path}"), "", body);
         match answers.as_slice() {
@@ -68,7 +68,7 @@ impl Account {
         }
     }
 
-    /// The number of the error that a request is answered with; 0 when there is none.
+    /// Returns the error code in the answer to a request; 0 without an error.
     fn error(&mut self, path: &str, body: &str) -> u64 {
         let answer: serde_json::Value = serde_json::from_str(&self.ask(path, body)).unwrap();
         answer["error"]["err_code"].as_u64().unwrap_or(0)
@@ -84,7 +84,7 @@ impl Account {
         );
     }
 
-    /// How many messages a stream has.
+    /// Returns the number of messages of a stream.
     fn messages(&mut self, stream: &str) -> u64 {
         let info = self.ask(&format!("STREAM.INFO.{stream}"), "");
         let info: serde_json::Value = serde_json::from_str(&info).unwrap();
@@ -152,7 +152,7 @@ fn what_a_changed_consumer_wants_no_more_goes() {
     assert_eq!(account.messages("BIRDS"), 1);
 }
 
-/// A copy is an interest, too: without a consumer beside it, it would get nothing.
+/// A copy counts as interest: without a consumer beside it, it would receive nothing.
 #[test]
 fn what_is_copied_is_of_interest() {
     let mut account = Account::new();
@@ -162,7 +162,7 @@ fn what_is_copied_is_of_interest() {
     account.wait(Duration::from_secs(1));
     assert_eq!(account.messages("COPY"), 1);
     assert_eq!(account.messages("BIRDS"), 0);
-    // Once the copy is gone nobody is interested.
+    // Without the copy there is no interest.
     assert_eq!(account.error("STREAM.DELETE.COPY", ""), 0);
     account.send("birds.finch", "", "x");
     account.wait(Duration::from_secs(1));
@@ -493,7 +493,7 @@ fn what_nobody_answers() {
         let expected = format!("reply NATS/1.0 503|Nats-Subject: {topic}||");
         assert_eq!(account.send(topic, "", ""), [expected]);
     }
-    // It takes acknowledgements; this is none.
+    // The consumer expects acknowledgements, but this is not one.
     let unreadable = account.send("$JS.ACK.BIRDS.d.1.x.1.1.0", "", "");
     assert_eq!(unreadable, [""; 0]);
     for path in [
@@ -528,7 +528,7 @@ fn levels_domains_and_the_account() {
     );
 }
 
-/// As nats-server answers it for an account whose token has tiers.
+/// As nats-server answers for an account with tiers.
 #[test]
 fn limits_by_the_number_of_replicas() {
     let tier = |max_memory| AccountLimits {
@@ -600,13 +600,14 @@ fn limits_of_the_account() {
     }
 }
 
-/// Each message must have room, within one round too; and where all is set aside nothing else may be.
+/// Each message needs room, also within one round; and no stream without a size fits when everything is
+/// reserved.
 #[test]
 fn bytes_of_the_account() {
     let mut account = Account::with(Settings {
         limits: AccountLimits {
             max_memory: 100,
-            // As many as are made.
+            // Unlimited.
             max_streams: 0,
             max_consumers: 0,
             ..AccountLimits::default()
@@ -808,7 +809,7 @@ fn a_backup_comes_back() {
     account.send("$JS.API.CONSUMER.CREATE.BIRDS.watch", "", durable);
     let request = r#"{"deliver_subject":"backup","chunk_size":1024}"#;
     let sent = account.send("$JS.API.STREAM.SNAPSHOT.BIRDS", "", request);
-    // The nats CLI subscribes to it only now.
+    // The nats CLI subscribes to it only after the reply.
     assert_eq!(sent.len(), 1, "{sent:?}");
     assert!(sent[0].contains("stream_snapshot_response"));
     account.port.subscribe(b"backup");
@@ -831,7 +832,7 @@ fn a_backup_comes_back() {
         deliver.starts_with("$JS.SNAPSHOT.RESTORE.BIRDS."),
         "{deliver}"
     );
-    // What is no backup ends it.
+    // An invalid backup ends the restore.
     assert!(account.send(&deliver, "", "no backup at all")[0].contains("10062"));
     assert!(account.send(&deliver, "", "").is_empty());
     assert_eq!(account.error("STREAM.INFO.BIRDS", ""), 10059);

@@ -1,4 +1,4 @@
-//! What is left after the server has stopped, by its own will or not.
+//! State after a stop or crash of the server.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) fn start(shelf: &Shelf) -> Account {
     Account::over(Settings::default(), Some(Box::new(shelf.clone())))
 }
 
-/// A shelf with folders of these names, which the accounts that are started over it share.
+/// Creates folders with these names, which the accounts started on them share.
 pub(super) fn shelf(names: &[&str]) -> Shelf {
     Shelf(
         names
@@ -46,7 +46,7 @@ pub(super) fn shelf(names: &[&str]) -> Shelf {
     )
 }
 
-/// The next sync; when there is none, acknowledgements are released.
+/// Returns the next sync; without one, releases acknowledgements.
 fn poll_sync(account: &mut Account) -> Option<StreamSync> {
     let now = account.now.since_start;
     let sync = account.js.poll_sync(now);
@@ -56,7 +56,7 @@ fn poll_sync(account: &mut Account) -> Option<StreamSync> {
     sync
 }
 
-/// Brings to the disk what is to be brought there.
+/// Performs all requested syncs.
 fn sync(account: &mut Account, shelf: &Shelf) {
     while let Some(sync) = poll_sync(account) {
         let disk = &shelf.0[&sync.name];
@@ -76,7 +76,7 @@ fn create(account: &mut Account, name: &str) {
     assert_eq!(account.error(&format!("STREAM.CREATE.{name}"), &body), 0);
 }
 
-/// A stream of five records and a durable consumer that has acknowledged the first.
+/// Creates a stream of five records and a durable consumer that has acknowledged the first.
 fn birds(shelf: &Shelf) -> Account {
     let mut account = start(shelf);
     create(&mut account, "BIRDS");
@@ -167,7 +167,7 @@ fn a_flipped_bit_costs_one_record_at_most() {
     }
 }
 
-/// A folder whose documents are gone costs its own stream alone: the server starts with all others.
+/// A folder without documents affects only its own stream: the server starts with all others.
 #[test]
 fn a_broken_folder_does_not_stop_the_others() {
     let shelf = shelf(&["BIRDS", "FISH"]);
@@ -190,7 +190,7 @@ fn a_broken_folder_does_not_stop_the_others() {
     );
     assert_eq!(account.error("STREAM.INFO.BIRDS", ""), 0);
     assert_eq!(account.error("STREAM.INFO.FISH", ""), 10194);
-    // What is left of it is not overwritten by accident.
+    // Its remains are not overwritten by accident.
     assert_eq!(
         account.error("STREAM.CREATE.FISH", r#"{"name":"FISH"}"#),
         10194
@@ -199,8 +199,8 @@ fn a_broken_folder_does_not_stop_the_others() {
     create(&mut account, "FISH");
 }
 
-/// A consumer that delivers only durable records: nothing that it delivered is taken back by a power cut. An acknowledgement
-/// of what it delivered before the cut counts, even if its state from then is lost.
+/// A consumer that delivers only durable records: a power cut removes nothing that it delivered. An
+/// acknowledgement of an earlier delivery counts even if the consumer's state was lost.
 #[test]
 fn a_durable_only_consumer_delivers_what_a_crash_keeps() {
     let shelf = shelf(&["BIRDS"]);
@@ -248,10 +248,10 @@ fn a_durable_only_consumer_delivers_what_a_crash_keeps() {
     assert!(done.iter().all(|part| info.contains(part)), "{info}");
 }
 
-/// Publishes to a disk that does not take it; says the number of the error.
+/// Publishes to a disk that refuses writes, and returns the error code.
 fn refused(account: &mut Account, shelf: &Shelf) -> u64 {
     account.port.taken();
-    // More than what was written ahead.
+    // More than the zeros written ahead.
     let mut told = account.send("BIRDS.finch", "", &"no room".repeat(1000));
     sync(account, shelf);
     told.append(&mut account.port.taken());
@@ -289,7 +289,7 @@ fn a_full_disk_refuses_what_is_new_and_nothing_else() {
         "{told:?}"
     );
     assert_eq!(account.js.take_problems().len(), 1);
-    // What was refused may have been stored, for nobody knew.
+    // The refused record may have been stored: its fate was unknown.
     let kept = account.ask("STREAM.INFO.BIRDS", "");
     disk.crash(&mut Dice::new(3));
     let mut account = start(&shelf);
@@ -298,7 +298,7 @@ fn a_full_disk_refuses_what_is_new_and_nothing_else() {
     assert_eq!(messages(&kept), messages(&left));
 }
 
-/// A sync that fails is not asked for again at once: that would be all the server does, for as long as it fails.
+/// Story: a failed sync was requested again at once, which kept the server busy as long as the disk failed.
 #[test]
 fn a_disk_that_fails_is_left_alone_for_a_while() {
     let shelf = shelf(&["BIRDS"]);
@@ -312,7 +312,7 @@ fn a_disk_that_fails_is_left_alone_for_a_while() {
         assert_eq!(next, None);
         let at = account.js.next_timeout();
         assert!(at.is_some_and(|at| at > account.now.since_start), "{at:?}");
-        // The disk is asked again, and fails again.
+        // The disk is retried, and fails again.
         account.wait(Duration::from_millis(300));
         sync(&mut account, &shelf);
     }
@@ -371,7 +371,7 @@ fn closing_brings_everything_to_the_disk() {
     assert!(stream.contains(r#""messages":6,"#), "{stream}");
 }
 
-/// Things that are done to the stream of birds, each with what is there afterwards.
+/// Operations on the stream of birds, each with the state afterwards.
 const DEEDS: [(&str, &str, [&str; 2]); 6] = [
     (
         "$JS.ACK.BIRDS.watch.1.2.2.1700000000000000000.3",
@@ -411,7 +411,7 @@ const DEEDS: [(&str, &str, [&str; 2]); 6] = [
     ),
 ];
 
-/// Deletions and confirmed acknowledgements are no exception: what is answered is on the disk.
+/// Deletions and confirmed acknowledgements are also on the disk before they are answered.
 #[test]
 fn what_was_done_is_answered_once_it_survives_a_crash() {
     for seed in 0..50 {
@@ -453,7 +453,7 @@ fn what_the_disk_does_not_take_is_not_confirmed() {
     );
 }
 
-/// A copy may be emptied; then its log does not tell any more how far it had come.
+/// A copy may be emptied; its log then no longer records its progress.
 #[test]
 fn a_source_goes_on_though_nothing_of_it_is_left() {
     let shelf = shelf(&["BIRDS", "COPY"]);

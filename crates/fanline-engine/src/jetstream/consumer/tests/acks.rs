@@ -1,4 +1,4 @@
-//! Acknowledgements, and what happens without them.
+//! Acknowledgements, and missing ones.
 
 use super::World;
 use crate::jetstream::Retention;
@@ -181,7 +181,7 @@ fn an_order_for_each_subject() {
     world.hears(&["i s.a=2 x1 #5 +1"]);
     world.ack(6, "");
     world.ack(5, "");
-    // One is with its receiver and one held back, which the floor must not pass.
+    // One is at the subscriber and one is held back; the floor must not pass it.
     assert_eq!(world.numbers("C"), "5/6 4/1 1 0 1 1");
     world.ack(2, "");
     world.hears(&["i s.a=4 x1 #6 +0"]);
@@ -221,7 +221,7 @@ fn a_work_queue_lets_go_of_what_is_done() {
     world.ack(2, "+TERM");
     assert_eq!(world.store.messages(), 2);
     world.pass_millis(1000);
-    // Given up by the consumer, but not lost; and it may still be done.
+    // The consumer gave it up, but the stream still has it, and it can still be acknowledged.
     assert_eq!(world.store.messages(), 2);
     world.ack(3, "");
     assert_eq!(world.store.messages(), 1);
@@ -235,7 +235,7 @@ fn interest_of_several() {
     world.append(&["s.a=1", "s.b=2"]);
     assert!(world.consumers.wants_subject(b"x"));
     world.pull_from("B", "b", "2");
-    // The second was wanted by B alone.
+    // Only B was interested in the second record.
     assert_eq!(world.store.messages(), 1);
     world.pull_from("A", "a", "1");
     world.ack_to("A", 1, "", "");

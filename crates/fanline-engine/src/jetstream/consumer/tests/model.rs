@@ -1,4 +1,4 @@
-//! Random stories, against rules that are plain to see.
+//! Random sequences of actions, checked against simple rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,26 +32,27 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// No step is as long, so that nothing goes out twice within one.
+/// No step is longer, so that nothing is redelivered within one.
 const WAIT_MILLIS: u64 = 1000;
 
 const SUBJECTS: [&str; 3] = ["s.a", "s.b", "other"];
 
-/// What a consumer may do, by what has happened so far.
+/// What a consumer may do, given what has happened so far.
 #[derive(Default)]
 struct Model {
-    /// Records that are there, by sequence.
+    /// Existing records, by sequence.
     subjects: BTreeMap<u64, usize>,
-    /// Those delivered and neither acknowledged nor given up; whether each may go out again.
+    /// Records delivered and neither acknowledged nor given up; the value says whether they may be
+    /// redelivered.
     out: BTreeMap<u64, bool>,
-    /// Those that must not go out any more.
+    /// Records that must not be delivered any more.
     over: BTreeSet<u64>,
-    /// Those that were delivered.
+    /// Records that were delivered.
     seen: BTreeSet<u64>,
 }
 
 impl Model {
-    /// Checks a delivery against the rules, and takes note of it.
+    /// Checks a delivery against the rules, and records it.
     fn deliver(&mut self, sequence: u64, rules: &Rules) {
         assert!(self.subjects.contains_key(&sequence), "{sequence} is gone");
         assert!(
@@ -120,7 +121,7 @@ fn run(steps: &[Step], rules: &Rules, retention: Retention) {
         apply(step, &mut world, &mut model, retention);
         check(&mut world, &mut model, rules);
     }
-    // At least once: with somebody who asks for all and does all, everything goes out.
+    // At least once: a client that requests and acknowledges everything receives everything.
     for _ in 0..100 {
         world.pull("i", "50");
         check(&mut world, &mut model, rules);
@@ -177,7 +178,7 @@ fn apply(step: &Step, world: &mut World, model: &mut Model, retention: Retention
             }
         }
         Step::Pass(millis) => {
-            // Which of them have waited long enough is checked by the tests of the waits.
+            // The tests of `ack_wait` check which of them have waited long enough.
             model.out.values_mut().for_each(|again| *again = true);
             world.pass_millis(*millis);
         }

@@ -1,11 +1,11 @@
-//! Where consumers begin, what they count, and what is done to them.
+//! Start positions, counts, and administration of consumers.
 
 use super::World;
 use crate::jetstream::Retention;
 
 const SIX: [&str; 6] = ["s.a=1", "s.b=2", "s.a=3", "s.b=4", "s.a=5", "s.b=6"];
 
-/// The numbers of a new consumer, and what it delivers.
+/// Checks the numbers of a new consumer, and its deliveries.
 #[track_caller]
 fn check(config: &str, numbers: &str, expected: &[u64]) {
     let mut world = World::with(&SIX, config);
@@ -80,7 +80,7 @@ fn what_goes_is_not_counted() {
     assert_eq!(world.numbers("C"), "0/0 0/0 0 0 0 2");
     world.pull("i", "1");
     assert_eq!(world.numbers("C"), "1/1 0/0 1 0 0 1");
-    // It is with its receiver, but will not go out again.
+    // It was delivered, but will not be redelivered.
     world.remove(1);
     assert_eq!(world.numbers("C"), "1/1 1/1 0 0 0 1");
     // More than a group remembers.
@@ -125,7 +125,7 @@ fn pause_and_resume() {
         "ADVISORY.CONSUMER.PAUSE.S.C pause_until=2026-11-21T22:26:41Z paused=false",
         "i s.a=1 x1 #1 +5",
     ]);
-    // It shows how long it was paused last.
+    // The description shows the end of the last pause.
     let shown = |world: &mut World| {
         let info = world.call(|consumers, context| consumers.info(id, context).unwrap());
         let until = info.config.unwrap().pause_until;
@@ -210,7 +210,7 @@ fn thousands_that_are_not_concerned() {
     }
     world.create("C", r#"{"filter_subject":"s.>"}"#);
     world.pull("i", "9");
-    // Neither those of other subjects nor those with nothing to do are looked at.
+    // Consumers of other subjects and idle ones are not examined.
     world.consumers.handle_append(1, b"s.a");
     let due = world.consumers.next_timeout();
     assert_eq!(due, Some(std::time::Duration::ZERO));

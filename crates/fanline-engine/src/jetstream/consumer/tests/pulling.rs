@@ -1,4 +1,4 @@
-//! Pull requests. What is expected was heard from nats-server 2.15.2.
+//! Pull requests. Expected messages were recorded from nats-server 2.15.2.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn heartbeats_of_a_request_that_waits() {
     world.hears(&["i 408 Request Timeout Pending-Messages=1 Pending-Bytes=0"]);
 }
 
-/// They say up to where the stream was looked at, not only what was delivered of it.
+/// Heartbeats contain the last examined sequence, not the last delivered one.
 #[test]
 fn heartbeats_of_a_request_with_a_filter() {
     let mut world = World::with(
@@ -81,7 +81,7 @@ fn not_waiting() {
     ]);
     world.pull("i", r#"{"batch":5,"no_wait":true}"#);
     world.hears(&["i 404 No Messages"]);
-    // With an end it waits for the first record, and then for no other.
+    // With an expiry it waits for the first record, but not for more.
     world.pull("i", r#"{"batch":5,"no_wait":true,"expires":1000000000}"#);
     world.pass_millis(500);
     world.hears(&[]);
@@ -92,8 +92,8 @@ fn not_waiting() {
     world.hears(&["i 408 Request Timeout Pending-Messages=5 Pending-Bytes=0"]);
 }
 
-/// A Python client gave up at the end of its request's time and published at once: the record went to the
-/// request, whose timer was a millisecond late.
+/// Story: a Python client gave up when its request expired, and published at once. The record went to the
+/// expired request, whose timer was a millisecond late.
 #[test]
 fn expired_request_is_not_served_before_its_timer() {
     let mut world = World::with(&[], "{}");
@@ -152,7 +152,7 @@ fn no_more_bytes_than_asked_for() {
     let mut world = World::with(&THREE, "{}");
     world.pull("i", r#"{"batch":5,"max_bytes":1}"#);
     world.hears(&["i 409 Message Size Exceeds MaxBytes Pending-Messages=5 Pending-Bytes=1"]);
-    // Subject, acknowledgement's subject and payload: 3 + 39 + 3 bytes.
+    // Subject, acknowledgement subject, and payload: 3 + 39 + 3 bytes.
     world.pull("i", r#"{"batch":5,"max_bytes":47}"#);
     world.hears(&[
         "i s.a=one x1 #1 +2",
@@ -190,7 +190,7 @@ fn refusals() {
     world.pull("i", "1");
     world.pull("j", "1");
     world.hears(&["j 409 Exceeded MaxWaiting"]);
-    // The first one's sender is gone, so there is room.
+    // The first client has disconnected, so there is room.
     world.listen("i", false);
     world.pull("j", "1");
     world.hears(&[]);

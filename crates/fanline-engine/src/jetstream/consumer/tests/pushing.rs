@@ -17,7 +17,7 @@ fn only_to_somebody_who_listens() {
     world.listen("d", false);
     world.append(&["s.a=four"]);
     world.hears(&[]);
-    // Who watches everything is not who the records are meant for.
+    // A wildcard subscription is for monitoring, not for receiving records.
     world.listen("*", true);
     world.hears(&[]);
     world.listen("d", true);
@@ -54,8 +54,8 @@ fn only_to_the_queue_group_that_is_meant() {
     world.hears(&[]);
 }
 
-/// Large records to many at once: a round takes so many bytes and no more, and the next one begins with
-/// those who had nothing.
+/// Large records for many subscribers: a round delivers a bounded number of bytes, and the next one begins
+/// with subscribers that received nothing.
 #[test]
 fn a_round_has_an_end() {
     let mut world = World::with(&[], "{}");
@@ -104,7 +104,7 @@ fn flow_control() {
         world.append(&[&big]);
     }
     world.listen("d", true);
-    // As nats-server: it asks after the eleventh, and waits after the twenty-first.
+    // As nats-server: a request after the eleventh record, a stall after the twenty-first.
     assert_eq!(world.port.heard[11], "d 100 FlowControl Request");
     assert_eq!(world.port.heard.len(), 22);
     world.port.heard.clear();
@@ -143,7 +143,7 @@ fn acknowledged_by_flow_control() {
     world.append(&["s.a=four"]);
     world.call(|consumers, context| consumers.handle_flow_control(flow.as_bytes(), context));
     assert_eq!(world.numbers("C"), "4/4 3/3 1 0 0 0");
-    // Whoever comes next is given what nobody has answered for.
+    // A new subscriber receives the unacknowledged records.
     world.listen("d", false);
     world.port.heard.clear();
     world.listen("d", true);
@@ -152,7 +152,7 @@ fn acknowledged_by_flow_control() {
 
 #[test]
 fn no_faster_than_allowed() {
-    // Subject, acknowledgement's subject and payload are 45 bytes: one in 360 ms.
+    // Subject, acknowledgement subject, and payload are 45 bytes: one record in 360 ms.
     let config = r#"{"deliver_subject":"d","ack_policy":"none","rate_limit_bps":1000}"#;
     let mut world = World::with(&["s.a=one", "s.b=two"], config);
     world.listen("d", true);
@@ -173,7 +173,7 @@ fn as_they_came_in() {
     world.hears(&[]);
     world.pass_millis(1001);
     world.hears(&["d s.b=two x1 #2 +1", "d s.a=three x1 #3 +0"]);
-    // Caught up: from now on as they come.
+    // After catching up, records are delivered as they are stored.
     world.append(&["s.a=four", "s.a=five"]);
     world.hears(&["d s.a=four x1 #4 +0", "d s.a=five x1 #5 +0"]);
 }

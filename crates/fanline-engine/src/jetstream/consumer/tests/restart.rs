@@ -1,11 +1,11 @@
-//! State that survives.
+//! Saved and restored state.
 
 use super::World;
 use crate::jetstream::Retention;
 use crate::jetstream::consumer::{Consumers, RestoreError};
 
 impl World {
-    /// Saves what has changed, and takes all back into a new set.
+    /// Saves changed states, and restores all consumers into a new set.
     pub(super) fn restart(&mut self) {
         self.save(true);
         let created = self.now.unix_nanos;
@@ -33,7 +33,7 @@ fn it_goes_on_where_it_was() {
     assert_eq!(world.numbers("C"), before);
     world.pull("i", "9");
     world.hears(&["i s.a=5 x1 #5 +0"]);
-    // The wait goes on as well.
+    // The acknowledgement wait continues as well.
     world.pass_millis(601);
     world.hears(&["i s.b=2 x2 #6 +0", "i s.b=4 x2 #7 +0"]);
 }

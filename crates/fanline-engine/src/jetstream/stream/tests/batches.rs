@@ -24,14 +24,14 @@ fn check_atomic(steps: &[(&str, &str)]) {
            "duplicate_window":1000000000"#,
     );
     for (nth, (text, expected)) in steps.iter().enumerate() {
-        // An empty acknowledgement is shown as its topic.
+        // An empty acknowledgement is shown as its subject.
         assert_eq!(batch(&mut bench, text), *expected, "{nth}: {text}");
     }
 }
 
 const INCOMPLETE: &str = "!10176 atomic publish batch is incomplete";
 
-/// `id sequence header subject`, and what is said.
+/// `id sequence header subject`, and the answer.
 const ATOMIC: &[(&str, &str)] = &[
     ("b 1 - a.1", "r"),
     ("b 2 - a.1", "r"),
@@ -187,7 +187,7 @@ fn a_batch_without_room_leaves_nothing() {
     assert_eq!(bench.publish("a.1 y"), "=2");
 }
 
-/// One that filled a subject halfway used to leave a gap in the sequences.
+/// Story: a batch that filled a subject halfway left a gap in the sequences.
 #[test]
 fn a_batch_without_room_for_a_subject_leaves_no_gap() {
     let mut bench = Bench::new(

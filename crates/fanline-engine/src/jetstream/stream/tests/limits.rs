@@ -66,7 +66,7 @@ fn deletes_and_purges_are_refused() {
     assert_eq!(bench.records(), Vec::<String>::new());
 }
 
-/// One thing that happens to a stream.
+/// An event of a stream.
 #[derive(Clone, Debug)]
 enum Step {
     Publish {
@@ -97,7 +97,7 @@ const SUBJECTS: [&str; 3] = ["s.a", "s.b", "s.c"];
 const AGE_MILLIS: u64 = 500;
 const WINDOW_MILLIS: u64 = 300;
 
-/// What a stream with limits is, said in the plainest way.
+/// A minimal model of a stream with limits.
 #[derive(Default)]
 struct Model {
     messages_max: usize,
@@ -252,7 +252,7 @@ proptest! {
             let sequence: u64 = sequence[1..].parse().unwrap();
             let wants = if queue { [subject == 0, subject == 1] } else { [subject == 0, true] };
             model.push((sequence, subject, wants));
-            // One of them takes one, and acknowledges it or not.
+            // One of them receives a record, and acknowledges it or not.
             let which = usize::try_from(ack % 2).unwrap();
             let name = ["one", "two"][which];
             let (now, port) = (bench.now, &mut bench.port);

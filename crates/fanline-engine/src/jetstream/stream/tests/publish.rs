@@ -2,7 +2,7 @@ use super::{Bench, check};
 
 const LAST_0: &str = "!10071 wrong last sequence: 0";
 
-/// One publish after the other, and what is said.
+/// Publishes, and their answers.
 const CONDITIONS: &[(&str, &str)] = &[
     ("s.a x", "=1"),
     ("s.a |Nats-Msg-Id: 1| x", "=2"),
@@ -225,7 +225,7 @@ fn lifetimes_and_markers() {
             format!("5 t.z {marker}"),
         ]
     );
-    // A marker leaves no marker.
+    // The expiry of a marker stores no marker.
     bench.wait(10_000);
     assert_eq!(bench.records(), ["2 t.y |Nats-TTL: never| d"]);
     assert_eq!(bench.stream.next_timeout(), None);
@@ -255,7 +255,7 @@ fn record_that_says_its_subject_is_gone_leaves_no_marker() {
     }
 }
 
-/// It would outlive the record before it; of a subject with one record, there is none.
+/// A record must not outlive its marker; but a subject with one record has no marker.
 #[test]
 fn lifetime_may_be_shorter_than_the_marker_of_a_subject_with_one_record() {
     let mut bench = Bench::new(
@@ -268,7 +268,7 @@ fn lifetime_may_be_shorter_than_the_marker_of_a_subject_with_one_record() {
     assert!(bench.records()[0].starts_with("2 t.x |Nats-Marker-Reason"));
 }
 
-/// A message from another account comes with a header that names its publisher.
+/// A message from another account has a header that names its publisher.
 #[test]
 fn publisher_of_another_account_is_not_stored() {
     let mut bench = Bench::new(r#""subjects":["t.>"],"duplicate_window":120000000000"#);
@@ -284,7 +284,7 @@ fn publisher_of_another_account_is_not_stored() {
     );
 }
 
-/// `kv.purge("a.*")` of a client publishes to a subject with a wildcard.
+/// A client's `kv.purge("a.*")` publishes to a subject with a wildcard.
 #[test]
 fn rollup_of_a_subject_with_wildcards_removes_what_it_matches() {
     let mut bench = Bench::new(r#""subjects":["t.>"],"allow_rollup_hdrs":true"#);

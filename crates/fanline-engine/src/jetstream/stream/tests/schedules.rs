@@ -58,7 +58,7 @@ fn once_and_again() {
     bench.publish(
         "d.z |Nats-Schedule: @every 1s|Nats-Schedule-Target: d.c|Nats-Schedule-Source: d.src|Nats-Schedule-Rollup: sub| z",
     );
-    // Due at 11 and at 12 seconds, since there was half past nine.
+    // Due at 11 and 12 seconds, because it was 9.5 before.
     bench.wait(2_500);
     let all = bench.records();
     assert_eq!(
@@ -76,7 +76,7 @@ fn once_and_again() {
     );
 }
 
-/// As at nats-server: a source that nothing was published to is no reason to stay silent.
+/// As in nats-server: a source without a record does not prevent the message.
 #[test]
 fn a_schedule_without_its_source_publishes_its_own() {
     let mut bench = Bench::new(CONFIG);
@@ -102,7 +102,7 @@ fn a_message_in_its_place_ends_a_schedule() {
     assert_eq!(bench.records(), Vec::<String>::new());
 }
 
-/// Nothing but the log is kept: what was due while the server was away is made up for once.
+/// Only the log is stored: a message that was due while the server was down is published once.
 #[test]
 fn schedules_outlive_a_restart() {
     let mut bench = Bench::new(CONFIG);
