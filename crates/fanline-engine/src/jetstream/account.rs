@@ -425,7 +425,9 @@ impl JetStream {
                 Ok(()) => held.release_all(port),
                 Err(error) => {
                     let name = stream.config().name.clone();
-                    self.report(format!("stream {name} could not be closed cleanly: {error}"));
+                    self.report(format!(
+                        "stream {name} could not be closed cleanly: {error}"
+                    ));
                     self.fail_held(key, error, port);
                 }
             }

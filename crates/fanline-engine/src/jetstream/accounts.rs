@@ -187,7 +187,7 @@ impl JetStreams {
             .transpose();
         let folders = folders.unwrap_or_else(|error| {
             let name = &seat.name;
-            let problem = format!("account {name} has no folder for its streams: {error}");
+            let problem = format!("account {name}: cannot open the folder of its streams: {error}");
             self.problems.push(problem);
             None
         });

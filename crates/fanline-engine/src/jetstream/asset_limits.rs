@@ -133,7 +133,7 @@ mod tests {
 
     /// Requested window, age in seconds, and resulting window or error.
     #[test]
-    fn windows_of_streams() {
+    fn streams_are_limited_in_duplicate_window() {
         for (window, age, expected) in [
             (0, 0, Ok(30)),
             (0, 10, Ok(10)),
@@ -161,7 +161,7 @@ mod tests {
 
     /// Requested value, limits of the stream and the account, and resulting value or error.
     #[test]
-    fn acknowledgements_of_consumers() {
+    fn consumers_are_limited_in_pending_acks() {
         for (wanted, stream, account, expected) in [
             (0, 0, -1, Ok(500)),
             (0, 0, 100, Ok(100)),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_requests() {
+    fn consumers_are_limited_in_request_batch() {
         for (wanted, push, expected) in [
             (0, "", Ok(50)),
             (-3, "", Ok(50)),

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn on_the_wire() {
+    fn errors_serialize_as_in_nats_server() {
         let fixed = serde_json::to_string(&ApiError::STREAM_NOT_FOUND).unwrap();
         assert_eq!(
             fixed,

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_has_those_it_said_last() {
+    fn set_replaces_earlier_subjects() {
         let mut inlets = Inlets::default();
         let topics = |names: &[&str]| names.iter().map(|name| name.as_bytes().into()).collect();
         inlets.set(1, topics(&["a", "b"]));

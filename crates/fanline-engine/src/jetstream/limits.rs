@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_server_has_room_for() {
+    fn server_limits_count_reservations() {
         let limits = ServerLimits {
             memory_bytes_max: Some(1_000),
             storage_bytes_max: None,
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used() {
+    fn usage_is_checked_against_account_and_server() {
         let mut settings = Settings {
             server_limits: ServerLimits {
                 memory_bytes_max: Some(100),

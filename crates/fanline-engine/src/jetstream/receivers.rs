@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn found_by_filter() {
+    fn streams_are_found_by_filter() {
         let mut receivers = Receivers::default();
         for (key, subject) in [(7, "d.a"), (7, "d.a"), (3, "d.b"), (9, "d.a"), (1, "e")] {
             receivers.change(key, subject.as_bytes().into(), true);

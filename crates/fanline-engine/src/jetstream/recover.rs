@@ -72,7 +72,9 @@ impl JetStream {
         }
         let kept: Option<Kept<StreamConfig>> = read(&found, STREAM)?;
         let Some(Kept { created, config }) = kept else {
-            return Err(ApiError::stream_create("the folder has no stream configuration"));
+            return Err(ApiError::stream_create(
+                "the folder has no stream configuration",
+            ));
         };
         if config.name != name {
             return Err(ApiError::STREAM_MISMATCH);
@@ -102,7 +104,9 @@ impl JetStream {
         if stream.consumers().has_unsaved()
             && let Err(error) = self.save_consumers(key, now, port)
         {
-            problems.push(format!("the states of its consumers could not be saved: {error}"));
+            problems.push(format!(
+                "the states of its consumers could not be saved: {error}"
+            ));
         }
         for problem in problems {
             self.report(format!("stream {name}: {problem}"));

@@ -88,7 +88,10 @@ fn many_random_reads_load_the_segment() {
     }
     let bytes = disk.take_read_bytes();
     assert!(bytes <= READS * READ_BYTES_MAX, "{bytes}");
-    assert!(store.segments[0].slots.is_some(), "it paid to read it in");
+    assert!(
+        store.segments[0].slots.is_some(),
+        "many lookups load the slots"
+    );
 }
 
 #[test]
@@ -135,7 +138,7 @@ fn filtered_queries_do_not_scan_the_log() {
     let bytes = disk.take_read_bytes();
     assert!(
         2 * bytes < all,
-        "{bytes} of {all}: more than the one segment"
+        "read {bytes} of {all} bytes: more than one segment"
     );
 }
 

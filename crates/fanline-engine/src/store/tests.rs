@@ -585,7 +585,7 @@ fn removals_are_reported_with_subject_and_cause() {
         (2, b"b".to_vec(), false, Cause::Limit),
     ];
     assert_eq!(told, expected);
-    store.removed(&mut |r| panic!("told twice: {r:?}"));
+    store.removed(&mut |r| panic!("reported twice: {r:?}"));
 }
 
 #[test]

@@ -163,13 +163,13 @@ pub enum StoreError {
         last: u64,
     },
     /// Too many bytes wait for a sync: the disk is too slow.
-    #[error("too much waits for the disk")]
+    #[error("too many bytes wait for a sync")]
     Busy,
     /// The record's checksum is wrong. The store has removed and counted it.
     #[error("record {0} is damaged on disk")]
     Damaged(u64),
     /// The bytes on disk are encrypted with another key, or encrypted while no key was configured.
-    #[error("it is encrypted with another key")]
+    #[error("the files are encrypted with another key")]
     WrongKey,
     /// The disk failed. Reads continue where possible; appends are refused until a write succeeds.
     #[error(transparent)]

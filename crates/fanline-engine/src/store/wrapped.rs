@@ -28,10 +28,10 @@ const ROUNDS: NonZeroU32 = NonZeroU32::new(200_000).expect("not 0");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnwrapError {
     /// Another secret wrapped it.
-    #[error("it is wrapped with another secret")]
+    #[error("the key is wrapped with another secret")]
     WrongSecret,
     /// The bytes were changed.
-    #[error("it is damaged")]
+    #[error("the wrapped key is damaged")]
     Damaged,
 }
 

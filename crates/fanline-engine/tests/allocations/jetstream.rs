@@ -46,7 +46,7 @@ impl Port for Listener {
 
 /// Pulled in batches, acknowledged one by one: a pull request allocates, a delivery does not.
 #[test]
-fn deliveries_of_a_consumer() {
+fn deliveries_allocate_nothing() {
     const BATCH: usize = 100;
     const BATCHES: usize = 200;
     let mut store = Store::memory(&StoreLimits::default());
@@ -56,7 +56,7 @@ fn deliveries_of_a_consumer() {
             payload: b"hello",
             ..NewRecord::default()
         };
-        store.append(&record).expect("memory takes it");
+        store.append(&record).expect("writing to memory succeeds");
     }
     let mut consumers = Consumers::new("S", "$G", Retention::Limits, 7.into());
     let mut port = Listener {
@@ -121,9 +121,9 @@ fn deliveries_of_a_consumer() {
 }
 
 /// A port that counts acknowledgements.
-struct Told(u64);
+struct AckCounter(u64);
 
-impl Port for Told {
+impl Port for AckCounter {
     fn publish(&mut self, message: &Message<'_>) {
         self.0 += u64::from(message.payload.starts_with(b"{\"stream\""));
     }
@@ -144,7 +144,7 @@ impl Port for Told {
 }
 
 #[test]
-fn a_publish_into_a_stream_allocates_nothing() {
+fn publish_into_stream_allocates_nothing() {
     let json = r#"{"name":"S","subjects":["s.*"],"max_msgs":10000,"duplicate_window":1000000}"#;
     let config: StreamConfig = serde_json::from_str(json).expect("a configuration");
     let store = Store::memory(&StoreLimits::default());
@@ -156,7 +156,7 @@ fn a_publish_into_a_stream_allocates_nothing() {
     let mut now = Now::default();
     let stream = Stream::new(config, store, 0, &place, now);
     let mut stream = stream.unwrap_or_else(|error| panic!("{error}"));
-    let mut port = Told(0);
+    let mut port = AckCounter(0);
     let headers: [&[u8]; 2] = [b"", b"NATS/1.0\r\nMine: x\r\nNats-Msg-Id: \r\n\r\n"];
     let mut allocated = Vec::new();
     for _round in 0..2 {

@@ -61,8 +61,8 @@ impl World {
         for from in 0..self.shards.len() {
             for to in 0..self.shards.len() {
                 let mut batch = std::mem::take(self.shards[from].outgoing(to));
-                let mut place = Place::default();
-                while self.shards[to].apply(&batch, &mut place).must_flush {}
+                let mut cursor = Place::default();
+                while self.shards[to].apply(&batch, &mut cursor).must_flush {}
                 batch.clear();
                 *self.shards[from].outgoing(to) = batch;
             }
@@ -111,24 +111,24 @@ fn check(shards: usize, subscribers: &[&str], frame: &str, deliveries_per_messag
 const PLAIN: &str = "PUB a.b 5\r\nhello\r\n";
 
 #[test]
-fn one_to_one() {
+fn publish_to_one_allocates_nothing() {
     check(1, &["SUB a.b 1\r\n"], PLAIN, 1);
     check(1, &["SUB a.* 1\r\n"], PLAIN, 1);
 }
 
 #[test]
-fn one_to_eight() {
+fn publish_to_eight_allocates_nothing() {
     check(1, &["SUB a.> 1\r\n"; 8], PLAIN, 8);
 }
 
 #[test]
-fn queue_groups() {
+fn publish_to_queue_groups_allocates_nothing() {
     check(1, &["SUB a.b workers 1\r\n"; 3], PLAIN, 1);
     check(1, &["SUB a.b workers 1\r\nSUB a.b 2\r\n"; 3], PLAIN, 4);
 }
 
 #[test]
-fn reply_and_headers() {
+fn publish_with_reply_and_headers_allocates_nothing() {
     let reply = "PUB a.b _INBOX.x.1 5\r\nhello\r\n";
     check(1, &["SUB a.b 1\r\n"], reply, 1);
     let headers = "HPUB a.b 18 23\r\nNATS/1.0\r\nA: b\r\n\r\nhello\r\n";
@@ -139,7 +139,7 @@ fn reply_and_headers() {
 
 /// Large bodies are referenced in the input buffer, not copied.
 #[test]
-fn large_bodies() {
+fn publish_of_large_bodies_allocates_nothing() {
     let body = "x".repeat(SHARED_BYTES_MIN);
     let frame = format!("PUB a.b {}\r\n{body}\r\n", body.len());
     check(1, &["SUB a.b 1\r\n"; 8], &frame, 8);
@@ -147,7 +147,7 @@ fn large_bodies() {
 }
 
 #[test]
-fn across_shards() {
+fn publish_across_shards_allocates_nothing() {
     check(2, &["SUB a.b 1\r\n"], PLAIN, 1);
     check(4, &["SUB a.b 1\r\n"; 8], PLAIN, 8);
     check(2, &["SUB a.b workers 1\r\n"; 4], PLAIN, 1);

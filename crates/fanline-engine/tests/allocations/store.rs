@@ -33,7 +33,7 @@ fn check(mut store: Store, subjects: u64) {
         append(&mut store);
         store
             .sync_now(Duration::ZERO)
-            .expect("a disk that takes all");
+            .expect("the disk accepts everything");
     }
     let mut allocated = 0;
     for _ in 0..RECORDS / BATCH {
@@ -41,7 +41,7 @@ fn check(mut store: Store, subjects: u64) {
         // One sync for each batch, whose cost is not counted here.
         store
             .sync_now(Duration::ZERO)
-            .expect("a disk that takes all");
+            .expect("the disk accepts everything");
     }
     assert!(
         allocated * RECORDS_PER_ALLOCATION_MIN < RECORDS,
@@ -94,7 +94,7 @@ fn store_bytes(records: u64, subjects: u64) -> u64 {
     for number in 0..records {
         use std::io::Write;
         name.clear();
-        write!(name, "orders.{:08}", number % subjects).expect("memory takes it");
+        write!(name, "orders.{:08}", number % subjects).expect("writing to memory succeeds");
         let record = NewRecord {
             subject: &name,
             payload: &[b'x'; 128],
@@ -104,7 +104,7 @@ fn store_bytes(records: u64, subjects: u64) -> u64 {
         if number % BATCH == 0 {
             store
                 .sync_now(Duration::ZERO)
-                .expect("a disk that takes all");
+                .expect("the disk accepts everything");
         }
     }
     u64::try_from(allocated_bytes() - before).expect("a store holds something")

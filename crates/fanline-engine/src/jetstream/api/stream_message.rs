@@ -100,7 +100,7 @@ pub(super) fn delete(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         .touch(key)
         .ok_or(ApiError::STREAM_NOT_FOUND)?;
     if matches!(stream.store().read(request.seq), Ok(None)) {
-        return Err(not_there(stream, request.seq));
+        return Err(delete_error(stream, request.seq));
     }
     stream.delete_message(request.seq, !request.no_erase, now)?;
     call.changes = Some(key);
@@ -109,7 +109,7 @@ pub(super) fn delete(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 
 /// Returns why a record cannot be deleted. For streams on disk, nats-server distinguishes a gap from a
 /// sequence outside the stream.
-fn not_there(stream: &mut Stream, sequence: u64) -> ApiError {
+fn delete_error(stream: &mut Stream, sequence: u64) -> ApiError {
     let is_on_disk = stream.config().storage == Storage::File;
     let store = stream.store();
     if is_on_disk && sequence > store.last_sequence() {

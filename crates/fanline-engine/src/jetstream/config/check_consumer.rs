@@ -154,7 +154,7 @@ impl ConsumerConfig {
         ) {
             (0, Some(label)) => label.parse().map_err(|_| {
                 ApiError::consumer_invalid_policy(format_args!(
-                    "{PER_SUBJECT_LABEL} is to be a number, not {label:?}"
+                    "{PER_SUBJECT_LABEL} must be a number, got {label:?}"
                 ))
             }),
             (limit, _) => Ok(limit),

@@ -62,7 +62,7 @@ impl<'a> Overlaps<'a> {
 
 /// Returns the error for a request that exceeds [`OVERLAP_STEPS_MAX`].
 pub(in crate::jetstream) fn too_many_filters(_: OutOfSteps) -> ApiError {
-    ApiError::stream_invalid_config("too many subjects with wildcards to be told apart")
+    ApiError::stream_invalid_config("too many subjects with wildcards to compare")
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_compared_with_those_before() {
+    fn finds_overlap_with_earlier_filter() {
         let mut overlaps = Overlaps::default();
         for (filter, expected) in [
             ("a.b", None),
@@ -89,7 +89,7 @@ mod tests {
 
     /// Story: compared pair by pair, a request with 20,000 subjects would block all streams for seconds.
     #[test]
-    fn many_are_told_apart_or_refused() {
+    fn many_filters_are_compared_or_refused() {
         let literal: Vec<String> = (0..100_000).map(|n| format!("a.{n}.*")).collect();
         let mut overlaps = Overlaps::default();
         for filter in &literal {

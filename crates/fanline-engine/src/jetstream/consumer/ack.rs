@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics() {
+    fn ack_subjects_are_parsed_and_written() {
         let expected = AckTopic {
             stream: b"S",
             consumer: b"C",
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads() {
+    fn payloads_are_parsed() {
         for (payload, expected) in [
             ("", Ack::Done),
             ("+ACK", Ack::Done),

@@ -221,7 +221,7 @@ mod tests {
     const BUSY: [(u64, &str); 6] = [(1, "a"), (2, "a"), (3, "a"), (4, "b"), (5, "c"), (6, "b")];
 
     #[test]
-    fn the_oldest_first_within_the_limit_of_a_subject() {
+    fn oldest_record_is_next_within_subject_limit() {
         let mut lanes = lanes(1, false, &BUSY);
         let out = drain(&mut lanes);
         assert_eq!(out.iter().map(|(s, _)| *s).collect::<Vec<_>>(), [1, 4, 5]);
@@ -237,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn subjects_take_turns() {
+    fn fair_lanes_take_turns() {
         let mut lanes = lanes(usize::MAX, true, &BUSY);
         let order: Vec<_> = drain(&mut lanes).iter().map(|(s, _)| *s).collect();
         assert_eq!(order, [1, 4, 5, 2, 6, 3]);
     }
 
     #[test]
-    fn nothing_is_kept_of_what_is_over() {
+    fn empty_lanes_are_removed() {
         let mut lanes = lanes(2, false, &BUSY);
         assert!(lanes.remove(3) && !lanes.remove(3));
         assert_eq!(lanes.first(), Some(1));

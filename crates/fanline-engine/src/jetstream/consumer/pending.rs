@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_leaves_nothing_behind() {
+    fn acknowledged_records_leave_no_memory_behind() {
         let mut pending = Pending::default();
         for sequence in 1..100_000 {
             pending.insert(sequence, sequence, sent(sequence + 1_000_000), 1, NO_LANE);
@@ -394,7 +394,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_map(steps in prop::collection::vec(step(), 0..200)) {
+        fn agrees_with_model(steps in prop::collection::vec(step(), 0..200)) {
             let (mut pending, mut model) = (Pending::default(), Model::new());
             for step in &steps {
                 apply(step, &mut pending, &mut model);

@@ -127,7 +127,7 @@ mod tests {
     use crate::jetstream::{ConsumerConfig, Nanos};
 
     #[test]
-    fn bodies() {
+    fn request_bodies_are_parsed() {
         for (body, batch) in [
             ("", 1),
             ("7", 7),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn requests_beyond_the_rules_are_refused() {
         let capped = ConsumerConfig {
             max_batch: 5,
             max_expires: Nanos::from_secs(5),

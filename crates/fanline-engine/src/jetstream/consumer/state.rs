@@ -17,10 +17,10 @@ const NANOS_PER_MILLI: i64 = 1_000_000;
 #[non_exhaustive]
 pub enum StateError {
     /// Another version wrote it.
-    #[error("state of a consumer in version {0}, which is not known")]
+    #[error("unknown version {0} of a consumer's state")]
     Version(u8),
     /// It ends too early, or a number is too long.
-    #[error("state of a consumer is damaged")]
+    #[error("the state of a consumer is damaged")]
     Damaged,
 }
 
@@ -292,7 +292,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_saved_is_read(state in state()) {
+        fn state_round_trips(state in state()) {
             let mut bytes = Vec::new();
             state.encode(&mut bytes);
             prop_assert_eq!(State::decode(&bytes), Ok(state));
@@ -302,13 +302,13 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn decode_accepts_or_refuses_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = State::decode(&bytes);
         }
     }
 
     #[test]
-    fn it_is_compact() {
+    fn state_is_compact() {
         let start = 1_795_300_481_000;
         let pending = (0..1000).map(|n: u32| SavedSlot {
             stream_sequence: 5_000_000 + u64::from(n),

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn without_headers() {
+    fn statuses_without_headers_match_nats_server() {
         check(Status::FlowControlRequest, "100 FlowControl Request");
         check(Status::NoMessages, "404 No Messages");
         check(Status::RequestsPending, "408 Requests Pending");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn with_headers() {
+    fn statuses_with_headers_match_nats_server() {
         let left = "|Nats-Pending-Messages: 5|Nats-Pending-Bytes: 1";
         check(
             Status::RequestTimeout(LEFT),

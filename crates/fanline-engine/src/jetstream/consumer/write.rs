@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers() {
+    fn numbers_round_trip() {
         for value in [0, 1, 9, 10, 99, 1_795_300_481, u64::MAX] {
             let mut out = Vec::new();
             number(&mut out, value);

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_before_it_is_true() {
+    fn acknowledgements_wait_for_durability_in_order() {
         let (mut acks, mut port) = (Acks::new("S", None), Recorder::default());
         acks.give(&stored(b"r1", 1, b""), 0, &mut port);
         acks.give(&stored(b"r2", 2, br#","duplicate": true"#), 0, &mut port);
@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_is_named() {
+    fn acknowledgement_contains_domain() {
         let (mut acks, mut port) = (Acks::new("S", Some("hub")), Recorder::default());
         acks.give(&stored(b"r", 1, b""), 1, &mut port);
         assert_eq!(port.taken(), [r#"r {"stream":"S","domain":"hub","seq":1}"#]);
     }
 
     #[test]
-    fn the_ring_wraps() {
+    fn ring_buffer_wraps() {
         let (mut acks, mut port) = (Acks::new("S", None), Recorder::default());
         for sequence in 1..2_000_u64 {
             let reply = format!("reply.{sequence}");

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_safe_when_a_sync_that_began_after_it_is_done() {
+    fn mark_is_safe_after_a_later_sync() {
         let mut barrier = Barrier::default();
         let first = barrier.give();
         barrier.note_asked(SyncId(1));

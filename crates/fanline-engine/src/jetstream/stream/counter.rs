@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn increments() {
+    fn increments_are_parsed_and_added() {
         let ask = |text: &'static str| PublishHeaders {
             increment: Some(text.as_bytes()),
             ..PublishHeaders::default()
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_increments_nor_sums_are_long() {
+    fn long_increments_and_sums_are_refused() {
         let longest = "9".repeat(DIGITS_MAX);
         let largest = parse(longest.as_bytes()).unwrap();
         assert_eq!(

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn only_digits_are_numbers() {
+    fn parse_accepts_only_digits_with_sign() {
         for (text, number) in [("+5", 5), ("-0", 0), ("007", 7), ("-10", -10)] {
             assert_eq!(Decimal::parse(text.as_bytes()), Some(decimal(number)));
         }
@@ -127,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn adds_and_subtracts_like_integers(a in number(), b in number()) {
+        fn arithmetic_agrees_with_integers(a in number(), b in number()) {
             prop_assert_eq!(decimal(a).to_string(), a.to_string());
             prop_assert_eq!(&decimal(a) + &decimal(b), decimal(a + b));
             prop_assert_eq!(decimal(a) - decimal(b), decimal(a - b));

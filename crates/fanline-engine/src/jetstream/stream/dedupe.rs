@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_map(ids in prop::collection::vec((0_u8..30, 0_i64..4), 1..300)) {
+        fn agrees_with_model(ids in prop::collection::vec((0_u8..30, 0_i64..4), 1..300)) {
             const WINDOW: i64 = 20;
             let (mut dedupe, mut model) = (Dedupe::default(), BTreeMap::new());
             let mut now = 0;

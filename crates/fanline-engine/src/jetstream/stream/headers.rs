@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_is_asked_of_a_stream() {
+    fn parse_finds_stream_headers() {
         let block =
             b"NATS/1.0\r\nNats-Msg-Id: 1\r\nMine: x\r\nNats-Msg-Id: 2\r\nnats-rollup: all\r\n\
             Nats-TTL:  5 \r\nNats-Expected-Stream:\r\nNats-Other: 9\r\nno colon\r\n\r\n";
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_bytes_are_nothing_breaks() {
+    fn parse_accepts_any_bytes() {
         for block in [
             &b""[..],
             b"NATS/1.0",

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lifetimes() {
+    fn ttl_values_are_parsed() {
         let seconds = |n: i64| Some(Ttl::After(n * NANOS_PER_SECOND));
         for (text, expected) in [
             ("1", seconds(1)),

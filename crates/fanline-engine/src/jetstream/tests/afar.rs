@@ -11,8 +11,8 @@ use super::*;
 use crate::subject::Filter;
 
 /// Sides of the origin and of the copy.
-const FAR: usize = 0;
-const NEAR: usize = 1;
+const ORIGIN: usize = 0;
+const COPY: usize = 1;
 
 /// A message in transit.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ struct Link {
     /// Number of the next messages to lose.
     loses: usize,
     /// Messages that clients of each side have received.
-    told: [Vec<Packet>; 2],
+    received: [Vec<Packet>; 2],
 }
 
 impl Link {
@@ -142,7 +142,7 @@ impl World {
             let js = JetStream::new(settings, None, seed, now, &mut port);
             (js, port)
         };
-        let sides = [side(FAR), side(NEAR)];
+        let sides = [side(ORIGIN), side(COPY)];
         let mut world = World {
             link,
             sides,
@@ -204,8 +204,8 @@ impl World {
                 return false;
             }
         }
-        if packet.topic.starts_with(b"told.") {
-            link.told[side].push(packet.clone());
+        if packet.topic.starts_with(b"received.") {
+            link.received[side].push(packet.clone());
         }
         link.is_wanted(side, &packet.topic)
     }
@@ -234,15 +234,15 @@ impl World {
     fn ask(&mut self, side: usize, path: &str, body: &str) -> serde_json::Value {
         let packet = Packet {
             topic: format!("$JS.API.{path}").into_bytes(),
-            reply: b"told.api".to_vec(),
+            reply: b"received.api".to_vec(),
             payload: body.as_bytes().to_vec(),
             ..Packet::default()
         };
-        self.link.borrow_mut().told[side].clear();
+        self.link.borrow_mut().received[side].clear();
         self.handle(side, &packet);
         self.run();
-        let told = self.link.borrow().told[side].clone();
-        serde_json::from_slice(&told[0].payload).unwrap()
+        let received = self.link.borrow().received[side].clone();
+        serde_json::from_slice(&received[0].payload).unwrap()
     }
 
     fn add(&mut self, side: usize, name: &str, fields: &str) {
@@ -258,7 +258,7 @@ impl World {
             payload: payload.as_bytes().to_vec(),
             ..Packet::default()
         };
-        self.handle(FAR, &packet);
+        self.handle(ORIGIN, &packet);
         self.run();
     }
 
@@ -272,17 +272,17 @@ impl World {
 
     fn cut(&mut self) {
         self.link.borrow_mut().is_cut = true;
-        self.tell_all();
+        self.notify_all();
     }
 
     fn mend(&mut self) {
         self.link.borrow_mut().is_cut = false;
-        self.tell_all();
+        self.notify_all();
     }
 
     /// Notifies each side of the other's subscriptions, or that they are gone.
-    fn tell_all(&mut self) {
-        for side in [FAR, NEAR] {
+    fn notify_all(&mut self) {
+        for side in [ORIGIN, COPY] {
             let filters: Vec<_> = self.link.borrow().filters[1 - side]
                 .keys()
                 .cloned()
@@ -308,7 +308,7 @@ impl World {
     }
 
     fn origin_of(&mut self, stream: &str) -> serde_json::Value {
-        let info = self.ask(NEAR, &format!("STREAM.INFO.{stream}"), "");
+        let info = self.ask(COPY, &format!("STREAM.INFO.{stream}"), "");
         match info.get("mirror") {
             Some(mirror) => mirror.clone(),
             None => info["sources"][0].clone(),
@@ -319,12 +319,12 @@ impl World {
 const EXTERNAL: &str = r#""external":{"api":"$JS.hub.API","deliver":""}"#;
 
 fn origin(world: &mut World) {
-    world.add(FAR, "O", r#""subjects":["o.>"],"allow_msg_ttl":true"#);
+    world.add(ORIGIN, "O", r#""subjects":["o.>"],"allow_msg_ttl":true"#);
 }
 
 fn mirror(world: &mut World, name: &str, more: &str) {
     world.add(
-        NEAR,
+        COPY,
         name,
         &format!(r#""mirror":{{"name":"O",{EXTERNAL}{more}}},"allow_msg_ttl":true"#),
     );
@@ -332,14 +332,14 @@ fn mirror(world: &mut World, name: &str, more: &str) {
 
 fn source(world: &mut World, name: &str, more: &str) {
     world.add(
-        NEAR,
+        COPY,
         name,
         &format!(r#""sources":[{{"name":"O",{EXTERNAL}{more}}}]"#),
     );
 }
 
 #[test]
-fn what_is_taken_and_under_which_name() {
+fn remote_sources_filter_and_rename_records() {
     let mut world = World::new();
     origin(&mut world);
     world.publish_some(3);
@@ -359,20 +359,20 @@ fn what_is_taken_and_under_which_name() {
             world.publish_some(1);
         }
         world.wait(Duration::from_secs(1));
-        assert_eq!(world.records(NEAR, "M"), expected, "{more}");
-        let deleted = world.ask(NEAR, "STREAM.DELETE.M", "");
+        assert_eq!(world.records(COPY, "M"), expected, "{more}");
+        let deleted = world.ask(COPY, "STREAM.DELETE.M", "");
         assert_eq!(deleted["success"], true);
     }
     world.wait(Duration::from_secs(20));
-    let info = world.ask(FAR, "STREAM.INFO.O", "");
+    let info = world.ask(ORIGIN, "STREAM.INFO.O", "");
     assert_eq!(info["state"]["consumer_count"], 0);
     let link = world.link.borrow();
-    let mut left = link.filters[NEAR].keys();
+    let mut left = link.filters[COPY].keys();
     assert!(!left.any(|filter| filter.starts_with(b"$JS.M.") || filter.starts_with(b"$JSC.")));
 }
 
 #[test]
-fn a_copy_says_where_it_is_from_and_lives_as_long() {
+fn copy_has_source_header_and_ttl_of_origin() {
     let mut world = World::new();
     origin(&mut world);
     let headers = "NATS/1.0\r\nNats-TTL: 30s\r\nNats-Expected-Stream: O\r\nA: b\r\n\r\n";
@@ -381,9 +381,9 @@ fn a_copy_says_where_it_is_from_and_lives_as_long() {
     mirror(&mut world, "M", "");
     source(&mut world, "S", "");
     world.wait(Duration::from_secs(1));
-    assert_eq!(world.records(NEAR, "M"), ["1 o.x short", "2 o.y long"]);
+    assert_eq!(world.records(COPY, "M"), ["1 o.x short", "2 o.y long"]);
     let mut headers = Vec::new();
-    world.sides[NEAR].0.read("S", &[], 1, &mut |record| {
+    world.sides[COPY].0.read("S", &[], 1, &mut |record| {
         headers.push(String::from_utf8_lossy(record.headers).into_owned());
         true
     });
@@ -392,41 +392,41 @@ fn a_copy_says_where_it_is_from_and_lives_as_long() {
     assert!(headers[0].contains("A: b"), "{}", headers[0]);
     assert!(!headers[0].contains("Expected"), "{}", headers[0]);
     world.wait(Duration::from_secs(30));
-    assert_eq!(world.records(NEAR, "M"), ["2 o.y long"]);
-    assert_eq!(world.records(FAR, "O"), ["2 o.y long"]);
+    assert_eq!(world.records(COPY, "M"), ["2 o.y long"]);
+    assert_eq!(world.records(ORIGIN, "O"), ["2 o.y long"]);
 }
 
 /// A copy may answer direct gets for its origin.
 #[test]
-fn a_mirror_stands_in_for_its_origin() {
+fn mirror_answers_direct_gets_for_its_origin() {
     let mut world = World::new();
     origin(&mut world);
     world.publish_some(1);
     for (is_direct, expected) in [("false", ""), ("true", "1")] {
         world.add(
-            NEAR,
+            COPY,
             "M",
             &format!(r#""mirror":{{"name":"O",{EXTERNAL}}},"mirror_direct":{is_direct}"#),
         );
         world.wait(Duration::from_secs(1));
-        world.link.borrow_mut().told[NEAR].clear();
+        world.link.borrow_mut().received[COPY].clear();
         world.handle(
-            NEAR,
+            COPY,
             &Packet {
                 topic: b"$JS.API.DIRECT.GET.O.o.1".to_vec(),
-                reply: b"told.direct".to_vec(),
+                reply: b"received.direct".to_vec(),
                 ..Packet::default()
             },
         );
         world.run();
-        let told = world.link.borrow().told[NEAR].clone();
-        assert_eq!(told[0].payload, expected.as_bytes(), "{is_direct}");
-        world.ask(NEAR, "STREAM.DELETE.M", "");
+        let received = world.link.borrow().received[COPY].clone();
+        assert_eq!(received[0].payload, expected.as_bytes(), "{is_direct}");
+        world.ask(COPY, "STREAM.DELETE.M", "");
     }
 }
 
 #[test]
-fn how_it_goes_is_shown() {
+fn stream_info_shows_status_of_remote_origin() {
     let mut world = World::new();
     mirror(&mut world, "M", "");
     world.wait(Duration::from_secs(1));
@@ -450,29 +450,29 @@ fn how_it_goes_is_shown() {
     world.publish_some(5);
     // It still retries after hours, and resumes within seconds of the connection.
     world.wait(Duration::from_secs(3 * 3_600));
-    assert_eq!(world.records(NEAR, "M").len(), 5);
+    assert_eq!(world.records(COPY, "M").len(), 5);
     world.mend();
     world.wait(Duration::from_secs(2));
-    assert_eq!(world.records(NEAR, "M"), world.records(FAR, "O"));
+    assert_eq!(world.records(COPY, "M"), world.records(ORIGIN, "O"));
 }
 
 #[test]
-fn a_mirror_becomes_a_stream_of_its_own() {
+fn mirror_can_become_an_ordinary_stream() {
     let mut world = World::new();
     origin(&mut world);
     world.publish_some(3);
     mirror(&mut world, "M", "");
     world.wait(Duration::from_secs(1));
     let body = r#"{"name":"M","storage":"memory","subjects":["m"],"allow_msg_ttl":true}"#;
-    let updated = world.ask(NEAR, "STREAM.UPDATE.M", body);
+    let updated = world.ask(COPY, "STREAM.UPDATE.M", body);
     assert!(updated.get("error").is_none(), "{updated}");
     world.publish_some(3);
     world.wait(Duration::from_secs(1));
-    assert_eq!(world.records(NEAR, "M").len(), 3);
+    assert_eq!(world.records(COPY, "M").len(), 3);
     let is_inlet = |filter: &Vec<u8>| filter.starts_with(b"$JS.M.");
-    assert!(!world.link.borrow().filters[NEAR].keys().any(is_inlet));
+    assert!(!world.link.borrow().filters[COPY].keys().any(is_inlet));
     world.handle(
-        NEAR,
+        COPY,
         &Packet {
             topic: b"m".to_vec(),
             payload: b"own".to_vec(),
@@ -480,16 +480,16 @@ fn a_mirror_becomes_a_stream_of_its_own() {
         },
     );
     world.run();
-    assert_eq!(world.records(NEAR, "M")[3], "4 m own");
+    assert_eq!(world.records(COPY, "M")[3], "4 m own");
 }
 
 /// A preconfigured consumer is used, and notified of what is stored.
 #[test]
-fn a_work_queue_is_copied_by_a_consumer_of_its_own() {
+fn work_queue_is_copied_by_preconfigured_consumer() {
     let mut world = World::new();
-    world.add(FAR, "O", r#""subjects":["o.>"],"retention":"workqueue""#);
+    world.add(ORIGIN, "O", r#""subjects":["o.>"],"retention":"workqueue""#);
     let consumer = r#"{"stream_name":"O","config":{"durable_name":"dur","ack_policy":"flow_control","deliver_subject":"to.me","flow_control":true,"idle_heartbeat":1000000000,"sourcing":true}}"#;
-    let made = world.ask(FAR, "CONSUMER.DURABLE.CREATE.O.dur", consumer);
+    let made = world.ask(ORIGIN, "CONSUMER.DURABLE.CREATE.O.dur", consumer);
     assert!(made.get("error").is_none(), "{made}");
     source(
         &mut world,
@@ -505,18 +505,18 @@ fn a_work_queue_is_copied_by_a_consumer_of_its_own() {
         world.mend();
         world.wait(Duration::from_secs(20));
     }
-    let copied = world.records(NEAR, "S");
+    let copied = world.records(COPY, "S");
     let payloads: Vec<_> = copied
         .iter()
         .map(|record| record.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
         .collect();
     assert_eq!(payloads, (1..=world.published).collect::<Vec<_>>());
-    assert_eq!(world.records(FAR, "O").len(), 0);
+    assert_eq!(world.records(ORIGIN, "O").len(), 0);
 }
 
 /// Records purged or deleted at the origin stay in the copy, and leave no gap to wait for.
 #[test]
-fn what_goes_at_the_origin_is_no_reason_to_wait() {
+fn removal_at_the_origin_does_not_stall_the_copy() {
     let mut world = World::new();
     origin(&mut world);
     world.publish_some(4);
@@ -524,13 +524,13 @@ fn what_goes_at_the_origin_is_no_reason_to_wait() {
     world.wait(Duration::from_secs(1));
     world.cut();
     world.publish_some(4);
-    world.ask(FAR, "STREAM.PURGE.O", r#"{"seq":7}"#);
+    world.ask(ORIGIN, "STREAM.PURGE.O", r#"{"seq":7}"#);
     world.mend();
     world.wait(Duration::from_secs(30));
     world.publish_some(1);
     world.wait(Duration::from_secs(5));
     let numbers: Vec<_> = world
-        .records(NEAR, "M")
+        .records(COPY, "M")
         .iter()
         .map(|record| record.split(' ').next().unwrap().to_owned())
         .collect();
@@ -560,7 +560,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_record_comes_once_whatever_the_link_does(
+    fn every_record_is_copied_once_despite_connection_failures(
         steps in prop::collection::vec(step(), 0..40),
     ) {
         let mut world = World::new();
@@ -579,11 +579,11 @@ proptest! {
         world.link.borrow_mut().loses = 0;
         world.mend();
         world.wait(Duration::from_secs(60));
-        prop_assert_eq!(world.records(NEAR, "M"), world.records(FAR, "O"));
+        prop_assert_eq!(world.records(COPY, "M"), world.records(ORIGIN, "O"));
         let payloads = |records: Vec<String>| -> Vec<String> {
             let parts = records.iter().map(|record| record.split_once(' ').unwrap().1.to_owned());
             parts.filter(|part| part.starts_with("o.1 ")).collect()
         };
-        prop_assert_eq!(payloads(world.records(NEAR, "S")), payloads(world.records(FAR, "O")));
+        prop_assert_eq!(payloads(world.records(COPY, "S")), payloads(world.records(ORIGIN, "O")));
     }
 }

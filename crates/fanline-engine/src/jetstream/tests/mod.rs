@@ -102,7 +102,7 @@ impl Account {
 const BIRDS: &str = r#""subjects":["birds.*"]"#;
 
 #[test]
-fn a_stream_is_made_shown_and_deleted() {
+fn stream_is_created_described_and_deleted() {
     let mut account = Account::new();
     let made = account.ask(
         "STREAM.CREATE.BIRDS",
@@ -133,7 +133,7 @@ fn a_stream_is_made_shown_and_deleted() {
 }
 
 #[test]
-fn what_a_changed_consumer_wants_no_more_goes() {
+fn narrowed_filter_removes_unneeded_records() {
     let mut account = Account::new();
     account.add("BIRDS", &format!(r#"{BIRDS},"retention":"interest""#));
     let path = "CONSUMER.DURABLE.CREATE.BIRDS.d";
@@ -154,7 +154,7 @@ fn what_a_changed_consumer_wants_no_more_goes() {
 
 /// A copy counts as interest: without a consumer beside it, it would receive nothing.
 #[test]
-fn what_is_copied_is_of_interest() {
+fn copy_counts_as_interest() {
     let mut account = Account::new();
     account.add("BIRDS", &format!(r#"{BIRDS},"retention":"interest""#));
     account.add("COPY", r#""sources":[{"name":"BIRDS"}]"#);
@@ -170,7 +170,7 @@ fn what_is_copied_is_of_interest() {
 }
 
 #[test]
-fn who_is_pushed_to_is_not_supplanted() {
+fn active_push_consumer_cannot_be_moved() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     let push_to = |account: &mut Account, subject: &str| {
@@ -191,7 +191,7 @@ fn who_is_pushed_to_is_not_supplanted() {
 }
 
 #[test]
-fn streams_beside_each_other() {
+fn streams_are_checked_against_each_other() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     for (name, fields, expected) in [
@@ -229,7 +229,7 @@ fn streams_beside_each_other() {
 }
 
 #[test]
-fn changed_subjects_change_what_is_asked_for() {
+fn update_of_subjects_changes_subscriptions() {
     let mut account = Account::new();
     account.add("BIRDS", r#""subjects":["birds.*","eggs"]"#);
     let body = r#"{"name":"BIRDS","storage":"memory","subjects":["birds.*","nests"]}"#;
@@ -245,7 +245,7 @@ fn changed_subjects_change_what_is_asked_for() {
 }
 
 #[test]
-fn pages_of_streams() {
+fn stream_lists_are_paged() {
     let mut account = Account::new();
     account.add("FISH", r#""subjects":["fish"]"#);
     account.add("BIRDS", BIRDS);
@@ -285,7 +285,7 @@ fn pages_of_streams() {
 }
 
 #[test]
-fn single_records_and_purges() {
+fn records_are_read_deleted_and_purged() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     for bird in ["heron", "crane", "heron"] {
@@ -348,7 +348,7 @@ fn single_records_and_purges() {
 }
 
 #[test]
-fn consumers_are_made_listed_and_deleted() {
+fn consumer_is_created_listed_and_deleted() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     let made = account.ask(
@@ -378,7 +378,7 @@ fn consumers_are_made_listed_and_deleted() {
 }
 
 #[test]
-fn names_of_consumers() {
+fn consumer_names_must_match_the_subject() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     let cases = [
@@ -428,7 +428,7 @@ fn names_of_consumers() {
 }
 
 #[test]
-fn consumers_beside_each_other() {
+fn consumers_of_one_stream_are_checked_against_each_other() {
     let mut account = Account::new();
     account.add("BIRDS", r#""subjects":["birds.*"],"max_consumers":1"#);
     account.add("WORK", r#""subjects":["work.*"],"retention":"workqueue""#);
@@ -460,7 +460,7 @@ fn consumers_beside_each_other() {
 }
 
 #[test]
-fn what_nobody_answers() {
+fn unknown_requests_get_no_answer() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     for (name, policy) in [("d", "explicit"), ("silent", "none")] {
@@ -506,7 +506,7 @@ fn what_nobody_answers() {
 }
 
 #[test]
-fn levels_domains_and_the_account() {
+fn requests_check_api_level_domain_and_account() {
     let mut account = Account::with(Settings {
         domain: Some("lake".to_owned()),
         ..Settings::default()
@@ -530,7 +530,7 @@ fn levels_domains_and_the_account() {
 
 /// As nats-server answers for an account with tiers.
 #[test]
-fn limits_by_the_number_of_replicas() {
+fn account_tiers_limit_by_replicas() {
     let tier = |max_memory| AccountLimits {
         max_memory,
         max_streams: 2,
@@ -571,7 +571,7 @@ fn limits_by_the_number_of_replicas() {
 }
 
 #[test]
-fn limits_of_the_account() {
+fn account_limits_are_enforced() {
     let limits = AccountLimits {
         max_memory: 1_000,
         max_streams: 2,
@@ -603,7 +603,7 @@ fn limits_of_the_account() {
 /// Each message needs room, also within one round; and no stream without a size fits when everything is
 /// reserved.
 #[test]
-fn bytes_of_the_account() {
+fn account_byte_limits_apply_to_each_message() {
     let mut account = Account::with(Settings {
         limits: AccountLimits {
             max_memory: 100,
@@ -642,7 +642,7 @@ fn bytes_of_the_account() {
 }
 
 #[test]
-fn limits_of_consumers_do_not_come_after_them() {
+fn consumer_limits_must_fit_existing_consumers() {
     let mut account = Account::new();
     let update = |limits: &str| {
         format!(r#"{{"name":"A","storage":"memory","consumer_limits":{{{limits}}}}}"#)
@@ -663,7 +663,7 @@ fn limits_of_consumers_do_not_come_after_them() {
 }
 
 #[test]
-fn limits_of_the_server() {
+fn server_limits_are_enforced() {
     let mut account = Account::with(Settings {
         asset_limits: AssetLimits {
             ack_pending_max: Some(500),
@@ -719,7 +719,7 @@ fn limits_of_the_server() {
 }
 
 #[test]
-fn events_are_told_to_those_who_listen() {
+fn advisories_are_published_to_subscribers() {
     let mut account = Account::new();
     for topic in [
         "STREAM.CREATED.BIRDS",
@@ -730,28 +730,31 @@ fn events_are_told_to_those_who_listen() {
         account.port.interest.insert(topic.into_bytes());
     }
     let body = r#"{"name":"BIRDS","storage":"memory"}"#;
-    let told = account.send("$JS.API.STREAM.CREATE.BIRDS", "", body);
-    assert_eq!(told.len(), 3, "{told:?}");
+    let events = account.send("$JS.API.STREAM.CREATE.BIRDS", "", body);
+    assert_eq!(events.len(), 3, "{events:?}");
     assert!(
-        told[0].starts_with("$JS.EVENT.ADVISORY.STREAM.CREATED.BIRDS"),
-        "{told:?}"
+        events[0].starts_with("$JS.EVENT.ADVISORY.STREAM.CREATED.BIRDS"),
+        "{events:?}"
     );
     assert!(
-        told[0].ends_with(r#""stream":"BIRDS","action":"create"}"#),
-        "{told:?}"
+        events[0].ends_with(r#""stream":"BIRDS","action":"create"}"#),
+        "{events:?}"
     );
-    assert!(told[2].starts_with("$JS.EVENT.ADVISORY.API"), "{told:?}");
+    assert!(
+        events[2].starts_with("$JS.EVENT.ADVISORY.API"),
+        "{events:?}"
+    );
     let body = r#"{"stream_name":"BIRDS","config":{"durable_name":"watch"}}"#;
     account.send("$JS.API.CONSUMER.CREATE.BIRDS.watch", "", body);
-    let told = account.send("$JS.API.STREAM.DELETE.BIRDS", "", "");
+    let events = account.send("$JS.API.STREAM.DELETE.BIRDS", "", "");
     assert!(
-        told[0].starts_with("$JS.EVENT.ADVISORY.CONSUMER.DELETED.BIRDS.watch"),
-        "{told:?}"
+        events[0].starts_with("$JS.EVENT.ADVISORY.CONSUMER.DELETED.BIRDS.watch"),
+        "{events:?}"
     );
 }
 
 #[test]
-fn an_unused_consumer_goes() {
+fn unused_ephemeral_consumer_is_deleted() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     let body = r#"{"stream_name":"BIRDS","config":{"name":"brief"}}"#;
@@ -763,7 +766,7 @@ fn an_unused_consumer_goes() {
 }
 
 #[test]
-fn copies_follow_their_origin() {
+fn source_copies_new_records() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     account.send("birds.heron", "", "one");
@@ -779,7 +782,7 @@ fn copies_follow_their_origin() {
 }
 
 #[test]
-fn a_backup_that_nobody_listens_for_is_given_up() {
+fn snapshot_without_subscriber_is_abandoned() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     account.send("birds.heron", "", "one");
@@ -798,7 +801,7 @@ fn a_backup_that_nobody_listens_for_is_given_up() {
 }
 
 #[test]
-fn a_backup_comes_back() {
+fn backup_is_restored() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     for number in 0..40 {

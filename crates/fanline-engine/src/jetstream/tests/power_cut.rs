@@ -110,7 +110,7 @@ impl History {
 }
 
 /// A request without an answer yet.
-struct Asked {
+struct PendingRequest {
     stream: &'static str,
     /// Number of the stream's state after it.
     after: usize,
@@ -127,7 +127,7 @@ struct World {
     /// Syncs under way, and what they cover.
     syncs: Vec<(StreamSync, Reach)>,
     /// Requests without an answer yet, by reply subject.
-    asked: BTreeMap<String, Asked>,
+    pending_requests: BTreeMap<String, PendingRequest>,
     /// Messages of INTEREST that SUM must receive.
     to_be_summed: BTreeSet<String>,
     /// Unacknowledged deliveries: stream, consumer, record.
@@ -155,7 +155,7 @@ impl World {
             account,
             histories: histories.into(),
             syncs: Vec::new(),
-            asked: BTreeMap::new(),
+            pending_requests: BTreeMap::new(),
             to_be_summed: BTreeSet::new(),
             delivered: Vec::new(),
             sent: BTreeSet::new(),
@@ -194,13 +194,13 @@ impl World {
             usize::from(self.histories[stream].states.last() != Some(&state)) + now
         });
         let payload = payload.to_owned();
-        let asked = Asked {
+        let request = PendingRequest {
             stream,
             after,
             payload,
         };
-        self.asked.insert(reply, asked);
-        self.hear();
+        self.pending_requests.insert(reply, request);
+        self.handle_messages();
     }
 
     fn send_with(&mut self, subject: &str, reply: &str, headers: &str, payload: &str) {
@@ -221,14 +221,14 @@ impl World {
     }
 
     /// Processes answers and deliveries.
-    fn hear(&mut self) {
+    fn handle_messages(&mut self) {
         self.note_states();
         for line in self.account.port.taken() {
             let (subject, rest) = line.split_once(' ').unwrap_or((&line, ""));
-            if let Some(asked) = self.asked.remove(subject) {
+            if let Some(request) = self.pending_requests.remove(subject) {
                 // A duplicate promises only the first message, not that a removal in between is durable.
                 if !rest.contains(r#""error""#) && !rest.contains(r#""duplicate""#) {
-                    self.note_promise(asked);
+                    self.note_promise(request);
                 }
             } else if let Some(ack) = self.confirming.remove(subject) {
                 self.confirmed.insert(ack);
@@ -248,12 +248,12 @@ impl World {
         }
     }
 
-    fn note_promise(&mut self, asked: Asked) {
-        if let Some(history) = self.histories.get_mut(asked.stream) {
-            history.promise(asked.after);
+    fn note_promise(&mut self, request: PendingRequest) {
+        if let Some(history) = self.histories.get_mut(request.stream) {
+            history.promise(request.after);
         }
-        if asked.stream == "INTEREST" && asked.payload.starts_with('p') {
-            self.to_be_summed.insert(asked.payload);
+        if request.stream == "INTEREST" && request.payload.starts_with('p') {
+            self.to_be_summed.insert(request.payload);
         }
     }
 
@@ -296,7 +296,7 @@ impl World {
             let at = self.dice.below(self.syncs.len());
             self.finish(at);
         }
-        self.hear();
+        self.handle_messages();
     }
 
     /// Returns the next sync; without one, releases acknowledgements.
@@ -339,12 +339,12 @@ impl World {
             }
             self.finish(0);
         }
-        self.hear();
+        self.handle_messages();
     }
 
     fn wait(&mut self, duration: Duration) {
         self.account.wait(duration);
-        self.hear();
+        self.handle_messages();
     }
 
     fn payload(&mut self) -> String {
@@ -420,9 +420,9 @@ impl World {
         if stream == "INTEREST" {
             // Earlier messages may be removed before they are copied.
             self.to_be_summed.clear();
-            self.asked
+            self.pending_requests
                 .values_mut()
-                .for_each(|asked| asked.payload.clear());
+                .for_each(|request| request.payload.clear());
         }
         let last = self.histories[stream]
             .states
@@ -455,7 +455,7 @@ impl World {
         let reply = format!("d.{}", self.number);
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
         self.send_with(&subject, &reply, "", r#"{"batch":5,"no_wait":true}"#);
-        self.hear();
+        self.handle_messages();
     }
 
     /// Acknowledges a delivery, sometimes with a confirmation.
@@ -475,7 +475,7 @@ impl World {
         } else {
             self.send_with(&subject, "", "", "+ACK");
         }
-        self.hear();
+        self.handle_messages();
     }
 
     /// Cuts the power, and restarts.
@@ -494,11 +494,11 @@ impl World {
             .js
             .settle(self.account.now, &mut self.account.port);
         self.syncs.clear();
-        self.asked.clear();
+        self.pending_requests.clear();
         self.confirming.clear();
         self.delivered.clear();
         for stream in STREAMS {
-            let found = self.state_of(stream).expect("the stream is there");
+            let found = self.state_of(stream).expect("the stream exists");
             let history = &self.histories[stream];
             let consumers = CONSUMERS
                 .iter()
@@ -534,7 +534,7 @@ impl World {
         }
         let Account { js, port, now } = &mut self.account;
         js.settle(*now, port);
-        self.hear();
+        self.handle_messages();
     }
 
     /// Checks that each consumer receives everything that it has not acknowledged, and nothing whose
@@ -549,11 +549,11 @@ impl World {
                 let reply = format!("d.{}", self.number);
                 let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
                 self.send_with(&subject, &reply, "", r#"{"batch":10,"no_wait":true}"#);
-                self.hear();
+                self.handle_messages();
             }
             let delivered = self.delivered.iter().map(|(_, _, payload)| payload.clone());
             let delivered: BTreeSet<String> = delivered.collect();
-            let state = self.state_of(stream).expect("the stream is there");
+            let state = self.state_of(stream).expect("the stream exists");
             for record in state.records.values() {
                 let payload = record.rsplit(' ').next().unwrap_or_default().to_owned();
                 let ack = (consumer.to_owned(), payload.clone());
@@ -584,13 +584,13 @@ impl World {
             self.wait(STEP);
             self.settle();
         }
-        let origin = self.state_of("LIMITS").expect("the stream is there");
-        let copy = self.state_of("COPY").expect("the stream is there");
+        let origin = self.state_of("LIMITS").expect("the stream exists");
+        let copy = self.state_of("COPY").expect("the stream exists");
         for (sequence, record) in &origin.records {
             let copied = copy.records.get(sequence);
             assert_eq!(copied, Some(record), "{}: {sequence}", self.context());
         }
-        let sum = self.state_of("SUM").expect("the stream is there");
+        let sum = self.state_of("SUM").expect("the stream exists");
         let summed = sum
             .records
             .values()
@@ -658,7 +658,7 @@ fn configs(dice: &mut Dice) -> [(&'static str, String); 6] {
 const ABOVE_LIMITS: [u64; 3] = [38_095, 61_255, 76_375];
 
 #[test]
-fn power_cuts_break_no_promise() {
+fn power_cuts_lose_nothing_acknowledged() {
     for seed in ABOVE_LIMITS.into_iter().chain(seeds().step_by(5)) {
         let mut world = World::new(seed);
         for _ in 0..1 + seed % 3 {

@@ -48,7 +48,7 @@ fn restore(account: &mut Account, sent: &[u8]) -> Vec<String> {
 
 /// Story: a subject with a line feed put protocol lines of the client's choice into deliveries.
 #[test]
-fn a_record_without_a_subject_for_a_line_is_not_restored() {
+fn record_with_invalid_subject_is_not_restored() {
     for subject in ["birds.heron\r\nPING\r\n", "birds. ", "\t", ""] {
         let mut account = Account::new();
         let answers = restore(&mut account, &backup(&[(1, subject, 5)]));
@@ -59,7 +59,7 @@ fn a_record_without_a_subject_for_a_line_is_not_restored() {
 
 /// Story: a few kilobytes that expanded to gigabytes filled the memory, whatever the account's limits.
 #[test]
-fn no_more_is_restored_than_the_account_may_have() {
+fn restore_respects_account_limits() {
     let limits = AccountLimits {
         max_memory: 10_000,
         ..AccountLimits::default()

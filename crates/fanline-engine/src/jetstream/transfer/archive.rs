@@ -35,11 +35,9 @@ pub(super) enum Frame<'a> {
 /// Why bytes are not a valid archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ArchiveError {
-    #[error("this is no backup of a stream")]
+    #[error("not a backup of a stream")]
     Unknown,
-    #[error(
-        "this is a backup of nats-server, which is not read here; a mirror takes the stream over"
-    )]
+    #[error("backups of nats-server cannot be restored; use a mirror to migrate the stream")]
     Foreign,
     #[error("the backup is damaged")]
     Damaged,
@@ -297,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_in_pieces_of_any_size() {
+    fn archive_round_trips_in_chunks_of_any_size() {
         let expected = [
             "7 birds.heron by the lake",
             "Consumer([123, 125], [115, 116, 97, 116, 101])",
@@ -313,7 +311,7 @@ mod tests {
 
     /// Story: a megabyte of a compressed stream was decompressed at once, to gigabytes.
     #[test]
-    fn no_more_is_unpacked_than_the_next_frame_needs() {
+    fn reader_decompresses_only_the_next_frame() {
         let mut archive = Vec::new();
         begin(&mut archive);
         for _ in 0..1000 {
@@ -334,7 +332,7 @@ mod tests {
 
     /// Sixteen bytes can expand to four megabytes of frames that only cost time.
     #[test]
-    fn what_is_there_once_is_not_read_again() {
+    fn repeated_end_frames_are_refused() {
         let skip = &mut Vec::new();
         write_end(skip, 7);
         let (skip, end) = skip.split_at(FRAME_HEAD_BYTES + 8);
@@ -358,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_held_of_a_frame_than_there_is_room_for() {
+    fn partial_frame_is_bounded() {
         let mut archive = Vec::new();
         begin(&mut archive);
         write_consumer(&mut archive, &[b' '; 100_000], b"");
@@ -373,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_of_nats_server_is_known_as_such() {
+    fn backup_of_nats_server_is_recognized() {
         let mut framed = Vec::new();
         framing::begin(&mut framed);
         framing::write(&mut framed, b"NATSARC1\n and what it holds");
@@ -381,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_found_out_or_harmless() {
+    fn flipped_bits_never_yield_a_complete_archive() {
         let whole = archive();
         for at in 0..whole.len() * 8 {
             let mut flipped = whole.clone();

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_framed_comes_out_in_pieces_of_any_size() {
+    fn frames_round_trip_in_chunks_of_any_size() {
         let archive: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
         let mut framed = Vec::new();
         begin(&mut framed);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stream_is_refused() {
+    fn unframed_bytes_are_refused() {
         let read = |framed: &[u8]| {
             let mut unframer = Unframer::default();
             unframer.push(framed);

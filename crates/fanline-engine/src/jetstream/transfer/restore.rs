@@ -140,7 +140,7 @@ impl JetStream {
         for (kept, state) in &consumers {
             if let Err(error) = self.restore_consumer(key, kept, state, now, port) {
                 self.report(format!(
-                    "stream {name}: a consumer of the backup is not there: {error}"
+                    "stream {name}: a consumer of the backup could not be restored: {error}"
                 ));
             }
         }
@@ -167,7 +167,7 @@ impl JetStream {
         check_consumer_name(&config.name)?;
         if config.name.is_empty() || stream.consumers().find(&config.name).is_some() {
             return Err(ApiError::stream_restore(
-                "a consumer has no name of its own",
+                "two consumers have the same name, or one has none",
             ));
         }
         keep_consumer(documents.as_deref_mut(), created, &config)?;
@@ -193,7 +193,7 @@ impl JetStream {
         if let Err(error) = self.remove_folder(&config) {
             let name = &config.name;
             self.report(format!(
-                "what came of stream {name} is not removed: {error}"
+                "the partial restore of stream {name} could not be removed: {error}"
             ));
         }
     }

@@ -54,10 +54,13 @@ struct Model {
 impl Model {
     /// Checks a delivery against the rules, and records it.
     fn deliver(&mut self, sequence: u64, rules: &Rules) {
-        assert!(self.subjects.contains_key(&sequence), "{sequence} is gone");
+        assert!(
+            self.subjects.contains_key(&sequence),
+            "{sequence} was removed"
+        );
         assert!(
             rules.wants(self.subjects[&sequence]),
-            "{sequence} is not wanted"
+            "{sequence} does not match the filter"
         );
         assert!(!self.over.contains(&sequence), "{sequence} is done");
         if self.seen.insert(sequence) {
@@ -72,7 +75,7 @@ impl Model {
             assert_eq!(
                 self.out.insert(sequence, false),
                 Some(true),
-                "{sequence} again without cause"
+                "{sequence} redelivered without cause"
             );
         }
         if rules.per_subject {
@@ -80,7 +83,7 @@ impl Model {
             assert_eq!(
                 self.out.keys().filter(same).count(),
                 1,
-                "more than one of a subject"
+                "more than one record of a subject in flight"
             );
         }
     }
@@ -205,7 +208,7 @@ fn finish(
         assert_eq!(
             world.store.read(sequence),
             Ok(None),
-            "{sequence} is done and still there"
+            "{sequence} was acknowledged but not removed"
         );
         model.subjects.remove(&sequence);
     }
@@ -231,7 +234,7 @@ fn check(world: &mut World, model: &mut Model, rules: &Rules) {
     assert_eq!(
         world.port.deliveries,
         [],
-        "went out while asked for information"
+        "the query of the description delivered a record"
     );
     assert_eq!(found, expected, "ack pending, pending");
     let lowest = model.out.keys().next().copied().unwrap_or(u64::MAX);
@@ -240,7 +243,7 @@ fn check(world: &mut World, model: &mut Model, rules: &Rules) {
 
 proptest! {
     #[test]
-    fn at_least_once_in_order_and_no_more_than_allowed(
+    fn deliveries_are_at_least_once_in_order_and_limited(
         steps in prop::collection::vec(step(), 0..60),
         filtered in any::<bool>(),
         per_subject in any::<bool>(),
@@ -250,7 +253,7 @@ proptest! {
     }
 
     #[test]
-    fn a_work_queue_is_done_once(
+    fn work_queue_records_are_removed_once_acknowledged(
         steps in prop::collection::vec(step(), 0..60),
         per_subject in any::<bool>(),
         pending_max in 1..6_usize,

@@ -37,7 +37,7 @@ fn check(config: &str, numbers: &str, expected: &[u64]) {
 }
 
 #[test]
-fn where_to_begin() {
+fn deliver_policies_determine_the_start() {
     check("{}", "0/0 0/0 0 0 0 6", &[1, 2, 3, 4, 5, 6]);
     check(r#"{"deliver_policy":"new"}"#, "0/6 0/6 0 0 0 0", &[]);
     check(r#"{"deliver_policy":"last"}"#, "0/5 0/5 0 0 0 1", &[6]);
@@ -61,7 +61,7 @@ fn where_to_begin() {
 }
 
 #[test]
-fn a_start_that_is_still_to_come() {
+fn future_start_sequence_waits() {
     let mut world = World::with(
         &SIX,
         r#"{"deliver_policy":"by_start_sequence","opt_start_seq":8}"#,
@@ -73,7 +73,7 @@ fn a_start_that_is_still_to_come() {
 }
 
 #[test]
-fn what_goes_is_not_counted() {
+fn removed_records_are_not_counted() {
     let mut world = World::with(&SIX, r#"{"filter_subject":"s.a"}"#);
     world.remove(3);
     world.remove(4);
@@ -94,7 +94,7 @@ fn what_goes_is_not_counted() {
 }
 
 #[test]
-fn after_a_purge() {
+fn purge_drops_pending_and_backlog() {
     let mut world = World::with(&SIX, "{}");
     world.pull("i", "2");
     world.store.purge(b"", None, 0).unwrap();
@@ -107,7 +107,7 @@ fn after_a_purge() {
 }
 
 #[test]
-fn pause_and_resume() {
+fn paused_consumer_resumes_at_its_time() {
     let mut world = World::with(&SIX, "{}");
     let id = world.id("C");
     let until = world.now.unix_nanos + 1_000_000_000;
@@ -143,7 +143,7 @@ fn pause_and_resume() {
 }
 
 #[test]
-fn reset() {
+fn reset_moves_to_sequence() {
     let mut world = World::with(&SIX, "{}");
     let id = world.id("C");
     world.pull("i", "3");
@@ -170,7 +170,7 @@ fn reset() {
 }
 
 #[test]
-fn other_filters() {
+fn update_applies_other_filters() {
     let mut world = World::with(&SIX, r#"{"filter_subject":"s.a"}"#);
     let id = world.id("C");
     world.pull("i", "1");
@@ -184,7 +184,7 @@ fn other_filters() {
 }
 
 #[test]
-fn nobody_uses_it() {
+fn unused_consumer_is_reported() {
     let mut world = World::new(Retention::Limits);
     let ephemeral = world.create("E", r#"{"durable_name":""}"#);
     world.create("C", "{}");
@@ -199,7 +199,7 @@ fn nobody_uses_it() {
 }
 
 #[test]
-fn thousands_that_are_not_concerned() {
+fn idle_consumers_are_not_examined() {
     let mut world = World::new(Retention::Limits);
     for n in 0..2000 {
         world.create(

@@ -5,7 +5,7 @@ use super::World;
 const THREE: [&str; 3] = ["s.a=one", "s.b=two", "s.a=three"];
 
 #[test]
-fn only_to_somebody_who_listens() {
+fn push_needs_a_subscriber_of_its_subject() {
     let mut world = World::with(&THREE, r#"{"deliver_subject":"d","ack_policy":"none"}"#);
     world.hears(&[]);
     world.listen("d", true);
@@ -40,7 +40,7 @@ fn only_to_somebody_who_listens() {
 }
 
 #[test]
-fn only_to_the_queue_group_that_is_meant() {
+fn push_needs_a_member_of_its_queue_group() {
     let config = r#"{"deliver_subject":"d","deliver_group":"g","ack_policy":"none"}"#;
     let mut world = World::with(&["s.a=one"], config);
     for stranger in ["d", "d h", "*"] {
@@ -57,7 +57,7 @@ fn only_to_the_queue_group_that_is_meant() {
 /// Large records for many subscribers: a round delivers a bounded number of bytes, and the next one begins
 /// with subscribers that received nothing.
 #[test]
-fn a_round_has_an_end() {
+fn round_delivers_bounded_bytes() {
     let mut world = World::with(&[], "{}");
     let large = format!("s.a={}", "x".repeat(1 << 20));
     world.append(&[&large, &large, &large]);
@@ -80,7 +80,7 @@ fn a_round_has_an_end() {
 }
 
 #[test]
-fn heartbeats() {
+fn idle_push_consumer_sends_heartbeats() {
     let config = r#"{"deliver_subject":"d","ack_policy":"none","idle_heartbeat":1000000000}"#;
     let mut world = World::with(&["s.a=one"], config);
     world.pass_millis(3000);
@@ -96,7 +96,7 @@ fn heartbeats() {
 }
 
 #[test]
-fn flow_control() {
+fn flow_control_stalls_until_answered() {
     let config = r#"{"deliver_subject":"d","ack_policy":"none","idle_heartbeat":1000000000,"flow_control":true}"#;
     let mut world = World::with(&[], config);
     let big = format!("s.big={}", "x".repeat(100_000));
@@ -130,7 +130,7 @@ fn flow_control() {
 }
 
 #[test]
-fn acknowledged_by_flow_control() {
+fn flow_control_answers_acknowledge() {
     let config = r#"{"deliver_subject":"d","ack_policy":"flow_control","idle_heartbeat":1000000000,
         "flow_control":true,"max_ack_pending":100}"#;
     let mut world = World::with(&THREE, config);
@@ -151,7 +151,7 @@ fn acknowledged_by_flow_control() {
 }
 
 #[test]
-fn no_faster_than_allowed() {
+fn rate_limit_delays_deliveries() {
     // Subject, acknowledgement subject, and payload are 45 bytes: one record in 360 ms.
     let config = r#"{"deliver_subject":"d","ack_policy":"none","rate_limit_bps":1000}"#;
     let mut world = World::with(&["s.a=one", "s.b=two"], config);
@@ -164,7 +164,7 @@ fn no_faster_than_allowed() {
 }
 
 #[test]
-fn as_they_came_in() {
+fn original_replay_preserves_intervals() {
     let config = r#"{"deliver_subject":"d","ack_policy":"none","replay_policy":"original"}"#;
     let mut world = World::with(&THREE, config);
     world.listen("d", true);
@@ -179,7 +179,7 @@ fn as_they_came_in() {
 }
 
 #[test]
-fn an_ordered_consumer_goes_with_its_user() {
+fn ordered_consumer_is_unused_without_subscriber() {
     let config = r#"{"durable_name":"","deliver_subject":"d","ack_policy":"none","flow_control":true,
         "idle_heartbeat":5000000000,"mem_storage":true,"deliver_policy":"by_start_sequence","opt_start_seq":2}"#;
     let mut world = World::with(&THREE, config);

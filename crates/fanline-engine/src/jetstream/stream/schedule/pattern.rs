@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn due_times() {
+    fn patterns_are_parsed_and_due() {
         const T: &str = "2026-11-21T22:33:09.64Z";
         use PatternError::{Pattern, TimeZone};
         for (pattern, expected) in [
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_are_put_forward_and_back() {
+    fn cron_handles_daylight_saving_changes() {
         let zone = Some("Europe/Rome");
         // That night 2:30 does not exist, so it is an hour later.
         check(

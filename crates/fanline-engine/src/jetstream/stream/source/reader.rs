@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_means() {
+    fn answers_are_classified() {
         for (headers, payload, expected) in [
             ("", r#"{"num_pending":7}"#, "begun 7 None"),
             (
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_delivery_means() {
+    fn deliveries_are_classified() {
         let (mut reader, _) = asked();
         let record = |stream: u64, consumer: u64| format!("$JS.ACK.O.C.1.{stream}.{consumer}.1.0");
         let beat = " 100 Idle Heartbeat|Nats-Last-Consumer: ";
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn it_rests_longer_each_time_until_something_comes() {
+    fn retry_delay_doubles_until_a_record_is_stored() {
         let (mut reader, mut port) = asked();
         let mut rests = Vec::new();
         let mut now = AT;

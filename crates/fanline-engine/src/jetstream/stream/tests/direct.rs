@@ -161,7 +161,7 @@ const REQUESTS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn requests() {
+fn direct_gets_match_nats_server() {
     let mut bench = bench();
     for (subject, body, expected) in REQUESTS {
         assert_eq!(
@@ -175,7 +175,7 @@ fn requests() {
 /// Story: each filter matched every subject, and all matches were listed before they were counted. A request
 /// of 100 KB took 100 MB.
 #[test]
-fn the_last_of_many_subjects_by_many_filters() {
+fn multi_last_with_many_filters_is_bounded() {
     let mut bench = Bench::new(r#""subjects":["r.>"],"allow_direct":true"#);
     for n in 0..1_024 {
         bench.publish(&format!("r.{n} x"));
@@ -189,7 +189,7 @@ fn the_last_of_many_subjects_by_many_filters() {
 }
 
 #[test]
-fn headers_in_order() {
+fn direct_get_headers_are_in_order() {
     let mut bench = bench();
     bench.stream.direct_get(
         b"",
