@@ -144,9 +144,16 @@ impl JetStream {
             }
             return;
         }
-        if let Some(topic) = self.stored_as(message.topic) {
+        if let Some(subject) = self.stored_as(message.topic) {
             // Other domains write to the buckets of this domain by its name.
-            return self.handle(&Message { topic, ..*message }, now, port);
+            return self.handle(
+                &Message {
+                    topic: subject,
+                    ..*message
+                },
+                now,
+                port,
+            );
         }
         if message.topic.starts_with(b"$JS.") {
             self.handle_own(message, now, port);
@@ -172,13 +179,13 @@ impl JetStream {
     /// Returns whether [`handle`](Self::handle) and the following [`settle`](Self::settle) process a message
     /// to this subject quickly and without waiting for a disk. True for publishes to streams in memory, pull
     /// requests of their consumers, and acknowledgements.
-    pub fn is_quick(&self, topic: &[u8]) -> bool {
-        let key = if topic.starts_with(b"$JS.") {
-            asked_stream(topic)
+    pub fn is_quick(&self, subject: &[u8]) -> bool {
+        let key = if subject.starts_with(b"$JS.") {
+            asked_stream(subject)
                 .and_then(|name| std::str::from_utf8(name).ok())
                 .and_then(|name| self.streams.find(name))
         } else {
-            self.streams.holder(topic)
+            self.streams.holder(subject)
         };
         let stream = key.and_then(|key| self.streams.get(key));
         stream.is_some_and(|stream| {
@@ -189,25 +196,25 @@ impl JetStream {
 
     /// Handles a message to JetStream itself.
     fn handle_own(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        let topic = message.topic;
-        if let Some(path) = topic.strip_prefix(b"$JS.API.") {
+        let subject = message.topic;
+        if let Some(path) = subject.strip_prefix(b"$JS.API.") {
             api::handle(self, path, message, now, port);
-        } else if topic.starts_with(b"$JS.ACK.") {
+        } else if subject.starts_with(b"$JS.ACK.") {
             self.handle_ack(message, now, port);
-        } else if topic.starts_with(b"$JS.FC.") {
+        } else if subject.starts_with(b"$JS.FC.") {
             self.handle_flow_control(message, now, port);
-        } else if topic.starts_with(b"$JS.SNAPSHOT.") {
+        } else if subject.starts_with(b"$JS.SNAPSHOT.") {
             self.handle_transfer(message, now, port);
         } else if let Some(prefix) = &self.domain_prefix
-            && let Some(path) = topic.strip_prefix(&**prefix)
+            && let Some(path) = subject.strip_prefix(&**prefix)
         {
             api::handle(self, path, message, now, port);
         }
     }
 
     /// Returns the subject under which to store a message to `$JS.<domain>.API.$KV.…`, or to `$OBJ` instead.
-    fn stored_as<'a>(&self, topic: &'a [u8]) -> Option<&'a [u8]> {
-        let path = topic.strip_prefix(&**self.domain_prefix.as_ref()?)?;
+    fn stored_as<'a>(&self, subject: &'a [u8]) -> Option<&'a [u8]> {
+        let path = subject.strip_prefix(&**self.domain_prefix.as_ref()?)?;
         let is_store = path.starts_with(b"$KV.") || path.starts_with(b"$OBJ.");
         is_store.then_some(path)
     }
@@ -300,8 +307,8 @@ impl JetStream {
             return;
         };
         stream.tend_sources(now, &mut self.random, port);
-        if let Some(topics) = stream.take_moved_inlets() {
-            self.inlets.set(key, topics);
+        if let Some(subjects) = stream.take_moved_inlets() {
+            self.inlets.set(key, subjects);
         }
         stream.settle(now, port);
         let (storage, bytes) = (stream.config().storage, stream.bytes());
@@ -498,14 +505,14 @@ impl JetStream {
 }
 
 /// Returns the stream of a quick request, from the whole subject.
-fn asked_stream(topic: &[u8]) -> Option<&[u8]> {
+fn asked_stream(subject: &[u8]) -> Option<&[u8]> {
     const QUICK: [&[u8]; 2] = [b"$JS.API.CONSUMER.MSG.NEXT.", b"$JS.API.DIRECT.GET."];
-    if let Some(ack) = AckTopic::parse(topic) {
+    if let Some(ack) = AckTopic::parse(subject) {
         return Some(ack.stream);
     }
     let rest = QUICK
         .iter()
-        .find_map(|prefix| topic.strip_prefix(*prefix))?;
+        .find_map(|prefix| subject.strip_prefix(*prefix))?;
     // Without a token after the stream, the request may be for a batch.
     let end = rest.iter().position(|byte| *byte == b'.')?;
     Some(&rest[..end])

@@ -343,9 +343,9 @@ impl Handler for JetStreams {
         self.timers.next()
     }
 
-    fn is_quick(&self, account: AccountId, topic: &[u8]) -> bool {
+    fn is_quick(&self, account: AccountId, subject: &[u8]) -> bool {
         self.running(account)
-            .is_some_and(|jetstream| jetstream.is_quick(topic))
+            .is_some_and(|jetstream| jetstream.is_quick(subject))
     }
 
     fn read(

@@ -94,9 +94,9 @@ impl Advisories {
 
     pub(super) fn stream(&mut self, action: Action, stream: &str, now: Now, port: &mut dyn Port) {
         let (word, action) = action.words();
-        let topic = format!("$JS.EVENT.ADVISORY.STREAM.{word}.{stream}");
+        let subject = format!("$JS.EVENT.ADVISORY.STREAM.{word}.{stream}");
         let what = StreamAction { stream, action };
-        self.send("stream_action", &topic, what, now, port);
+        self.send("stream_action", &subject, what, now, port);
     }
 
     pub(super) fn consumer(
@@ -107,13 +107,13 @@ impl Advisories {
         port: &mut dyn Port,
     ) {
         let (word, action) = action.words();
-        let topic = format!("$JS.EVENT.ADVISORY.CONSUMER.{word}.{stream}.{consumer}");
+        let subject = format!("$JS.EVENT.ADVISORY.CONSUMER.{word}.{stream}.{consumer}");
         let what = ConsumerAction {
             stream,
             consumer,
             action,
         };
-        self.send("consumer_action", &topic, what, now, port);
+        self.send("consumer_action", &subject, what, now, port);
     }
 
     /// Reports the beginning or end of a backup or restore. `what` is one of `snapshot_create`,
@@ -127,8 +127,8 @@ impl Advisories {
         port: &mut dyn Port,
     ) {
         let word = what.to_ascii_uppercase();
-        let topic = format!("$JS.EVENT.ADVISORY.STREAM.{word}.{stream}");
-        self.send(what, &topic, Transfer { stream, state }, now, port);
+        let subject = format!("$JS.EVENT.ADVISORY.STREAM.{word}.{stream}");
+        self.send(what, &subject, Transfer { stream, state }, now, port);
     }
 
     /// Reports an answered API request.
@@ -139,8 +139,8 @@ impl Advisories {
         now: Now,
         port: &mut dyn Port,
     ) {
-        const TOPIC: &str = "$JS.EVENT.ADVISORY.API";
-        if !port.has_interest(TOPIC.as_bytes()) {
+        const SUBJECT: &str = "$JS.EVENT.ADVISORY.API";
+        if !port.has_interest(SUBJECT.as_bytes()) {
             return;
         }
         let text = String::from_utf8_lossy;
@@ -155,18 +155,18 @@ impl Advisories {
             request: &text(request.payload),
             response: &text(response),
         };
-        self.send("api_audit", TOPIC, what, now, port);
+        self.send("api_audit", SUBJECT, what, now, port);
     }
 
     fn send(
         &mut self,
         what: &str,
-        topic: &str,
+        subject: &str,
         body: impl Serialize,
         now: Now,
         port: &mut dyn Port,
     ) {
-        if !port.has_interest(topic.as_bytes()) {
+        if !port.has_interest(subject.as_bytes()) {
             return;
         }
         let event = Event {
@@ -181,7 +181,7 @@ impl Advisories {
             return;
         };
         port.publish(&Message {
-            topic: topic.as_bytes(),
+            topic: subject.as_bytes(),
             payload: &payload,
             ..Message::default()
         });

@@ -81,12 +81,12 @@ pub trait Port {
     fn deliver(&mut self, to: &[u8], message: &Message<'_>);
 
     /// Returns whether this subject has a subscriber now.
-    fn has_interest(&mut self, topic: &[u8]) -> bool;
+    fn has_interest(&mut self, subject: &[u8]) -> bool;
 
     /// Returns whether exactly this subject has a subscriber in a queue group now; with an empty `group`, a
     /// subscriber outside any. Wildcard subscriptions, as for monitoring, do not count: records are not meant
     /// for them.
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool;
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool;
 
     /// Returns whether exactly this filter is subscribed to, not a wildcard that matches it.
     fn is_subscribed(&mut self, filter: &[u8]) -> bool {
@@ -95,7 +95,7 @@ pub trait Port {
 
     /// Returns whether a message to this subject also goes to subscribers that are not JetStream, in this
     /// account or through an import.
-    fn has_others(&mut self, _topic: &[u8]) -> bool {
+    fn has_others(&mut self, _subject: &[u8]) -> bool {
         false
     }
 
@@ -158,7 +158,7 @@ pub trait Handler {
     fn next_timeout(&self) -> Option<Duration>;
 
     /// Returns whether a message to this subject is processed quickly and without waiting for a disk.
-    fn is_quick(&self, _account: AccountId, _topic: &[u8]) -> bool {
+    fn is_quick(&self, _account: AccountId, _subject: &[u8]) -> bool {
         false
     }
 

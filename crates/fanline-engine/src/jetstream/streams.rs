@@ -139,25 +139,25 @@ impl Streams {
     }
 
     /// Returns the stream that stores messages to a subject, and caches it for the next call.
-    pub(super) fn find_holder(&mut self, topic: &[u8]) -> Option<Key> {
-        let found = self.holder(topic);
+    pub(super) fn find_holder(&mut self, subject: &[u8]) -> Option<Key> {
+        let found = self.holder(subject);
         let (last, holder) = &mut self.last_held;
-        if last != topic {
+        if last != subject {
             last.clear();
-            last.extend_from_slice(topic);
+            last.extend_from_slice(subject);
             *holder = found;
         }
         found
     }
 
     /// Returns the stream that stores messages to a subject.
-    pub(super) fn holder(&self, topic: &[u8]) -> Option<Key> {
+    pub(super) fn holder(&self, subject: &[u8]) -> Option<Key> {
         let (last, holder) = &self.last_held;
-        if last == topic && !topic.is_empty() {
+        if last == subject && !subject.is_empty() {
             return *holder;
         }
         let mut found = None;
-        self.by_subject.filters_matching(topic, &mut |holder| {
+        self.by_subject.filters_matching(subject, &mut |holder| {
             found = found.or(holder.0);
         });
         found

@@ -31,12 +31,12 @@ impl Port for Listener {
         self.delivered += 1;
     }
 
-    fn has_interest(&mut self, topic: &[u8]) -> bool {
-        !topic.starts_with(b"$JS.EVENT.")
+    fn has_interest(&mut self, subject: &[u8]) -> bool {
+        !subject.starts_with(b"$JS.EVENT.")
     }
 
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
-        group.is_empty() && self.has_interest(topic)
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
+        group.is_empty() && self.has_interest(subject)
     }
 
     fn subscribe(&mut self, _filter: &[u8]) {}
@@ -96,9 +96,9 @@ fn deliveries_allocate_nothing() {
             consumers.settle(&mut context);
             assert_eq!(port.delivered, BATCH);
             let acks = std::mem::take(&mut port.acks);
-            for topic in &acks {
+            for subject in &acks {
                 let ack = Message {
-                    topic,
+                    topic: subject,
                     payload: b"+ACK",
                     ..Message::default()
                 };
@@ -130,12 +130,12 @@ impl Port for AckCounter {
 
     fn deliver(&mut self, _to: &[u8], _message: &Message<'_>) {}
 
-    fn has_interest(&mut self, _topic: &[u8]) -> bool {
+    fn has_interest(&mut self, _subject: &[u8]) -> bool {
         false
     }
 
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
-        group.is_empty() && self.has_interest(topic)
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
+        group.is_empty() && self.has_interest(subject)
     }
 
     fn subscribe(&mut self, _filter: &[u8]) {}

@@ -248,10 +248,10 @@ impl ConsumerConfig {
     }
 
     fn check_push(&mut self, stream: &StreamConfig) -> Result<(), ApiError> {
-        let topic = self.deliver_subject.as_bytes();
-        match Filter::parse(topic) {
+        let subject = self.deliver_subject.as_bytes();
+        match Filter::parse(subject) {
             Err(_) => return Err(ApiError::CONSUMER_INVALID_DELIVER_SUBJECT),
-            Ok(_) if !is_literal_topic(topic) => {
+            Ok(_) if !is_literal_topic(subject) => {
                 return Err(ApiError::CONSUMER_DELIVER_TO_WILDCARDS);
             }
             Ok(_) => {}

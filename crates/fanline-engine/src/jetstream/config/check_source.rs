@@ -142,8 +142,8 @@ fn check_origin_consumer(source: &StreamSource, words: &Words) -> Result<(), Api
     };
     let starts = source.opt_start_seq > 0 || source.opt_start_time.is_some();
     let filters = !source.filter_subject.is_empty();
-    let topic = consumer.deliver_subject.as_bytes();
-    if starts || filters || !is_name(&consumer.name) || !is_literal_topic(topic) {
+    let subject = consumer.deliver_subject.as_bytes();
+    if starts || filters || !is_name(&consumer.name) || !is_literal_topic(subject) {
         return Err(words.consumer_invalid.clone());
     }
     Ok(())

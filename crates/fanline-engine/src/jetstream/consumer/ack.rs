@@ -25,8 +25,8 @@ pub struct AckTopic<'a> {
 }
 
 /// Returns the tokens of an acknowledgement's subject from the stream's name on.
-fn tokens(topic: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
-    let rest = topic.strip_prefix(b"$JS.ACK.")?;
+fn tokens(subject: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
+    let rest = subject.strip_prefix(b"$JS.ACK.")?;
     // The short form has seven tokens here. The long one has two more in front, and may have more at the end.
     let skipped = match rest.split(|b| *b == b'.').count() {
         7 => 0,
@@ -38,15 +38,15 @@ fn tokens(topic: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
 
 impl<'a> AckTopic<'a> {
     /// Returns the names of the stream and the consumer, whatever the rest of the subject is.
-    pub(crate) fn names(topic: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-        let mut tokens = tokens(topic)?;
+    pub(crate) fn names(subject: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        let mut tokens = tokens(subject)?;
         Some((tokens.next()?, tokens.next()?))
     }
 
     /// Parses `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer
     /// sequence>.<time>.<pending>`, or the longer form with a domain and an account after `ACK`.
-    pub fn parse(topic: &'a [u8]) -> Option<Self> {
-        let mut tokens = tokens(topic)?;
+    pub fn parse(subject: &'a [u8]) -> Option<Self> {
+        let mut tokens = tokens(subject)?;
         let (stream, consumer) = (tokens.next()?, tokens.next()?);
         let mut number = || tokens.next().and_then(write::parse_number);
         let (deliveries, stream_sequence, consumer_sequence) = (number()?, number()?, number()?);
@@ -118,7 +118,7 @@ fn delay(options: &[u8]) -> Option<u64> {
 }
 
 /// Appends the tokens after the consumer's name in an acknowledgement's subject.
-pub(super) fn write_topic(
+pub(super) fn write_subject(
     out: &mut Vec<u8>,
     deliveries: u32,
     stream_sequence: u64,
@@ -150,7 +150,7 @@ mod tests {
             pending: 4,
         };
         let mut written = b"$JS.ACK.S.C.".to_vec();
-        write_topic(&mut written, 2, 7, 9, 1_795_300_481_173_765_211, 4);
+        write_subject(&mut written, 2, 7, 9, 1_795_300_481_173_765_211, 4);
         assert_eq!(written, b"$JS.ACK.S.C.2.7.9.1795300481173765211.4");
         assert_eq!(AckTopic::parse(&written), Some(expected));
         for long in [

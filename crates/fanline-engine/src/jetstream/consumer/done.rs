@@ -15,20 +15,20 @@ impl Consumer {
     /// Handles an acknowledgement. `reply` receives the records of a request for more.
     pub(super) fn handle_ack(
         &mut self,
-        topic: &AckTopic<'_>,
+        subject: &AckTopic<'_>,
         ack: Ack<'_>,
         reply: &[u8],
         round: &mut Round<'_>,
     ) {
         self.used = round.at;
-        let sequence = topic.stream_sequence;
+        let sequence = subject.stream_sequence;
         match ack {
-            Ack::Done => self.acknowledge(topic, round),
+            Ack::Done => self.acknowledge(subject, round),
             Ack::Next(body) => {
-                self.acknowledge(topic, round);
+                self.acknowledge(subject, round);
                 self.handle_pull(body, reply, round);
             }
-            Ack::Again(delay) => self.refuse(topic, delay, round),
+            Ack::Again(delay) => self.refuse(subject, delay, round),
             Ack::Progress => {
                 if let Some(slot) = self.pending.get(sequence).copied() {
                     self.delivered.last_active = Some(round.now.unix_nanos);
@@ -36,7 +36,7 @@ impl Consumer {
                     self.pending.postpone(sequence, deadline);
                 }
             }
-            Ack::Terminate(reason) => self.terminate(topic, reason, round),
+            Ack::Terminate(reason) => self.terminate(subject, reason, round),
             Ack::Unknown => {}
         }
     }
@@ -69,15 +69,15 @@ impl Consumer {
         }
     }
 
-    fn acknowledge(&mut self, topic: &AckTopic<'_>, round: &mut Round<'_>) {
-        let sequence = topic.stream_sequence;
+    fn acknowledge(&mut self, subject: &AckTopic<'_>, round: &mut Round<'_>) {
+        let sequence = subject.stream_sequence;
         match self.rules.ack_policy {
             // No acknowledgements are needed, or flow control replaces them.
             AckPolicy::None | AckPolicy::FlowControl => return,
             AckPolicy::All => self.finish_up_to(sequence, round),
             AckPolicy::Explicit => match self.finish(sequence, round) {
                 Some(slot) => {
-                    self.sample(topic, &slot, round);
+                    self.sample(subject, &slot, round);
                     round.done(sequence);
                 }
                 None => self.finished_late(sequence, round),
@@ -107,12 +107,12 @@ impl Consumer {
         }
     }
 
-    fn refuse(&mut self, topic: &AckTopic<'_>, delay: Option<u64>, round: &mut Round<'_>) {
-        let sequence = topic.stream_sequence;
+    fn refuse(&mut self, subject: &AckTopic<'_>, delay: Option<u64>, round: &mut Round<'_>) {
+        let sequence = subject.stream_sequence;
         let Some(slot) = self.pending.get(sequence).copied() else {
             return;
         };
-        round.publish_event(self.name(), &Event::Naked(delivery(topic, &slot)));
+        round.publish_event(self.name(), &Event::Naked(delivery(subject, &slot)));
         match delay {
             Some(delay) => self
                 .pending
@@ -122,8 +122,8 @@ impl Consumer {
         self.touch(round);
     }
 
-    fn terminate(&mut self, topic: &AckTopic<'_>, reason: &[u8], round: &mut Round<'_>) {
-        let sequence = topic.stream_sequence;
+    fn terminate(&mut self, subject: &AckTopic<'_>, reason: &[u8], round: &mut Round<'_>) {
+        let sequence = subject.stream_sequence;
         if self.rules.ack_policy == AckPolicy::All {
             self.finish_up_to(sequence.saturating_sub(1), round);
         }
@@ -138,9 +138,9 @@ impl Consumer {
         }
         self.floor.last_active = Some(round.now.unix_nanos);
         let delivery = Delivery {
-            consumer_sequence: topic.consumer_sequence,
+            consumer_sequence: subject.consumer_sequence,
             stream_sequence: sequence,
-            deliveries: deliveries.unwrap_or(topic.deliveries),
+            deliveries: deliveries.unwrap_or(subject.deliveries),
         };
         let reason = String::from_utf8_lossy(reason);
         round.publish_event(
@@ -196,7 +196,7 @@ impl Consumer {
     }
 
     /// Reports a sample of the acknowledgements.
-    fn sample(&mut self, topic: &AckTopic<'_>, slot: &Slot, round: &mut Round<'_>) {
+    fn sample(&mut self, subject: &AckTopic<'_>, slot: &Slot, round: &mut Round<'_>) {
         self.sampled += self.rules.sampled_percent;
         if self.sampled < 100 {
             return;
@@ -207,16 +207,16 @@ impl Consumer {
             .unix_nanos
             .saturating_sub(slot.delivered_unix_nanos);
         let event = Event::Acked {
-            delivery: delivery(topic, slot),
+            delivery: delivery(subject, slot),
             ack_time,
         };
         round.publish_event(self.name(), &event);
     }
 }
 
-fn delivery(topic: &AckTopic<'_>, slot: &Slot) -> Delivery {
+fn delivery(subject: &AckTopic<'_>, slot: &Slot) -> Delivery {
     Delivery {
-        consumer_sequence: topic.consumer_sequence,
+        consumer_sequence: subject.consumer_sequence,
         stream_sequence: slot.stream_sequence,
         deliveries: u64::from(slot.deliveries),
     }

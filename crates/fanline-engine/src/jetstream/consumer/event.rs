@@ -39,7 +39,7 @@ pub(super) enum Event<'a> {
 }
 
 impl Event<'_> {
-    fn topic(&self) -> &'static str {
+    fn subject(&self) -> &'static str {
         match self {
             Event::Acked { .. } => "$JS.EVENT.METRIC.CONSUMER.ACK",
             Event::Naked(_) => "$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED",
@@ -147,8 +147,8 @@ impl Round<'_> {
     /// Publishes an event if it has subscribers.
     pub(super) fn publish_event(&mut self, consumer: &str, event: &Event<'_>) {
         let stream = self.shared.stream.as_str();
-        let topic = format!("{}.{stream}.{consumer}", event.topic());
-        if !self.port.has_interest(topic.as_bytes()) {
+        let subject = format!("{}.{stream}.{consumer}", event.subject());
+        if !self.port.has_interest(subject.as_bytes()) {
             return;
         }
         let id = self.shared.random.id();
@@ -159,9 +159,9 @@ impl Round<'_> {
         (body.stream, body.consumer) = (stream, consumer);
         // Serializing only strings and numbers does not fail.
         if let Ok(payload) = serde_json::to_vec(&body) {
-            let topic = topic.as_bytes();
+            let subject = subject.as_bytes();
             self.port.publish(&Message {
-                topic,
+                topic: subject,
                 payload: &payload,
                 ..Message::default()
             });

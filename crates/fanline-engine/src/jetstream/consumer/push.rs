@@ -42,7 +42,7 @@ struct Flow {
 /// A flow control request without an answer yet.
 #[derive(Debug)]
 struct Asked {
-    topic: Vec<u8>,
+    subject: Vec<u8>,
     /// Bytes that its answer confirms.
     bytes: u64,
     stream_sequence: u64,
@@ -163,11 +163,11 @@ impl Consumer {
             return false;
         };
         let id = round.shared.random.token(FLOW_ID_CHARS);
-        let topic =
+        let subject =
             format!("$JS.FC.{}.{}.{id}", round.shared.stream, self.config.name).into_bytes();
-        round.send(&push.subject, &topic, Status::FlowControlRequest);
+        round.send(&push.subject, &subject, Status::FlowControlRequest);
         flow.asked = Some(Asked {
-            topic,
+            subject,
             bytes: flow.bytes,
             stream_sequence,
         });
@@ -175,11 +175,11 @@ impl Consumer {
     }
 
     /// Handles the answer to a flow control request: everything sent before it has arrived.
-    pub(super) fn handle_flow_control(&mut self, topic: &[u8], round: &mut Round<'_>) {
+    pub(super) fn handle_flow_control(&mut self, subject: &[u8], round: &mut Round<'_>) {
         let Some(flow) = self.push.as_mut().and_then(|push| push.flow.as_mut()) else {
             return;
         };
-        let Some(asked) = flow.asked.take_if(|asked| asked.topic == topic) else {
+        let Some(asked) = flow.asked.take_if(|asked| asked.subject == subject) else {
             return;
         };
         flow.bytes = flow.bytes.saturating_sub(asked.bytes);
@@ -214,7 +214,7 @@ impl Consumer {
             stream_sequence,
             stalled: asked
                 .and_then(|flow| flow.asked.as_ref())
-                .map(|asked| asked.topic.as_slice()),
+                .map(|asked| asked.subject.as_slice()),
         };
         round.send(&push.subject, b"", status);
     }

@@ -354,7 +354,7 @@ impl Consumer {
         reply.extend_from_slice(&self.ack_prefix);
         let consumer_sequence = self.delivered.consumer_sequence + 1;
         let sequence = candidate.sequence();
-        ack::write_topic(
+        ack::write_subject(
             reply,
             deliveries,
             sequence,

@@ -403,17 +403,17 @@ impl Consumers {
         let Some(id) = id.filter(|_| config.is_some_and(takes_acks)) else {
             return false;
         };
-        let Some(topic) = AckTopic::parse(message.topic) else {
+        let Some(subject) = AckTopic::parse(message.topic) else {
             return true;
         };
         let ack = Ack::parse(message.payload);
         let taken = self.and_ready(id, context, |consumer, work| {
             consumer.catch_up(work);
             if consumer.rules.durable_only && matches!(ack, Ack::Done | Ack::Terminate(_)) {
-                consumer.restore_delivery(topic.stream_sequence, work);
+                consumer.restore_delivery(subject.stream_sequence, work);
             }
-            let is_known = topic.stream_sequence <= consumer.delivered.stream_sequence;
-            consumer.handle_ack(&topic, ack, message.reply, &mut work.round);
+            let is_known = subject.stream_sequence <= consumer.delivered.stream_sequence;
+            consumer.handle_ack(&subject, ack, message.reply, &mut work.round);
             is_known || !matches!(ack, Ack::Done | Ack::Terminate(_))
         });
         // A record that was never delivered cannot be acknowledged. The reply subject of a request for more
@@ -428,8 +428,8 @@ impl Consumers {
 
     /// Handles the answer to a flow control request: `$JS.FC.<stream>.<consumer>.<id>`. Returns whether its
     /// consumer exists and has flow control.
-    pub fn handle_flow_control(&mut self, topic: &[u8], context: &mut Context<'_>) -> bool {
-        let mut tokens = topic.split(|b| *b == b'.').skip(3);
+    pub fn handle_flow_control(&mut self, subject: &[u8], context: &mut Context<'_>) -> bool {
+        let mut tokens = subject.split(|b| *b == b'.').skip(3);
         let name = tokens
             .next()
             .and_then(|name| std::str::from_utf8(name).ok());
@@ -440,7 +440,7 @@ impl Consumers {
             return false;
         };
         self.and_ready(id, context, |consumer, work| {
-            consumer.handle_flow_control(topic, &mut work.round);
+            consumer.handle_flow_control(subject, &mut work.round);
         });
         true
     }

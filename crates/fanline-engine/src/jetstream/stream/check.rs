@@ -102,9 +102,9 @@ impl Stream {
             let random = self.random();
             checked.subject_edited = transform.apply(message.topic, random, &mut edits.subject);
         }
-        let subject = std::mem::take(&mut edits.subject);
-        let topic = if checked.subject_edited {
-            &subject
+        let edited = std::mem::take(&mut edits.subject);
+        let subject = if checked.subject_edited {
+            &edited
         } else {
             message.topic
         };
@@ -113,7 +113,7 @@ impl Stream {
             Ok(())
         } else {
             self.check_headers(
-                topic,
+                subject,
                 message,
                 asked,
                 edits,
@@ -123,9 +123,9 @@ impl Stream {
         };
         if let Some(so_far) = so_far {
             so_far.messages += 1;
-            so_far.subjects.insert(topic.to_vec());
+            so_far.subjects.insert(subject.to_vec());
         }
-        edits.subject = subject;
+        edits.subject = edited;
         result.map(|()| checked)
     }
 

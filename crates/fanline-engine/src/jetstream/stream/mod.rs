@@ -212,9 +212,9 @@ impl Stream {
     }
 
     /// Whether it stores messages to a subject.
-    pub fn takes(&self, topic: &[u8]) -> bool {
+    pub fn takes(&self, subject: &[u8]) -> bool {
         let mut filters = self.config.subjects.iter();
-        filters.any(|filter| Filter::parse(filter.as_bytes()).is_ok_and(|f| f.matches(topic)))
+        filters.any(|filter| Filter::parse(filter.as_bytes()).is_ok_and(|f| f.matches(subject)))
     }
 
     /// Applies another configuration, which was checked against this one. Removes records that exceed its

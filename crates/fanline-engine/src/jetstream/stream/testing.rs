@@ -39,13 +39,13 @@ impl Port for Recorder {
         self.published.push(joined(&line));
     }
 
-    fn has_interest(&mut self, topic: &[u8]) -> bool {
+    fn has_interest(&mut self, subject: &[u8]) -> bool {
         let mut filters = self.interest.iter();
-        filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(topic)))
+        filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(subject)))
     }
 
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
-        group.is_empty() && self.has_interest(topic)
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
+        group.is_empty() && self.has_interest(subject)
     }
 
     fn subscribe(&mut self, filter: &[u8]) {

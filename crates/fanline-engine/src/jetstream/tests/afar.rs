@@ -17,7 +17,7 @@ const COPY: usize = 1;
 /// A message in transit.
 #[derive(Clone, Debug, Default)]
 struct Packet {
-    topic: Vec<u8>,
+    subject: Vec<u8>,
     reply: Vec<u8>,
     headers: Vec<u8>,
     payload: Vec<u8>,
@@ -40,14 +40,14 @@ struct Link {
 }
 
 impl Link {
-    fn is_wanted(&self, side: usize, topic: &[u8]) -> bool {
+    fn is_wanted(&self, side: usize, subject: &[u8]) -> bool {
         let mut filters = self.filters[side].keys();
-        filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(topic)))
+        filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(subject)))
     }
 
     /// Each side's own API does not cross.
-    fn crosses(&self, topic: &[u8]) -> bool {
-        !self.is_cut && !topic.starts_with(b"$JS.API.")
+    fn crosses(&self, subject: &[u8]) -> bool {
+        !self.is_cut && !subject.starts_with(b"$JS.API.")
     }
 }
 
@@ -69,7 +69,7 @@ impl Outside {
 impl Port for Outside {
     fn publish(&mut self, message: &Message<'_>) {
         self.send(Packet {
-            topic: message.topic.into(),
+            subject: message.topic.into(),
             reply: message.reply.into(),
             headers: message.headers.into(),
             payload: message.payload.into(),
@@ -79,7 +79,7 @@ impl Port for Outside {
 
     fn deliver(&mut self, to: &[u8], message: &Message<'_>) {
         self.send(Packet {
-            topic: to.into(),
+            subject: to.into(),
             reply: message.reply.into(),
             headers: message.headers.into(),
             payload: message.payload.into(),
@@ -87,14 +87,15 @@ impl Port for Outside {
         });
     }
 
-    fn has_interest(&mut self, topic: &[u8]) -> bool {
+    fn has_interest(&mut self, subject: &[u8]) -> bool {
         let link = self.link.borrow();
         let beyond = 1 - self.side;
-        link.is_wanted(self.side, topic) || (link.crosses(topic) && link.is_wanted(beyond, topic))
+        link.is_wanted(self.side, subject)
+            || (link.crosses(subject) && link.is_wanted(beyond, subject))
     }
 
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
-        group.is_empty() && self.has_interest(topic)
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
+        group.is_empty() && self.has_interest(subject)
     }
 
     fn subscribe(&mut self, filter: &[u8]) {
@@ -155,7 +156,7 @@ impl World {
 
     fn handle(&mut self, side: usize, packet: &Packet) {
         let message = Message {
-            topic: &packet.topic,
+            topic: &packet.subject,
             reply: &packet.reply,
             headers: &packet.headers,
             payload: &packet.payload,
@@ -196,18 +197,18 @@ impl World {
     fn arrives(&self, from: usize, side: usize, packet: &Packet) -> bool {
         let mut link = self.link.borrow_mut();
         if from != side {
-            if !link.crosses(&packet.topic) {
+            if !link.crosses(&packet.subject) {
                 return false;
             }
-            if link.is_wanted(side, &packet.topic) && link.loses > 0 {
+            if link.is_wanted(side, &packet.subject) && link.loses > 0 {
                 link.loses -= 1;
                 return false;
             }
         }
-        if packet.topic.starts_with(b"received.") {
+        if packet.subject.starts_with(b"received.") {
             link.received[side].push(packet.clone());
         }
-        link.is_wanted(side, &packet.topic)
+        link.is_wanted(side, &packet.subject)
     }
 
     /// Advances the time, running all timers.
@@ -233,7 +234,7 @@ impl World {
     /// Returns the answer to a request to a side's API.
     fn ask(&mut self, side: usize, path: &str, body: &str) -> serde_json::Value {
         let packet = Packet {
-            topic: format!("$JS.API.{path}").into_bytes(),
+            subject: format!("$JS.API.{path}").into_bytes(),
             reply: b"received.api".to_vec(),
             payload: body.as_bytes().to_vec(),
             ..Packet::default()
@@ -253,7 +254,7 @@ impl World {
 
     fn publish(&mut self, subject: &str, headers: &str, payload: &str) {
         let packet = Packet {
-            topic: subject.as_bytes().to_vec(),
+            subject: subject.as_bytes().to_vec(),
             headers: headers.as_bytes().to_vec(),
             payload: payload.as_bytes().to_vec(),
             ..Packet::default()
@@ -413,7 +414,7 @@ fn mirror_answers_direct_gets_for_its_origin() {
         world.handle(
             COPY,
             &Packet {
-                topic: b"$JS.API.DIRECT.GET.O.o.1".to_vec(),
+                subject: b"$JS.API.DIRECT.GET.O.o.1".to_vec(),
                 reply: b"received.direct".to_vec(),
                 ..Packet::default()
             },
@@ -474,7 +475,7 @@ fn mirror_can_become_an_ordinary_stream() {
     world.handle(
         COPY,
         &Packet {
-            topic: b"m".to_vec(),
+            subject: b"m".to_vec(),
             payload: b"own".to_vec(),
             ..Packet::default()
         },

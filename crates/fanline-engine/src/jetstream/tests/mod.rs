@@ -45,9 +45,9 @@ impl Account {
     }
 
     /// Returns the answers to a message, each with its subject.
-    fn send(&mut self, topic: &str, headers: &str, payload: &str) -> Vec<String> {
+    fn send(&mut self, subject: &str, headers: &str, payload: &str) -> Vec<String> {
         let message = Message {
-            topic: topic.as_bytes(),
+            topic: subject.as_bytes(),
             reply: b"reply",
             headers: headers.as_bytes(),
             payload: payload.as_bytes(),
@@ -471,16 +471,16 @@ fn unknown_requests_get_no_answer() {
         assert_eq!(account.error(&path, &body), 0);
     }
     account.port.taken();
-    for topic in [
+    for subject in [
         "FOO",
         "STREAM.FOO.BIRDS",
         "STREAM.INFO.BIRDS.x",
         "STREAM.INFO",
         "META.LEADER.STEPDOWN",
     ] {
-        assert_eq!(account.ask(topic, ""), "", "{topic}");
+        assert_eq!(account.ask(subject, ""), "", "{subject}");
     }
-    for topic in [
+    for subject in [
         "$JS.API.DIRECT.GET.BIRDS",
         "$JS.API.DIRECT.GET.NONE",
         "$JS.API.CONSUMER.MSG.NEXT.BIRDS.none",
@@ -490,8 +490,8 @@ fn unknown_requests_get_no_answer() {
         "$JS.ACK.BIRDS.d.1.1.1.1",
         "$JS.FC.BIRDS.d.x",
     ] {
-        let expected = format!("reply NATS/1.0 503|Nats-Subject: {topic}||");
-        assert_eq!(account.send(topic, "", ""), [expected]);
+        let expected = format!("reply NATS/1.0 503|Nats-Subject: {subject}||");
+        assert_eq!(account.send(subject, "", ""), [expected]);
     }
     // The consumer expects acknowledgements, but this is not one.
     let unreadable = account.send("$JS.ACK.BIRDS.d.1.x.1.1.0", "", "");
@@ -721,13 +721,13 @@ fn server_limits_are_enforced() {
 #[test]
 fn advisories_are_published_to_subscribers() {
     let mut account = Account::new();
-    for topic in [
+    for subject in [
         "STREAM.CREATED.BIRDS",
         "CONSUMER.DELETED.BIRDS.watch",
         "API",
     ] {
-        let topic = format!("$JS.EVENT.ADVISORY.{topic}");
-        account.port.interest.insert(topic.into_bytes());
+        let subject = format!("$JS.EVENT.ADVISORY.{subject}");
+        account.port.interest.insert(subject.into_bytes());
     }
     let body = r#"{"name":"BIRDS","storage":"memory"}"#;
     let events = account.send("$JS.API.STREAM.CREATE.BIRDS", "", body);

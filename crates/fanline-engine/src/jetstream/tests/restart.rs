@@ -423,20 +423,24 @@ fn deletions_and_confirmed_acks_survive_a_crash() {
         let shelf = shelf(&["BIRDS"]);
         let mut account = birds(&shelf);
         account.send("$JS.API.CONSUMER.MSG.NEXT.BIRDS.watch", "", "1");
-        for (topic, payload, [question, expected]) in OPERATIONS {
-            let answers = account.send(topic, "", payload);
-            assert_eq!(answers, [""; 0], "{topic}: before it is on the disk");
+        for (subject, payload, [question, expected]) in OPERATIONS {
+            let answers = account.send(subject, "", payload);
+            assert_eq!(answers, [""; 0], "{subject}: before it is on the disk");
             sync(&mut account, &shelf);
             let answers = account.port.taken();
             assert!(
                 matches!(&answers[..], [answers] if answers.starts_with("reply") && !answers.contains("error")),
-                "{topic}: {answers:?}"
+                "{subject}: {answers:?}"
             );
             shelf.0["BIRDS"].crash(&mut Dice::new(seed));
             account = start(&shelf);
-            assert_eq!(account.js.take_problems(), [""; 0], "seed {seed}: {topic}");
+            assert_eq!(
+                account.js.take_problems(),
+                [""; 0],
+                "seed {seed}: {subject}"
+            );
             let found = account.ask(question, "");
-            assert!(found.contains(expected), "seed {seed}: {topic}: {found}");
+            assert!(found.contains(expected), "seed {seed}: {subject}: {found}");
         }
     }
 }
@@ -447,8 +451,8 @@ fn failing_disk_confirms_no_acknowledgement() {
     let mut account = birds(&shelf);
     account.send("$JS.API.CONSUMER.MSG.NEXT.BIRDS.watch", "", "1");
     shelf.0["BIRDS"].set_failing_syncs(100);
-    for (topic, payload, _) in [OPERATIONS[0], OPERATIONS[1]] {
-        assert_eq!(account.send(topic, "", payload), [""; 0]);
+    for (subject, payload, _) in [OPERATIONS[0], OPERATIONS[1]] {
+        assert_eq!(account.send(subject, "", payload), [""; 0]);
     }
     sync(&mut account, &shelf);
     let answers = account.port.taken();

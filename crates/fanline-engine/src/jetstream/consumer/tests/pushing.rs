@@ -111,15 +111,15 @@ fn flow_control_stalls_until_answered() {
     world.pass_millis(1000);
     world.hears(&["d 100 Idle Heartbeat Last-Consumer=21 Last-Stream=21 stalled"]);
     let flow = world.port.flow.take().unwrap();
-    for (topic, is_known) in [
+    for (subject, is_known) in [
         ("$JS.FC.S.C.other", true),
         ("$JS.FC.S.C", false),
         ("$JS.FC.S.C.a.b", false),
         ("$JS.FC.S.D.other", false),
     ] {
         let taken = world
-            .call(|consumers, context| consumers.handle_flow_control(topic.as_bytes(), context));
-        assert_eq!(taken, is_known, "{topic}");
+            .call(|consumers, context| consumers.handle_flow_control(subject.as_bytes(), context));
+        assert_eq!(taken, is_known, "{subject}");
     }
     world.hears(&[]);
     world.call(|consumers, context| consumers.handle_flow_control(flow.as_bytes(), context));

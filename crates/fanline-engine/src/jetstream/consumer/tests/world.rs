@@ -52,11 +52,11 @@ fn headers_in_line(headers: &[u8]) -> String {
 
 impl Port for Recorder {
     fn publish(&mut self, message: &Message<'_>) {
-        let (topic, payload) = (text(message.topic), text(message.payload));
+        let (subject, payload) = (text(message.topic), text(message.payload));
         if !message.reply.is_empty() {
             self.flow = Some(text(message.reply));
         }
-        if let Some(event) = topic.strip_prefix("$JS.EVENT.") {
+        if let Some(event) = subject.strip_prefix("$JS.EVENT.") {
             let body: serde_json::Value = serde_json::from_str(&payload).unwrap();
             let fields = body.as_object().unwrap().iter();
             let known = [
@@ -75,7 +75,7 @@ impl Port for Recorder {
             self.heard.push(format!("{event} {}", fields.join(" ")));
             return;
         }
-        let said = format!("{topic} {} {payload}", headers_in_line(message.headers));
+        let said = format!("{subject} {} {payload}", headers_in_line(message.headers));
         self.heard.push(said.trim_end().to_owned());
     }
 
@@ -107,18 +107,18 @@ impl Port for Recorder {
         self.heard.push(said.trim_end().to_owned());
     }
 
-    fn has_interest(&mut self, topic: &[u8]) -> bool {
+    fn has_interest(&mut self, subject: &[u8]) -> bool {
         let mut plain = self.listening.iter().filter(|f| !f.contains(' '));
-        plain.any(|filter| Filter::parse(filter.as_bytes()).unwrap().matches(topic))
+        plain.any(|filter| Filter::parse(filter.as_bytes()).unwrap().matches(subject))
     }
 
     /// A member of a group is written as `subject group`.
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
         match group {
-            b"" => self.listening.contains(&text(topic)),
+            b"" => self.listening.contains(&text(subject)),
             group => self
                 .listening
-                .contains(&format!("{} {}", text(topic), text(group))),
+                .contains(&format!("{} {}", text(subject), text(group))),
         }
     }
 
@@ -193,9 +193,9 @@ impl World {
             }
             self.consumers.take_unused(&mut self.unused);
             for (_, reply) in self.consumers.take_confirmations() {
-                let topic = &reply;
+                let subject = &reply;
                 self.port.publish(&Message {
-                    topic,
+                    topic: subject,
                     ..Message::default()
                 });
             }
@@ -291,9 +291,9 @@ impl World {
     }
 
     fn handle_ack(&mut self, name: &str, sequence: u64, payload: &str, reply: &str) -> bool {
-        let topic = self.port.acks[&(name.to_owned(), sequence)].clone();
+        let subject = self.port.acks[&(name.to_owned(), sequence)].clone();
         let message = Message {
-            topic: topic.as_bytes(),
+            topic: subject.as_bytes(),
             reply: reply.as_bytes(),
             payload: payload.as_bytes(),
             ..Message::default()
@@ -308,24 +308,24 @@ impl World {
         } else {
             self.port.listening.remove(filter);
         }
-        let topic = filter.split(' ').next().unwrap();
-        self.call(|consumers, context| consumers.handle_interest(topic.as_bytes(), context));
+        let subject = filter.split(' ').next().unwrap();
+        self.call(|consumers, context| consumers.handle_interest(subject.as_bytes(), context));
     }
 
     /// Adds subscribers, and returns what one round delivers to them.
-    pub(super) fn listen_for_one_round(&mut self, topics: &[&str]) -> Vec<(String, u64)> {
-        let topics = topics.iter().copied();
+    pub(super) fn listen_for_one_round(&mut self, subjects: &[&str]) -> Vec<(String, u64)> {
+        let subjects = subjects.iter().copied();
         self.port
             .listening
-            .extend(topics.clone().map(str::to_owned));
+            .extend(subjects.clone().map(str::to_owned));
         let mut context = Context {
             now: self.now,
             store: &mut self.store,
             port: &mut self.port,
         };
-        for topic in topics {
+        for subject in subjects {
             self.consumers
-                .handle_interest(topic.as_bytes(), &mut context);
+                .handle_interest(subject.as_bytes(), &mut context);
         }
         self.consumers.settle(&mut context);
         std::mem::take(&mut self.port.deliveries)

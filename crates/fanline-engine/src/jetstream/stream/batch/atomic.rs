@@ -130,11 +130,11 @@ impl Stream {
     }
 
     fn tell_abandoned(&self, id: &[u8], reason: &'static str, port: &mut dyn Port) {
-        let topic = format!(
+        let subject = format!(
             "$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.{}",
             self.config.name
         );
-        if !port.has_interest(topic.as_bytes()) {
+        if !port.has_interest(subject.as_bytes()) {
             return;
         }
         let advisory = Abandoned {
@@ -147,9 +147,9 @@ impl Stream {
             reason,
         };
         if let Ok(payload) = serde_json::to_vec(&advisory) {
-            let topic = topic.as_bytes();
+            let subject = subject.as_bytes();
             port.publish(&Message {
-                topic,
+                topic: subject,
                 payload: &payload,
                 ..Message::default()
             });

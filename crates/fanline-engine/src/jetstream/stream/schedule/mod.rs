@@ -106,7 +106,7 @@ impl Stream {
             return Err(ApiError::MESSAGE_SCHEDULES_ROLLUP_INVALID);
         }
         let is_own =
-            |topic: &[u8]| is_literal_topic(topic) && self.takes(topic) && topic != subject;
+            |other: &[u8]| is_literal_topic(other) && self.takes(other) && other != subject;
         let target = headers.schedule_target.filter(|target| is_own(target));
         let target = target.ok_or(ApiError::MESSAGE_SCHEDULES_TARGET_INVALID)?;
         let source = headers.schedule_source;

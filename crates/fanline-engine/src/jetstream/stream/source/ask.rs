@@ -16,7 +16,7 @@ const IDENTITY_HEADER: &[u8] = b"Nats-Stream-Identity";
 
 /// A request to the origin's API.
 pub(super) struct Question {
-    pub(super) topic: String,
+    pub(super) subject: String,
     pub(super) body: Vec<u8>,
 }
 
@@ -43,12 +43,12 @@ impl Source {
         let (origin, consumer) = (&self.config.name, &names.consumer);
         if self.config.consumer.is_some() {
             return Question {
-                topic: format!("{api}.CONSUMER.RESET.{origin}.{consumer}"),
+                subject: format!("{api}.CONSUMER.RESET.{origin}.{consumer}"),
                 body: Vec::new(),
             };
         }
         let config = self.consumer(names);
-        let topic = match config.filter_subject.as_str() {
+        let subject = match config.filter_subject.as_str() {
             "" => format!("{api}.CONSUMER.CREATE.{origin}.{consumer}"),
             filter => format!("{api}.CONSUMER.CREATE.{origin}.{consumer}.{filter}"),
         };
@@ -57,7 +57,7 @@ impl Source {
             config,
         };
         Question {
-            topic,
+            subject,
             // Serializing only strings and numbers does not fail.
             body: serde_json::to_vec(&request).unwrap_or_default(),
         }

@@ -76,7 +76,7 @@ impl Stream {
                 source.lag = begun.pending;
                 source.identity = begun.identity.unwrap_or_default();
             }
-            Heard::Record(topic) => self.take_delivery(source, &topic, message, port),
+            Heard::Record(subject) => self.take_delivery(source, &subject, message, port),
             Heard::Asks(reply) => reader.answer(reply, source.taken, until, port),
             Heard::Broken => reader.rest(now.since_start, port),
             Heard::Refused(_) => return reader.rest(now.since_start, port),
@@ -88,7 +88,7 @@ impl Stream {
     fn take_delivery(
         &mut self,
         source: &mut Source,
-        topic: &AckTopic<'_>,
+        delivery: &AckTopic<'_>,
         message: &Message<'_>,
         port: &mut dyn Port,
     ) {
@@ -96,14 +96,14 @@ impl Stream {
             b"" => message.topic,
             shown => shown,
         };
-        let sequence = topic.stream_sequence;
+        let sequence = delivery.stream_sequence;
         let is_new = source.next.is_none_or(|next| sequence >= next);
         let mut result = Ok(0);
         if is_new && is_literal_topic(subject) {
-            let expires_at = expiry(message.headers, topic.unix_nanos);
+            let expires_at = expiry(message.headers, delivery.unix_nanos);
             let copy = Copied {
                 sequence,
-                unix_nanos: topic.unix_nanos,
+                unix_nanos: delivery.unix_nanos,
                 expires_at: expires_at.filter(|_| self.config.allow_msg_ttl),
                 subject: source.rename(subject, self.random()),
                 headers: without_conditions(message.headers),
@@ -117,7 +117,7 @@ impl Stream {
         match result {
             Ok(_) => {
                 reader.note_kept();
-                source.lag = topic.pending;
+                source.lag = delivery.pending;
                 if is_new {
                     (source.next, source.taken) = (Some(sequence.saturating_add(1)), sequence);
                 }
@@ -138,9 +138,9 @@ impl Stream {
 }
 
 impl Source {
-    fn listens_to(&self, topic: &[u8]) -> bool {
+    fn listens_to(&self, subject: &[u8]) -> bool {
         let mut inlets = self.reader.iter().flat_map(Reader::inlets);
-        inlets.any(|inlet| inlet == topic)
+        inlets.any(|inlet| inlet == subject)
     }
 
     fn tend(

@@ -213,8 +213,8 @@ impl Reader {
         now: Duration,
         port: &mut dyn Port,
     ) {
-        let topic = question.topic.as_bytes();
-        if !port.has_interest(topic) {
+        let subject = question.subject.as_bytes();
+        if !port.has_interest(subject) {
             let until = now.saturating_add(LOOK_AGAIN_AFTER);
             self.state = State::Resting { until };
             return;
@@ -222,7 +222,7 @@ impl Reader {
         port.subscribe(names.reply.as_bytes());
         port.subscribe(names.deliver.as_bytes());
         port.publish(&Message {
-            topic,
+            topic: subject,
             reply: names.reply.as_bytes(),
             payload: &question.body,
             ..Message::default()
@@ -336,10 +336,10 @@ impl Reader {
         port.unsubscribe(names.reply.as_bytes());
         port.unsubscribe(names.deliver.as_bytes());
         let Reader { api, origin, .. } = self;
-        let topic = format!("{api}.CONSUMER.DELETE.{origin}.{}", names.consumer);
-        if !names.is_lasting && port.has_interest(topic.as_bytes()) {
+        let subject = format!("{api}.CONSUMER.DELETE.{origin}.{}", names.consumer);
+        if !names.is_lasting && port.has_interest(subject.as_bytes()) {
             port.publish(&Message {
-                topic: topic.as_bytes(),
+                topic: subject.as_bytes(),
                 ..Message::default()
             });
         }
@@ -376,29 +376,29 @@ impl Reading {
         let counts_anew = self.is_answered || !self.names.is_lasting;
         self.is_answered = counts_anew;
         // A record has its publisher's headers, which may look like a status.
-        let Some(topic) = AckTopic::parse(message.reply) else {
+        let Some(subject) = AckTopic::parse(message.reply) else {
             return match status(message) {
                 Some(STATUS_OVER..) => Heard::Broken,
                 Some(_) if counts_anew => self.handle_status(message),
                 _ => Heard::Alive,
             };
         };
-        if !counts_anew && topic.consumer_sequence != self.delivered.saturating_add(1) {
+        if !counts_anew && subject.consumer_sequence != self.delivered.saturating_add(1) {
             return Heard::Alive;
         }
-        if topic.consumer_sequence <= self.delivered {
+        if subject.consumer_sequence <= self.delivered {
             // A duplicate, unless the consumer has restarted its count unnoticed.
-            return match topic.stream_sequence <= self.sequence {
+            return match subject.stream_sequence <= self.sequence {
                 true => Heard::Alive,
                 false => Heard::Broken,
             };
         }
-        if topic.consumer_sequence - self.delivered > 1 {
+        if subject.consumer_sequence - self.delivered > 1 {
             return Heard::Broken;
         }
-        self.delivered = topic.consumer_sequence;
-        self.sequence = topic.stream_sequence;
-        Heard::Record(topic)
+        self.delivered = subject.consumer_sequence;
+        self.sequence = subject.stream_sequence;
+        Heard::Record(subject)
     }
 
     fn handle_status<'a>(&self, message: &Message<'a>) -> Heard<'a> {
@@ -448,7 +448,7 @@ mod tests {
             is_lasting: false,
         };
         let question = Question {
-            topic: "$JS.hub.API.CONSUMER.CREATE.O.C".to_owned(),
+            subject: "$JS.hub.API.CONSUMER.CREATE.O.C".to_owned(),
             body: b"{}".to_vec(),
         };
         reader.ask(&question, names, now, port);
@@ -456,7 +456,7 @@ mod tests {
 
     fn heard(
         reader: &mut Reader,
-        topic: &str,
+        subject: &str,
         reply: &str,
         headers: &str,
         payload: &str,
@@ -466,14 +466,14 @@ mod tests {
             lines => format!("NATS/1.0{}\r\n\r\n", lines.replace('|', "\r\n")),
         };
         let message = Message {
-            topic: topic.as_bytes(),
+            topic: subject.as_bytes(),
             reply: reply.as_bytes(),
             headers: headers.as_bytes(),
             payload: payload.as_bytes(),
             ..Message::default()
         };
         match reader.handle(&message, AT) {
-            Heard::Record(topic) => format!("record {}", topic.stream_sequence),
+            Heard::Record(subject) => format!("record {}", subject.stream_sequence),
             Heard::Asks(reply) => format!("asks {}", String::from_utf8_lossy(reply)),
             Heard::Begun(begun) => format!("begun {} {:?}", begun.pending, begun.identity),
             Heard::Refused(error) => format!("refused {:?}", error.map(|error| error.err_code)),
@@ -512,7 +512,7 @@ mod tests {
         let (mut reader, _) = asked();
         let record = |stream: u64, consumer: u64| format!("$JS.ACK.O.C.1.{stream}.{consumer}.1.0");
         let beat = " 100 Idle Heartbeat|Nats-Last-Consumer: ";
-        for (topic, reply, headers, expected) in [
+        for (subject, reply, headers, expected) in [
             ("d", &record(4, 1)[..], "", "record 4"),
             ("d", &record(9, 2), " 409 Mine", "record 9"),
             ("d", &record(9, 2), "", "Alive"),
@@ -532,8 +532,8 @@ mod tests {
             ("d", "", "", "Alive"),
             ("d", "x", " abc", "Alive"),
         ] {
-            let found = heard(&mut reader, topic, reply, headers, "");
-            assert_eq!(found, expected, "{topic} {reply} {headers}");
+            let found = heard(&mut reader, subject, reply, headers, "");
+            assert_eq!(found, expected, "{subject} {reply} {headers}");
         }
     }
 
