@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fanline_engine::auth::callout::Caller;
 use fanline_engine::auth::{AccountId, ConnectionKind, Grant};
-use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, codec::leaf};
+use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, leaf};
 use tokio::io::{AsyncReadExt, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::{debug, error};

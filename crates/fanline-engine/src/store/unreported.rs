@@ -1,10 +1,10 @@
-//! What went without being asked for, until somebody asks.
+//! Records that the store removed by itself and has not reported yet.
 
 use super::types::{Cause, Removed};
 
-/// Keeps its room from one time to the next.
+/// Reuses its buffers.
 #[derive(Default)]
-pub(super) struct Removals {
+pub(super) struct UnreportedRemovals {
     entries: Vec<Entry>,
     subjects: Vec<u8>,
 }
@@ -16,7 +16,7 @@ struct Entry {
     cause: Cause,
 }
 
-impl Removals {
+impl UnreportedRemovals {
     pub(super) fn push(&mut self, removed: &Removed<'_>) {
         self.subjects.extend_from_slice(removed.subject);
         self.entries.push(Entry {

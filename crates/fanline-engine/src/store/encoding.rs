@@ -1,38 +1,37 @@
-//! Records that are compressed, or sealed with a key, or both. What is not packed costs nothing here.
+//! Encoded record bodies: compressed, encrypted, or both. Plain records cost nothing here.
 
 use super::cipher::Cipher;
-use super::record::{self, HEAD_BYTES, Head, PACKED_HEAD_BYTES, RECORD_BYTES_MAX};
+use super::record::{self, ENCODED_HEAD_BYTES, HEAD_BYTES, Head, RECORD_BYTES_MAX};
 
-/// Shorter bodies are not compressed,
+/// Minimum length of a body to compress.
 const COMPRESSIBLE_BYTES_MIN: usize = 128;
-/// nor such as get shorter by less than one part of so many.
+/// A compressed body must be shorter by at least one part in this many.
 const GAIN_PARTS: usize = 8;
-/// A byte of LZ4 cannot stand for more than this many.
+/// Maximum bytes that one byte of LZ4 can expand to.
 const EXPANSION_MAX: usize = 256;
 
-/// How records are made smaller that are written from now on; those that are there are read either
-/// way.
+/// Compression of new records. Existing records are readable either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// They are kept as they are.
+    /// No compression.
     #[default]
     None,
-    /// Each by itself with LZ4, when that makes it shorter.
+    /// Each record separately with LZ4, when that makes it shorter.
     Lz4,
 }
 
-/// How records are packed.
+/// How record bodies are encoded.
 #[derive(Default)]
-pub(super) struct Packing {
+pub(super) struct BodyEncoding {
     compression: Compression,
     pub(super) cipher: Option<Cipher>,
-    /// What is packed or unpacked right now.
+    /// The body being encoded or decoded.
     buffer: Vec<u8>,
 }
 
-impl Packing {
+impl BodyEncoding {
     pub(super) fn new(compression: Compression, cipher: Option<Cipher>) -> Self {
-        Packing {
+        BodyEncoding {
             compression,
             cipher,
             buffer: Vec::new(),
@@ -44,18 +43,24 @@ impl Packing {
         self.compression == Compression::None && self.cipher.is_none()
     }
 
-    /// What a segment's head says of the key; 0 without one.
+    /// Returns the check value of the key for a segment's head; 0 without a key.
     pub(super) fn key_check(&self) -> u64 {
         self.cipher.as_ref().map_or(0, Cipher::key_check)
     }
 
-    /// Whether what says this of its key can be read.
-    pub(super) fn can_open(&self, key_check: u64) -> bool {
+    /// Whether bytes with this check value can be decrypted.
+    pub(super) fn can_decrypt(&self, key_check: u64) -> bool {
         key_check == 0 || key_check == self.key_check()
     }
 
-    /// Appends a record without checksums, packed and with them; gives its head.
-    pub(super) fn pack(&mut self, plain: &[u8], head: &Head, salt: u32, out: &mut Vec<u8>) -> Head {
+    /// Encodes a record without checksums and appends it with checksums. Returns its head.
+    pub(super) fn encode(
+        &mut self,
+        plain: &[u8],
+        head: &Head,
+        salt: u32,
+        out: &mut Vec<u8>,
+    ) -> Head {
         let from = out.len();
         let body = &plain[HEAD_BYTES..];
         let is_compressed = self.compression == Compression::Lz4 && self.compress(body);
@@ -64,24 +69,25 @@ impl Packing {
         } else {
             body
         };
-        let Some(packed) = head.packed(content.len(), is_compressed, self.cipher.is_some()) else {
+        let Some(encoded) = head.with_body(content.len(), is_compressed, self.cipher.is_some())
+        else {
             out.extend_from_slice(plain);
             record::seal(&mut out[from..], salt);
             return *head;
         };
-        packed.write_to(out);
+        encoded.write_to(out);
         match &mut self.cipher {
             Some(cipher) => {
-                let known = record::sealed_with(&out[from..]);
-                cipher.seal(known, content, out);
+                let associated = record::authenticated_part(&out[from..]);
+                cipher.seal(associated, content, out);
             }
             None => out.extend_from_slice(content),
         }
         record::seal(&mut out[from..], salt);
-        packed
+        encoded
     }
 
-    /// Says whether it is worth it.
+    /// Compresses the body into the buffer. Returns whether that is worth it.
     fn compress(&mut self, body: &[u8]) -> bool {
         if body.len() < COMPRESSIBLE_BYTES_MIN {
             return false;
@@ -98,23 +104,27 @@ impl Packing {
         }
     }
 
-    /// Makes of a packed record, in the place of what was in `out`, the one that it was; `None` when
-    /// it is damaged or the key is another.
-    pub(super) fn unpack(&mut self, record: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    /// Decodes a record into `out`, replacing its content; `None` when the record is damaged or the key is
+    /// wrong.
+    pub(super) fn decode(&mut self, record: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let head = Head::peek(record)?;
-        let mut content = record.get(PACKED_HEAD_BYTES..head.len())?;
+        let mut content = record.get(ENCODED_HEAD_BYTES..head.len())?;
         let plain_bytes = usize::try_from(head.plain_bytes).ok()?;
-        if head.is_sealed() {
+        if head.is_encrypted() {
             self.buffer.clear();
             let cipher = self.cipher.as_mut()?;
-            content = cipher.open(record::sealed_with(record), content, &mut self.buffer)?;
+            content = cipher.open(
+                record::authenticated_part(record),
+                content,
+                &mut self.buffer,
+            )?;
         }
         let expanded_max = HEAD_BYTES + content.len().saturating_mul(EXPANSION_MAX);
         if plain_bytes < HEAD_BYTES || plain_bytes > RECORD_BYTES_MAX.min(expanded_max) {
             return None;
         }
         out.clear();
-        head.unpacked().write_to(out);
+        head.with_plain_body().write_to(out);
         if head.is_compressed() {
             out.resize(plain_bytes, 0);
             let bytes = lz4_flex::block::decompress_into(content, &mut out[HEAD_BYTES..]).ok()?;
