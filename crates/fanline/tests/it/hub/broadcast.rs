@@ -661,7 +661,7 @@ fn bad_options_are_named() {
             },
             ..options(1)
         },
-        "`slow_consumer: after` must be longer than no time",
+        "`slow_consumer: after` must be greater than zero",
     );
 }
 
@@ -673,7 +673,7 @@ fn elements_that_there_is_no_memory_for_are_an_error() {
     assert_eq!(error.option(), "capacity");
     assert_eq!(
         error.to_string(),
-        "`capacity` needs more memory than there is"
+        "`capacity` needs more memory than is available"
     );
 }
 
