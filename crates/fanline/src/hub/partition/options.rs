@@ -132,10 +132,10 @@ impl<T> Partitioner<T> {
 
     /// Returns a partitioner that chooses each consumer in turn.
     pub fn round_robin() -> Self {
-        let mut turn = 0_usize;
+        let mut next = 0_usize;
         Self::by_id(move |consumers, _| {
-            let id = consumers.id_at(turn);
-            turn = turn.wrapping_add(1);
+            let id = consumers.id_at(next);
+            next = next.wrapping_add(1);
             id
         })
     }
