@@ -63,7 +63,7 @@ impl<T, E> BroadcastHub<T, E> {
         self.shared.rules.capacity
     }
 
-    /// Returns a handle that can end the hub from elsewhere.
+    /// Returns a handle that can end the hub from any thread.
     pub fn kill_switch(&self) -> KillSwitch<E>
     where
         T: Send + Sync + 'static,
@@ -99,7 +99,7 @@ impl<T, E> fmt::Debug for BroadcastHub<T, E> {
     }
 }
 
-/// A handle that ends a hub of any kind from elsewhere. Clones end the same hub. It does not keep the hub
+/// A handle that ends a hub of any kind from any thread. Clones end the same hub. It does not keep the hub
 /// alive.
 ///
 /// Elements that the producer is sending at that moment may reach some consumers and not others.

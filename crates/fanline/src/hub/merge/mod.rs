@@ -166,7 +166,7 @@ impl<T, E> MergeHub<T, E> {
         self.shared.drain();
     }
 
-    /// Returns a handle that can end the hub from elsewhere. Completing the hub lets the consumer receive
+    /// Returns a handle that can end the hub from any thread. Completing the hub lets the consumer receive
     /// queued elements, failing it drops them. Both close the producers.
     pub fn kill_switch(&self) -> KillSwitch<E>
     where

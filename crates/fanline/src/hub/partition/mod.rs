@@ -182,7 +182,7 @@ impl<T, E> PartitionHub<T, E> {
         self.shared.is_closed()
     }
 
-    /// Returns a handle that can end the hub from elsewhere.
+    /// Returns a handle that can end the hub from any thread.
     pub fn kill_switch(&self) -> KillSwitch<E>
     where
         T: Send + 'static,

@@ -519,8 +519,8 @@ fn receiver_may_move_between_tasks() {
             sent.unwrap();
             assert_eq!(received, Some(value));
         }
-        let yield_times = rx.collect::<Vec<_>>();
+        let remaining = rx.collect::<Vec<_>>();
         drop(tx);
-        assert_eq!(yield_times.await, []);
+        assert_eq!(remaining.await, []);
     });
 }

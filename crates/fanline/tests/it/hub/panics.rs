@@ -46,10 +46,10 @@ fn panicking_clone_leaves_element_unreceived() {
     }
     assert_eq!(rx.try_recv().unwrap().number, 0);
     assert!(panics(|| drop(rx.try_recv())));
-    let yield_times: Vec<_> = std::iter::from_fn(|| rx.try_recv().ok())
+    let remaining: Vec<_> = std::iter::from_fn(|| rx.try_recv().ok())
         .map(|bad| bad.number)
         .collect();
-    assert_eq!(yield_times, [1, 2]);
+    assert_eq!(remaining, [1, 2]);
 }
 
 /// After the panic the consumer releases its claim, and the oldest elements are overwritten. It must not read
