@@ -1,13 +1,13 @@
-//! `fanline-bench bridge`: what it costs that a subject is bound to a server.
+//! `fanline-bench bridge`: the cost of binding a subject to a server.
 //!
-//! Server, publisher and subscribers are in this process; the subscriber over the wire reads a socket and
-//! counts bytes. Three questions, each beside what it would be without a bridge:
+//! The server, the publisher, and the subscribers are in this process. The network subscriber reads a socket
+//! and counts bytes. There are three measurements, each next to the same without a bridge:
 //!
-//! - in process: a subject with one observer, bare and bound, with nobody on the wire;
-//! - to the wire: messages of a bound subject, and messages of a raw socket that writes whole buffers of
-//!   them, to the same subscriber;
-//! - there and back: from before `next` on a bound subject until an observer of the same subject of the
-//!   server is called.
+//! - In process: a subject with one observer, bare and bound, without network subscribers.
+//! - To the network: messages of a bound subject, and messages of a raw socket that writes whole buffers of
+//!   them, to the same subscriber.
+//! - Round trip: from before `next` on a bound subject until an observer of the same subject of the server is
+//!   called.
 
 mod measure;
 
@@ -22,13 +22,13 @@ use crate::report::lines::{Line, OTHER, OWN, Section, document};
 use crate::report::machine::Machine;
 use measure::Figure;
 
-/// How often each figure is taken.
+/// Number of repetitions and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Rounds; in each all figures are taken in turn
+    /// Number of rounds; each round measures every figure once
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// A tenth of the messages
+    /// Measure with a tenth of the messages
     #[arg(long)]
     quick: bool,
     /// Write the table as Markdown
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     plot: Option<PathBuf>,
 }
 
-/// A figure, and what it should be as a share of another one, or at most.
+/// A figure and its bar: a share of another figure, or an upper bound.
 struct Row {
     figure: Figure,
     name: &'static str,
@@ -59,37 +59,37 @@ const ROWS: &[Row] = &[
     },
     Row {
         figure: Figure::Bound,
-        name: "the same, bound to a server, nobody on the wire",
+        name: "the same, bound to a server, no network subscriber",
         bar: Some(Bar::ShareOf(Figure::Bare, 0.5)),
     },
     Row {
         figure: Figure::Observed,
-        name: "the same, observed at the server's subject, here",
+        name: "the same, observed at the server's subject, in process",
         bar: None,
     },
     Row {
         figure: Figure::Core,
-        name: "to the wire: a raw socket, 128 B, messages/s",
+        name: "to the network: a raw socket, 128 B, messages/s",
         bar: None,
     },
     Row {
         figure: Figure::Slices,
-        name: "to the wire: a bound subject, in slices of 64",
+        name: "to the network: a bound subject, in slices of 64",
         bar: Some(Bar::ShareOf(Figure::Core, 0.8)),
     },
     Row {
         figure: Figure::Singles,
-        name: "to the wire: a bound subject, one by one",
+        name: "to the network: a bound subject, one by one",
         bar: None,
     },
     Row {
         figure: Figure::Back,
-        name: "there and back in the process, p50, ns",
+        name: "round trip in the process, p50, ns",
         bar: Some(Bar::AtMost(3_000.0)),
     },
     Row {
         figure: Figure::AllTheWay,
-        name: "the same round by the server, p50, ns",
+        name: "round trip through the server, p50, ns",
         bar: None,
     },
 ];
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     report::write_to(arguments.plot.as_deref(), || plot(&medians))
 }
 
-/// The medians, those that can be compared together.
+/// Returns a plot of the comparable medians.
 fn plot(medians: &[[f64; 3]]) -> String {
     let all: Vec<_> = ROWS
         .iter()
@@ -118,8 +118,8 @@ fn plot(medians: &[[f64; 3]]) -> String {
         .collect();
     let sections = [
         ("In process, messages a second", &all[..3]),
-        ("To the wire, messages a second", &all[3..6]),
-        ("There and back, nanoseconds: less is better", &all[6..]),
+        ("To the network, messages a second", &all[3..6]),
+        ("Round trip, nanoseconds: less is better", &all[6..]),
     ];
     let sections = sections.map(|(heading, rows)| {
         let most = rows
@@ -195,7 +195,7 @@ fn table(medians: &[[f64; 3]], rounds: u32) -> String {
     let _ = writeln!(
         text,
         "- {rounds} rounds, on {cores} × {cpu}, Linux {kernel}. Server, publisher and subscriber share the machine \
-         and the process. Again: `cargo run --release -p fanline-bench -- bridge`"
+         and the process. Command: `cargo run --release -p fanline-bench -- bridge`"
     );
     text
 }

@@ -18,19 +18,19 @@ use clap::Args;
 use crate::report;
 use cases::{Case, Result as CaseResult};
 
-/// Which parts, and for how long.
+/// Measured parts, number and length of samples, and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Measure only the cases whose name contains this; may be given several times
+    /// Measure only the cases whose name contains this text; repeatable
     #[arg(long = "case", value_name = "TEXT")]
     cases: Vec<String>,
-    /// List the cases and their targets, and measure nothing
+    /// List the cases and their targets, without measuring
     #[arg(long)]
     list: bool,
-    /// Samples of each case; the figure is their median
+    /// Number of samples of each case; the figure is their median
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     samples: u32,
-    /// Length that one sample aims at, in milliseconds
+    /// Target length of one sample, in milliseconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     millis: u64,
     /// Write the table as Markdown

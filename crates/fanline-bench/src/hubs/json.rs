@@ -1,4 +1,4 @@
-//! The figures for other programs, and for a run that goes on from them.
+//! The figures as JSON, for other programs and for resumed runs.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(super) fn save(report: &Report, path: &Path) -> Result<()> {
         })
     });
     value["bars"] = bars.collect();
-    // A run that is ended while it writes leaves the old file.
+    // A run that is interrupted during the write keeps the old file.
     let unfinished = path.with_extension("part");
     let text = format!("{value:#}\n");
     fs::write(&unfinished, text).with_context(|| unfinished.display().to_string())?;

@@ -1,4 +1,4 @@
-//! The cells of the largest buffer as a plot: a group of bars for each number of consumers.
+//! A plot of the cells with the largest buffer: a group of bars per number of consumers.
 
 use super::bars::count;
 use super::load::{Cell, Load};
@@ -6,7 +6,7 @@ use super::measure::{Figure, Report, Row};
 use crate::report::groups::{self, Bar, Group};
 use crate::report::metric::Metric;
 
-/// The plot as an SVG document.
+/// Returns the plot as an SVG document.
 pub(super) fn document(report: &Report) -> String {
     let cells = report.rows.iter().filter_map(|row| match row.load {
         Load::Lockstep(cell) => Some((cell, row)),

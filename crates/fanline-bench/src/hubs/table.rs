@@ -1,4 +1,4 @@
-//! The figures as text: the same tables on a terminal and in Markdown.
+//! The figures as text: the same tables for a terminal and in Markdown.
 
 use std::fmt::Write;
 
@@ -13,18 +13,18 @@ use crate::report::behind::{self, Better};
 use crate::report::metric::{Metric, spread, three_digits};
 use crate::report::table::new_table;
 
-/// For people at a terminal.
+/// Returns the report for a terminal.
 pub(super) fn terminal(report: &Report) -> String {
     page(report, presets::UTF8_FULL_CONDENSED, "")
 }
 
-/// As a page.
+/// Returns the report as a page.
 pub(super) fn markdown(report: &Report) -> String {
     let text = page(report, presets::ASCII_MARKDOWN, "## ");
     format!("# Hubs: Fanline beside its rivals\n\n{text}")
 }
 
-/// The bars in words.
+/// Returns the bars in words.
 pub(super) fn list(report: &Report) -> String {
     let lines = bars::lines(report).into_iter();
     let mut text = String::new();
@@ -92,7 +92,7 @@ fn cells(report: &Report) -> impl Iterator<Item = (Cell, &Row)> {
     })
 }
 
-/// Threads and buffers.
+/// Returns the combinations of threads and buffers.
 fn grids(report: &Report) -> Vec<(usize, usize)> {
     let mut grids: Vec<_> = cells(report)
         .map(|(cell, _)| (cell.threads, cell.buffer))
@@ -132,7 +132,7 @@ fn lockstep(report: &Report, threads: usize, buffer: usize, style: TableStyle) -
     table
 }
 
-/// Those that took part in any.
+/// Returns the systems that were measured in any row.
 fn systems<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<System> {
     let mut systems: Vec<System> = rows
         .flat_map(|row| row.figures.iter().map(|figure| figure.system))
@@ -205,7 +205,7 @@ fn title(part: Part) -> String {
     title.to_owned()
 }
 
-/// One line for each number of threads and system, one column for each number of others.
+/// Returns a table with one line per number of threads and system, and one column per number of peers.
 fn of_part(report: &Report, part: Part, style: TableStyle) -> Table {
     let rows = report.rows.iter().filter(|row| row.load.part() == part);
     let rows = rows.collect::<Vec<_>>();
@@ -235,7 +235,7 @@ fn of_part(report: &Report, part: Part, style: TableStyle) -> Table {
     table
 }
 
-/// Threads, or 0 where that is no question; and the other number.
+/// Returns the number of threads, or 0 if it is not variable, and the number of peers.
 fn place(load: Load) -> (usize, usize) {
     match load {
         Load::Lockstep(cell) | Load::Law(cell) => (cell.threads, cell.consumers),
@@ -271,10 +271,10 @@ fn notes(report: &Report) -> Vec<String> {
             machine.cores, machine.cpu, machine.kernel
         ),
         format!(
-            "Medians of {} rounds; in each round every system of a cell has one run, in alternating \
-             order, after two runs to warm up. A run has {} elements, fewer where a system would take \
-             more than {} ms (in the cost law at least 30 µs for each consumer), and is timed from \
-             before the hub is there until the last consumer has ended. Every consumer checks every element, value and order.",
+            "Medians of {} rounds; each round runs every system of a cell once, in alternating \
+             order, after two runs to warm up. A run has {} elements, fewer if a system would take \
+             more than {} ms (in the cost law at least 30 µs per consumer), and is timed from \
+             before the hub is created until the last consumer has ended. Every consumer checks every element, value and order.",
             plan.rounds, plan.elements, plan.run_millis
         ),
         "One thread is tokio's current-thread runtime, two are its multi-thread runtime with two \
@@ -284,28 +284,28 @@ fn notes(report: &Report) -> Vec<String> {
     if !report.rivals.is_empty() {
         notes.push(format!("Rivals: {}.", report.rivals.join("; ")));
         notes.push(
-            "tokio's broadcast overwrites, so all consumers count in after each full buffer before the \
-             sender goes on. Pekko has its dispatcher's threads in every cell, one of which sends; \
-             each of its consumers is a stream of one stage; beyond 2,000 consumers it is not run, since \
+            "tokio's broadcast overwrites old values, so the sender waits after each full buffer until all \
+             consumers have read it. Pekko has its dispatcher's threads in every cell, one of which sends; \
+             each of its consumers is a stream of one stage; it is not run with more than 2,000 consumers, since \
              each run would take minutes."
                 .to_owned(),
         );
     }
-    if !report.deaths.is_empty() {
-        let count = report.deaths.len();
-        let first = &report.deaths[0];
+    if !report.crashes.is_empty() {
+        let count = report.crashes.len();
+        let first = &report.crashes[0];
         notes.push(format!(
-            "JVMs that died and were started again: {count} ({first})."
+            "JVMs that crashed and were restarted: {count} ({first})."
         ));
     }
     notes.push(
-        "The floor is written by hand for one thread (src/hubs/floor.rs, with what it leaves out): what \
-         the runtime takes to wake and poll tasks, and one read for each delivery."
+        "The floor is written by hand for one thread (src/hubs/floor.rs, with its omissions): the \
+         cost of the runtime to wake and poll tasks, and one read per delivery."
             .to_owned(),
     );
     notes.push(
-        "Merge and partition: 256 elements can wait for each producer or consumer; tokio's mpsc has \
-         one bound of the same sum for all producers, or one channel for each consumer."
+        "Merge and partition: 256 buffered elements per producer or consumer; tokio's mpsc has \
+         one bound of the same sum for all producers, or one channel per consumer."
             .to_owned(),
     );
     let figures = report.rows.iter().flat_map(|row| &row.figures);
@@ -315,7 +315,8 @@ fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// Where a rival does more, or takes less, than the hub by its first way, which is a stream where it has one.
+/// Returns lines for rivals that are faster, or take less, than the hub's first API, which is a stream if
+/// there is one.
 fn behind_rivals(row: &Row) -> Vec<String> {
     let Some(own) = row.load.systems(0).first().copied() else {
         return Vec::new();
@@ -333,7 +334,7 @@ fn behind_rivals(row: &Row) -> Vec<String> {
     lines.collect()
 }
 
-/// A load in words.
+/// Returns a load in words.
 fn what(load: Load) -> String {
     if let Load::Lockstep(_) | Load::Law(_) = load {
         return load.describe();

@@ -1,28 +1,28 @@
-//! What a micro-benchmark is.
+//! Definition of a micro-benchmark.
 
 use super::sampling::Figures;
 
-/// Does an operation so many times, or a few more, and says how many times it was.
+/// Runs an operation at least the given number of times, and returns the actual number.
 pub(super) type Work = dyn FnMut(u64) -> u64;
 
-/// One thing that is measured.
+/// A measured case.
 #[derive(Clone, Copy)]
 pub(super) struct Case {
     pub(super) name: &'static str,
-    /// What is counted.
+    /// Counted unit.
     pub(super) unit: &'static str,
     pub(super) targets: &'static [Target],
-    /// Builds what the work needs.
+    /// Builds the data for the work.
     pub(super) prepare: fn() -> Box<Work>,
 }
 
-/// What a figure should be.
+/// Target of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Target {
-    /// Millions of operations in a second on one core.
+    /// Minimum of millions of operations per second on one core.
     MillionsAtLeast(f64),
     NanosAtMost(f64),
-    /// Not one allocation in all samples.
+    /// No allocation in any sample.
     NoAllocation,
 }
 
@@ -44,7 +44,7 @@ impl Target {
     }
 }
 
-/// A case and what was measured.
+/// A case and its figures.
 pub(super) struct Result {
     pub(super) case: Case,
     pub(super) figures: Figures,
@@ -58,7 +58,7 @@ impl Numbers {
         Self(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

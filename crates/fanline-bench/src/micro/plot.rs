@@ -5,7 +5,7 @@ use crate::report::lines::{Line, OWN, Section, document};
 use crate::report::machine::Machine;
 use crate::report::metric::three_digits;
 
-/// What is shown together, by a word in the names of its cases; matchers are the rest.
+/// Headings of the plot's groups, with a word in the names of their cases. Matcher cases are the rest.
 const PARTS: &[(&str, &str)] = &[
     ("match", "Matcher"),
     ("parse", "Parser"),
@@ -13,7 +13,8 @@ const PARTS: &[(&str, &str)] = &[
     ("store", "Store"),
 ];
 
-/// The plot as an SVG document. Bars are logarithmic: a start is a million times a match.
+/// Returns the plot as an SVG document. Bars are logarithmic: a start takes a million times as long as a
+/// match.
 pub(super) fn svg(results: &[Result], machine: &Machine) -> String {
     let length = |result: &Result| result.figures.nanos.median.max(1.0).log10();
     let longest = results.iter().map(length).fold(f64::MIN_POSITIVE, f64::max);

@@ -1,4 +1,4 @@
-//! How often and for how long something is done, and what that cost.
+//! Sampling of an operation's cost.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::cases::Work;
 use crate::allocations::Allocations;
 use crate::report::metric::Summary;
 
-/// Work done before the first sample, in samples.
+/// Work before the first sample, in samples.
 const WARM_UP_SAMPLES: u32 = 3;
 
 /// The cost of one operation.
@@ -40,7 +40,7 @@ pub(super) fn measure(work: &mut Work, samples: u32, length: Duration) -> Figure
     }
 }
 
-/// How many operations take about `length`.
+/// Returns the number of operations that take about `length`.
 fn calibrate(work: &mut Work, length: Duration) -> u64 {
     let mut operations = 1;
     loop {

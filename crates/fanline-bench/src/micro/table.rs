@@ -11,7 +11,7 @@ use crate::report::command_line;
 use crate::report::machine::Machine;
 use crate::report::metric::{Metric, three_digits};
 
-/// All that one invocation has measured.
+/// All figures of one invocation.
 pub(super) struct Report {
     machine: Machine,
     results: Vec<Result>,
@@ -29,7 +29,7 @@ impl Report {
         }
     }
 
-    /// For people at a terminal.
+    /// Returns the report for a terminal.
     pub(super) fn terminal(&self) -> String {
         format!(
             "{}\n\n{}\n",
@@ -38,7 +38,7 @@ impl Report {
         )
     }
 
-    /// As a page.
+    /// Returns the report as a page.
     pub(super) fn markdown(&self) -> String {
         let mut text = format!(
             "# The engine's parts on one core\n\n{}\n\n",
@@ -51,7 +51,7 @@ impl Report {
         text
     }
 
-    /// As a plot.
+    /// Returns the report as a plot.
     pub(super) fn plot(&self) -> String {
         plot::svg(&self.results, &self.machine)
     }
@@ -105,7 +105,7 @@ impl Report {
     }
 }
 
-/// The cases and their targets.
+/// Returns the cases and their targets.
 pub(super) fn list(cases: &[Case]) -> String {
     let mut text = String::new();
     for case in cases {
@@ -141,7 +141,7 @@ fn targets(targets: &[Target]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Zero means none at all; what rounds to zero is not hidden.
+/// Formats an amount. Zero means exactly zero; a small amount is not rounded to zero.
 fn amount(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),

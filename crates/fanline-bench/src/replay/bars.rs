@@ -1,27 +1,27 @@
-//! What the library should reach: the one list of bars, and whether the figures do.
+//! The bars of the library: the single list, and the verdicts.
 
 use serde::Serialize;
 
 use super::churn::Figure;
-use super::grid::{Calls, Flavour, Form, System};
+use super::grid::{Calls, Flavor, Form, System};
 use super::outcome::{Load, Report};
 use crate::report::metric::three_digits;
 use crate::report::{Bound, Verdict};
 
-/// Messages and subscribers that the bars are set for.
+/// Numbers of messages and subscribers of the bars.
 const MESSAGES: u32 = 1_000_000;
 const SUBSCRIBERS: [usize; 2] = [1, 16];
 
 /// A bar on speed, for 1 and for 16 subscribers.
 struct Bar {
-    flavours: &'static [Flavour],
+    flavors: &'static [Flavor],
     form: Form,
     calls: Calls,
     against: Against,
     least: [f64; 2],
 }
 
-/// What a speed is divided by.
+/// Divisor of a speed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Against {
     /// The limit of the same form and the same calls.
@@ -29,9 +29,9 @@ enum Against {
     RxJava,
 }
 
-const fn next(flavours: &'static [Flavour], form: Form, against: Against, least: [f64; 2]) -> Bar {
+const fn next(flavors: &'static [Flavor], form: Form, against: Against, least: [f64; 2]) -> Bar {
     Bar {
-        flavours,
+        flavors,
         form,
         calls: Calls::Next,
         against,
@@ -39,10 +39,10 @@ const fn next(flavours: &'static [Flavour], form: Form, against: Against, least:
     }
 }
 
-const SUBJECT: &[Flavour] = &[Flavour::Subject];
-const ALL: &[Flavour] = &[Flavour::All];
-const FEW: &[Flavour] = &[Flavour::One, Flavour::Many];
-const TIMED: &[Flavour] = &[Flavour::Within, Flavour::ManyWithin];
+const SUBJECT: &[Flavor] = &[Flavor::Subject];
+const ALL: &[Flavor] = &[Flavor::All];
+const FEW: &[Flavor] = &[Flavor::One, Flavor::Many];
+const TIMED: &[Flavor] = &[Flavor::Within, Flavor::ManyWithin];
 
 /// Every bar on speed.
 const BARS: &[Bar] = &[
@@ -58,14 +58,14 @@ const BARS: &[Bar] = &[
     next(TIMED, Form::Exclusive, Against::RxJava, [15.0, 8.0]),
     next(TIMED, Form::Shared, Against::RxJava, [3.5, 8.0]),
     Bar {
-        flavours: &[
-            Flavour::Subject,
-            Flavour::Behavior,
-            Flavour::All,
-            Flavour::One,
-            Flavour::Many,
-            Flavour::Within,
-            Flavour::ManyWithin,
+        flavors: &[
+            Flavor::Subject,
+            Flavor::Behavior,
+            Flavor::All,
+            Flavor::One,
+            Flavor::Many,
+            Flavor::Within,
+            Flavor::ManyWithin,
         ],
         form: Form::Exclusive,
         calls: Calls::NextSlice,
@@ -74,17 +74,18 @@ const BARS: &[Bar] = &[
     },
 ];
 
-/// Allocations per message of a flavour that keeps a log.
+/// Maximum allocations per message of a flavor that stores a log.
 const LOG_ALLOCATIONS: f64 = 1.0 / 1024.0;
 
-/// A subscription and its end, with this many present.
+/// Number of present subscriptions for a pair of subscription and unsubscription.
 const CHURN_PRESENT: usize = 10_000;
 const CHURN_NANOS: f64 = 150.0;
-/// "Flat in their number": at most so many times what it costs with this many present.
+/// A pair costs about the same for any number of subscriptions: the cost with `CHURN_PRESENT` is bounded
+/// relative to this number.
 const CHURN_FEW: usize = 16;
 const CHURN_GROWTH: f64 = 2.0;
 
-/// A bar and what was measured, in one or two columns (1 and 16 subscribers).
+/// A bar and its figures, in one or two columns (1 and 16 subscribers).
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Line {
     pub(super) what: String,
@@ -93,7 +94,7 @@ pub(super) struct Line {
     pub(super) checks: Vec<Check>,
 }
 
-/// A figure beside its bar.
+/// A figure and its bar.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Check {
     pub(super) measured: Option<f64>,
@@ -152,7 +153,7 @@ impl Unit {
     }
 }
 
-/// Zero means none at all; what would round to zero keeps two digits.
+/// Formats an amount. Zero means exactly zero; an amount that would round to zero keeps two digits.
 pub(super) fn small(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
@@ -161,33 +162,33 @@ pub(super) fn small(value: f64) -> String {
     }
 }
 
-/// Every bar of the flavours that were measured.
+/// Returns every bar of the measured flavors.
 pub(super) fn lines(report: &Report) -> Vec<Line> {
-    let flavours = report.flavours();
+    let flavors = report.flavors();
     let mut lines = Vec::new();
     for bar in BARS {
-        let measured = bar.flavours.iter().filter(|one| flavours.contains(one));
-        lines.extend(measured.map(|flavour| speed(report, bar, *flavour)));
+        let measured = bar.flavors.iter().filter(|one| flavors.contains(one));
+        lines.extend(measured.map(|flavor| speed(report, bar, *flavor)));
     }
-    for flavour in &flavours {
-        lines.extend(Form::BOTH.map(|form| allocations(report, *flavour, form)));
+    for flavor in &flavors {
+        lines.extend(Form::BOTH.map(|form| allocations(report, *flavor, form)));
     }
     lines.extend(report.churn.iter().flat_map(|churn| {
         Form::BOTH.map(|form| {
             let of_form = churn.figures.iter().filter(|figure| figure.form == form);
-            pairs(churn.flavour, form, &of_form.copied().collect::<Vec<_>>())
+            pairs(churn.flavor, form, &of_form.copied().collect::<Vec<_>>())
         })
     }));
     lines
 }
 
-/// The bars in words.
+/// Returns the bars in words.
 pub(super) fn describe() -> String {
     let mut text = String::new();
     for bar in BARS {
-        for flavour in bar.flavours {
+        for flavor in bar.flavors {
             let line = Line {
-                what: what(*flavour, bar.calls),
+                what: what(*flavor, bar.calls),
                 form: bar.form,
                 compared: bar.compared(),
                 checks: bar.checks([None, None]),
@@ -228,21 +229,21 @@ impl Bar {
     }
 }
 
-fn what(flavour: Flavour, calls: Calls) -> String {
+fn what(flavor: Flavor, calls: Calls) -> String {
     match calls {
-        Calls::Next => flavour.title().to_owned(),
-        Calls::NextSlice => format!("{}, next_slice of 64", flavour.title()),
+        Calls::Next => flavor.title().to_owned(),
+        Calls::NextSlice => format!("{}, next_slice of 64", flavor.title()),
     }
 }
 
-fn speed(report: &Report, bar: &Bar, flavour: Flavour) -> Line {
+fn speed(report: &Report, bar: &Bar, flavor: Flavor) -> Line {
     let other = match bar.against {
         Against::Limit => System::Limit(bar.form),
         Against::RxJava => System::RxJava,
     };
     let measured = SUBSCRIBERS.map(|subscribers| {
         let cell = report.cell(Load {
-            flavour,
+            flavor,
             calls: bar.calls,
             messages: MESSAGES,
             subscribers,
@@ -250,22 +251,22 @@ fn speed(report: &Report, bar: &Bar, flavour: Flavour) -> Line {
         cell?.ratio(System::Fanline(bar.form), other)
     });
     Line {
-        what: what(flavour, bar.calls),
+        what: what(flavor, bar.calls),
         form: bar.form,
         compared: bar.compared(),
         checks: bar.checks(measured),
     }
 }
 
-fn allocations(report: &Report, flavour: Flavour, form: Form) -> Line {
-    let per_message = report.per_message(flavour, System::Fanline(form));
-    let bar = if flavour.keeps_a_log() {
+fn allocations(report: &Report, flavor: Flavor, form: Form) -> Line {
+    let per_message = report.per_message(flavor, System::Fanline(form));
+    let bar = if flavor.keeps_a_log() {
         LOG_ALLOCATIONS
     } else {
         0.0
     };
     Line {
-        what: format!("{}, allocations per message", flavour.title()),
+        what: format!("{}, allocations per message", flavor.title()),
         form,
         compared: "",
         checks: vec![Check {
@@ -276,8 +277,8 @@ fn allocations(report: &Report, flavour: Flavour, form: Form) -> Line {
     }
 }
 
-fn pairs(flavour: Flavour, form: Form, figures: &[Figure]) -> Line {
-    // The dearer of the two orders counts.
+fn pairs(flavor: Flavor, form: Form, figures: &[Figure]) -> Line {
+    // The more expensive of the two orders counts.
     let nanos = |present| {
         let figure = figures.iter().find(|figure| figure.present == present)?;
         Some(f64::max(
@@ -290,7 +291,7 @@ fn pairs(flavour: Flavour, form: Form, figures: &[Figure]) -> Line {
     Line {
         what: format!(
             "{}, subscribe + unsubscribe, 10,000 present / to 16",
-            flavour.title()
+            flavor.title()
         ),
         form,
         compared: "",
@@ -314,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_says_whether_it_was_met() {
+    fn bar_reports_verdict() {
         let check = |measured, bar, unit, verdict: &str, words: &str| {
             let check = Check {
                 measured,

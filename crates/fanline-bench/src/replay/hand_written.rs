@@ -1,28 +1,28 @@
-//! The limits of [`limits`](super::limits), brought into the shape of a measurement.
+//! Adapters that run the limits of [`limits`](super::limits) in a measurement.
 
-use super::audience::{Audience, Received, Seat};
-use super::grid::{Flavour, Form};
+use super::audience::{Audience, Counter, Received};
+use super::grid::{Flavor, Form};
 use super::limits::{
-    Boxed, BoxedFanOut, BoxedSlice, Keep, KeepSlice, Keeping, Limit, Log, Nothing, OneTypeFanOut,
-    Ring, Slices, Slot, TickedLog, TickedRing, TwoRmw,
+    Boxed, BoxedFanOut, BoxedSlice, Limit, Log, Nothing, OneTypeFanOut, Ring, SliceStorage, Slices,
+    Slot, Storage, StoringFanOut, TickedLog, TickedRing, TwoRmw,
 };
 use super::running::{Running, Step, emit_each, emit_slices};
 
-/// The limit for one call per message.
-pub(super) fn each(flavour: Flavour, form: Form, audience: &Audience) -> Running {
-    let observers = audience.seats().map(boxed);
-    match flavour {
-        Flavour::Subject => {
+/// Returns the limit for one call per message.
+pub(super) fn each(flavor: Flavor, form: Form, audience: &Audience) -> Running {
+    let observers = audience.counters().map(boxed);
+    match flavor {
+        Flavor::Subject => {
             let limit = BoxedFanOut(observers.collect());
             in_form(form, limit)
         }
-        Flavour::All => keeping(form, Log::default(), observers),
-        Flavour::Behavior | Flavour::One => keeping(form, Slot::default(), observers),
-        Flavour::Many => keeping(form, Ring::default(), observers),
-        Flavour::Within => keeping(form, TickedLog::new(), observers),
-        Flavour::ManyWithin => keeping(form, TickedRing::new(), observers),
-        Flavour::Async => {
-            // Nobody is called before the end.
+        Flavor::All => keeping(form, Log::default(), observers),
+        Flavor::Behavior | Flavor::One => keeping(form, Slot::default(), observers),
+        Flavor::Many => keeping(form, Ring::default(), observers),
+        Flavor::Within => keeping(form, TickedLog::new(), observers),
+        Flavor::ManyWithin => keeping(form, TickedRing::new(), observers),
+        Flavor::Async => {
+            // No observer is called before the end.
             observers.for_each(drop);
             let mut running = keeping(form, Slot::default(), std::iter::empty());
             running.received = Received::Nothing;
@@ -31,36 +31,36 @@ pub(super) fn each(flavour: Flavour, form: Form, audience: &Audience) -> Running
     }
 }
 
-/// The limit for slices of 64.
-pub(super) fn slices(flavour: Flavour, form: Form, audience: &Audience) -> Option<Running> {
+/// Returns the limit for slices of 64.
+pub(super) fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<Running> {
     if form == Form::Shared {
         return None;
     }
-    match flavour {
-        Flavour::Subject
-        | Flavour::Behavior
-        | Flavour::One
-        | Flavour::Many
-        | Flavour::ManyWithin => Some(keeping_slices(Nothing, audience)),
-        Flavour::All => Some(keeping_slices(Log::default(), audience)),
-        Flavour::Within => Some(keeping_slices(TickedLog::new(), audience)),
-        Flavour::Async => None,
+    match flavor {
+        Flavor::Subject | Flavor::Behavior | Flavor::One | Flavor::Many | Flavor::ManyWithin => {
+            Some(keeping_slices(Nothing, audience))
+        }
+        Flavor::All => Some(keeping_slices(Log::default(), audience)),
+        Flavor::Within => Some(keeping_slices(TickedLog::new(), audience)),
+        Flavor::Async => None,
     }
 }
 
-/// The limit for observers of one type.
-pub(super) fn one_type(flavour: Flavour, audience: &Audience) -> Option<Running> {
-    let of_one_type = audience.seats().map(|mut seat| move |_: u32| seat.bump());
+/// Returns the limit for observers of one type.
+pub(super) fn one_type(flavor: Flavor, audience: &Audience) -> Option<Running> {
+    let of_one_type = audience
+        .counters()
+        .map(|mut counter| move |_: u32| counter.count_value());
     let limit = OneTypeFanOut(of_one_type.collect());
-    (flavour == Flavour::Subject).then(|| running(limit))
+    (flavor == Flavor::Subject).then(|| running(limit))
 }
 
-fn keeping<K: Keep + 'static>(
+fn keeping<K: Storage + 'static>(
     form: Form,
-    kept: K,
+    storage: K,
     observers: impl Iterator<Item = Boxed>,
 ) -> Running {
-    in_form(form, Keeping::new(kept, observers.collect()))
+    in_form(form, StoringFanOut::new(storage, observers.collect()))
 }
 
 fn in_form<L: Limit + 'static>(form: Form, limit: L) -> Running {
@@ -80,15 +80,15 @@ fn running<L: Limit + 'static>(mut limit: L) -> Running {
     }
 }
 
-fn keeping_slices<K: KeepSlice + 'static>(kept: K, audience: &Audience) -> Running {
-    let observers = audience.seats().map(|mut seat| -> BoxedSlice {
+fn keeping_slices<K: SliceStorage + 'static>(storage: K, audience: &Audience) -> Running {
+    let observers = audience.counters().map(|mut counter| -> BoxedSlice {
         Box::new(move |values| {
             for value in values {
-                seat.see(*value);
+                counter.see(*value);
             }
         })
     });
-    let mut limit = Slices::new(kept, observers.collect());
+    let mut limit = Slices::new(storage, observers.collect());
     Running {
         received: Received::All,
         step: Box::new(move |step| match step {
@@ -98,6 +98,6 @@ fn keeping_slices<K: KeepSlice + 'static>(kept: K, audience: &Audience) -> Runni
     }
 }
 
-fn boxed(mut seat: Seat) -> Boxed {
-    Box::new(move |_| seat.bump())
+fn boxed(mut counter: Counter) -> Boxed {
+    Box::new(move |_| counter.count_value())
 }

@@ -1,12 +1,12 @@
-//! The figures for other programs.
+//! The figures as JSON for other programs.
 
 use serde_json::{Value, json};
 
 use super::bars;
 use super::outcome::{Cell, Report};
 
-/// Every figure, with shares and verdicts. Times are in nanoseconds; those of a cell, and its
-/// allocations and bytes, are of one repetition.
+/// Returns every figure, with shares and verdicts. Times are in nanoseconds. Times, allocations, and bytes of
+/// a cell are per repetition.
 pub(super) fn value(report: &Report) -> Value {
     let bars = bars::lines(report).into_iter().map(|line| {
         let verdicts = line.checks.iter().map(|check| check.verdict().label());

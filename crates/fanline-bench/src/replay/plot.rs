@@ -1,11 +1,11 @@
-//! The longest runs as a plot: a group of bars for each flavour and number of subscribers.
+//! A plot of the longest runs: a group of bars per flavor and number of subscribers.
 
 use super::grid::{Calls, System};
 use super::outcome::{Cell, Report};
 use crate::report::groups::{self, Bar, Group};
 use crate::report::metric::Metric;
 
-/// The plot as an SVG document.
+/// Returns the plot as an SVG document.
 pub(super) fn document(report: &Report) -> String {
     let most = report.messages().into_iter().max();
     let subscribers = report.subscribers();
@@ -36,7 +36,7 @@ fn group(cell: &Cell) -> Group {
     };
     let systems = cell.figures.iter().map(|(system, _)| *system);
     Group {
-        title: load.flavour.title().to_owned(),
+        title: load.flavor.title().to_owned(),
         caption: match load.calls {
             Calls::Next => subscribers,
             Calls::NextSlice => format!("{subscribers}, slices of 64"),

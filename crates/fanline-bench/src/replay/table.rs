@@ -1,4 +1,4 @@
-//! The figures as text: the same tables on a terminal and in Markdown.
+//! The figures as text: the same tables for a terminal and in Markdown.
 
 use std::fmt::Write;
 
@@ -8,28 +8,28 @@ use comfy_table::{Table, TableStyle, presets};
 use super::bars::{self, Line, small};
 use super::behind;
 use super::churn::PRESENT;
-use super::grid::{Calls, Flavour, Form, System};
+use super::grid::{Calls, Flavor, Form, System};
 use super::outcome::{Cell, Load, Report};
 use crate::report;
 use crate::report::metric::{Metric, spread, thousands, three_digits};
 use crate::report::table::new_table;
 
-/// For people at a terminal.
+/// Returns the report for a terminal.
 pub(super) fn terminal(report: &Report) -> String {
     page(report, presets::UTF8_FULL_CONDENSED, "")
 }
 
-/// As a page.
+/// Returns the report as a page.
 pub(super) fn markdown(report: &Report) -> String {
     let text = page(report, presets::ASCII_MARKDOWN, "## ");
     format!("# Subjects and replay: Fanline beside its limits and its rivals\n\n{text}")
 }
 
-/// The flavours, and the bars on speed.
+/// Returns the flavors and the bars on speed.
 pub(super) fn list() -> String {
     let mut text = String::from("Flavours:");
-    for flavour in Flavour::value_variants() {
-        let value = flavour.to_possible_value();
+    for flavor in Flavor::value_variants() {
+        let value = flavor.to_possible_value();
         let name = value.as_ref().map_or("", |value| value.get_name());
         // Writing to a String cannot fail.
         let _ = write!(text, " {name}");
@@ -41,9 +41,9 @@ pub(super) fn list() -> String {
 
 fn page(report: &Report, style: TableStyle, heading: &str) -> String {
     let mut text = String::new();
-    for flavour in report.flavours() {
-        let title = flavour.title();
-        let speeds = speeds(report, flavour, style);
+    for flavor in report.flavors() {
+        let title = flavor.title();
+        let speeds = speeds(report, flavor, style);
         let _ = writeln!(text, "{heading}{title}: messages per second\n\n{speeds}\n");
     }
     let tables = [
@@ -64,8 +64,8 @@ fn page(report: &Report, style: TableStyle, heading: &str) -> String {
     text
 }
 
-/// The grid of one flavour.
-fn speeds(report: &Report, flavour: Flavour, style: TableStyle) -> Table {
+/// Returns the grid of one flavor.
+fn speeds(report: &Report, flavor: Flavor, style: TableStyle) -> Table {
     let subscribers = report.subscribers();
     let mut header = vec!["messages".to_owned(), "system".to_owned()];
     header.extend(subscribers.iter().map(|count| match count {
@@ -80,7 +80,7 @@ fn speeds(report: &Report, flavour: Flavour, style: TableStyle) -> Table {
     for (calls, messages) in each.chain(slices) {
         let cells = subscribers.iter().map(|subscribers| {
             report.cell(Load {
-                flavour,
+                flavor,
                 calls,
                 messages,
                 subscribers: *subscribers,
@@ -100,7 +100,7 @@ fn speeds(report: &Report, flavour: Flavour, style: TableStyle) -> Table {
     table
 }
 
-/// A line per system, and how Fanline compares with RxJava below it.
+/// Returns a line per system, and Fanline's ratio to RxJava below it.
 fn lines(cells: &[Option<&Cell>]) -> Vec<(String, Vec<String>)> {
     let mut lines = Vec::new();
     for system in System::ALL {
@@ -121,7 +121,7 @@ fn lines(cells: &[Option<&Cell>]) -> Vec<(String, Vec<String>)> {
     lines
 }
 
-/// `None` when no cell has anything.
+/// Returns `None` if no cell has a figure.
 fn of_each(
     cells: &[Option<&Cell>],
     figure: impl Fn(&Cell) -> Option<String>,
@@ -132,7 +132,7 @@ fn of_each(
     any.then(|| all.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// With the share of its limit, when it has one.
+/// Returns a rate, with the share of its limit if there is one.
 fn rate(cell: &Cell, system: System) -> Option<String> {
     let rate = Metric::Rate.format(cell.rate(system)?);
     let share = system.limit().and_then(|limit| cell.ratio(system, limit));
@@ -144,20 +144,20 @@ fn rate(cell: &Cell, system: System) -> Option<String> {
 
 fn allocations(report: &Report, style: TableStyle) -> Table {
     let messages = report.messages();
-    let mut header = vec!["flavour".to_owned(), "system".to_owned()];
+    let mut header = vec!["flavor".to_owned(), "system".to_owned()];
     header.extend(messages.iter().map(|count| thousands((*count).into())));
     header.extend(["per further message", "bytes"].map(str::to_owned));
     let mut table = new_table(style, header, 2);
-    for flavour in report.flavours() {
-        let mut title = flavour.title().to_owned();
+    for flavor in report.flavors() {
+        let mut title = flavor.title().to_owned();
         for form in Form::BOTH {
             for system in [System::Fanline(form), System::Limit(form)] {
                 let mut row = vec![std::mem::take(&mut title), system.label().to_owned()];
                 row.extend(messages.iter().map(|messages| {
-                    worst(report, flavour, *messages, system).map_or_else(String::new, small)
+                    worst(report, flavor, *messages, system).map_or_else(String::new, small)
                 }));
                 let (count, bytes) = report
-                    .per_message(flavour, system)
+                    .per_message(flavor, system)
                     .map_or_else(Default::default, |(count, bytes)| {
                         (small(count), small(bytes))
                     });
@@ -169,11 +169,11 @@ fn allocations(report: &Report, style: TableStyle) -> Table {
     table
 }
 
-/// Allocations in a run over its messages, with the number of subscribers where it is most.
-fn worst(report: &Report, flavour: Flavour, messages: u32, system: System) -> Option<f64> {
+/// Returns allocations per message of a run, with the number of subscribers for which they are highest.
+fn worst(report: &Report, flavor: Flavor, messages: u32, system: System) -> Option<f64> {
     let of_subscribers = report.subscribers().into_iter().filter_map(|subscribers| {
         let cell = report.cell(Load {
-            flavour,
+            flavor,
             calls: Calls::Next,
             messages,
             subscribers,
@@ -186,11 +186,11 @@ fn worst(report: &Report, flavour: Flavour, messages: u32, system: System) -> Op
 }
 
 fn churn(report: &Report, style: TableStyle) -> Table {
-    let mut header = vec!["flavour".to_owned(), "form".to_owned()];
+    let mut header = vec!["flavor".to_owned(), "form".to_owned()];
     header.extend(PRESENT.map(|present| format!("{} present", thousands(present as u64))));
     let mut table = new_table(style, header, 2);
     for churn in &report.churn {
-        let mut title = churn.flavour.title().to_owned();
+        let mut title = churn.flavor.title().to_owned();
         for form in Form::BOTH {
             let mut row = vec![std::mem::take(&mut title), form.label().to_owned()];
             let figures = churn.figures.iter().filter(|figure| figure.form == form);
@@ -263,14 +263,14 @@ fn notes(report: &Report) -> Vec<String> {
             plan.warm_up_jvm.as_millis()
         ),
         "Percentages are shares of the limit in the line below; the limits are written by hand for \
-         one load each, in src/replay/limits.rs, with what they leave out."
+         one load each, in src/replay/limits.rs, with their omissions."
             .to_owned(),
-        "Allocations are the emitting thread's, in the worst of all numbers of subscribers. Per \
-         further message: the difference between the two longest runs, without what a subject \
-         allocates once."
+        "Allocations are those of the emitting thread, the maximum over all numbers of subscribers. Per \
+         further message: the difference between the two longest runs, without a subject's \
+         one-time allocations."
             .to_owned(),
         "A pair is a subscription and its end; one message after every 10,000 pairs is timed with \
-         them, so that clean-up that was put off is paid for. The bars look at the dearer order."
+         them, so that deferred clean-up is included. The bars use the more expensive order."
             .to_owned(),
     ];
     if !report.rivals.is_empty() {
@@ -278,7 +278,7 @@ fn notes(report: &Report) -> Vec<String> {
         notes.push(
             "RxJava's values are boxed beforehand; one JVM for each of its columns, so it sees one \
              class of subject and, but for the line with three, one class of observer: its best \
-             case. tokio's channel is pulled: one thread sends 256, then each receiver takes them."
+             case. Receivers pull from tokio's channel: one thread sends 256, then each receiver reads them."
                 .to_owned(),
         );
     }

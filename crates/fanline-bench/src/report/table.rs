@@ -1,4 +1,4 @@
-//! The figures as text: the same lines on a terminal and in Markdown.
+//! The figures as text: the same lines for a terminal and in Markdown.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::metric::{Metric, three_digits};
 use super::{Report, Row, Target, Verdict, describe, verdicts};
 use crate::servers::System;
 
-/// Everything, for people at a terminal.
+/// Returns the report for a terminal.
 pub(crate) fn terminal(report: &Report) -> String {
     let table = table(report, presets::UTF8_FULL_CONDENSED);
     let mut text = format!("{table}\n\n");
@@ -19,7 +19,7 @@ pub(crate) fn terminal(report: &Report) -> String {
     text
 }
 
-/// Everything, as a page.
+/// Returns the report as a page.
 pub(crate) fn markdown(report: &Report) -> String {
     let table = table(report, presets::ASCII_MARKDOWN);
     let mut text = format!("# {}\n\n{table}\n\n", report.title);
@@ -29,7 +29,7 @@ pub(crate) fn markdown(report: &Report) -> String {
     text
 }
 
-/// An empty table, the first columns of which are words, and the others figures.
+/// Returns an empty table, whose first columns contain words and the others figures.
 pub(crate) fn new_table(style: TableStyle, header: Vec<String>, words: usize) -> Table {
     let mut table = Table::new();
     table.load_style(style);
@@ -40,7 +40,7 @@ pub(crate) fn new_table(style: TableStyle, header: Vec<String>, words: usize) ->
     table
 }
 
-/// One line per figure, so that its target and verdict stand beside it.
+/// Returns the table with one line per figure, next to its target and verdict.
 fn table(report: &Report, style: TableStyle) -> Table {
     let columns = report.columns();
     let mut header = vec!["shape", "figure"];
@@ -106,7 +106,7 @@ fn line(row: &Row, columns: &[System], metric: Metric, title: &str) -> Vec<Strin
     cells
 }
 
-/// How many runs gave no figure; why is said below the table.
+/// Returns the number of runs without a figure. Their errors are below the table.
 fn failures(row: &Row, columns: &[System], title: &str) -> Vec<String> {
     let mut cells = vec![title.to_owned(), "failed runs".to_owned()];
     for &system in columns {
@@ -122,7 +122,7 @@ fn failures(row: &Row, columns: &[System], title: &str) -> Vec<String> {
     cells
 }
 
-/// What the figures mean, where they were taken, and whether they suffice.
+/// Returns the notes on figures, machine, and verdicts.
 fn notes(report: &Report) -> Vec<String> {
     let machine = &report.machine;
     let mut lines = vec![
@@ -151,9 +151,9 @@ fn notes(report: &Report) -> Vec<String> {
     for row in &report.rows {
         let title = row.case.title;
         let failures = row.failures.iter();
-        let said =
+        let spread =
             failures.map(|(system, why)| format!("FAILED: {title}, {}: {why}.", system.label()));
-        lines.extend(said);
+        lines.extend(spread);
     }
     let missed = report.rows.iter().flat_map(|row| {
         let targets = row.case.targets.iter();
@@ -165,7 +165,7 @@ fn notes(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Figures in which another server is better, and clearly so: no round of Fanline's was as good.
+/// Returns figures in which another server is clearly better: no round of Fanline's was as good.
 fn behind(report: &Report) -> Vec<String> {
     let columns = report.columns();
     let mut lines = Vec::new();
@@ -173,7 +173,7 @@ fn behind(report: &Report) -> Vec<String> {
     for row in &report.rows {
         for &other in others.clone() {
             let figures = Metric::ALL.iter().copied();
-            // What the generator takes is told for both, and is neither's merit.
+            // The generator's CPU time is listed for both and does not measure a server.
             let figures = figures.filter(|metric| *metric != Metric::GeneratorCpu);
             let lost = figures.filter(|metric| is_behind(row, other, *metric));
             lines.extend(lost.filter_map(|metric| {

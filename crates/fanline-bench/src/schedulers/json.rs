@@ -1,10 +1,10 @@
-//! The figures for other programs.
+//! The figures as JSON for other programs.
 
 use serde_json::{Value, json};
 
 use super::measure::{Report, Row};
 
-/// Every figure, with ratios and verdicts. Times are in nanoseconds.
+/// Returns every figure, with ratios and verdicts. Times are in nanoseconds.
 pub(super) fn value(report: &Report) -> Value {
     json!({
         "machine": report.machine,

@@ -1,4 +1,4 @@
-//! Every case, with all contestants in turns.
+//! Measurement of every case, with all contestants in alternation.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use crate::report::{self, Bound, Verdict, machine::Machine};
 use crate::rxjava::{Jvm, RxJava};
 use crate::turns::{Figures, Plan, Repetition, timed, turn};
 
-/// All that one invocation has measured.
+/// All results of one invocation.
 pub(super) struct Report {
     pub(super) machine: Machine,
-    /// How this was asked for.
+    /// Command line of the run.
     pub(super) command: String,
     pub(super) plan: Plan,
     pub(super) rxjava: Option<String>,
     pub(super) rows: Vec<Row>,
 }
 
-/// One case and its figures.
+/// One case with its figures.
 pub(super) struct Row {
     pub(super) case: &'static Case,
-    /// By the contestants' labels.
+    /// By label of the contestant.
     pub(super) figures: Vec<(&'static str, Figures)>,
 }
 
@@ -32,13 +32,13 @@ impl Row {
         found.map(|entry| &entry.1)
     }
 
-    /// How many times as long as the contestant `label` Fanline takes.
+    /// Returns Fanline's time divided by that of the contestant `label`.
     pub(super) fn times_as_long_as(&self, label: &str) -> Option<f64> {
         let other = self.figures(label)?;
         Some(self.figures(FANLINE)?.nanos.median / other.nanos.median)
     }
 
-    /// The ratio that the bar is about.
+    /// Returns the ratio that the bar bounds.
     pub(super) fn measured(&self) -> Option<f64> {
         let times_as_long = self.times_as_long_as(self.case.bar.against)?;
         Some(match self.case.bar.bound {
@@ -56,7 +56,7 @@ impl Row {
     }
 }
 
-/// Measures every case as `plan` says.
+/// Measures every case as specified by `plan`.
 pub(super) fn all(plan: &Plan, with_rivals: bool) -> Result<Report> {
     let rxjava = with_rivals.then(RxJava::build).transpose()?;
     let mut report = Report {
@@ -77,8 +77,8 @@ pub(super) fn all(plan: &Plan, with_rivals: bool) -> Result<Report> {
     Ok(report)
 }
 
-/// A contestant with what it needs.
-struct Entrant {
+/// A contestant with its resources.
+struct PreparedContestant {
     label: &'static str,
     runner: Runner,
     repetitions: Vec<Repetition>,
@@ -125,14 +125,14 @@ fn measure(case: &'static Case, plan: &Plan, rxjava: Option<&RxJava>) -> Result<
             (work, _) => (Runner::Here(work), plan.warm_up),
         };
         warm(&mut runner, case.items, warm_up).context(contestant.label)?;
-        entrants.push(Entrant {
+        entrants.push(PreparedContestant {
             label: contestant.label,
             runner,
             repetitions: Vec::new(),
         });
     }
     for round in 0..plan.rounds {
-        // Who comes first, and after whom, changes.
+        // The order of the contestants changes.
         if round > 0 {
             entrants.reverse();
         }
@@ -153,7 +153,7 @@ fn measure(case: &'static Case, plan: &Plan, rxjava: Option<&RxJava>) -> Result<
     })
 }
 
-/// Turns have a limit on repetitions, so that short ones need several to warm up.
+/// Warms up a contestant. Repetitions per turn are limited, so short ones need several turns.
 fn warm(runner: &mut Runner, items: u32, budget: Duration) -> Result<()> {
     let mut nanos = 0.0;
     while nanos < budget.as_nanos() as f64 {

@@ -1,4 +1,4 @@
-//! The medians as a plot: a section for each load.
+//! A plot of the medians: a section per load.
 
 use super::cases::FANLINE;
 use super::measure::{Report, Row};
@@ -6,7 +6,7 @@ use crate::report::lines::{Line, OTHER, OWN, Section, document};
 use crate::report::machine::Machine;
 use crate::report::metric::Metric;
 
-/// The plot as an SVG document.
+/// Returns the plot as an SVG document.
 pub(super) fn svg(report: &Report) -> String {
     let sections: Vec<_> = report.rows.iter().map(section).collect();
     let Machine { cores, cpu, kernel } = &report.machine;

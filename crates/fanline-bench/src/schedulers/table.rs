@@ -1,4 +1,4 @@
-//! The figures as text: the same lines on a terminal and in Markdown.
+//! The figures as text: the same lines for a terminal and in Markdown.
 
 use std::fmt::Write;
 
@@ -11,14 +11,14 @@ use crate::report::behind::{self, Better};
 use crate::report::metric::{Metric, three_digits};
 use crate::turns::Figures;
 
-/// For people at a terminal.
+/// Returns the report for a terminal.
 pub(super) fn terminal(report: &Report) -> String {
     let style = presets::UTF8_FULL_CONDENSED;
     let (figures, bars) = (figures(report, style), bars(report, style));
     format!("{figures}\n\n{bars}\n\n{}\n", notes(report).join("\n"))
 }
 
-/// As a page.
+/// Returns the report as a page.
 pub(super) fn markdown(report: &Report) -> String {
     let style = presets::ASCII_MARKDOWN;
     let (figures, bars) = (figures(report, style), bars(report, style));
@@ -128,9 +128,9 @@ fn notes(report: &Report) -> Vec<String> {
             plan.warm_up.as_millis(),
             plan.warm_up_jvm.as_millis()
         ),
-        "The floors are written by hand, in src/schedulers/floors.rs, with what they leave out."
+        "The floors are written by hand, in src/schedulers/floors.rs, with their omissions."
             .to_owned(),
-        "Quoted figures were not measured in this run: those of 2011 are Rx for .NET's on an i5 of \
+        "Quoted figures were not measured in this run: those of 2011 are of Rx for .NET on an i5 of \
          that time; those of Rx.NET 2.2.5 (on CoreCLR 3.1) and RxJava 3.1.12 (on OpenJDK 17, with \
          less warm-up than here) were taken on a virtual machine with two Xeon cores."
             .to_owned(),
@@ -143,7 +143,7 @@ fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// The contestants of a load that are faster, if they are RxJava's and no floors.
+/// Returns the contestants of a load that are faster, if they are RxJava's and not floors.
 fn behind_rxjava(row: &Row) -> Vec<String> {
     let labels = row.figures.iter().map(|(label, _)| *label);
     let rivals = labels.filter(|label| label.starts_with(RXJAVA));
