@@ -1,7 +1,7 @@
 //! The merge hub: any number of producers at any time, and one consumer of all their elements.
 //!
-//! Producers append to one [list](list), in the order of arrival, and the consumer reads it; neither takes a
-//! lock. Each producer has a [lane](lane), which counts its appended and taken elements and so bounds them.
+//! Producers append to one [list], in the order of arrival, and the consumer reads it; neither takes a
+//! lock. Each producer has a [lane], which counts its appended and taken elements and so bounds them.
 //! [Permits](permits) bound the total of all producers. A lock protects the set of producers ([shared]) and
 //! is not taken for an element. No waker, clone, or drop runs under it.
 
