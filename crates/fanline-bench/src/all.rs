@@ -109,7 +109,7 @@ const TABLES: &[Table] = &[
         has_rivals: true,
         ..Table::new(
             "replay",
-            "Subjects and replay, beside limits written by hand",
+            "Subjects and replay, beside reference loops",
             &["--quick"],
         )
     },
@@ -356,15 +356,15 @@ fn linked_from(report: &Path, file: &Path) -> PathBuf {
     nested.unwrap_or_else(|| file.to_owned())
 }
 
-/// Returns the number of met bars per table, and all losses.
+/// Returns the number of met targets per table, and all losses.
 fn summary(pages: &[(&Table, Option<String>)]) -> String {
-    let mut table = String::from("\n| table | bars |\n| --- | --- |\n");
+    let mut table = String::from("\n| table | targets |\n| --- | --- |\n");
     let mut lost = String::new();
     for (of, page) in pages {
         let page = page.as_deref().unwrap_or_default();
         let verdicts = verdicts(page).unwrap_or(match page {
             "" => "not measured",
-            _ => "no bars",
+            _ => "no targets",
         });
         // Writing to a string does not fail.
         let _ = writeln!(table, "| {} | {verdicts} |", of.heading);
@@ -375,10 +375,10 @@ fn summary(pages: &[(&Table, Option<String>)]) -> String {
     if lost.is_empty() {
         lost.push_str("- None in these tables.\n");
     }
-    format!("{table}\n## Losses\n\nMissed bars, faster rivals, and failed runs:\n\n{lost}")
+    format!("{table}\n## Losses\n\nMissed targets, faster rivals, and failed runs:\n\n{lost}")
 }
 
-/// Returns the summary of a page's bars.
+/// Returns the summary of a page's targets.
 fn verdicts(page: &str) -> Option<&str> {
     let is_summary =
         |line: &'_ str| line.starts_with("- Targets: ") || line.starts_with("- Bars: ");
@@ -387,7 +387,7 @@ fn verdicts(page: &str) -> Option<&str> {
     Some(verdicts.trim_end_matches('.'))
 }
 
-/// Returns the lines of a page's tables that miss a bar, and its notes on failed runs and on faster rivals.
+/// Returns the lines of a page's tables that miss a target, and its notes on failed runs and on faster rivals.
 fn losses(page: &str) -> Vec<String> {
     let (mut losses, mut title) = (Vec::new(), "");
     for line in page.lines() {
@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn losses_are_found() {
-        let page = "| shape | figure | Fanline | verdict |\n|---|---|---|---|\n\
+        let page = "| shape | result | Fanline | verdict |\n|---|---|---|---|\n\
                     | 1 to 1 | rate | 7 M | met |\n|  | CPU | 9 ns | MISSED |\n\n\
                     - Targets: 1 met, 1 missed, 0 unknown.\n- Behind nats-server: 1 to 1, CPU 1.1×.\n";
         assert_eq!(verdicts(page), Some("1 met, 1 missed, 0 unknown"));
@@ -466,7 +466,7 @@ mod tests {
                 "Behind nats-server: 1 to 1, CPU 1.1×."
             ]
         );
-        assert_eq!(verdicts("no bars"), None);
+        assert_eq!(verdicts("no targets"), None);
         assert!(losses("").is_empty());
     }
 

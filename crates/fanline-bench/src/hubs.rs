@@ -1,7 +1,6 @@
 //! `fanline-bench hubs`: the broadcast hub in lockstep next to its rivals, and further properties; the merge
 //! and the partition hub next to a channel.
 
-mod bars;
 mod channel;
 mod floor;
 mod json;
@@ -13,6 +12,7 @@ mod others;
 mod pekko;
 mod plot;
 mod table;
+mod targets;
 
 use std::path::PathBuf;
 
@@ -20,9 +20,9 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::report;
-use bars::{ALLOCATIONS_CONSUMERS, GROWTH_THREADS, JOIN_PRESENT, LAW_BUFFERS};
 use load::{Cell, Load, Part};
 use measure::{Plan, Report};
+use targets::{ALLOCATIONS_CONSUMERS, GROWTH_THREADS, JOIN_PRESENT, LAW_BUFFERS};
 
 /// Measured parts, systems, and output files.
 #[derive(Args)]
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     /// to 2,000 consumers
     #[arg(long, conflicts_with_all = ["rounds", "run_millis", "rivals_consumers_max"])]
     quick: bool,
-    /// List the bars, without measuring
+    /// List the targets, without measuring
     #[arg(long)]
     list: bool,
     #[command(flatten)]
@@ -90,10 +90,10 @@ struct Options {
     /// Number of threads of Pekko's dispatcher
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = threads)]
     pekko_threads: usize,
-    /// Write every figure after each cell
+    /// Write every result after each cell
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Resume from the figures in the JSON file if it exists: cells in it are not measured again
+    /// Resume from the results in the JSON file if it exists: cells in it are not measured again
     #[arg(long, requires = "json")]
     resume: bool,
 }
@@ -199,7 +199,7 @@ fn law() -> Vec<Load> {
             })
         })
     });
-    let grown = GROWTH_THREADS.into_iter().flat_map(bars::growth_cells);
+    let grown = GROWTH_THREADS.into_iter().flat_map(targets::growth_cells);
     let mut loads: Vec<Load> = cells.collect();
     for load in grown.map(Load::Law) {
         if !loads.contains(&load) {

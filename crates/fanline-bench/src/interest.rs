@@ -66,13 +66,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let distribution = Policy::ALL.map(|policy| policy.announce(&world));
     let fan_out = policy::publish(&world, arguments.publications, &mut random);
     let changed = policy::change(&mut world, arguments.changes, &mut random);
-    let figures = table::Figures {
+    let results = table::Measurements {
         arguments,
         distinct,
         distribution,
         changed,
         fan_out,
     };
-    print!("{}", figures.terminal());
-    report::write_to(arguments.markdown.as_deref(), || figures.markdown())
+    print!("{}", results.terminal());
+    report::write_to(arguments.markdown.as_deref(), || results.markdown())
 }

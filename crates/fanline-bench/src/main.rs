@@ -1,4 +1,4 @@
-//! Fanline next to its rivals: the same load on all systems in alternation, and a comparison of the figures.
+//! Fanline next to its rivals: the same load on all systems in alternation, and a comparison of the results.
 //!
 //! A subcommand is one kind of comparison. The generator and the servers are independent of reports, and
 //! reports are independent of sockets. A subcommand connects them.
@@ -12,17 +12,17 @@
 //! - `mqtt`: MQTT, and messages between it and NATS, against nats-server and mosquitto.
 //! - `micro`: the engine's parts on one core.
 //! - `replay`: the library's subjects in the grid of RxPerfTests, messages 1,000 to 1,000,000 by subscribers
-//!   1 to 16. Each flavor is measured in both forms, next to a limit written by hand for exactly this load
-//!   (`replay/limits.rs`, which lists the omissions), and with `--rivals` next to RxJava 3, rxRust, and
+//!   1 to 16. Each flavor is measured in both forms, next to a reference loop for exactly this load
+//!   (`replay/reference_loops.rs`, which lists the omissions), and with `--rivals` next to RxJava 3, rxRust, and
 //!   tokio's broadcast. All systems of a cell are measured in alternation (`turns.rs`), so a share is a ratio
-//!   within one run. The table of bars lists the library's targets.
+//!   within one run. The table of targets lists the library's targets.
 //! - `hubs`: the broadcast hub in lockstep with 64 to 100,000 consumers, with each of its methods to send and
 //!   to receive, next to a floor written by hand (`hubs/floor.rs`) and with `--rivals` next to tokio's
 //!   broadcast, async-broadcast, asyncband, and Pekko; joining, memory, slow consumers, and latency; the
 //!   merge and the partition hub next to tokio's mpsc. `--resume` continues an interrupted run.
 //! - `bridge`: a subject bound to a server, next to an unbound one and a raw socket.
 //! - `schedulers`: values on another thread, next to floors written by hand (`schedulers/floors.rs`) and
-//!   RxJava, with published figures of others in separate columns.
+//!   RxJava, with published results of others in separate columns.
 //! - `all`: all of these, in one report.
 //! - `soak`: no comparison; runs all kinds of load on the server for any length of time, stops and kills it,
 //!   and checks that nothing is lost, reordered, or leaked.
@@ -90,7 +90,7 @@ enum Command {
     ///
     /// Draws a world with interest of each leaf from a seed. Then counts the lines and messages that would
     /// cross links: until all interest is distributed, for each added or removed subscription, and for each
-    /// message, for several policies of the hubs. docs/decisions contains the figures of the default world.
+    /// message, for several policies of the hubs. docs/decisions contains the results of the default world.
     InterestSimulation(interest::Arguments),
     /// The engine's parts on one core: matcher, parser, shard; time and allocations
     Micro(micro::Arguments),
@@ -98,7 +98,7 @@ enum Command {
     ///
     /// One producer sends 100,000 elements, fewer if a system would take longer than --run-millis, and every
     /// consumer checks every element. A run is timed from before the hub is created until the last consumer
-    /// has ended. All systems of a cell are measured in alternating order. A figure is the median over the
+    /// has ended. All systems of a cell are measured in alternating order. A result is the median over the
     /// rounds after a warm-up, and a multiple is the ratio of two medians of one cell. Further tables measure
     /// the cost law, joining and leaving, memory, allocations, one slow consumer among fast ones, the latency
     /// from a send to the last receive, and the merge and the partition hub.
@@ -108,25 +108,25 @@ enum Command {
     /// OpenJDK 21 or 25 is preferred, otherwise `java` is used. Debian's JDK 17 has crashed on Pekko's hub; a
     /// crashed JVM is restarted, and the report counts restarts.
     Hubs(hubs::Arguments),
-    /// Subjects and replay flavors against hand-written limits, and against RxJava, rxRust and tokio
+    /// Subjects and replay flavors against reference loops, and against RxJava, rxRust and tokio
     ///
     /// One thread emits M messages of u32 to S subscribers, each of which increments a plain counter. Each
     /// repetition has a fresh subject, and ends with a check that every subscriber has received every
-    /// message. All systems of a cell are measured in alternating order. A figure is the median over the
+    /// message. All systems of a cell are measured in alternating order. A result is the median over the
     /// repetitions after a warm-up, and a share or a multiple is the ratio of two medians of one cell.
     /// Further tables measure allocations per message, the cost of subscribing and unsubscribing, and the
-    /// bars. The limits are in src/replay/limits.rs, with their omissions.
+    /// targets. The reference loops are in src/replay/reference_loops.rs, with their omissions.
     ///
     /// The whole grid takes one and a half minutes, with rivals about six; `--quick` measures the cells of
-    /// the bars, in half a minute and one and a half. The position of the code in memory changes figures for
-    /// many subscribers by a fifth from one build to the next, limits included.
+    /// the targets, in half a minute and one and a half. The position of the code in memory changes results for
+    /// many subscribers by a fifth from one build to the next, reference loops included.
     Replay(replay::Arguments),
     /// Values on another thread: new thread, thread pool, observe_on; against floors and RxJava
     ///
     /// Three loads: 10,000 items from an iterator on a new thread, counted there; a range of 10,000 observed
     /// on the thread pool and counted; and 1,000,000 items through observe_on. Each is timed from the
     /// subscription until the waiting thread has the count. All systems of a load are measured in alternating
-    /// order. A figure is the median over the repetitions after a warm-up. Waking a thread takes most of the
+    /// order. A result is the median over the repetitions after a warm-up. Waking a thread takes most of the
     /// first two, and varies between runs on a shared machine: compare with the floor of the same run. The
     /// floors are in src/schedulers/floors.rs, with their omissions.
     Schedulers(schedulers::Arguments),

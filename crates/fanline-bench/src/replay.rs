@@ -1,21 +1,21 @@
-//! `fanline-bench replay`: the subjects and their replay flavors, against limits written by hand and against
+//! `fanline-bench replay`: the subjects and their replay flavors, against reference loops and against
 //! rivals, in the grid of RxPerfTests.
 
 mod audience;
-mod bars;
 mod behind;
 mod churn;
 mod grid;
 mod hand_written;
 mod json;
 mod library;
-mod limits;
 mod measure;
 mod outcome;
 mod plot;
+mod reference_loops;
 mod rivals;
 mod running;
 mod table;
+mod targets;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     /// Numbers of subscribers, instead of 1, 2, 4, 8 and 16; separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = subscribers)]
     subscribers: Vec<usize>,
-    /// List the flavors and the bars, without measuring
+    /// List the flavors and the targets, without measuring
     #[arg(long)]
     list: bool,
     /// Number of rounds; each measures every system once, in alternating order
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// Target measuring time of a system per round, in milliseconds; at least one repetition
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     millis: u64,
-    /// 100,000 and 1,000,000 messages to 1 and 16 subscribers, three rounds: the cells of the bars
+    /// 100,000 and 1,000,000 messages to 1 and 16 subscribers, three rounds: the cells of the targets
     #[arg(long, conflicts_with_all = ["rounds", "messages", "subscribers"])]
     quick: bool,
     /// Include RxJava 3 (needs Maven and a JDK), rxRust, and tokio's broadcast in the same run
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     /// Write the tables as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Write every figure
+    /// Write every result
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

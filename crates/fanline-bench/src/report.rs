@@ -24,7 +24,7 @@ use crate::servers::{Program, System};
 use machine::Machine;
 use metric::{Metric, Sample, Summary};
 
-/// All figures of one invocation, with the machine.
+/// All results of one invocation, with the machine.
 pub(crate) struct Report {
     /// Title of the comparison.
     pub(crate) title: &'static str,
@@ -35,7 +35,7 @@ pub(crate) struct Report {
     pub(crate) pairs: u32,
     pub(crate) duration: Duration,
     pub(crate) rows: Vec<Row>,
-    /// Further notes on the figures.
+    /// Further notes on the results.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Case {
     pub(crate) targets: &'static [Target],
 }
 
-/// Target for one of Fanline's figures.
+/// Target for one of Fanline's results.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) metric: Metric,
@@ -102,19 +102,19 @@ pub(crate) enum Of {
     RatioToMosquitto,
 }
 
-/// Returns a lower bound as a multiple of nats-server's figure.
+/// Returns a lower bound as a multiple of nats-server's result.
 pub(crate) const fn at_least(metric: Metric, ratio: f64) -> Target {
     let (of, bound) = (Of::Ratio, Bound::AtLeast(ratio));
     Target { metric, of, bound }
 }
 
-/// Returns a lower bound as a multiple of mosquitto's figure.
+/// Returns a lower bound as a multiple of mosquitto's result.
 pub(crate) const fn at_least_of_mosquitto(metric: Metric, ratio: f64) -> Target {
     let (of, bound) = (Of::RatioToMosquitto, Bound::AtLeast(ratio));
     Target { metric, of, bound }
 }
 
-/// Returns an upper bound as a multiple of nats-server's figure.
+/// Returns an upper bound as a multiple of nats-server's result.
 pub(crate) const fn at_most(metric: Metric, ratio: f64) -> Target {
     let (of, bound) = (Of::Ratio, Bound::AtMost(ratio));
     Target { metric, of, bound }
@@ -142,7 +142,7 @@ pub(crate) struct Row {
 
 /// Result of one run.
 pub(crate) enum Outcome {
-    /// Figures.
+    /// Measurements.
     Measured(Sample),
     /// Error of a failed run.
     Failed(String),
@@ -255,8 +255,8 @@ impl Row {
         targets.filter(move |target| target.metric == metric)
     }
 
-    /// Returns the name of a figure in this row, with its unit.
-    pub(crate) fn figure(&self, metric: Metric) -> &'static str {
+    /// Returns the name of a result in this row, with its unit.
+    pub(crate) fn metric_title(&self, metric: Metric) -> &'static str {
         match metric {
             Metric::Rate => self.case.rate,
             metric => metric.label(),

@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// Write a plot
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Write every figure
+    /// Write every result
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::allocations::Allocations;
 use crate::report::metric::Summary;
 
-/// Maximum number of repetitions in a turn. More would not improve the figure of a short repetition.
+/// Maximum number of repetitions in a turn. More would not improve the result of a short repetition.
 pub(crate) const REPETITIONS_MAX: u32 = 2000;
 
 /// Number and length of turns.
@@ -69,7 +69,7 @@ pub(crate) fn turn(
 
 /// Medians of a system's repetitions.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Figures {
+pub(crate) struct Measurements {
     /// Nanoseconds of one repetition.
     pub(crate) nanos: Summary,
     /// Allocations in one repetition.
@@ -79,7 +79,7 @@ pub(crate) struct Figures {
     pub(crate) repetitions: usize,
 }
 
-impl Figures {
+impl Measurements {
     /// Returns `None` for no repetitions.
     pub(crate) fn of(repetitions: &[Repetition]) -> Option<Self> {
         let nanos = Summary::of(repetitions.iter().map(|one| one.nanos))?;

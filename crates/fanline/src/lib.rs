@@ -277,7 +277,7 @@
 //! | nothing | the emitter waits for each call |
 //! | [`observe_on`](ObservableExt::observe_on) | values are queued for the scheduler's worker; memory grows |
 //! | [`observe_on_with`](ObservableExt::observe_on_with) a [`Bound`](scheduler::Bound) | it blocks, drops the oldest, drops the newest, or fails |
-//! | [`into_stream`](ObservableExt::into_stream) with a [policy](stream#which-policy-do-i-want) | the same choices, or the latest value only; lost values are counted, and reported on request |
+//! | [`into_stream`](ObservableExt::into_stream) with a [policy](stream#choose-a-policy) | the same choices, or the latest value only; lost values are counted, and reported on request |
 //! | a [`hub`] in place of a subject | the producer waits for the slowest consumer in bounded memory, unless configured otherwise |
 //! | [`sample`](ObservableExt::sample), [`throttle`](ObservableExt::throttle), [`debounce`](ObservableExt::debounce) | fewer values |
 //!

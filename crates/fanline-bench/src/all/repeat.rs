@@ -44,7 +44,7 @@ fn ratios(page: &str) -> BTreeMap<String, f64> {
             column = cells.iter().position(|cell| *cell == "ratio");
             continue;
         };
-        let [first, figure, ..] = cells[..] else {
+        let [first, result, ..] = cells[..] else {
             continue;
         };
         // A row may omit the first cell if it equals the one above.
@@ -53,7 +53,7 @@ fn ratios(page: &str) -> BTreeMap<String, f64> {
         }
         let ratio = cells.get(at).and_then(|cell| cell.strip_suffix('×'));
         if let Some(ratio) = ratio.and_then(|ratio| ratio.parse().ok()) {
-            ratios.insert(format!("{title}, {figure}"), ratio);
+            ratios.insert(format!("{title}, {result}"), ratio);
         }
     }
     ratios
@@ -63,7 +63,7 @@ fn ratios(page: &str) -> BTreeMap<String, f64> {
 mod tests {
     use super::*;
 
-    const BEFORE: &str = "# Title\n\n| shape | figure | ratio | verdict |\n|---|---|---|---|\n\
+    const BEFORE: &str = "# Title\n\n| shape | result | ratio | verdict |\n|---|---|---|---|\n\
         | 1 to 1 | rate | 4.00× | met |\n| | CPU | 0.50× | met |\n| gone | rate | 2.00× | |\n\n\
         | other | ratios |\n|---|---|\n| a | 3.00× |\n";
 

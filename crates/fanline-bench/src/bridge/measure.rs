@@ -1,4 +1,4 @@
-//! Measurement of one figure, each on its own server.
+//! Measurement of one result, each on its own server.
 
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -18,16 +18,16 @@ use fanline_server::{Auth, Handle, Options, Server};
 
 /// Payload of each message.
 const PAYLOAD: [u8; 128] = [b'x'; 128];
-/// Number of messages of one figure, before `--quick`.
+/// Number of messages of one result, before `--quick`.
 const MESSAGES: u64 = 4_000_000;
 const ROUND_TRIPS: u64 = 100_000;
 const SLICE: usize = 64;
 /// Time limit of every wait.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A measured figure.
+/// A measured result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Figure {
+pub(super) enum Measurement {
     Bare,
     Bound,
     Observed,
@@ -39,13 +39,15 @@ pub(super) enum Figure {
 }
 
 /// Returns messages per second, or nanoseconds.
-pub(super) fn measure(figure: Figure, is_quick: bool) -> Result<f64> {
+pub(super) fn measure(result: Measurement, is_quick: bool) -> Result<f64> {
     let less = |number: u64| if is_quick { number / 10 } else { number };
     let messages = less(MESSAGES);
-    match figure {
-        Figure::Bare => Ok(emit(messages, None).0),
-        Figure::Bound => with_server(Auth::Open, |_, bridge| Ok(emit(messages, Some(bridge)).0)),
-        Figure::Observed => with_server(Auth::Open, |_, bridge| {
+    match result {
+        Measurement::Bare => Ok(emit(messages, None).0),
+        Measurement::Bound => {
+            with_server(Auth::Open, |_, bridge| Ok(emit(messages, Some(bridge)).0))
+        }
+        Measurement::Observed => with_server(Auth::Open, |_, bridge| {
             let (_guard, seen) = observed(bridge)?;
             let (rate, emitted) = emit(messages, Some(bridge));
             ensure!(
@@ -54,17 +56,17 @@ pub(super) fn measure(figure: Figure, is_quick: bool) -> Result<f64> {
             );
             Ok(rate)
         }),
-        Figure::Core => with_server(Auth::Open, |server, _| {
+        Measurement::Core => with_server(Auth::Open, |server, _| {
             raw(server.addresses().clients, messages)
         }),
-        Figure::Slices => with_server(Auth::Open, |server, bridge| {
+        Measurement::Slices => with_server(Auth::Open, |server, bridge| {
             to_wire(server, bridge, messages, SLICE)
         }),
-        Figure::Singles => with_server(Auth::Open, |server, bridge| {
+        Measurement::Singles => with_server(Auth::Open, |server, bridge| {
             to_wire(server, bridge, messages, 1)
         }),
-        Figure::Back => with_server(Auth::Open, |_, bridge| back(bridge, less(ROUND_TRIPS))),
-        Figure::AllTheWay => with_server(directory()?, |_, bridge| {
+        Measurement::Back => with_server(Auth::Open, |_, bridge| back(bridge, less(ROUND_TRIPS))),
+        Measurement::AllTheWay => with_server(directory()?, |_, bridge| {
             back(bridge, less(ROUND_TRIPS) / 10)
         }),
     }

@@ -42,16 +42,16 @@ pub(super) struct Report {
     pub(super) rows: Vec<Row>,
 }
 
-/// One load with the figures of all systems.
+/// One load with the results of all systems.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) load: Load,
-    pub(super) figures: Vec<Figure>,
+    pub(super) results: Vec<Measurement>,
 }
 
-/// Figure of one system, in the unit of the load.
+/// Measurement of one system, in the unit of the load.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Figure {
+pub(super) struct Measurement {
     pub(super) system: System,
     /// Number of elements of a run, if variable.
     pub(super) elements: Option<u64>,
@@ -61,8 +61,8 @@ pub(super) struct Figure {
 impl Row {
     /// Returns the median of a system.
     pub(super) fn value(&self, system: System) -> Option<f64> {
-        let found = self.figures.iter().find(|figure| figure.system == system);
-        found.map(|figure| figure.value.median)
+        let found = self.results.iter().find(|result| result.system == system);
+        found.map(|result| result.value.median)
     }
 
     pub(super) fn ratio(&self, system: System, other: System) -> Option<f64> {
@@ -177,9 +177,9 @@ impl Contest<'_> {
             }
         }
         taking_part.sort_by_key(|entry| entry.0);
-        let figures = taking_part.into_iter();
-        let figures = figures.filter_map(|(system, elements, values)| {
-            Some(Figure {
+        let results = taking_part.into_iter();
+        let results = results.filter_map(|(system, elements, values)| {
+            Some(Measurement {
                 system,
                 elements,
                 value: Summary::of(values.into_iter())?,
@@ -187,7 +187,7 @@ impl Contest<'_> {
         });
         Ok(Row {
             load,
-            figures: figures.collect(),
+            results: results.collect(),
         })
     }
 
@@ -341,7 +341,7 @@ mod tests {
         let mut report = Report::new(PLAN);
         report.rows.push(Row {
             load,
-            figures: vec![Figure {
+            results: vec![Measurement {
                 system: System::Fanline,
                 elements: None,
                 value: Summary::of([2.0].into_iter()).unwrap(),

@@ -1,13 +1,13 @@
-//! The figures as text: the same tables for a terminal and in Markdown.
+//! The results as text: the same tables for a terminal and in Markdown.
 
 use std::fmt::Write;
 
 use comfy_table::{Table, TableStyle, presets};
 
-use super::bars::{self, LAW_BUFFERS, count, delivery, law};
 use super::load::{Cell, Load, Part, System};
 use super::measure::{Report, Row};
 use super::others::SLOW_WORK;
+use super::targets::{self, LAW_BUFFERS, count, delivery, law};
 use crate::report;
 use crate::report::behind::{self, Better};
 use crate::report::metric::{Metric, spread, three_digits};
@@ -24,19 +24,19 @@ pub(super) fn markdown(report: &Report) -> String {
     format!("# Hubs: Fanline beside its rivals\n\n{text}")
 }
 
-/// Returns the bars in words.
+/// Returns the targets in words.
 pub(super) fn list(report: &Report) -> String {
-    let lines = bars::lines(report).into_iter();
+    let lines = targets::lines(report).into_iter();
     let mut text = String::new();
     for line in lines {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{:74}{:12}{}", line.what, line.bar(), line.cells);
+        let _ = writeln!(text, "{:74}{:12}{}", line.what, line.target(), line.cells);
     }
     text
 }
 
 fn page(report: &Report, style: TableStyle, heading: &str) -> String {
-    let mut tables = vec![("Bars".to_owned(), bars(report, style))];
+    let mut tables = vec![("Targets".to_owned(), targets(report, style))];
     for (threads, buffer) in grids(report) {
         let title = format!(
             "Broadcast, {threads} thread(s), buffer {buffer}: elements/s (deliveries/s) by consumers"
@@ -69,15 +69,15 @@ fn page(report: &Report, style: TableStyle, heading: &str) -> String {
     text
 }
 
-fn bars(report: &Report, style: TableStyle) -> Table {
-    let header = ["what", "of consumers", "measured", "bar", "verdict"];
+fn targets(report: &Report, style: TableStyle) -> Table {
+    let header = ["what", "of consumers", "measured", "target", "verdict"];
     let mut table = new_table(style, header.map(str::to_owned).to_vec(), header.len());
-    for line in bars::lines(report) {
+    for line in targets::lines(report) {
         table.add_row(vec![
             line.what.clone(),
             line.cells.clone(),
             line.measured(),
-            line.bar(),
+            line.target(),
             line.verdict().label().to_owned(),
         ]);
     }
@@ -135,16 +135,16 @@ fn lockstep(report: &Report, threads: usize, buffer: usize, style: TableStyle) -
 /// Returns the systems that were measured in any row.
 fn systems<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<System> {
     let mut systems: Vec<System> = rows
-        .flat_map(|row| row.figures.iter().map(|figure| figure.system))
+        .flat_map(|row| row.results.iter().map(|result| result.system))
         .collect();
     systems.sort_unstable();
     systems.dedup();
     systems
 }
 
-fn line(title: &str, figures: impl Iterator<Item = Option<String>>) -> Vec<String> {
+fn line(title: &str, results: impl Iterator<Item = Option<String>>) -> Vec<String> {
     let mut line = vec![title.to_owned()];
-    line.extend(figures.map(Option::unwrap_or_default));
+    line.extend(results.map(Option::unwrap_or_default));
     line
 }
 
@@ -164,7 +164,7 @@ fn cost(report: &Report, style: TableStyle) -> Table {
     let mut table = new_table(style, header, 0);
     for buffer in LAW_BUFFERS {
         for system in [System::Stream, System::Floor] {
-            let figures = consumers.iter().map(|consumers| {
+            let results = consumers.iter().map(|consumers| {
                 let cell = Cell {
                     threads: 1,
                     buffer,
@@ -172,13 +172,13 @@ fn cost(report: &Report, style: TableStyle) -> Table {
                 };
                 delivery(report, cell, system).map(three_digits)
             });
-            let figures: Vec<Option<String>> = figures.collect();
-            if figures.iter().any(Option::is_some) {
+            let results: Vec<Option<String>> = results.collect();
+            if results.iter().any(Option::is_some) {
                 let mut row = match system {
                     System::Floor => vec![String::new(); 2],
                     _ => vec![buffer.to_string(), three_digits(law(buffer))],
                 };
-                row.extend(line(system.name(), figures.into_iter()));
+                row.extend(line(system.name(), results.into_iter()));
                 table.add_row(row);
             }
         }
@@ -220,7 +220,7 @@ fn of_part(report: &Report, part: Part, style: TableStyle) -> Table {
     let mut table = new_table(style, header, 1);
     for threads in threads {
         for system in systems(rows.iter().copied()) {
-            let figures = columns.iter().map(|column| {
+            let results = columns.iter().map(|column| {
                 let is_here = |row: &&&Row| place(row.load) == (threads, *column);
                 let row = rows.iter().find(is_here)?;
                 Some(write(row.load, row.value(system)?))
@@ -229,7 +229,7 @@ fn of_part(report: &Report, part: Part, style: TableStyle) -> Table {
                 0 => system.name().to_owned(),
                 threads => format!("{threads} thread(s), {}", system.name()),
             };
-            table.add_row(line(&title, figures));
+            table.add_row(line(&title, results));
         }
     }
     table
@@ -260,10 +260,10 @@ fn write(load: Load, value: f64) -> String {
 
 fn notes(report: &Report) -> Vec<String> {
     let (machine, plan) = (&report.machine, &report.plan);
-    let verdicts = bars::lines(report).into_iter();
+    let verdicts = targets::lines(report).into_iter();
     let mut notes = vec![
         format!(
-            "Bars: {} (not measured, or not in all cells).",
+            "Targets: {} (not measured, or not in all cells).",
             report::count(verdicts.map(|line| line.verdict()))
         ),
         format!(
@@ -308,8 +308,8 @@ fn notes(report: &Report) -> Vec<String> {
          one bound of the same sum for all producers, or one channel per consumer."
             .to_owned(),
     );
-    let figures = report.rows.iter().flat_map(|row| &row.figures);
-    notes.extend(spread(figures.map(|figure| figure.value)));
+    let results = report.rows.iter().flat_map(|row| &row.results);
+    notes.extend(spread(results.map(|result| result.value)));
     notes.push(format!("Command: `{}`", report.command));
     notes.extend(report.rows.iter().flat_map(behind_rivals));
     notes
@@ -325,7 +325,7 @@ fn behind_rivals(row: &Row) -> Vec<String> {
         Some(_) => Better::More,
         None => Better::Less,
     };
-    let systems = row.figures.iter().map(|figure| figure.system);
+    let systems = row.results.iter().map(|result| result.system);
     let rivals = systems.filter(|system| system.is_rival());
     let lines = rivals.filter_map(|rival| {
         let ratio = row.ratio(own, rival)?;

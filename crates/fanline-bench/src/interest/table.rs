@@ -1,4 +1,4 @@
-//! The figures as text: the same lines for a terminal and in Markdown.
+//! The results as text: the same lines for a terminal and in Markdown.
 
 use comfy_table::{Table, TableStyle, presets};
 
@@ -13,7 +13,7 @@ const POLICIES: usize = Policy::ALL.len();
 const LINK_BITS_PER_SECOND: f64 = 1e9;
 
 /// All counts.
-pub(super) struct Figures<'a> {
+pub(super) struct Measurements<'a> {
     pub(super) arguments: &'a Arguments,
     /// Number of different subjects with interest.
     pub(super) distinct: usize,
@@ -22,7 +22,7 @@ pub(super) struct Figures<'a> {
     pub(super) fan_out: [FanOut; POLICIES],
 }
 
-impl Figures<'_> {
+impl Measurements<'_> {
     /// Returns the report for a terminal.
     pub(super) fn terminal(&self) -> String {
         self.tables(presets::UTF8_FULL_CONDENSED)
@@ -37,7 +37,7 @@ impl Figures<'_> {
         let arguments = self.arguments;
         let (announced, lasting) = (self.announced(style), self.lasting(style));
         format!(
-            "{} leafs in {} regions, {} different subjects with interest, seed {}.\n\n\
+            "{} leaf nodes in {} regions, {} different subjects with interest, seed {}.\n\n\
              {announced}\n\n{lasting}\n",
             thousands(u64::from(arguments.leafs)),
             arguments.regions,
@@ -48,7 +48,7 @@ impl Figures<'_> {
 
     fn announced(&self, style: TableStyle) -> Table {
         let header = [
-            "interest sent to leafs",
+            "interest sent to leaf nodes",
             "lines up",
             "lines down",
             "in all",
@@ -76,7 +76,7 @@ impl Figures<'_> {
 
     fn lasting(&self, style: TableStyle) -> Table {
         let header = [
-            "interest sent to leafs",
+            "interest sent to leaf nodes",
             "lines up for a change",
             "lines down",
             "links for a message",

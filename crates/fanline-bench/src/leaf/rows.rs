@@ -87,8 +87,8 @@ impl Row {
 const LARGE_BYTES: usize = 16 * 1024;
 const PLAIN: &str = "off";
 const COMPRESSED: &str = "s2_fast";
-const RATE_BAR: &[Target] = &[at_least(Metric::Rate, 1.5)];
-const INTEREST_BAR: &[Target] = &[at_most(Metric::Ready, 1.0)];
+const RATE_TARGET: &[Target] = &[at_least(Metric::Rate, 1.5)];
+const INTEREST_TARGET: &[Target] = &[at_most(Metric::Ready, 1.0)];
 
 const fn one_way(
     name: &'static str,
@@ -140,7 +140,7 @@ const fn interest(name: &'static str, title: &'static str, direction: Direction)
             direction,
             subjects: 100_000,
         },
-        targets: INTEREST_BAR,
+        targets: INTEREST_TARGET,
     }
 }
 
@@ -149,8 +149,8 @@ use Direction::{Down, Up};
 /// Every row, in the order of the reports.
 #[rustfmt::skip]
 pub(crate) const ROWS: &[Row] = &[
-    one_way("up-128", "leaf → hub, 128 B", PLAIN, Up, 128, RATE_BAR),
-    one_way("down-128", "hub → leaf, 128 B", PLAIN, Down, 128, RATE_BAR),
+    one_way("up-128", "leaf → hub, 128 B", PLAIN, Up, 128, RATE_TARGET),
+    one_way("down-128", "hub → leaf, 128 B", PLAIN, Down, 128, RATE_TARGET),
     one_way("up-16k", "leaf → hub, 16 KiB", PLAIN, Up, LARGE_BYTES, &[]),
     one_way("down-16k", "hub → leaf, 16 KiB", PLAIN, Down, LARGE_BYTES, &[]),
     one_way("up-128-s2", "leaf → hub, 128 B, compressed", COMPRESSED, Up, 128, &[]),

@@ -1,6 +1,6 @@
 //! Definition of a micro-benchmark.
 
-use super::sampling::Figures;
+use super::sampling::Measurements;
 
 /// Runs an operation at least the given number of times, and returns the actual number.
 pub(super) type Work = dyn FnMut(u64) -> u64;
@@ -16,7 +16,7 @@ pub(super) struct Case {
     pub(super) prepare: fn() -> Box<Work>,
 }
 
-/// Target of a figure.
+/// Target of a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Target {
     /// Minimum of millions of operations per second on one core.
@@ -35,19 +35,19 @@ impl Target {
         }
     }
 
-    pub(super) fn is_met(self, figures: &Figures) -> bool {
+    pub(super) fn is_met(self, results: &Measurements) -> bool {
         match self {
-            Self::MillionsAtLeast(millions) => 1e3 / figures.nanos.median >= millions,
-            Self::NanosAtMost(nanos) => figures.nanos.median <= nanos,
-            Self::NoAllocation => figures.allocations == 0.0,
+            Self::MillionsAtLeast(millions) => 1e3 / results.nanos.median >= millions,
+            Self::NanosAtMost(nanos) => results.nanos.median <= nanos,
+            Self::NoAllocation => results.allocations == 0.0,
         }
     }
 }
 
-/// A case and its figures.
+/// A case and its results.
 pub(super) struct Result {
     pub(super) case: Case,
-    pub(super) figures: Figures,
+    pub(super) results: Measurements,
 }
 
 /// A small generator of numbers that are the same in each run (xorshift64*).

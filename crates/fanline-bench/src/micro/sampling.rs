@@ -10,7 +10,7 @@ use crate::report::metric::Summary;
 const WARM_UP_SAMPLES: u32 = 3;
 
 /// The cost of one operation.
-pub(super) struct Figures {
+pub(super) struct Measurements {
     pub(super) nanos: Summary,
     /// Means over all samples.
     pub(super) allocations: f64,
@@ -18,7 +18,7 @@ pub(super) struct Figures {
 }
 
 /// Measures `work` in `samples` samples of about `length`.
-pub(super) fn measure(work: &mut Work, samples: u32, length: Duration) -> Figures {
+pub(super) fn measure(work: &mut Work, samples: u32, length: Duration) -> Measurements {
     let operations = calibrate(work, length);
     for _ in 0..WARM_UP_SAMPLES {
         work(operations);
@@ -33,7 +33,7 @@ pub(super) fn measure(work: &mut Work, samples: u32, length: Duration) -> Figure
         done += count;
     }
     let allocated = Allocations::of_this_thread().since(before);
-    Figures {
+    Measurements {
         nanos: Summary::of(nanos.into_iter()).expect("at least one sample"),
         allocations: allocated.count as f64 / done as f64,
         bytes: allocated.bytes as f64 / done as f64,

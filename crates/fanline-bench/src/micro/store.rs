@@ -151,7 +151,7 @@ fn record<'a>(subject: &'a [u8], payload: &'a [u8]) -> NewRecord<'a> {
     }
 }
 
-/// Ends a batch as a shell does, here on one thread.
+/// Ends a batch as the I/O layer does, here on one thread.
 fn end_batch(store: &mut Store) {
     store.removed(&mut |_| {});
     store.sync_now(Duration::ZERO).expect("a working disk");

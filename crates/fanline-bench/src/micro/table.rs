@@ -1,4 +1,4 @@
-//! The figures as text.
+//! The results as text.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::report::command_line;
 use crate::report::machine::Machine;
 use crate::report::metric::{Metric, three_digits};
 
-/// All figures of one invocation.
+/// All results of one invocation.
 pub(super) struct Report {
     machine: Machine,
     results: Vec<Result>,
@@ -85,7 +85,7 @@ impl Report {
         let machine = &self.machine;
         let verdicts = self.results.iter().flat_map(|result| {
             let targets = result.case.targets.iter();
-            targets.map(|target| target.is_met(&result.figures))
+            targets.map(|target| target.is_met(&result.results))
         });
         let (met, missed): (Vec<bool>, Vec<bool>) = verdicts.partition(|is_met| *is_met);
         vec![
@@ -115,9 +115,9 @@ pub(super) fn list(cases: &[Case]) -> String {
 }
 
 fn line(result: &Result) -> Vec<String> {
-    let Result { case, figures } = result;
-    let nanos = figures.nanos;
-    let is_met = case.targets.iter().all(|target| target.is_met(figures));
+    let Result { case, results } = result;
+    let nanos = results.nanos;
+    let is_met = case.targets.iter().all(|target| target.is_met(results));
     let verdict = match (case.targets, is_met) {
         ([], _) => "",
         (_, true) => "met",
@@ -129,8 +129,8 @@ fn line(result: &Result) -> Vec<String> {
         format!("{}..{}", three_digits(nanos.min), three_digits(nanos.max)),
         Metric::Rate.format(1e9 / nanos.median),
         case.unit.to_owned(),
-        amount(figures.bytes),
-        amount(figures.allocations),
+        amount(results.bytes),
+        amount(results.allocations),
         targets(case.targets),
         verdict.to_owned(),
     ]

@@ -56,7 +56,7 @@ impl World {
         }
     }
 
-    /// Creates a client of MQTT 3.1.1 that the session keeper has accepted.
+    /// Creates a client of MQTT 3.1.1 that the session service has accepted.
     fn client(&mut self, name: u8) -> SessionId {
         let peer = Peer {
             kind: ConnectionKind::Mqtt,

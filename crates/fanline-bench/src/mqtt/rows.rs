@@ -168,7 +168,7 @@ pub(crate) const ROWS: &[Row] = &[
     },
 ];
 
-/// Notes on the figures.
+/// Notes on the results.
 pub(crate) const REMARKS: &[&str] = &[
     "MQTT 3.1.1 in all three servers. In a fan-out every delivery counts.",
     "In the row NATS → MQTT, mosquitto is measured with QoS 0 from MQTT to MQTT, since it has no NATS clients.",

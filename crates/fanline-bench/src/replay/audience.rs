@@ -26,7 +26,7 @@ pub(super) enum Received {
     AllAndInitial,
     /// The last message, on completion.
     TheLast,
-    /// No message: a limit that measures only the storage.
+    /// No message: a reference loop that measures only the storage.
     Nothing,
 }
 

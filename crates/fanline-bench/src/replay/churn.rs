@@ -24,12 +24,12 @@ const SAMPLES: usize = 9;
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Churn {
     pub(super) flavor: Flavor,
-    pub(super) figures: Vec<Figure>,
+    pub(super) results: Vec<Measurement>,
 }
 
 /// Nanoseconds for a subscription and an unsubscription.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Figure {
+pub(super) struct Measurement {
     pub(super) form: Form,
     pub(super) present: usize,
     /// The newest subscription is removed first.
@@ -40,11 +40,11 @@ pub(super) struct Figure {
 
 /// Measures both forms of `flavor` with each number of present subscriptions.
 pub(super) fn measure(flavor: Flavor) -> Churn {
-    let both = |form| PRESENT.map(|present| figure(flavor, form, present));
-    let figures = Form::BOTH.into_iter().flat_map(both).flatten();
+    let both = |form| PRESENT.map(|present| result(flavor, form, present));
+    let results = Form::BOTH.into_iter().flat_map(both).flatten();
     Churn {
         flavor,
-        figures: figures.collect(),
+        results: results.collect(),
     }
 }
 
@@ -68,7 +68,7 @@ macro_rules! pair {
 }
 
 /// Returns `None` if the form does not have the flavor.
-fn figure(flavor: Flavor, form: Form, present: usize) -> Option<Figure> {
+fn result(flavor: Flavor, form: Form, present: usize) -> Option<Measurement> {
     Some(match (flavor, form) {
         (Flavor::Subject, Form::Exclusive) => pair!(present, form, fanline::subject::<u32>()),
         (Flavor::Behavior, Form::Exclusive) => pair!(present, form, fanline::behavior(0)),
@@ -90,7 +90,7 @@ fn sample(
     form: Form,
     subscribe: impl Fn() -> Guard,
     mut emit: impl FnMut(),
-) -> Figure {
+) -> Measurement {
     let mut guards: VecDeque<Guard> = (0..present).map(|_| subscribe()).collect();
     emit();
     let mut timed = |pair: &mut dyn FnMut()| {
@@ -110,7 +110,7 @@ fn sample(
     }
     // The first sample of each is the warm-up.
     let summary = |samples: Vec<f64>| Summary::of(samples.into_iter().skip(1));
-    Figure {
+    Measurement {
         form,
         present,
         newest_leaves: summary(newest).expect("there are samples"),

@@ -104,11 +104,11 @@ impl Form {
 pub(super) enum System {
     Fanline(Form),
     /// An implementation written by hand for exactly this load.
-    Limit(Form),
+    Reference(Form),
     /// Fanline with observers of one known type.
     FanlineOneType,
-    /// The limit with observers of one known type.
-    LimitOneType,
+    /// The reference loop with observers of one known type.
+    ReferenceOneType,
     /// Fanline's single-threaded subject.
     FanlineLocal,
     RxJava,
@@ -124,11 +124,11 @@ pub(super) enum System {
 impl System {
     pub(super) const ALL: [Self; 13] = [
         Self::Fanline(Form::Exclusive),
-        Self::Limit(Form::Exclusive),
+        Self::Reference(Form::Exclusive),
         Self::Fanline(Form::Shared),
-        Self::Limit(Form::Shared),
+        Self::Reference(Form::Shared),
         Self::FanlineOneType,
-        Self::LimitOneType,
+        Self::ReferenceOneType,
         Self::FanlineLocal,
         Self::RxJava,
         Self::RxJavaSerialized,
@@ -143,10 +143,10 @@ impl System {
         match self {
             Self::Fanline(Form::Exclusive) => "Fanline, exclusive",
             Self::Fanline(Form::Shared) => "Fanline, shared",
-            Self::Limit(Form::Exclusive) => "limit, exclusive",
-            Self::Limit(Form::Shared) => "limit, shared",
+            Self::Reference(Form::Exclusive) => "reference loop, exclusive",
+            Self::Reference(Form::Shared) => "reference loop, shared",
             Self::FanlineOneType => "Fanline, observers of one type",
-            Self::LimitOneType => "limit, observers of one type",
+            Self::ReferenceOneType => "reference loop, observers of one type",
             Self::FanlineLocal => "Fanline, LocalSubject",
             Self::RxJava => "RxJava",
             Self::RxJavaSerialized => "RxJava, toSerialized",
@@ -157,11 +157,11 @@ impl System {
         }
     }
 
-    /// Returns the limit for comparison.
-    pub(super) fn limit(self) -> Option<Self> {
+    /// Returns the reference loop for comparison.
+    pub(super) fn reference(self) -> Option<Self> {
         match self {
-            Self::Fanline(form) => Some(Self::Limit(form)),
-            Self::FanlineOneType => Some(Self::LimitOneType),
+            Self::Fanline(form) => Some(Self::Reference(form)),
+            Self::FanlineOneType => Some(Self::ReferenceOneType),
             _ => None,
         }
     }

@@ -1,20 +1,20 @@
-//! Adapters that run the limits of [`limits`](super::limits) in a measurement.
+//! Adapters that run the reference loops of [`reference_loops`](super::reference_loops) in a measurement.
 
 use super::audience::{Audience, Counter, Received};
 use super::grid::{Flavor, Form};
-use super::limits::{
-    Boxed, BoxedFanOut, BoxedSlice, Limit, Log, Nothing, OneTypeFanOut, Ring, SliceStorage, Slices,
-    Slot, Storage, StoringFanOut, TickedLog, TickedRing, TwoRmw,
+use super::reference_loops::{
+    Boxed, BoxedFanOut, BoxedSlice, Log, Nothing, OneTypeFanOut, Reference, Ring, SliceStorage,
+    Slices, Slot, Storage, StoringFanOut, TickedLog, TickedRing, TwoRmw,
 };
 use super::running::{Running, Step, emit_each, emit_slices};
 
-/// Returns the limit for one call per message.
+/// Returns the reference loop for one call per message.
 pub(super) fn each(flavor: Flavor, form: Form, audience: &Audience) -> Running {
     let observers = audience.counters().map(boxed);
     match flavor {
         Flavor::Subject => {
-            let limit = BoxedFanOut(observers.collect());
-            in_form(form, limit)
+            let reference = BoxedFanOut(observers.collect());
+            in_form(form, reference)
         }
         Flavor::All => keeping(form, Log::default(), observers),
         Flavor::Behavior | Flavor::One => keeping(form, Slot::default(), observers),
@@ -31,7 +31,7 @@ pub(super) fn each(flavor: Flavor, form: Form, audience: &Audience) -> Running {
     }
 }
 
-/// Returns the limit for slices of 64.
+/// Returns the reference loop for slices of 64.
 pub(super) fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<Running> {
     if form == Form::Shared {
         return None;
@@ -46,13 +46,13 @@ pub(super) fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<
     }
 }
 
-/// Returns the limit for observers of one type.
+/// Returns the reference loop for observers of one type.
 pub(super) fn one_type(flavor: Flavor, audience: &Audience) -> Option<Running> {
     let of_one_type = audience
         .counters()
         .map(|mut counter| move |_: u32| counter.count_value());
-    let limit = OneTypeFanOut(of_one_type.collect());
-    (flavor == Flavor::Subject).then(|| running(limit))
+    let reference = OneTypeFanOut(of_one_type.collect());
+    (flavor == Flavor::Subject).then(|| running(reference))
 }
 
 fn keeping<K: Storage + 'static>(
@@ -63,18 +63,18 @@ fn keeping<K: Storage + 'static>(
     in_form(form, StoringFanOut::new(storage, observers.collect()))
 }
 
-fn in_form<L: Limit + 'static>(form: Form, limit: L) -> Running {
+fn in_form<L: Reference + 'static>(form: Form, reference: L) -> Running {
     match form {
-        Form::Exclusive => running(limit),
-        Form::Shared => running(TwoRmw::new(limit)),
+        Form::Exclusive => running(reference),
+        Form::Shared => running(TwoRmw::new(reference)),
     }
 }
 
-fn running<L: Limit + 'static>(mut limit: L) -> Running {
+fn running<L: Reference + 'static>(mut reference: L) -> Running {
     Running {
         received: Received::All,
         step: Box::new(move |step| match step {
-            Step::Emit(messages) => emit_each(messages, |value| limit.next(value)),
+            Step::Emit(messages) => emit_each(messages, |value| reference.next(value)),
             Step::End => {}
         }),
     }
@@ -88,11 +88,11 @@ fn keeping_slices<K: SliceStorage + 'static>(storage: K, audience: &Audience) ->
             }
         })
     });
-    let mut limit = Slices::new(storage, observers.collect());
+    let mut reference = Slices::new(storage, observers.collect());
     Running {
         received: Received::All,
         step: Box::new(move |step| match step {
-            Step::Emit(messages) => emit_slices(messages, |values| limit.next_slice(values)),
+            Step::Emit(messages) => emit_slices(messages, |values| reference.next_slice(values)),
             Step::End => {}
         }),
     }

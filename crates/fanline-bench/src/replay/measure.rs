@@ -8,7 +8,7 @@ use super::outcome::{Cell, Load, Report};
 use super::{Sizes, rivals, running};
 use crate::report::{self, machine::Machine};
 use crate::rxjava::{Jvm, RxJava};
-use crate::turns::{Figures, Plan, Repetition, turn};
+use crate::turns::{Measurements, Plan, Repetition, turn};
 
 /// Measures `sizes` as specified by `plan`.
 pub(super) fn all(sizes: &Sizes, plan: &Plan, with_rivals: bool) -> Result<Report> {
@@ -130,11 +130,11 @@ impl Contest {
             }
         }
         taking_part.sort_by_key(|entry| entry.0);
-        let figures = taking_part.iter();
-        let figures = figures.filter_map(|(system, all)| Some((*system, Figures::of(all)?)));
+        let results = taking_part.iter();
+        let results = results.filter_map(|(system, all)| Some((*system, Measurements::of(all)?)));
         Ok(Cell {
             load,
-            figures: figures.collect(),
+            results: results.collect(),
         })
     }
 

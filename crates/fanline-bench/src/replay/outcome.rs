@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::churn::Churn;
 use super::grid::{Calls, Flavor, System};
 use crate::report::machine::Machine;
-use crate::turns::{Figures, Plan};
+use crate::turns::{Measurements, Plan};
 
-/// The figures, with the machine.
+/// The results, with the machine.
 pub(super) struct Report {
     pub(super) machine: Machine,
     /// Command line of the run.
@@ -28,21 +28,21 @@ pub(super) struct Load {
     pub(super) subscribers: usize,
 }
 
-/// One load with the figures of all systems.
+/// One load with the results of all systems.
 pub(super) struct Cell {
     pub(super) load: Load,
-    pub(super) figures: Vec<(System, Figures)>,
+    pub(super) results: Vec<(System, Measurements)>,
 }
 
 impl Cell {
-    pub(super) fn figures(&self, system: System) -> Option<&Figures> {
-        let found = self.figures.iter().find(|entry| entry.0 == system);
+    pub(super) fn results(&self, system: System) -> Option<&Measurements> {
+        let found = self.results.iter().find(|entry| entry.0 == system);
         found.map(|entry| &entry.1)
     }
 
     /// Returns messages per second.
     pub(super) fn rate(&self, system: System) -> Option<f64> {
-        Some(self.figures(system)?.rate(self.load.messages))
+        Some(self.results(system)?.rate(self.load.messages))
     }
 
     /// Returns the ratio between the speeds of two systems.
@@ -88,16 +88,16 @@ impl Report {
             return None;
         };
         let growth = |subscribers| {
-            let figures = |messages| {
+            let results = |messages| {
                 let load = Load {
                     flavor,
                     calls: Calls::Next,
                     messages,
                     subscribers,
                 };
-                self.cell(load)?.figures(system)
+                self.cell(load)?.results(system)
             };
-            let (short, long): (&Figures, &Figures) = (figures(fewer)?, figures(more)?);
+            let (short, long): (&Measurements, &Measurements) = (results(fewer)?, results(more)?);
             let further = f64::from(more - fewer);
             let allocations = (long.allocations? - short.allocations?) / further;
             Some((allocations, (long.bytes - short.bytes) / further))

@@ -13,7 +13,7 @@ pub(super) fn document(report: &Report) -> String {
     let is_drawn = |cell: &&Cell| {
         let load = cell.load;
         let is_longest = Some(load.messages) == most;
-        is_longest && ends.contains(&Some(&load.subscribers)) && !cell.figures.is_empty()
+        is_longest && ends.contains(&Some(&load.subscribers)) && !cell.results.is_empty()
     };
     let groups: Vec<Group> = report.cells.iter().filter(is_drawn).map(group).collect();
     let machine = &report.machine;
@@ -34,7 +34,7 @@ fn group(cell: &Cell) -> Group {
         1 => "1 subscriber".to_owned(),
         count => format!("{count} subscribers"),
     };
-    let systems = cell.figures.iter().map(|(system, _)| *system);
+    let systems = cell.results.iter().map(|(system, _)| *system);
     Group {
         title: load.flavor.title().to_owned(),
         caption: match load.calls {
@@ -47,9 +47,11 @@ fn group(cell: &Cell) -> Group {
 
 fn bar(cell: &Cell, system: System) -> Bar {
     let rate = cell.rate(system).unwrap_or_default();
-    let share = system.limit().and_then(|limit| cell.ratio(system, limit));
+    let share = system
+        .reference()
+        .and_then(|reference| cell.ratio(system, reference));
     let share = share.map_or_else(String::new, |share| {
-        format!(", {:.0} % of the limit", share * 100.0)
+        format!(", {:.0} % of the reference loop", share * 100.0)
     });
     Bar {
         label: system.label(),
@@ -62,7 +64,7 @@ fn bar(cell: &Cell, system: System) -> Bar {
 fn fill(system: System) -> &'static str {
     match system {
         System::Fanline(_) | System::FanlineOneType | System::FanlineLocal => "#1f7a8c",
-        System::Limit(_) | System::LimitOneType => "#d9dee3",
+        System::Reference(_) | System::ReferenceOneType => "#d9dee3",
         _ => "#9aa5b1",
     }
 }

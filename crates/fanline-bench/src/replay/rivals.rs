@@ -63,7 +63,7 @@ const CAPACITY: usize = 1024;
 /// Number of messages sent before the receivers run.
 const BURST: u32 = 256;
 
-/// Runs tokio's broadcast channel. Receivers pull from it, so the figure is the cost per message on one
+/// Runs tokio's broadcast channel. Receivers pull from it, so the result is the cost per message on one
 /// thread that sends a burst and then lets each receiver read it. Between threads it is slower.
 pub(super) fn tokio_broadcast(flavor: Flavor, audience: &Audience) -> Option<Running> {
     if flavor != Flavor::Subject {

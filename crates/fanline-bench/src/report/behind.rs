@@ -5,7 +5,7 @@ use super::metric::three_digits;
 /// Medians whose relative difference is smaller are treated as equal.
 const NOISE: f64 = 0.05;
 
-/// Direction of good figures.
+/// Direction of good results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     More,

@@ -5,7 +5,7 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-/// Properties of the machine that affect figures.
+/// Properties of the machine that affect results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) cores: usize,

@@ -1,4 +1,4 @@
-//! The figures of one run and their formats.
+//! The results of one run and their formats.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// A kind of figure.
+/// A kind of result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Metric {
@@ -110,7 +110,7 @@ impl Metric {
 pub(crate) struct Sample(BTreeMap<Metric, f64>);
 
 impl Sample {
-    /// Stores a figure.
+    /// Stores a result.
     pub(crate) fn set(&mut self, metric: Metric, value: f64) {
         self.0.insert(metric, value);
     }
@@ -131,13 +131,13 @@ impl Sample {
         }
     }
 
-    /// Returns a figure, if this kind of run has it.
+    /// Returns a result, if this kind of run has it.
     pub(crate) fn get(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
     }
 }
 
-/// One figure over several runs.
+/// One result over several runs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) median: f64,
@@ -162,20 +162,20 @@ impl Summary {
     }
 }
 
-/// Describes the distance of single runs from the medians of their figures. Returns `None` for no figures.
-pub(crate) fn spread(figures: impl Iterator<Item = Summary>) -> Option<String> {
-    let mut furthest: Vec<f64> = figures
-        .filter(|figure| figure.median > 0.0)
-        .map(|figure| {
-            let distance = (figure.max - figure.median).max(figure.median - figure.min);
-            distance / figure.median
+/// Describes the distance of single runs from the medians of their results. Returns `None` for no results.
+pub(crate) fn spread(results: impl Iterator<Item = Summary>) -> Option<String> {
+    let mut furthest: Vec<f64> = results
+        .filter(|result| result.median > 0.0)
+        .map(|result| {
+            let distance = (result.max - result.median).max(result.median - result.min);
+            distance / result.median
         })
         .collect();
     furthest.sort_by(f64::total_cmp);
     let half = furthest.get(furthest.len() / 2)? * 100.0;
     let most = furthest.get(furthest.len() * 9 / 10)? * 100.0;
     Some(format!(
-        "Spread: no run was further from the median than {half:.0} % in half of the figures, than {most:.0} % in \
+        "Spread: no run was further from the median than {half:.0} % in half of the results, than {most:.0} % in \
          nine of ten."
     ))
 }
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_formatted_briefly() {
+    fn results_are_formatted_briefly() {
         let check = |metric: Metric, value, text| assert_eq!(metric.format(value), text);
         check(Metric::Rate, 2_412_000.0, "2.41 M");
         check(Metric::Rate, 999_700.0, "1.00 M");
@@ -235,17 +235,17 @@ mod tests {
 
     #[test]
     fn spread_is_distance_of_furthest_run() {
-        let figure = |min, median, max| Summary { median, min, max };
-        let figures = [
-            figure(90.0, 100.0, 101.0),
-            figure(1.0, 1.0, 1.02),
-            figure(2.0, 4.0, 5.0),
-            figure(0.0, 0.0, 0.0),
+        let result = |min, median, max| Summary { median, min, max };
+        let results = [
+            result(90.0, 100.0, 101.0),
+            result(1.0, 1.0, 1.02),
+            result(2.0, 4.0, 5.0),
+            result(0.0, 0.0, 0.0),
         ];
-        let text = spread(figures.into_iter()).unwrap();
+        let text = spread(results.into_iter()).unwrap();
         assert_eq!(
             text,
-            "Spread: no run was further from the median than 10 % in half of the figures, than 50 % in nine of ten."
+            "Spread: no run was further from the median than 10 % in half of the results, than 50 % in nine of ten."
         );
         assert!(spread(std::iter::empty()).is_none());
     }

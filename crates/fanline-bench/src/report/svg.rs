@@ -1,4 +1,4 @@
-//! A plot of the headline figure of each shape: a bar per server, scaled to the longest one, with the spread
+//! A plot of the headline result of each shape: a bar per server, scaled to the longest one, with the spread
 //! of the rounds as a whisker.
 
 use std::fmt::Write;
@@ -56,14 +56,14 @@ fn draw_row(canvas: &mut Canvas, row: &Row, columns: &[System], top: f64) {
         .map(|system| row.summary(*system, metric))
         .collect::<Vec<_>>();
     canvas.text(16.0, top + 18.0, row.case.title);
-    let caption = format!("{}, {sense} is better", row.figure(metric));
+    let caption = format!("{}, {sense} is better", row.metric_title(metric));
     canvas.caption(16.0, top + 33.0, &caption);
     let longest = summaries.iter().flatten().map(|summary| summary.max);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
     for (index, &system) in columns.iter().enumerate() {
         let y = top + 4.0 + (BAR_HEIGHT + BAR_GAP) * index as f64;
         let Some(summary) = summaries[index] else {
-            canvas.text(BAR_LEFT, y + 11.0, "no figure");
+            canvas.text(BAR_LEFT, y + 11.0, "no result");
             continue;
         };
         let scale = BAR_LENGTH / longest;

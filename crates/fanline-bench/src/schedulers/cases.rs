@@ -1,4 +1,4 @@
-//! The measured cases, their contestants, and their bars.
+//! The measured cases, their contestants, and their targets.
 
 use crate::report::Bound;
 
@@ -7,7 +7,7 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) items: u32,
     pub(super) contestants: &'static [Contestant],
-    pub(super) bar: Bar,
+    pub(super) target: Target,
     pub(super) quoted: Quoted,
 }
 
@@ -29,13 +29,13 @@ pub(super) enum Work {
 }
 
 /// A bound on Fanline relative to another contestant.
-pub(super) struct Bar {
+pub(super) struct Target {
     pub(super) against: &'static str,
     /// `AtMost` bounds the time and `AtLeast` the speed, each as a multiple of the other's.
     pub(super) bound: Bound,
 }
 
-/// Published figures that were not measured in this run.
+/// Published results that were not measured in this run.
 pub(super) struct Quoted {
     /// Rx for .NET in 2011, on an i5.
     pub(super) rx_2011: &'static str,
@@ -45,7 +45,7 @@ pub(super) struct Quoted {
     pub(super) rxjava: &'static str,
 }
 
-/// The system of the bars, which is the first contestant of each case.
+/// The system of the targets, which is the first contestant of each case.
 pub(super) const FANLINE: &str = "Fanline";
 
 /// Prefix of the labels of its contestants.
@@ -78,7 +78,7 @@ pub(super) const CASES: &[Case] = &[
                 work: Work::RxJava("new-thread"),
             },
         ],
-        bar: Bar {
+        target: Target {
             against: SPAWN_AND_JOIN,
             bound: Bound::AtMost(2.0),
         },
@@ -113,7 +113,7 @@ pub(super) const CASES: &[Case] = &[
                 work: Work::RxJava("observe-on-flowable"),
             },
         ],
-        bar: Bar {
+        target: Target {
             against: ONE_VEC,
             bound: Bound::AtMost(2.0),
         },
@@ -144,7 +144,7 @@ pub(super) const CASES: &[Case] = &[
                 work: Work::RxJava("observe-on-flowable"),
             },
         ],
-        bar: Bar {
+        target: Target {
             against: RXJAVA_OBSERVE_ON,
             bound: Bound::AtLeast(3.0),
         },
@@ -156,7 +156,7 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-impl Bar {
+impl Target {
     pub(super) fn describe(&self) -> String {
         match self.bound {
             Bound::AtMost(ratio) => format!("≤ {ratio}× the time of {}", self.against),

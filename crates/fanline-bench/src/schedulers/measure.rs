@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use super::cases::{CASES, Case, FANLINE, Work};
 use crate::report::{self, Bound, Verdict, machine::Machine};
 use crate::rxjava::{Jvm, RxJava};
-use crate::turns::{Figures, Plan, Repetition, timed, turn};
+use crate::turns::{Measurements, Plan, Repetition, timed, turn};
 
 /// All results of one invocation.
 pub(super) struct Report {
@@ -19,29 +19,29 @@ pub(super) struct Report {
     pub(super) rows: Vec<Row>,
 }
 
-/// One case with its figures.
+/// One case with its results.
 pub(super) struct Row {
     pub(super) case: &'static Case,
     /// By label of the contestant.
-    pub(super) figures: Vec<(&'static str, Figures)>,
+    pub(super) results: Vec<(&'static str, Measurements)>,
 }
 
 impl Row {
-    pub(super) fn figures(&self, label: &str) -> Option<&Figures> {
-        let found = self.figures.iter().find(|entry| entry.0 == label);
+    pub(super) fn results(&self, label: &str) -> Option<&Measurements> {
+        let found = self.results.iter().find(|entry| entry.0 == label);
         found.map(|entry| &entry.1)
     }
 
     /// Returns Fanline's time divided by that of the contestant `label`.
     pub(super) fn times_as_long_as(&self, label: &str) -> Option<f64> {
-        let other = self.figures(label)?;
-        Some(self.figures(FANLINE)?.nanos.median / other.nanos.median)
+        let other = self.results(label)?;
+        Some(self.results(FANLINE)?.nanos.median / other.nanos.median)
     }
 
-    /// Returns the ratio that the bar bounds.
+    /// Returns the ratio that the target bounds.
     pub(super) fn measured(&self) -> Option<f64> {
-        let times_as_long = self.times_as_long_as(self.case.bar.against)?;
-        Some(match self.case.bar.bound {
+        let times_as_long = self.times_as_long_as(self.case.target.against)?;
+        Some(match self.case.target.bound {
             Bound::AtMost(_) => times_as_long,
             Bound::AtLeast(_) => 1.0 / times_as_long,
         })
@@ -49,7 +49,7 @@ impl Row {
 
     pub(super) fn verdict(&self) -> Verdict {
         match self.measured() {
-            Some(ratio) if self.case.bar.bound.is_met(ratio) => Verdict::Met,
+            Some(ratio) if self.case.target.bound.is_met(ratio) => Verdict::Met,
             Some(_) => Verdict::Missed,
             None => Verdict::Unknown,
         }
@@ -145,11 +145,11 @@ fn measure(case: &'static Case, plan: &Plan, rxjava: Option<&RxJava>) -> Result<
         let entrant = entrants
             .iter()
             .find(|entrant| entrant.label == contestant.label)?;
-        Some((entrant.label, Figures::of(&entrant.repetitions)?))
+        Some((entrant.label, Measurements::of(&entrant.repetitions)?))
     });
     Ok(Row {
         case,
-        figures: in_order.collect(),
+        results: in_order.collect(),
     })
 }
 

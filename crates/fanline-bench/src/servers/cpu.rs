@@ -35,7 +35,7 @@ impl CpuClock {
         Ok(Self { threads, ticks })
     }
 
-    /// Returns the nanoseconds since `earlier`: from the scheduler's exact figures, or from the ticks of 10
+    /// Returns the nanoseconds since `earlier`: from the scheduler's exact results, or from the ticks of 10
     /// ms if a thread ended in between.
     pub(crate) fn nanos_since(&self, earlier: &Self) -> u64 {
         let tick_nanos = 1_000_000_000 / rustix::param::clock_ticks_per_second();

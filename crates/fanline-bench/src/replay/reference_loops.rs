@@ -1,6 +1,6 @@
-//! Limits for the library: for each flavor, the minimum work with the same result, written by hand. None of
-//! them is usable as a library; each lists its omissions. They show the speed that the machine allows, so a
-//! share of it shows the cost of the library's guarantees.
+//! Reference loops for the library: for each flavor, the minimum work with the same result, written by hand.
+//! None of them is usable as a library; each lists its omissions. They show the speed that the machine
+//! allows, so a share of it shows the cost of the library's guarantees.
 //!
 //! All of them omit unsubscribing, completion and errors, observers that panic, and the hand-over to a
 //! subscriber that arrives during emission. Observers are boxed closures that take the value itself; the
@@ -12,20 +12,20 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-/// The observers of every limit except those of one type and of slices.
+/// The observers of every reference loop except those of one type and of slices.
 pub(super) type Boxed = Box<dyn FnMut(u32) + Send>;
 
 /// A recipient of messages.
-pub(super) trait Limit {
+pub(super) trait Reference {
     fn next(&mut self, value: u32);
 }
 
-/// **Boxed fan-out without a lock**: the limit of the exclusive subject.
+/// **Boxed fan-out without a lock**: the reference loop of the exclusive subject.
 ///
 /// Calls each observer in sequence. Also omits the check for new subscribers.
 pub(super) struct BoxedFanOut(pub(super) Vec<Boxed>);
 
-impl Limit for BoxedFanOut {
+impl Reference for BoxedFanOut {
     #[inline]
     fn next(&mut self, value: u32) {
         for observer in &mut self.0 {
@@ -34,12 +34,12 @@ impl Limit for BoxedFanOut {
     }
 }
 
-/// **Static dispatch**: the limit of observers of one type.
+/// **Static dispatch**: the reference loop of observers of one type.
 ///
 /// The same fan-out with the observers' code in the loop.
 pub(super) struct OneTypeFanOut<O>(pub(super) Vec<O>);
 
-impl<O: FnMut(u32)> Limit for OneTypeFanOut<O> {
+impl<O: FnMut(u32)> Reference for OneTypeFanOut<O> {
     #[inline]
     fn next(&mut self, value: u32) {
         for observer in &mut self.0 {
@@ -48,7 +48,7 @@ impl<O: FnMut(u32)> Limit for OneTypeFanOut<O> {
     }
 }
 
-/// **Two read-modify-writes**: the limit of every shared handle, around the work of the flavor.
+/// **Two read-modify-writes**: the reference loop of every shared handle, around the work of the flavor.
 ///
 /// One on entry detects another emitter. One on exit detects messages that another emitter has queued
 /// meanwhile, which a plain store could not detect. Omits the queue of such messages.
@@ -66,7 +66,7 @@ impl<L> TwoRmw<L> {
     }
 }
 
-impl<L: Limit> Limit for TwoRmw<L> {
+impl<L: Reference> Reference for TwoRmw<L> {
     #[inline]
     fn next(&mut self, value: u32) {
         // The pair orders one emitter's work before the next one's, as a lock does.
@@ -77,7 +77,7 @@ impl<L: Limit> Limit for TwoRmw<L> {
     }
 }
 
-/// **Storage, then boxed fan-out**: the limit of the exclusive replay flavors.
+/// **Storage, then boxed fan-out**: the reference loop of the exclusive replay flavors.
 ///
 /// Stores the value so that a subscriber can read it from another thread, detects new subscribers with a
 /// plain load, and calls the observers. Omits the work for a new subscriber.
@@ -100,7 +100,7 @@ impl<K> StoringFanOut<K> {
     }
 }
 
-impl<K: Storage> Limit for StoringFanOut<K> {
+impl<K: Storage> Reference for StoringFanOut<K> {
     #[inline]
     fn next(&mut self, value: u32) {
         self.storage.keep(value);
@@ -120,8 +120,9 @@ pub(super) trait Storage {
 
 /// **Slot**: stores the last value, as a seqlock does, with two Release stores.
 ///
-/// The limit of behavior, replay one, and async. A subscriber would read again while the sequence is odd or
-/// has changed. Such a slot suits values that can be copied during a change; the library's slot suits all.
+/// The reference loop of behavior, replay one, and async. A subscriber would read again while the sequence is
+/// odd or has changed. Such a slot suits values that can be copied during a change; the library's slot suits
+/// all.
 #[derive(Default)]
 pub(super) struct Slot {
     cells: Arc<SlotCells>,
@@ -174,7 +175,7 @@ impl Storage for Ring {
     }
 }
 
-/// Number of values in a chunk: the library's maximum, so that the limit has the fewest allocations.
+/// Number of values in a chunk: the library's maximum, so that the reference loop has the fewest allocations.
 const CHUNK: usize = 4096;
 
 /// **Chunked log**: stores all values in chunks that never move, and publishes the length with a Release
@@ -346,7 +347,7 @@ fn coarse_clock() -> Arc<AtomicU64> {
 /// An observer of slices.
 pub(super) type BoxedSlice = Box<dyn FnMut(&[u32]) + Send>;
 
-/// **Slice limit**: stores a slice at once, and calls each observer once per slice.
+/// **Slices**: stores a slice at once, and calls each observer once per slice.
 pub(super) struct Slices<K> {
     storage: K,
     observers: Vec<BoxedSlice>,

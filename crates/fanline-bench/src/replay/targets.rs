@@ -1,19 +1,19 @@
-//! The bars of the library: the single list, and the verdicts.
+//! The targets of the library: the single list, and the verdicts.
 
 use serde::Serialize;
 
-use super::churn::Figure;
+use super::churn::Measurement;
 use super::grid::{Calls, Flavor, Form, System};
 use super::outcome::{Load, Report};
 use crate::report::metric::three_digits;
 use crate::report::{Bound, Verdict};
 
-/// Numbers of messages and subscribers of the bars.
+/// Numbers of messages and subscribers of the targets.
 const MESSAGES: u32 = 1_000_000;
 const SUBSCRIBERS: [usize; 2] = [1, 16];
 
-/// A bar on speed, for 1 and for 16 subscribers.
-struct Bar {
+/// A target on speed, for 1 and for 16 subscribers.
+struct Target {
     flavors: &'static [Flavor],
     form: Form,
     calls: Calls,
@@ -24,13 +24,13 @@ struct Bar {
 /// Divisor of a speed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Against {
-    /// The limit of the same form and the same calls.
-    Limit,
+    /// The reference loop of the same form and the same calls.
+    Reference,
     RxJava,
 }
 
-const fn next(flavors: &'static [Flavor], form: Form, against: Against, least: [f64; 2]) -> Bar {
-    Bar {
+const fn next(flavors: &'static [Flavor], form: Form, against: Against, least: [f64; 2]) -> Target {
+    Target {
         flavors,
         form,
         calls: Calls::Next,
@@ -44,20 +44,20 @@ const ALL: &[Flavor] = &[Flavor::All];
 const FEW: &[Flavor] = &[Flavor::One, Flavor::Many];
 const TIMED: &[Flavor] = &[Flavor::Within, Flavor::ManyWithin];
 
-/// Every bar on speed.
-const BARS: &[Bar] = &[
-    next(SUBJECT, Form::Exclusive, Against::Limit, [0.60, 0.80]),
-    next(SUBJECT, Form::Shared, Against::Limit, [0.85, 0.85]),
-    next(ALL, Form::Exclusive, Against::Limit, [0.70, 0.80]),
+/// Every target on speed.
+const TARGETS: &[Target] = &[
+    next(SUBJECT, Form::Exclusive, Against::Reference, [0.60, 0.80]),
+    next(SUBJECT, Form::Shared, Against::Reference, [0.85, 0.85]),
+    next(ALL, Form::Exclusive, Against::Reference, [0.70, 0.80]),
     next(ALL, Form::Exclusive, Against::RxJava, [6.0, 8.0]),
     next(ALL, Form::Shared, Against::RxJava, [1.3, 8.0]),
-    next(FEW, Form::Exclusive, Against::Limit, [0.60, 0.80]),
+    next(FEW, Form::Exclusive, Against::Reference, [0.60, 0.80]),
     next(FEW, Form::Exclusive, Against::RxJava, [8.0, 7.0]),
     next(FEW, Form::Shared, Against::RxJava, [1.7, 7.0]),
-    next(TIMED, Form::Exclusive, Against::Limit, [0.50, 0.80]),
+    next(TIMED, Form::Exclusive, Against::Reference, [0.50, 0.80]),
     next(TIMED, Form::Exclusive, Against::RxJava, [15.0, 8.0]),
     next(TIMED, Form::Shared, Against::RxJava, [3.5, 8.0]),
-    Bar {
+    Target {
         flavors: &[
             Flavor::Subject,
             Flavor::Behavior,
@@ -69,7 +69,7 @@ const BARS: &[Bar] = &[
         ],
         form: Form::Exclusive,
         calls: Calls::NextSlice,
-        against: Against::Limit,
+        against: Against::Reference,
         least: [0.55, 0.75],
     },
 ];
@@ -85,7 +85,7 @@ const CHURN_NANOS: f64 = 150.0;
 const CHURN_FEW: usize = 16;
 const CHURN_GROWTH: f64 = 2.0;
 
-/// A bar and its figures, in one or two columns (1 and 16 subscribers).
+/// A target and its results, in one or two columns (1 and 16 subscribers).
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Line {
     pub(super) what: String,
@@ -94,11 +94,11 @@ pub(super) struct Line {
     pub(super) checks: Vec<Check>,
 }
 
-/// A figure and its bar.
+/// A result and its target.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Check {
     pub(super) measured: Option<f64>,
-    pub(super) bar: f64,
+    pub(super) target: f64,
     #[serde(skip)]
     unit: Unit,
 }
@@ -123,8 +123,8 @@ impl Check {
 
     fn bound(&self) -> Bound {
         match self.unit {
-            Unit::Share | Unit::Times => Bound::AtLeast(self.bar),
-            Unit::Nanos | Unit::Growth | Unit::Allocations => Bound::AtMost(self.bar),
+            Unit::Share | Unit::Times => Bound::AtLeast(self.target),
+            Unit::Nanos | Unit::Growth | Unit::Allocations => Bound::AtMost(self.target),
         }
     }
 
@@ -133,12 +133,12 @@ impl Check {
             .map_or_else(|| "–".to_owned(), |value| self.unit.write(value))
     }
 
-    pub(super) fn bar(&self) -> String {
+    pub(super) fn target(&self) -> String {
         let sign = match self.bound() {
             Bound::AtLeast(_) => "≥",
             Bound::AtMost(_) => "≤",
         };
-        format!("{sign} {}", self.unit.write(self.bar))
+        format!("{sign} {}", self.unit.write(self.target))
     }
 }
 
@@ -162,67 +162,67 @@ pub(super) fn small(value: f64) -> String {
     }
 }
 
-/// Returns every bar of the measured flavors.
+/// Returns every target of the measured flavors.
 pub(super) fn lines(report: &Report) -> Vec<Line> {
     let flavors = report.flavors();
     let mut lines = Vec::new();
-    for bar in BARS {
-        let measured = bar.flavors.iter().filter(|one| flavors.contains(one));
-        lines.extend(measured.map(|flavor| speed(report, bar, *flavor)));
+    for target in TARGETS {
+        let measured = target.flavors.iter().filter(|one| flavors.contains(one));
+        lines.extend(measured.map(|flavor| speed(report, target, *flavor)));
     }
     for flavor in &flavors {
         lines.extend(Form::BOTH.map(|form| allocations(report, *flavor, form)));
     }
     lines.extend(report.churn.iter().flat_map(|churn| {
         Form::BOTH.map(|form| {
-            let of_form = churn.figures.iter().filter(|figure| figure.form == form);
+            let of_form = churn.results.iter().filter(|result| result.form == form);
             pairs(churn.flavor, form, &of_form.copied().collect::<Vec<_>>())
         })
     }));
     lines
 }
 
-/// Returns the bars in words.
+/// Returns the targets in words.
 pub(super) fn describe() -> String {
     let mut text = String::new();
-    for bar in BARS {
-        for flavor in bar.flavors {
+    for target in TARGETS {
+        for flavor in target.flavors {
             let line = Line {
-                what: what(*flavor, bar.calls),
-                form: bar.form,
-                compared: bar.compared(),
-                checks: bar.checks([None, None]),
+                what: what(*flavor, target.calls),
+                form: target.form,
+                compared: target.compared(),
+                checks: target.checks([None, None]),
             };
-            let bars: Vec<String> = line.checks.iter().map(Check::bar).collect();
+            let targets: Vec<String> = line.checks.iter().map(Check::target).collect();
             text += &format!(
                 "{:46}{:12}{:12}{}\n",
                 line.what,
                 line.form.label(),
                 line.compared,
-                bars.join(" / ")
+                targets.join(" / ")
             );
         }
     }
     text
 }
 
-impl Bar {
+impl Target {
     fn compared(&self) -> &'static str {
         match self.against {
-            Against::Limit => "limit",
+            Against::Reference => "reference loop",
             Against::RxJava => "RxJava",
         }
     }
 
     fn checks(&self, measured: [Option<f64>; 2]) -> Vec<Check> {
         let unit = match self.against {
-            Against::Limit => Unit::Share,
+            Against::Reference => Unit::Share,
             Against::RxJava => Unit::Times,
         };
         let both = measured.into_iter().zip(self.least);
-        both.map(|(measured, bar)| Check {
+        both.map(|(measured, target)| Check {
             measured,
-            bar,
+            target,
             unit,
         })
         .collect()
@@ -236,31 +236,31 @@ fn what(flavor: Flavor, calls: Calls) -> String {
     }
 }
 
-fn speed(report: &Report, bar: &Bar, flavor: Flavor) -> Line {
-    let other = match bar.against {
-        Against::Limit => System::Limit(bar.form),
+fn speed(report: &Report, target: &Target, flavor: Flavor) -> Line {
+    let other = match target.against {
+        Against::Reference => System::Reference(target.form),
         Against::RxJava => System::RxJava,
     };
     let measured = SUBSCRIBERS.map(|subscribers| {
         let cell = report.cell(Load {
             flavor,
-            calls: bar.calls,
+            calls: target.calls,
             messages: MESSAGES,
             subscribers,
         });
-        cell?.ratio(System::Fanline(bar.form), other)
+        cell?.ratio(System::Fanline(target.form), other)
     });
     Line {
-        what: what(flavor, bar.calls),
-        form: bar.form,
-        compared: bar.compared(),
-        checks: bar.checks(measured),
+        what: what(flavor, target.calls),
+        form: target.form,
+        compared: target.compared(),
+        checks: target.checks(measured),
     }
 }
 
 fn allocations(report: &Report, flavor: Flavor, form: Form) -> Line {
     let per_message = report.per_message(flavor, System::Fanline(form));
-    let bar = if flavor.keeps_a_log() {
+    let target = if flavor.keeps_a_log() {
         LOG_ALLOCATIONS
     } else {
         0.0
@@ -271,19 +271,19 @@ fn allocations(report: &Report, flavor: Flavor, form: Form) -> Line {
         compared: "",
         checks: vec![Check {
             measured: per_message.map(|(allocations, _)| allocations),
-            bar,
+            target,
             unit: Unit::Allocations,
         }],
     }
 }
 
-fn pairs(flavor: Flavor, form: Form, figures: &[Figure]) -> Line {
+fn pairs(flavor: Flavor, form: Form, results: &[Measurement]) -> Line {
     // The more expensive of the two orders counts.
     let nanos = |present| {
-        let figure = figures.iter().find(|figure| figure.present == present)?;
+        let result = results.iter().find(|result| result.present == present)?;
         Some(f64::max(
-            figure.newest_leaves.median,
-            figure.oldest_leaves.median,
+            result.newest_leaves.median,
+            result.oldest_leaves.median,
         ))
     };
     let many: Option<f64> = nanos(CHURN_PRESENT);
@@ -298,12 +298,12 @@ fn pairs(flavor: Flavor, form: Form, figures: &[Figure]) -> Line {
         checks: vec![
             Check {
                 measured: many,
-                bar: CHURN_NANOS,
+                target: CHURN_NANOS,
                 unit: Unit::Nanos,
             },
             Check {
                 measured: growth,
-                bar: CHURN_GROWTH,
+                target: CHURN_GROWTH,
                 unit: Unit::Growth,
             },
         ],
@@ -315,15 +315,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bar_reports_verdict() {
-        let check = |measured, bar, unit, verdict: &str, words: &str| {
+    fn target_reports_verdict() {
+        let check = |measured, target, unit, verdict: &str, words: &str| {
             let check = Check {
                 measured,
-                bar,
+                target,
                 unit,
             };
             assert_eq!(check.verdict().label(), verdict);
-            assert_eq!(format!("{} ({})", check.measured(), check.bar()), words);
+            assert_eq!(format!("{} ({})", check.measured(), check.target()), words);
         };
         check(Some(0.61), 0.6, Unit::Share, "met", "61 % (≥ 60 %)");
         check(Some(5.9), 6.0, Unit::Times, "MISSED", "5.90× (≥ 6.00×)");
