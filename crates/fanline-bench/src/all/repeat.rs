@@ -1,13 +1,13 @@
-//! A table that is measured again: whether its ratios come out as they did before.
+//! Comparison of a repeated measurement with its previous ratios.
 
 use std::collections::BTreeMap;
 
 use crate::report::metric::three_digits;
 
-/// Ratios that are apart by no more than this share are the same: each is of two medians of a few rounds.
+/// Ratios within this share of each other count as equal: each is the ratio of two medians of a few rounds.
 const SAME: f64 = 0.15;
 
-/// What is said of two pages of one table; nothing where they have no ratio in common.
+/// Returns a summary that compares two pages of one table, or `None` if they have no ratio in common.
 pub(super) fn compare(before: &str, now: &str) -> Option<String> {
     let (before, now) = (ratios(before), ratios(now));
     let distances: Vec<(&String, f64)> = now
@@ -30,7 +30,7 @@ pub(super) fn compare(before: &str, now: &str) -> Option<String> {
     ))
 }
 
-/// What stands in the columns that are called so, by the words at the beginning of each row.
+/// Returns the values of the ratio columns, by the words at the beginning of each row.
 fn ratios(page: &str) -> BTreeMap<String, f64> {
     let mut ratios = BTreeMap::new();
     let (mut column, mut title) = (None, "");
@@ -44,16 +44,16 @@ fn ratios(page: &str) -> BTreeMap<String, f64> {
             column = cells.iter().position(|cell| *cell == "ratio");
             continue;
         };
-        let [first, figure, ..] = cells[..] else {
+        let [first, result, ..] = cells[..] else {
             continue;
         };
-        // A row may leave out what the one above has said.
+        // A row may omit the first cell if it equals the one above.
         if !first.is_empty() {
             title = first;
         }
         let ratio = cells.get(at).and_then(|cell| cell.strip_suffix('×'));
         if let Some(ratio) = ratio.and_then(|ratio| ratio.parse().ok()) {
-            ratios.insert(format!("{title}, {figure}"), ratio);
+            ratios.insert(format!("{title}, {result}"), ratio);
         }
     }
     ratios
@@ -63,12 +63,12 @@ fn ratios(page: &str) -> BTreeMap<String, f64> {
 mod tests {
     use super::*;
 
-    const BEFORE: &str = "# Title\n\n| shape | figure | ratio | verdict |\n|---|---|---|---|\n\
+    const BEFORE: &str = "# Title\n\n| shape | result | ratio | verdict |\n|---|---|---|---|\n\
         | 1 to 1 | rate | 4.00× | met |\n| | CPU | 0.50× | met |\n| gone | rate | 2.00× | |\n\n\
         | other | ratios |\n|---|---|\n| a | 3.00× |\n";
 
     #[test]
-    fn ratios_are_those_of_the_column() {
+    fn ratios_are_read_from_ratio_column() {
         let expected = [
             ("1 to 1, CPU", 0.5),
             ("1 to 1, rate", 4.0),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_moved_furthest_is_named() {
+    fn largest_change_is_named() {
         let now = BEFORE.replace("4.00×", "4.40×").replace("0.50×", "0.25×");
         let now = now.replace("gone", "new");
         assert_eq!(

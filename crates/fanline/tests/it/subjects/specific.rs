@@ -1,4 +1,4 @@
-//! What only some of the subjects have: a value to ask for, observers of one type, virtual time.
+//! Features of single subjects: the current value, observers of one type, and virtual time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,10 +12,10 @@ use fanline::{
 };
 
 use super::rig::{FAULT, Fault};
-use crate::hand::locked;
+use crate::manual_source::locked;
 
 #[test]
-fn the_value_of_a_behavior_subject() {
+fn behavior_subject_value_tracks_state() {
     let make = || BehaviorSubject::<u32, Fault>::with_error(7);
     let subject = make();
     assert_eq!(subject.value(), Ok(7));
@@ -23,17 +23,17 @@ fn the_value_of_a_behavior_subject() {
     assert_eq!(subject.value(), Ok(8));
     subject.next_slice(&[9, 10]);
     assert_eq!(subject.value(), Ok(10));
-    // From inside, the value that is being passed on is current.
+    // Inside an observer, the value that is being delivered is current.
     let inside: Arc<Mutex<Vec<u32>>> = Arc::default();
-    let (noted, asked) = (inside.clone(), subject.clone());
+    let (record, handle) = (inside.clone(), subject.clone());
     let guard = subject.subscribe(move |value| {
-        assert_eq!(asked.value(), Ok(*value));
-        locked(&noted).push(*value);
+        assert_eq!(handle.value(), Ok(*value));
+        locked(&record).push(*value);
     });
     subject.next(11);
     drop(guard);
     assert_eq!(*locked(&inside), [10, 11]);
-    // Completed, it stands still; failed or disposed of, there is none.
+    // After completion the value stays; after an error or disposal there is none.
     subject.complete();
     subject.next(12);
     assert_eq!(subject.value(), Ok(11));
@@ -49,7 +49,7 @@ fn the_value_of_a_behavior_subject() {
     assert_eq!(disposed.value(), Err(NoValue::Disposed));
 }
 
-/// A clock whose cheap reading is late by up to a tick, as the coarse one's is.
+/// A clock whose cheap reading is late by up to one tick, like the coarse clock's.
 #[derive(Clone)]
 struct Ticking {
     time: VirtualTime,
@@ -70,10 +70,10 @@ impl Clock for Ticking {
     }
 }
 
-/// Kept for the window, and a tick longer at most, however late the reading.
+/// A value is retained for the window plus at most one tick, however late the reading is.
 #[test]
-fn a_window_by_a_clock_that_is_late() {
-    for (age, kept) in [(100, true), (101, true), (109, true), (111, false)] {
+fn late_clock_extends_window_by_at_most_one_tick() {
+    for (age, retained) in [(100, true), (101, true), (109, true), (111, false)] {
         let time = VirtualTime::new();
         let late = Arc::new(AtomicU64::new(40));
         let clock = Ticking {
@@ -82,16 +82,16 @@ fn a_window_by_a_clock_that_is_late() {
         };
         let subject = ReplaySubject::new(Replay::within(Duration::from_nanos(100)).clock(clock));
         time.advance_to(Time::from_nanos(49));
-        // A look at the exact time is between two values of the same tick.
+        // Reads the exact time between two values of the same tick.
         subject.trim();
         subject.next(1);
         time.advance_to(Time::from_nanos(49 + age));
-        assert_eq!(subject.snapshot() == [1], kept, "{age}");
+        assert_eq!(subject.snapshot() == [1], retained, "{age}");
     }
 }
 
 #[test]
-fn windows_by_virtual_time() {
+fn windows_follow_virtual_time() {
     for (age, expected) in [(9, vec![1, 2]), (10, vec![1, 2]), (11, vec![2])] {
         let time = VirtualTime::new();
         let window = Duration::from_nanos(10);
@@ -119,19 +119,19 @@ fn windows_by_virtual_time() {
     }
 }
 
-/// Observers of one type keep the same rules.
+/// Observers of one type follow the same rules.
 #[test]
-fn members() {
+fn observers_of_one_type_follow_the_rules() {
     struct Member {
         seen: Arc<Mutex<Vec<String>>>,
         name: char,
-        wants: usize,
+        calls_left: usize,
         panics_at: Option<u32>,
     }
     impl Observer<u32> for Member {
         fn next(&mut self, value: &u32) {
             locked(&self.seen).push(format!("{}{value}", self.name));
-            self.wants -= 1;
+            self.calls_left -= 1;
             if self.panics_at == Some(*value) {
                 super::script::throw();
             }
@@ -143,50 +143,50 @@ fn members() {
             locked(&self.seen).push(format!("{}.", self.name));
         }
         fn is_closed(&self) -> bool {
-            self.wants == 0
+            self.calls_left == 0
         }
     }
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
-    let member = |name, wants, panics_at| Member {
+    let member = |name, calls_left, panics_at| Member {
         seen: seen.clone(),
         name,
-        wants,
+        calls_left,
         panics_at,
     };
     let take = || std::mem::take(&mut *locked(&seen)).join(" ");
-    let (mut tx, members) = subject_of::<u32, Member>();
-    members.subscribe_with(member('A', 2, None)).detach();
-    let guard = members.subscribe_with(member('B', 9, None));
-    members.subscribe_with(member('C', 9, Some(2))).detach();
-    assert_eq!(members.observer_count(), 3);
+    let (mut tx, source) = subject_of::<u32, Member>();
+    source.subscribe_with(member('A', 2, None)).detach();
+    let guard = source.subscribe_with(member('B', 9, None));
+    source.subscribe_with(member('C', 9, Some(2))).detach();
+    assert_eq!(source.observer_count(), 3);
     tx.next(1);
     let thrown = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tx.next(2)));
     assert!(thrown.is_err());
     assert_eq!(take(), "A1 B1 C1 A2 B2 C2");
-    assert_eq!(members.observer_count(), 1);
+    assert_eq!(source.observer_count(), 1);
     drop(guard);
     tx.next_slice(&[3, 4]);
-    members.subscribe_with(member('D', 1, None)).detach();
-    members.subscribe_with(member('E', 9, None)).detach();
+    source.subscribe_with(member('D', 1, None)).detach();
+    source.subscribe_with(member('E', 9, None)).detach();
     tx.next_slice(&[5, 6]);
     tx.complete();
     assert_eq!(take(), "D5 E5 E6 E.");
-    members.subscribe_with(member('F', 9, None)).detach();
+    source.subscribe_with(member('F', 9, None)).detach();
     assert_eq!(take(), "F.");
-    let (mut tx, members) = replay_of::<u32, Member>(Replay::many(2));
+    let (mut tx, source) = replay_of::<u32, Member>(Replay::many(2));
     tx.next_slice(&[1, 2, 3]);
-    members.subscribe_with(member('A', 1, None)).detach();
-    members.subscribe_with(member('B', 9, None)).detach();
+    source.subscribe_with(member('A', 1, None)).detach();
+    source.subscribe_with(member('B', 9, None)).detach();
     tx.next(4);
     tx.complete();
-    members.subscribe_with(member('C', 9, None)).detach();
+    source.subscribe_with(member('C', 9, None)).detach();
     assert_eq!(take(), "A2 B2 B3 B4 B. C3 C4 C.");
     assert_eq!(Arc::strong_count(&seen), 1);
 }
 
-/// The story: `source.subscribe(subject)` is among the first things that anybody does who knows Rx.
+/// The story: `source.subscribe(subject)` is one of the first things that Rx users try.
 #[test]
-fn a_subject_observes_another_source() {
+fn subject_can_observe_another_source() {
     let history = ReplaySubject::with_error(Replay::all());
     let current = BehaviorSubject::with_error(0);
     let last = AsyncSubject::with_error();
@@ -201,7 +201,7 @@ fn a_subject_observes_another_source() {
     assert_eq!(history.snapshot(), [1, 2, 3]);
     assert_eq!(current.value(), Ok(3));
     assert_eq!(relayed.snapshot(), [2, 3]);
-    // One that has ended is let go with the next value.
+    // An observer that has ended is removed with the next value.
     current.dispose();
     s.next(4);
     assert_eq!(s.observer_count(), 3);

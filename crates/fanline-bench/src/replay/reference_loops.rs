@@ -1,11 +1,10 @@
-//! What the library is measured against: for each flavour the least work that has the shape of it,
-//! written by hand. None of these could be offered to anybody; what they leave out is said at each.
-//! They tell what the machine allows, so that a share of it says how much the library's guarantees
-//! cost.
+//! Reference loops for the library: for each flavor, the minimum work with the same result, written by hand.
+//! None of them is usable as a library; each lists its omissions. They show the speed that the machine
+//! allows, so a share of it shows the cost of the library's guarantees.
 //!
-//! Left out by all of them: unsubscribing, completion and errors, an observer that panics, and the
-//! hand-over to a subscriber that arrives during emission. Observers are boxed closures that take
-//! the value itself; the library's take a reference.
+//! All of them omit unsubscribing, completion and errors, observers that panic, and the hand-over to a
+//! subscriber that arrives during emission. Observers are boxed closures that take the value itself; the
+//! library's take a reference.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -13,21 +12,20 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-/// The observers of every limit but those of one type and of slices.
+/// The observers of every reference loop except those of one type and of slices.
 pub(super) type Boxed = Box<dyn FnMut(u32) + Send>;
 
-/// Something that messages are put into.
-pub(super) trait Limit {
+/// A recipient of messages.
+pub(super) trait Reference {
     fn next(&mut self, value: u32);
 }
 
-/// **Boxed fan-out without a lock**: the limit of the exclusive subject.
+/// **Boxed fan-out without a lock**: the reference loop of the exclusive subject.
 ///
-/// Calls each observer in turn. Leaves out, besides the rest, even the question whether somebody new
-/// has subscribed.
+/// Calls each observer in sequence. Also omits the check for new subscribers.
 pub(super) struct BoxedFanOut(pub(super) Vec<Boxed>);
 
-impl Limit for BoxedFanOut {
+impl Reference for BoxedFanOut {
     #[inline]
     fn next(&mut self, value: u32) {
         for observer in &mut self.0 {
@@ -36,12 +34,12 @@ impl Limit for BoxedFanOut {
     }
 }
 
-/// **Static dispatch**: the limit of observers of one type.
+/// **Static dispatch**: the reference loop of observers of one type.
 ///
-/// The same fan-out, with the observers' code in the loop.
+/// The same fan-out with the observers' code in the loop.
 pub(super) struct OneTypeFanOut<O>(pub(super) Vec<O>);
 
-impl<O: FnMut(u32)> Limit for OneTypeFanOut<O> {
+impl<O: FnMut(u32)> Reference for OneTypeFanOut<O> {
     #[inline]
     fn next(&mut self, value: u32) {
         for observer in &mut self.0 {
@@ -50,11 +48,10 @@ impl<O: FnMut(u32)> Limit for OneTypeFanOut<O> {
     }
 }
 
-/// **Two read-modify-writes**: the limit of every shared handle, around what the flavour does.
+/// **Two read-modify-writes**: the reference loop of every shared handle, around the work of the flavor.
 ///
-/// One on entry, which tells whether somebody else is emitting, and one on exit, which tells whether
-/// somebody has left a message meanwhile. A plain store could not tell that. Leaves out the queue in
-/// which such a message would be left.
+/// One on entry detects another emitter. One on exit detects messages that another emitter has queued
+/// meanwhile, which a plain store could not detect. Omits the queue of such messages.
 pub(super) struct TwoRmw<L> {
     emitting: Arc<AtomicUsize>,
     inner: L,
@@ -69,10 +66,10 @@ impl<L> TwoRmw<L> {
     }
 }
 
-impl<L: Limit> Limit for TwoRmw<L> {
+impl<L: Reference> Reference for TwoRmw<L> {
     #[inline]
     fn next(&mut self, value: u32) {
-        // The pair orders one emitter's work before the next one's, as a lock would.
+        // The pair orders one emitter's work before the next one's, as a lock does.
         if self.emitting.fetch_add(1, Ordering::Acquire) == 0 {
             self.inner.next(value);
             self.emitting.fetch_sub(1, Ordering::Release);
@@ -80,22 +77,22 @@ impl<L: Limit> Limit for TwoRmw<L> {
     }
 }
 
-/// **What is kept, then boxed fan-out**: the limit of the exclusive replay flavours.
+/// **Storage, then boxed fan-out**: the reference loop of the exclusive replay flavors.
 ///
-/// Keeps the value so that a subscriber could read it from another thread, looks with a plain load
-/// whether one has come, and calls the observers. Leaves out what would follow if one had.
-pub(super) struct Keeping<K> {
-    kept: K,
-    /// Subscribers that came; read only, so it stays in the cache.
+/// Stores the value so that a subscriber can read it from another thread, detects new subscribers with a
+/// plain load, and calls the observers. Omits the work for a new subscriber.
+pub(super) struct StoringFanOut<K> {
+    storage: K,
+    /// Number of subscribers that joined. Only read, so it stays in the cache.
     generation: Arc<AtomicU64>,
     generation_seen: u64,
     observers: BoxedFanOut,
 }
 
-impl<K> Keeping<K> {
-    pub(super) fn new(kept: K, observers: Vec<Boxed>) -> Self {
+impl<K> StoringFanOut<K> {
+    pub(super) fn new(storage: K, observers: Vec<Boxed>) -> Self {
         Self {
-            kept,
+            storage,
             generation: Arc::default(),
             generation_seen: 0,
             observers: BoxedFanOut(observers),
@@ -103,11 +100,11 @@ impl<K> Keeping<K> {
     }
 }
 
-impl<K: Keep> Limit for Keeping<K> {
+impl<K: Storage> Reference for StoringFanOut<K> {
     #[inline]
     fn next(&mut self, value: u32) {
-        self.kept.keep(value);
-        // Nothing is read that it would have to be ordered with: nobody ever comes.
+        self.storage.keep(value);
+        // No ordered data depends on it: no subscriber ever joins.
         let generation = self.generation.load(Ordering::Relaxed);
         if generation != self.generation_seen {
             self.generation_seen = generation;
@@ -116,15 +113,15 @@ impl<K: Keep> Limit for Keeping<K> {
     }
 }
 
-/// How a flavour keeps values.
-pub(super) trait Keep {
+/// Storage of a flavor's values.
+pub(super) trait Storage {
     fn keep(&mut self, value: u32);
 }
 
-/// **Slot**: keeps the last value, as a seqlock does, with two Release stores.
+/// **Slot**: stores the last value, as a seqlock does, with two Release stores.
 ///
-/// Behind behavior, replay one and async. A subscriber would read it again while the sequence is odd
-/// or has moved. Such a slot suits values that can be copied while they change; the library's suits
+/// The reference loop of behavior, replay one, and async. A subscriber would read again while the sequence is
+/// odd or has changed. Such a slot suits values that can be copied during a change; the library's slot suits
 /// all.
 #[derive(Default)]
 pub(super) struct Slot {
@@ -138,7 +135,7 @@ struct SlotCells {
     value: AtomicU32,
 }
 
-impl Keep for Slot {
+impl Storage for Slot {
     #[inline]
     fn keep(&mut self, value: u32) {
         let cells = &*self.cells;
@@ -149,13 +146,13 @@ impl Keep for Slot {
     }
 }
 
-/// The least power of two that holds five values.
+/// The least power of two that is at least five.
 const RING: usize = 8;
 
-/// **Ring of eight**: keeps the last five values in a ring that needs no division.
+/// **Ring of eight**: stores the last five values in a ring without division.
 ///
-/// Publishes how many there were with one Release store. Leaves out how a subscriber would notice
-/// that a slot was overwritten while it read.
+/// Publishes their number with one Release store. Omits the check of a subscriber whether a slot was
+/// overwritten during the read.
 #[derive(Default)]
 pub(super) struct Ring {
     cells: Arc<RingCells>,
@@ -168,7 +165,7 @@ struct RingCells {
     length: AtomicUsize,
 }
 
-impl Keep for Ring {
+impl Storage for Ring {
     #[inline]
     fn keep(&mut self, value: u32) {
         let cells = &*self.cells;
@@ -178,22 +175,22 @@ impl Keep for Ring {
     }
 }
 
-/// Values in a chunk: the most that the library may take, so that the limit allocates least.
+/// Number of values in a chunk: the library's maximum, so that the reference loop has the fewest allocations.
 const CHUNK: usize = 4096;
 
-/// **Chunked log**: keeps everything, in chunks that never move, and publishes the length with a
-/// Release store.
+/// **Chunked log**: stores all values in chunks that never move, and publishes the length with a Release
+/// store.
 ///
-/// Leaves out how a subscriber would find the chunks.
+/// Omits the search of a subscriber for the chunks.
 #[derive(Default)]
 pub(super) struct Log {
     full: VecDeque<Box<[u32]>>,
-    /// Values in those.
+    /// Number of values in the full chunks.
     full_values: usize,
     chunk: Box<[u32]>,
-    /// Values in the chunk that is not full.
+    /// Number of values in the chunk that is not full.
     filled: usize,
-    /// All values, for readers on other threads.
+    /// Number of all values, for readers on other threads.
     published: Arc<AtomicUsize>,
 }
 
@@ -208,7 +205,7 @@ impl Log {
         }
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     fn len(&self) -> usize {
         self.full_values + self.filled
     }
@@ -219,7 +216,7 @@ impl Log {
     }
 }
 
-impl Keep for Log {
+impl Storage for Log {
     #[inline]
     fn keep(&mut self, value: u32) {
         if self.filled == self.chunk.len() {
@@ -231,19 +228,19 @@ impl Keep for Log {
     }
 }
 
-/// The window of both timed flavours, in ticks of a millisecond.
+/// The window of both timed flavors, in ticks of a millisecond.
 const WINDOW_TICKS: u64 = 5_000;
 
-/// **Chunked log with run-length ticks**: keeps five seconds, at the cost of replay all.
+/// **Chunked log with run-length ticks**: stores five seconds at the cost of replay all.
 ///
-/// Reads a coarse clock per value and notes one pair of tick and first index per tick; whole chunks
-/// that are older than the window are let go.
+/// Reads a coarse clock per value and records one pair of tick and first index per tick. Frees whole chunks
+/// that are older than the window.
 pub(super) struct TickedLog {
     log: Log,
     clock: Arc<AtomicU64>,
     tick: u64,
     runs: VecDeque<(u64, usize)>,
-    /// Values in chunks that are gone.
+    /// Number of values in freed chunks.
     dropped: usize,
 }
 
@@ -252,7 +249,7 @@ impl TickedLog {
         Self {
             log: Log::default(),
             clock: coarse_clock(),
-            // No tick yet, so that the first value begins a run.
+            // No tick yet, so the first value begins a run.
             tick: u64::MAX,
             runs: VecDeque::new(),
             dropped: 0,
@@ -261,7 +258,7 @@ impl TickedLog {
 
     #[inline]
     fn look_at_clock(&mut self) {
-        // A tick carries nothing with it that would have to be ordered.
+        // No ordered data depends on a tick.
         let now = self.clock.load(Ordering::Relaxed);
         if now != self.tick {
             self.begin_run(now);
@@ -285,7 +282,7 @@ impl TickedLog {
     }
 }
 
-impl Keep for TickedLog {
+impl Storage for TickedLog {
     #[inline]
     fn keep(&mut self, value: u32) {
         self.look_at_clock();
@@ -293,9 +290,9 @@ impl Keep for TickedLog {
     }
 }
 
-/// **Ring with ticks**: the ring of eight, with the coarse tick of each value beside it.
+/// **Ring with ticks**: the ring of eight with the coarse tick of each value.
 ///
-/// Old values are told by their tick when they are read, and overwritten when there are more.
+/// A read skips expired values by their tick. Further values overwrite them.
 pub(super) struct TickedRing {
     cells: Arc<TickedCells>,
     length: usize,
@@ -318,7 +315,7 @@ impl TickedRing {
     }
 }
 
-impl Keep for TickedRing {
+impl Storage for TickedRing {
     #[inline]
     fn keep(&mut self, value: u32) {
         let cells = &*self.cells;
@@ -330,7 +327,7 @@ impl Keep for TickedRing {
     }
 }
 
-/// Milliseconds, written by a thread of their own from the first use to the end of the program.
+/// A millisecond counter that a separate thread writes from the first use to the end of the program.
 fn coarse_clock() -> Arc<AtomicU64> {
     static CLOCK: OnceLock<Arc<AtomicU64>> = OnceLock::new();
     let clock = CLOCK.get_or_init(|| {
@@ -347,43 +344,43 @@ fn coarse_clock() -> Arc<AtomicU64> {
     Arc::clone(clock)
 }
 
-/// An observer that gets slices.
+/// An observer of slices.
 pub(super) type BoxedSlice = Box<dyn FnMut(&[u32]) + Send>;
 
-/// **Slice limit**: what is kept is kept at once, and each observer is called once per slice.
+/// **Slices**: stores a slice at once, and calls each observer once per slice.
 pub(super) struct Slices<K> {
-    kept: K,
+    storage: K,
     observers: Vec<BoxedSlice>,
 }
 
-/// How a flavour keeps a slice.
-pub(super) trait KeepSlice {
+/// Storage of a flavor's slices.
+pub(super) trait SliceStorage {
     fn keep_slice(&mut self, values: &[u32]);
 }
 
-impl<K: KeepSlice> Slices<K> {
-    pub(super) fn new(kept: K, observers: Vec<BoxedSlice>) -> Self {
-        Self { kept, observers }
+impl<K: SliceStorage> Slices<K> {
+    pub(super) fn new(storage: K, observers: Vec<BoxedSlice>) -> Self {
+        Self { storage, observers }
     }
 
     #[inline]
     pub(super) fn next_slice(&mut self, values: &[u32]) {
-        self.kept.keep_slice(values);
+        self.storage.keep_slice(values);
         for observer in &mut self.observers {
             observer(values);
         }
     }
 }
 
-/// Of the flavours that keep a few values, which is nothing beside 64.
+/// Storage of the flavors that store a few values, whose cost is negligible for slices of 64.
 pub(super) struct Nothing;
 
-impl KeepSlice for Nothing {
+impl SliceStorage for Nothing {
     #[inline]
     fn keep_slice(&mut self, _values: &[u32]) {}
 }
 
-impl KeepSlice for Log {
+impl SliceStorage for Log {
     #[inline]
     fn keep_slice(&mut self, mut values: &[u32]) {
         while !values.is_empty() {
@@ -400,7 +397,7 @@ impl KeepSlice for Log {
     }
 }
 
-impl KeepSlice for TickedLog {
+impl SliceStorage for TickedLog {
     #[inline]
     fn keep_slice(&mut self, values: &[u32]) {
         self.look_at_clock();
@@ -413,32 +410,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_keeps_everything_in_order() {
+    fn log_stores_all_values_in_order() {
         let mut log = Log::default();
         let end = 3 * u32::try_from(CHUNK).unwrap() + 5;
         (0..1000).for_each(|value| log.keep(value));
         log.keep_slice(&(1000..end).collect::<Vec<_>>());
         let chunks = log.full.iter().map(|chunk| &chunk[..]);
-        let kept = chunks.chain([&log.chunk[..log.filled]]).flatten().copied();
-        assert!(kept.eq(0..end));
+        let storage = chunks.chain([&log.chunk[..log.filled]]).flatten().copied();
+        assert!(storage.eq(0..end));
         assert_eq!(log.published.load(Ordering::Acquire), end as usize);
         assert!(log.full.iter().all(|chunk| chunk.len() == CHUNK));
     }
 
     #[test]
-    fn the_ticked_log_drops_whole_chunks_older_than_the_window() {
-        let mut kept = TickedLog::new();
-        kept.clock = Arc::default();
+    fn ticked_log_drops_expired_chunks() {
+        let mut storage = TickedLog::new();
+        storage.clock = Arc::default();
         let chunk = u32::try_from(CHUNK).unwrap();
-        (0..chunk + 1).for_each(|value| kept.keep(value));
-        let check = |kept: &mut TickedLog, tick, chunks, runs| {
-            kept.clock.store(tick, Ordering::Relaxed);
-            kept.keep(7);
-            assert_eq!((kept.log.full.len(), kept.runs.len()), (chunks, runs));
+        (0..chunk + 1).for_each(|value| storage.keep(value));
+        let check = |storage: &mut TickedLog, tick, chunks, runs| {
+            storage.clock.store(tick, Ordering::Relaxed);
+            storage.keep(7);
+            assert_eq!((storage.log.full.len(), storage.runs.len()), (chunks, runs));
         };
-        check(&mut kept, 1, 1, 2);
-        check(&mut kept, WINDOW_TICKS, 1, 3);
-        // The first run is as old as the window and one tick; its whole chunk goes.
-        check(&mut kept, WINDOW_TICKS + 1, 0, 3);
+        check(&mut storage, 1, 1, 2);
+        check(&mut storage, WINDOW_TICKS, 1, 3);
+        // The first run is one tick older than the window, so its whole chunk is dropped.
+        check(&mut storage, WINDOW_TICKS + 1, 0, 3);
     }
 }

@@ -1,37 +1,37 @@
-//! What the library should reach: the one list of bars, and whether the figures do.
+//! The targets of the library: the single list, and the verdicts.
 
 use serde::Serialize;
 
-use super::churn::Figure;
-use super::grid::{Calls, Flavour, Form, System};
+use super::churn::Measurement;
+use super::grid::{Calls, Flavor, Form, System};
 use super::outcome::{Load, Report};
 use crate::report::metric::three_digits;
 use crate::report::{Bound, Verdict};
 
-/// Messages and subscribers that the bars are set for.
+/// Numbers of messages and subscribers of the targets.
 const MESSAGES: u32 = 1_000_000;
 const SUBSCRIBERS: [usize; 2] = [1, 16];
 
-/// A bar on speed, for 1 and for 16 subscribers.
-struct Bar {
-    flavours: &'static [Flavour],
+/// A target on speed, for 1 and for 16 subscribers.
+struct Target {
+    flavors: &'static [Flavor],
     form: Form,
     calls: Calls,
     against: Against,
     least: [f64; 2],
 }
 
-/// What a speed is divided by.
+/// Divisor of a speed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Against {
-    /// The limit of the same form and the same calls.
-    Limit,
+    /// The reference loop of the same form and the same calls.
+    Reference,
     RxJava,
 }
 
-const fn next(flavours: &'static [Flavour], form: Form, against: Against, least: [f64; 2]) -> Bar {
-    Bar {
-        flavours,
+const fn next(flavors: &'static [Flavor], form: Form, against: Against, least: [f64; 2]) -> Target {
+    Target {
+        flavors,
         form,
         calls: Calls::Next,
         against,
@@ -39,52 +39,53 @@ const fn next(flavours: &'static [Flavour], form: Form, against: Against, least:
     }
 }
 
-const SUBJECT: &[Flavour] = &[Flavour::Subject];
-const ALL: &[Flavour] = &[Flavour::All];
-const FEW: &[Flavour] = &[Flavour::One, Flavour::Many];
-const TIMED: &[Flavour] = &[Flavour::Within, Flavour::ManyWithin];
+const SUBJECT: &[Flavor] = &[Flavor::Subject];
+const ALL: &[Flavor] = &[Flavor::All];
+const FEW: &[Flavor] = &[Flavor::One, Flavor::Many];
+const TIMED: &[Flavor] = &[Flavor::Within, Flavor::ManyWithin];
 
-/// Every bar on speed.
-const BARS: &[Bar] = &[
-    next(SUBJECT, Form::Exclusive, Against::Limit, [0.60, 0.80]),
-    next(SUBJECT, Form::Shared, Against::Limit, [0.85, 0.85]),
-    next(ALL, Form::Exclusive, Against::Limit, [0.70, 0.80]),
+/// Every target on speed.
+const TARGETS: &[Target] = &[
+    next(SUBJECT, Form::Exclusive, Against::Reference, [0.60, 0.80]),
+    next(SUBJECT, Form::Shared, Against::Reference, [0.85, 0.85]),
+    next(ALL, Form::Exclusive, Against::Reference, [0.70, 0.80]),
     next(ALL, Form::Exclusive, Against::RxJava, [6.0, 8.0]),
     next(ALL, Form::Shared, Against::RxJava, [1.3, 8.0]),
-    next(FEW, Form::Exclusive, Against::Limit, [0.60, 0.80]),
+    next(FEW, Form::Exclusive, Against::Reference, [0.60, 0.80]),
     next(FEW, Form::Exclusive, Against::RxJava, [8.0, 7.0]),
     next(FEW, Form::Shared, Against::RxJava, [1.7, 7.0]),
-    next(TIMED, Form::Exclusive, Against::Limit, [0.50, 0.80]),
+    next(TIMED, Form::Exclusive, Against::Reference, [0.50, 0.80]),
     next(TIMED, Form::Exclusive, Against::RxJava, [15.0, 8.0]),
     next(TIMED, Form::Shared, Against::RxJava, [3.5, 8.0]),
-    Bar {
-        flavours: &[
-            Flavour::Subject,
-            Flavour::Behavior,
-            Flavour::All,
-            Flavour::One,
-            Flavour::Many,
-            Flavour::Within,
-            Flavour::ManyWithin,
+    Target {
+        flavors: &[
+            Flavor::Subject,
+            Flavor::Behavior,
+            Flavor::All,
+            Flavor::One,
+            Flavor::Many,
+            Flavor::Within,
+            Flavor::ManyWithin,
         ],
         form: Form::Exclusive,
         calls: Calls::NextSlice,
-        against: Against::Limit,
+        against: Against::Reference,
         least: [0.55, 0.75],
     },
 ];
 
-/// Allocations per message of a flavour that keeps a log.
+/// Maximum allocations per message of a flavor that stores a log.
 const LOG_ALLOCATIONS: f64 = 1.0 / 1024.0;
 
-/// A subscription and its end, with this many present.
+/// Number of present subscriptions for a pair of subscription and unsubscription.
 const CHURN_PRESENT: usize = 10_000;
 const CHURN_NANOS: f64 = 150.0;
-/// "Flat in their number": at most so many times what it costs with this many present.
+/// A pair costs about the same for any number of subscriptions: the cost with `CHURN_PRESENT` is bounded
+/// relative to this number.
 const CHURN_FEW: usize = 16;
 const CHURN_GROWTH: f64 = 2.0;
 
-/// A bar and what was measured, in one or two columns (1 and 16 subscribers).
+/// A target and its results, in one or two columns (1 and 16 subscribers).
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Line {
     pub(super) what: String,
@@ -93,11 +94,11 @@ pub(super) struct Line {
     pub(super) checks: Vec<Check>,
 }
 
-/// A figure beside its bar.
+/// A result and its target.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Check {
     pub(super) measured: Option<f64>,
-    pub(super) bar: f64,
+    pub(super) target: f64,
     #[serde(skip)]
     unit: Unit,
 }
@@ -122,8 +123,8 @@ impl Check {
 
     fn bound(&self) -> Bound {
         match self.unit {
-            Unit::Share | Unit::Times => Bound::AtLeast(self.bar),
-            Unit::Nanos | Unit::Growth | Unit::Allocations => Bound::AtMost(self.bar),
+            Unit::Share | Unit::Times => Bound::AtLeast(self.target),
+            Unit::Nanos | Unit::Growth | Unit::Allocations => Bound::AtMost(self.target),
         }
     }
 
@@ -132,12 +133,12 @@ impl Check {
             .map_or_else(|| "–".to_owned(), |value| self.unit.write(value))
     }
 
-    pub(super) fn bar(&self) -> String {
+    pub(super) fn target(&self) -> String {
         let sign = match self.bound() {
             Bound::AtLeast(_) => "≥",
             Bound::AtMost(_) => "≤",
         };
-        format!("{sign} {}", self.unit.write(self.bar))
+        format!("{sign} {}", self.unit.write(self.target))
     }
 }
 
@@ -152,7 +153,7 @@ impl Unit {
     }
 }
 
-/// Zero means none at all; what would round to zero keeps two digits.
+/// Formats an amount. Zero means exactly zero; an amount that would round to zero keeps two digits.
 pub(super) fn small(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
@@ -161,128 +162,128 @@ pub(super) fn small(value: f64) -> String {
     }
 }
 
-/// Every bar of the flavours that were measured.
+/// Returns every target of the measured flavors.
 pub(super) fn lines(report: &Report) -> Vec<Line> {
-    let flavours = report.flavours();
+    let flavors = report.flavors();
     let mut lines = Vec::new();
-    for bar in BARS {
-        let measured = bar.flavours.iter().filter(|one| flavours.contains(one));
-        lines.extend(measured.map(|flavour| speed(report, bar, *flavour)));
+    for target in TARGETS {
+        let measured = target.flavors.iter().filter(|one| flavors.contains(one));
+        lines.extend(measured.map(|flavor| speed(report, target, *flavor)));
     }
-    for flavour in &flavours {
-        lines.extend(Form::BOTH.map(|form| allocations(report, *flavour, form)));
+    for flavor in &flavors {
+        lines.extend(Form::BOTH.map(|form| allocations(report, *flavor, form)));
     }
     lines.extend(report.churn.iter().flat_map(|churn| {
         Form::BOTH.map(|form| {
-            let of_form = churn.figures.iter().filter(|figure| figure.form == form);
-            pairs(churn.flavour, form, &of_form.copied().collect::<Vec<_>>())
+            let of_form = churn.results.iter().filter(|result| result.form == form);
+            pairs(churn.flavor, form, &of_form.copied().collect::<Vec<_>>())
         })
     }));
     lines
 }
 
-/// The bars in words.
+/// Returns the targets in words.
 pub(super) fn describe() -> String {
     let mut text = String::new();
-    for bar in BARS {
-        for flavour in bar.flavours {
+    for target in TARGETS {
+        for flavor in target.flavors {
             let line = Line {
-                what: what(*flavour, bar.calls),
-                form: bar.form,
-                compared: bar.compared(),
-                checks: bar.checks([None, None]),
+                what: what(*flavor, target.calls),
+                form: target.form,
+                compared: target.compared(),
+                checks: target.checks([None, None]),
             };
-            let bars: Vec<String> = line.checks.iter().map(Check::bar).collect();
+            let targets: Vec<String> = line.checks.iter().map(Check::target).collect();
             text += &format!(
                 "{:46}{:12}{:12}{}\n",
                 line.what,
                 line.form.label(),
                 line.compared,
-                bars.join(" / ")
+                targets.join(" / ")
             );
         }
     }
     text
 }
 
-impl Bar {
+impl Target {
     fn compared(&self) -> &'static str {
         match self.against {
-            Against::Limit => "limit",
+            Against::Reference => "reference loop",
             Against::RxJava => "RxJava",
         }
     }
 
     fn checks(&self, measured: [Option<f64>; 2]) -> Vec<Check> {
         let unit = match self.against {
-            Against::Limit => Unit::Share,
+            Against::Reference => Unit::Share,
             Against::RxJava => Unit::Times,
         };
         let both = measured.into_iter().zip(self.least);
-        both.map(|(measured, bar)| Check {
+        both.map(|(measured, target)| Check {
             measured,
-            bar,
+            target,
             unit,
         })
         .collect()
     }
 }
 
-fn what(flavour: Flavour, calls: Calls) -> String {
+fn what(flavor: Flavor, calls: Calls) -> String {
     match calls {
-        Calls::Next => flavour.title().to_owned(),
-        Calls::NextSlice => format!("{}, next_slice of 64", flavour.title()),
+        Calls::Next => flavor.title().to_owned(),
+        Calls::NextSlice => format!("{}, next_slice of 64", flavor.title()),
     }
 }
 
-fn speed(report: &Report, bar: &Bar, flavour: Flavour) -> Line {
-    let other = match bar.against {
-        Against::Limit => System::Limit(bar.form),
+fn speed(report: &Report, target: &Target, flavor: Flavor) -> Line {
+    let other = match target.against {
+        Against::Reference => System::Reference(target.form),
         Against::RxJava => System::RxJava,
     };
     let measured = SUBSCRIBERS.map(|subscribers| {
         let cell = report.cell(Load {
-            flavour,
-            calls: bar.calls,
+            flavor,
+            calls: target.calls,
             messages: MESSAGES,
             subscribers,
         });
-        cell?.ratio(System::Fanline(bar.form), other)
+        cell?.ratio(System::Fanline(target.form), other)
     });
     Line {
-        what: what(flavour, bar.calls),
-        form: bar.form,
-        compared: bar.compared(),
-        checks: bar.checks(measured),
+        what: what(flavor, target.calls),
+        form: target.form,
+        compared: target.compared(),
+        checks: target.checks(measured),
     }
 }
 
-fn allocations(report: &Report, flavour: Flavour, form: Form) -> Line {
-    let per_message = report.per_message(flavour, System::Fanline(form));
-    let bar = if flavour.keeps_a_log() {
+fn allocations(report: &Report, flavor: Flavor, form: Form) -> Line {
+    let per_message = report.per_message(flavor, System::Fanline(form));
+    let target = if flavor.keeps_a_log() {
         LOG_ALLOCATIONS
     } else {
         0.0
     };
     Line {
-        what: format!("{}, allocations per message", flavour.title()),
+        what: format!("{}, allocations per message", flavor.title()),
         form,
         compared: "",
         checks: vec![Check {
             measured: per_message.map(|(allocations, _)| allocations),
-            bar,
+            target,
             unit: Unit::Allocations,
         }],
     }
 }
 
-fn pairs(flavour: Flavour, form: Form, figures: &[Figure]) -> Line {
-    // The dearer of the two orders counts.
+fn pairs(flavor: Flavor, form: Form, results: &[Measurement]) -> Line {
+    // The more expensive of the two orders counts.
     let nanos = |present| {
-        let figure = figures.iter().find(|figure| figure.present == present)?;
+        let result = results.iter().find(|result| result.present == present)?;
         Some(f64::max(
-            figure.newest_leaves.median,
-            figure.oldest_leaves.median,
+            result.newest_leaves.median,
+            result.oldest_leaves.median,
         ))
     };
     let many: Option<f64> = nanos(CHURN_PRESENT);
@@ -290,19 +291,19 @@ fn pairs(flavour: Flavour, form: Form, figures: &[Figure]) -> Line {
     Line {
         what: format!(
             "{}, subscribe + unsubscribe, 10,000 present / to 16",
-            flavour.title()
+            flavor.title()
         ),
         form,
         compared: "",
         checks: vec![
             Check {
                 measured: many,
-                bar: CHURN_NANOS,
+                target: CHURN_NANOS,
                 unit: Unit::Nanos,
             },
             Check {
                 measured: growth,
-                bar: CHURN_GROWTH,
+                target: CHURN_GROWTH,
                 unit: Unit::Growth,
             },
         ],
@@ -314,15 +315,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_says_whether_it_was_met() {
-        let check = |measured, bar, unit, verdict: &str, words: &str| {
+    fn target_reports_verdict() {
+        let check = |measured, target, unit, verdict: &str, words: &str| {
             let check = Check {
                 measured,
-                bar,
+                target,
                 unit,
             };
             assert_eq!(check.verdict().label(), verdict);
-            assert_eq!(format!("{} ({})", check.measured(), check.bar()), words);
+            assert_eq!(format!("{} ({})", check.measured(), check.target()), words);
         };
         check(Some(0.61), 0.6, Unit::Share, "met", "61 % (≥ 60 %)");
         check(Some(5.9), 6.0, Unit::Times, "MISSED", "5.90× (≥ 6.00×)");

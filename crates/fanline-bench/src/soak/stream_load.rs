@@ -1,8 +1,8 @@
-//! A stream: its publisher, somebody who reads it in order, and a worker that acknowledges.
+//! A stream with its publisher, a reader in order, and a worker that acknowledges.
 //!
-//! Records are numbered from 1 and published once each, so a record's number is its place in the stream. After each
-//! restart the publisher asks for the last record: it must not be older than what was acknowledged, and the next one
-//! is published behind it.
+//! Records are numbered from 1 and published once each, so a record's number is its sequence in the stream.
+//! After each restart the publisher reads the last record: it must not be older than the acknowledged ones,
+//! and the next record is published after it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,65 +17,66 @@ use fanline_server::client::jetstream::{
 use tokio::time::{sleep, timeout};
 
 use super::number::{self, Seen};
-use super::stage::{Load, PATIENCE, Stage, add, violation};
+use super::stage::{Load, Stage, TIMEOUT, add, violation};
 
 const STREAM: &str = "SOAK";
 const SUBJECT: &str = "soak.kept";
 const WORKER: &str = "worker";
-/// Records that the stream keeps: memory is to stop growing soon.
+/// Maximum number of the stream's records, so that memory soon stops growing.
 const RECORDS_MAX: i64 = 50_000;
-/// The publisher waits for those who read when they are so many behind, so that nothing goes unread.
+/// The publisher waits for the readers when they are this many records behind, so that no record is removed
+/// unread.
 const AHEAD_MAX: u64 = 20_000;
-/// Records in one go, all acknowledged before the next.
+/// Number of records in a batch, all acknowledged before the next one.
 const BATCH: u64 = 200;
 const PAUSE: Duration = Duration::from_millis(20);
-/// Records that a worker asks for.
+/// Number of records that a worker requests.
 const PULL: u64 = 500;
-/// How long it is waited for one, before it is looked whether the loads end.
-const LOOK: Duration = Duration::from_secs(1);
-/// What was not acknowledged by then is delivered again.
+/// Time limit of a wait for a record, after which the load checks whether it must end.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Unacknowledged records are delivered again after this time.
 const ACK_WAIT_SECONDS: i64 = 5;
-/// `+ACK`, as the protocol has it.
+/// `+ACK` of the protocol.
 const ACK: &str = "+ACK";
 
-/// How far the three are. Each number only grows, and nothing else is told by it.
+/// Progress of publisher, reader, and worker. Each number only grows, and orders no other data.
 #[derive(Default)]
 pub(super) struct Ledger {
     acknowledged: AtomicU64,
     read: AtomicU64,
     worked: AtomicU64,
-    /// The last record is acknowledged.
+    /// Whether the last record is acknowledged.
     is_complete: AtomicBool,
 }
 
 impl Ledger {
-    /// Records that were acknowledged, read in order, and worked on.
+    /// Returns the numbers of records that were acknowledged, read in order, and processed.
     pub(super) fn state(&self) -> [u64; 3] {
         [&self.acknowledged, &self.read, &self.worked].map(|count| count.load(Ordering::Acquire))
     }
 
-    /// Whether a reader that is so far is done.
-    fn is_done(&self, so_far: u64) -> bool {
-        self.is_complete.load(Ordering::Acquire) && so_far >= self.state()[0]
+    /// Returns whether a reader with this position has finished.
+    fn is_done(&self, position: u64) -> bool {
+        self.is_complete.load(Ordering::Acquire) && position >= self.state()[0]
     }
 
-    /// Whether a reader has stood still for too long.
-    fn ensure_moving(&self, so_far: u64, since: Instant) -> Result<()> {
+    /// Fails if a reader has made no progress for too long.
+    fn ensure_moving(&self, position: u64, since: Instant) -> Result<()> {
         let acknowledged = self.state()[0];
         ensure!(
-            so_far >= acknowledged || since.elapsed() < PATIENCE,
+            position >= acknowledged || since.elapsed() < TIMEOUT,
             "record {} of {acknowledged} does not arrive",
-            so_far + 1
+            position + 1
         );
         Ok(())
     }
 }
 
 async fn jetstream(stage: &Stage, name: &str) -> Result<JetStream> {
-    Ok(JetStream::new(&stage.connect(name).await?).timeout(PATIENCE))
+    Ok(JetStream::new(&stage.connect(name).await?).timeout(TIMEOUT))
 }
 
-/// The number of a record, which is its place.
+/// Returns the number of a record, which must equal its sequence.
 fn number_of(payload: &[u8], sequence: u64) -> Result<u64> {
     match number::read(payload) {
         Some((0, number)) if number == sequence => Ok(number),
@@ -121,7 +122,7 @@ impl Load for Publisher {
     }
 }
 
-/// The stream, made when it is not there, and the number of its last record.
+/// Creates the stream if it is missing. Returns the number of its last record.
 async fn check_last(jetstream: &JetStream, ledger: &Ledger) -> Result<u64> {
     let config = StreamConfig {
         name: STREAM.into(),
@@ -143,7 +144,7 @@ async fn check_last(jetstream: &JetStream, ledger: &Ledger) -> Result<u64> {
         let lost = format!("{acknowledged} records were acknowledged, the last is {last}");
         return Err(violation(lost));
     }
-    // Stored, though nobody was told.
+    // Stored, but its acknowledgement did not arrive.
     ledger.acknowledged.fetch_max(last, Ordering::AcqRel);
     Ok(last)
 }
@@ -166,7 +167,7 @@ impl Load for Reader {
         let mut records = jetstream.ordered(STREAM, options).await?;
         let mut moved = Instant::now();
         while !ledger.is_done(read) {
-            let Ok(record) = timeout(LOOK, records.next()).await else {
+            let Ok(record) = timeout(POLL_INTERVAL, records.next()).await else {
                 ledger.ensure_moving(read, moved)?;
                 continue;
             };
@@ -185,17 +186,17 @@ impl Load for Reader {
     }
 }
 
-/// The publisher makes it.
+/// Waits until the publisher has created the stream.
 async fn wait_for_stream(jetstream: &JetStream) -> Result<()> {
     let began = Instant::now();
     while let Err(error) = jetstream.stream_info(STREAM).await {
-        ensure!(began.elapsed() < PATIENCE, error);
+        ensure!(began.elapsed() < TIMEOUT, error);
         sleep(PAUSE).await;
     }
     Ok(())
 }
 
-/// Takes records from a durable consumer and acknowledges them.
+/// Receives records from a durable consumer and acknowledges them.
 pub(super) struct Worker {
     pub(super) ledger: Arc<Ledger>,
     pub(super) seen: Seen,
@@ -228,7 +229,7 @@ impl Load for Worker {
             while let Some(record) = pull.next().await? {
                 moved = Instant::now();
                 self.take(stage, &record, &mut first_time)?;
-                let reply = record.message.reply().context("nowhere to acknowledge")?;
+                let reply = record.message.reply().context("no reply subject")?;
                 jetstream.client().publish(reply, ACK).await?;
             }
             self.ledger.ensure_moving(self.seen.whole(), moved)?;
@@ -239,7 +240,7 @@ impl Load for Worker {
 }
 
 impl Worker {
-    /// What is delivered for the first time, by this connection, comes in order.
+    /// Checks that first deliveries of this connection are in order.
     fn take(&mut self, stage: &Stage, record: &Delivery, first_time: &mut u64) -> Result<()> {
         let number = number_of(record.message.payload(), record.stream_sequence)?;
         if record.delivered == 1 {

@@ -1,25 +1,25 @@
-//! What the hubs should reach: the one list of bars, and whether the figures do.
+//! The targets of the hubs: the single list, and the verdicts.
 
 use super::load::{Cell, Load, System};
 use super::measure::Report;
 use crate::report::metric::{thousands, three_digits};
 use crate::report::{Bound, Verdict};
 
-/// Consumers that most bars are set for.
+/// Numbers of consumers of most targets.
 pub(super) const CONSUMERS: [usize; 4] = [64, 256, 1000, 2000];
 
-/// Where the cost law has to hold.
+/// Numbers of consumers for which the cost law must hold.
 const LAW_CONSUMERS: [usize; 5] = [64, 256, 1000, 2000, 10_000];
 
-/// The cost law's buffers.
+/// Buffers of the cost law.
 pub(super) const LAW_BUFFERS: [usize; 6] = [1, 2, 16, 64, 256, 1024];
 
-/// The most that a delivery may cost, in nanoseconds.
+/// Returns the maximum cost of a delivery, in nanoseconds.
 pub(super) fn law(buffer: usize) -> f64 {
     2.5 + 120.0 / buffer as f64
 }
 
-/// How many times as fast one is as another in the same cell.
+/// A minimum ratio between the speeds of two systems in the same cell.
 struct Ratio {
     system: System,
     against: System,
@@ -59,7 +59,7 @@ const fn two_threads(system: System, consumers: &'static [usize], least: f64) ->
     }
 }
 
-/// Every bar that is a ratio within a cell.
+/// Every target that is a ratio within a cell.
 const RATIOS: &[Ratio] = &[
     one_thread(System::Stream, System::AsyncBroadcast, BOTH, 4.8),
     one_thread(System::Stream, System::TokioBroadcast, BOTH, 6.0),
@@ -73,28 +73,28 @@ const RATIOS: &[Ratio] = &[
     two_threads(System::Send, &CONSUMERS, 4.0),
 ];
 
-/// Sending one by one on two threads, to the same on one.
+/// Minimum ratio of sending one by one on two threads to one thread.
 const SEND_LEAST: f64 = 0.5;
 
-/// Costs that may grow so many times from this many consumers to that many.
+/// Costs may grow at most by this factor from the first number of consumers to the second.
 const GROWTH: (usize, usize, f64) = (1000, 100_000, 2.0);
 const GROWTH_BUFFER: usize = 256;
 pub(super) const GROWTH_THREADS: [usize; 2] = [1, 2];
 
-/// A consumer who comes and goes, with this many present.
+/// Number of present consumers while one joins and leaves.
 pub(super) const JOIN_PRESENT: usize = 10_000;
 const JOIN_NANOS: f64 = 1000.0;
 
-/// Consumers in the count of allocations, of which there should be none.
+/// Number of consumers in the allocation count, which must be zero.
 pub(super) const ALLOCATIONS_CONSUMERS: usize = 16;
 
-/// A bar, and the figures of all cells that it is about.
+/// A target and the results of all its cells.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) what: String,
     /// In the order of `cells`.
-    figures: Vec<Option<f64>>,
-    /// What the figures belong to, when there are several.
+    results: Vec<Option<f64>>,
+    /// Description of the cells, if there are several.
     pub(super) cells: String,
     bound: Bound,
     unit: Unit,
@@ -119,12 +119,12 @@ impl Unit {
 }
 
 impl Line {
-    /// Met when all cells are; missed when one is.
+    /// Returns `Met` if all cells are met, and `Missed` if one is missed.
     pub(super) fn verdict(&self) -> Verdict {
         let is_met = |value: &f64| self.bound.is_met(*value);
-        if !self.figures.iter().flatten().all(is_met) {
+        if !self.results.iter().flatten().all(is_met) {
             Verdict::Missed
-        } else if self.figures.contains(&None) {
+        } else if self.results.contains(&None) {
             Verdict::Unknown
         } else {
             Verdict::Met
@@ -132,15 +132,15 @@ impl Line {
     }
 
     pub(super) fn measured(&self) -> String {
-        let figures = self.figures.iter();
-        let words = figures.map(|figure| match figure {
+        let results = self.results.iter();
+        let words = results.map(|result| match result {
             Some(value) => self.unit.write(*value),
             None => "–".to_owned(),
         });
         words.collect::<Vec<_>>().join(" / ")
     }
 
-    pub(super) fn bar(&self) -> String {
+    pub(super) fn target(&self) -> String {
         match self.bound {
             Bound::AtLeast(least) => format!("≥ {}", self.unit.write(least)),
             Bound::AtMost(most) => format!("≤ {}", self.unit.write(most)),
@@ -148,7 +148,7 @@ impl Line {
     }
 }
 
-/// Every bar, measured or not.
+/// Returns every target, measured or not.
 pub(super) fn lines(report: &Report) -> Vec<Line> {
     let mut lines = Vec::new();
     for ratio in RATIOS {
@@ -167,7 +167,7 @@ pub(super) fn lines(report: &Report) -> Vec<Line> {
     };
     lines.push(Line {
         what: format!("join + leave, {} present", count(JOIN_PRESENT)),
-        figures: vec![value(report, join_leave, System::Fanline)],
+        results: vec![value(report, join_leave, System::Fanline)],
         cells: String::new(),
         bound: Bound::AtMost(JOIN_NANOS),
         unit: Unit::Nanos,
@@ -178,7 +178,7 @@ pub(super) fn lines(report: &Report) -> Vec<Line> {
 
 impl Ratio {
     fn line(&self, report: &Report, buffer: usize) -> Line {
-        let figures = self.consumers.iter().map(|consumers| {
+        let results = self.consumers.iter().map(|consumers| {
             let cell = Cell {
                 threads: self.threads,
                 buffer,
@@ -193,7 +193,7 @@ impl Ratio {
                 "{system}, {}, buffer {buffer}, to {against}",
                 threads(self.threads)
             ),
-            figures: figures.collect(),
+            results: results.collect(),
             cells: of_consumers(self.consumers),
             bound: Bound::AtLeast(self.least),
             unit: Unit::Times,
@@ -210,20 +210,20 @@ fn sending(report: &Report, buffer: usize) -> Line {
         };
         value(report, Load::Lockstep(cell), System::Send)
     };
-    let figures = CONSUMERS.map(|consumers| Some(rate(2, consumers)? / rate(1, consumers)?));
+    let results = CONSUMERS.map(|consumers| Some(rate(2, consumers)? / rate(1, consumers)?));
     Line {
         what: format!(
             "{}, two threads to one, buffer {buffer}",
             System::Send.name()
         ),
-        figures: figures.to_vec(),
+        results: results.to_vec(),
         cells: of_consumers(&CONSUMERS),
         bound: Bound::AtLeast(SEND_LEAST),
         unit: Unit::Times,
     }
 }
 
-/// Of all that was measured, and at least one.
+/// Returns the cost line of all measured cells, at least one.
 fn cost(report: &Report, buffer: usize) -> Line {
     let found = LAW_CONSUMERS.into_iter().filter_map(|consumers| {
         let cell = Cell {
@@ -233,27 +233,27 @@ fn cost(report: &Report, buffer: usize) -> Line {
         };
         Some((consumers, delivery(report, cell, System::Stream)?))
     });
-    let (consumers, mut figures): (Vec<usize>, Vec<Option<f64>>) = found
+    let (consumers, mut results): (Vec<usize>, Vec<Option<f64>>) = found
         .map(|(consumers, nanos)| (consumers, Some(nanos)))
         .unzip();
-    if figures.is_empty() {
-        figures.push(None);
+    if results.is_empty() {
+        results.push(None);
     }
     Line {
         what: format!(
             "{}, one thread, buffer {buffer}, a delivery",
             System::Stream.name()
         ),
-        figures,
+        results,
         cells: of_consumers(&consumers),
         bound: Bound::AtMost(law(buffer)),
         unit: Unit::Nanos,
     }
 }
 
-/// Nanoseconds that a delivery takes.
+/// Returns the nanoseconds of one delivery.
 pub(super) fn delivery(report: &Report, cell: Cell, system: System) -> Option<f64> {
-    // The first was measured beside the floor.
+    // The first load was measured next to the floor.
     let loads = [Load::Law(cell), Load::Lockstep(cell)];
     let mut rates = loads
         .into_iter()
@@ -263,7 +263,7 @@ pub(super) fn delivery(report: &Report, cell: Cell, system: System) -> Option<f6
         .map(|elements| 1e9 / (elements * cell.consumers as f64))
 }
 
-/// What growth is told by, for so many threads.
+/// Returns the cells that determine growth, for a number of threads.
 pub(super) fn growth_cells(threads: usize) -> [Cell; 2] {
     let (few, many, _) = GROWTH;
     [few, many].map(|consumers| Cell {
@@ -285,7 +285,7 @@ fn growth(report: &Report, count_of_threads: usize) -> Line {
             count(many),
             count(few)
         ),
-        figures: vec![of_many.zip(of_few).map(|(many, few)| many / few)],
+        results: vec![of_many.zip(of_few).map(|(many, few)| many / few)],
         cells: String::new(),
         bound: Bound::AtMost(most),
         unit: Unit::Times,
@@ -299,7 +299,7 @@ fn allocations(report: &Report) -> Line {
     let systems = [System::Stream, System::Send];
     Line {
         what: "allocations for each element".to_owned(),
-        figures: systems.map(|system| value(report, load, system)).to_vec(),
+        results: systems.map(|system| value(report, load, system)).to_vec(),
         cells: systems.map(System::name).join(" / "),
         bound: Bound::AtMost(0.0),
         unit: Unit::Count,
@@ -323,7 +323,7 @@ fn of_consumers(consumers: &[usize]) -> String {
     words.collect::<Vec<_>>().join(" / ")
 }
 
-/// A number of consumers in digits.
+/// Returns a number of consumers in digits.
 pub(super) fn count(consumers: usize) -> String {
     thousands(consumers as u64)
 }
@@ -333,17 +333,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_met_when_all_its_cells_are() {
-        let check = |figures: &[Option<f64>], verdict: Verdict, words: &str| {
+    fn target_is_met_if_all_cells_are() {
+        let check = |results: &[Option<f64>], verdict: Verdict, words: &str| {
             let line = Line {
                 what: String::new(),
-                figures: figures.to_vec(),
+                results: results.to_vec(),
                 cells: String::new(),
                 bound: Bound::AtLeast(4.8),
                 unit: Unit::Times,
             };
             assert_eq!(line.verdict().label(), verdict.label());
-            assert_eq!(format!("{} ({})", line.measured(), line.bar()), words);
+            assert_eq!(format!("{} ({})", line.measured(), line.target()), words);
         };
         let both = [Some(4.8), Some(10.0)];
         check(&both, Verdict::Met, "4.80× / 10.0× (≥ 4.80×)");
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cost_law_falls_with_the_buffer() {
+    fn cost_law_decreases_with_buffer() {
         assert!((law(1) - 122.5).abs() < 1e-9);
         assert!(
             LAW_BUFFERS

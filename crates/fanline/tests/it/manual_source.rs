@@ -1,4 +1,4 @@
-//! Sources worked by hand, and scripts for them: what the operators' tables go through.
+//! Sources that a test drives manually, and scripts for them, on which the tables of operator tests run.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,25 +10,25 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A hot source that says what it is told to, to all who have subscribed. Drops an observer that is
-/// unsubscribed, that is closed, that has panicked, and at the end.
-pub(crate) struct Hand<T, E = &'static str> {
+/// A hot source that emits to all its observers on request. It drops an observer that is unsubscribed,
+/// closed, or has panicked, and all observers at the end.
+pub(crate) struct ManualSource<T, E = &'static str> {
     shared: Arc<Shared<T, E>>,
 }
 
 struct Shared<T, E> {
-    seats: Mutex<Vec<Seat<T, E>>>,
+    entries: Mutex<Vec<Subscription<T, E>>>,
     next_id: AtomicU64,
     subscriptions: AtomicUsize,
 }
 
-struct Seat<T, E> {
+struct Subscription<T, E> {
     id: u64,
-    /// Not there while it is called.
+    /// `None` while it is called.
     observer: Option<BoxObserver<T, E>>,
 }
 
-impl<T, E> Clone for Hand<T, E> {
+impl<T, E> Clone for ManualSource<T, E> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -36,11 +36,11 @@ impl<T, E> Clone for Hand<T, E> {
     }
 }
 
-impl<T: 'static, E: 'static> Hand<T, E> {
+impl<T: 'static, E: 'static> ManualSource<T, E> {
     pub(crate) fn new() -> Self {
         Self {
             shared: Arc::new(Shared {
-                seats: Mutex::new(Vec::new()),
+                entries: Mutex::new(Vec::new()),
                 next_id: AtomicU64::new(0),
                 subscriptions: AtomicUsize::new(0),
             }),
@@ -48,7 +48,7 @@ impl<T: 'static, E: 'static> Hand<T, E> {
     }
 
     pub(crate) fn observers(&self) -> usize {
-        locked(&self.shared.seats).len()
+        locked(&self.shared.entries).len()
     }
 
     pub(crate) fn subscriptions(&self) -> usize {
@@ -56,22 +56,22 @@ impl<T: 'static, E: 'static> Hand<T, E> {
     }
 
     fn each(&self, ends: bool, mut call: impl FnMut(&mut BoxObserver<T, E>)) {
-        let ids: Vec<u64> = locked(&self.shared.seats).iter().map(|s| s.id).collect();
+        let ids: Vec<u64> = locked(&self.shared.entries).iter().map(|s| s.id).collect();
         for id in ids {
-            let taken = locked(&self.shared.seats)
+            let taken = locked(&self.shared.entries)
                 .iter_mut()
-                .find(|seat| seat.id == id)
-                .and_then(|seat| seat.observer.take());
+                .find(|subscription| subscription.id == id)
+                .and_then(|subscription| subscription.observer.take());
             let Some(observer) = taken else { continue };
-            let mut back = PutBack {
-                hand: self,
+            let mut put_back = PutBack {
+                source: self,
                 id,
                 observer: Some(observer),
                 keep: false,
             };
-            if let Some(observer) = &mut back.observer {
+            if let Some(observer) = &mut put_back.observer {
                 call(observer);
-                back.keep = !ends && !observer.is_closed();
+                put_back.keep = !ends && !observer.is_closed();
             }
         }
     }
@@ -88,13 +88,13 @@ impl<T: 'static, E: 'static> Hand<T, E> {
         self.each(true, |observer| observer.complete());
     }
 
-    pub(crate) fn go(&self) {
+    pub(crate) fn drop_observers(&self) {
         self.each(true, |_| {});
     }
 }
 
 struct PutBack<'a, T, E> {
-    hand: &'a Hand<T, E>,
+    source: &'a ManualSource<T, E>,
     id: u64,
     observer: Option<BoxObserver<T, E>>,
     keep: bool,
@@ -102,20 +102,23 @@ struct PutBack<'a, T, E> {
 
 impl<T, E> Drop for PutBack<'_, T, E> {
     fn drop(&mut self) {
-        let mut seats = locked(&self.hand.shared.seats);
-        if let Some(at) = seats.iter().position(|seat| seat.id == self.id) {
+        let mut entries = locked(&self.source.shared.entries);
+        if let Some(at) = entries
+            .iter()
+            .position(|subscription| subscription.id == self.id)
+        {
             if self.keep {
-                seats[at].observer = self.observer.take();
+                entries[at].observer = self.observer.take();
             } else {
-                seats.remove(at);
+                entries.remove(at);
             }
         }
-        drop(seats);
+        drop(entries);
         drop(self.observer.take());
     }
 }
 
-impl<T: 'static, E: 'static> Observable for Hand<T, E> {
+impl<T: 'static, E: 'static> Observable for ManualSource<T, E> {
     type Item = T;
     type Error = E;
 
@@ -125,7 +128,7 @@ impl<T: 'static, E: 'static> Observable for Hand<T, E> {
     {
         let id = self.shared.next_id.fetch_add(1, Ordering::SeqCst);
         self.shared.subscriptions.fetch_add(1, Ordering::SeqCst);
-        locked(&self.shared.seats).push(Seat {
+        locked(&self.shared.entries).push(Subscription {
             id,
             observer: Some(Box::new(observer)),
         });
@@ -134,17 +137,19 @@ impl<T: 'static, E: 'static> Observable for Hand<T, E> {
             let Some(shared) = shared.upgrade() else {
                 return;
             };
-            let seat = {
-                let mut seats = locked(&shared.seats);
-                let at = seats.iter().position(|seat| seat.id == id);
-                at.map(|at| seats.remove(at))
+            let subscription = {
+                let mut entries = locked(&shared.entries);
+                let at = entries
+                    .iter()
+                    .position(|subscription| subscription.id == id);
+                at.map(|at| entries.remove(at))
             };
-            drop(seat);
+            drop(subscription);
         })
     }
 }
 
-/// Says its piece inside each subscription: values, then its end, if any.
+/// A cold source: emits its values, and then its end, if any, inside each subscription.
 #[derive(Clone)]
 pub(crate) struct Cold<T, E = &'static str> {
     pub(crate) values: Vec<T>,
@@ -191,8 +196,8 @@ impl<T: Send + 'static, E: Send + 'static> Observable for Cold<T, E> {
     }
 }
 
-/// Writes down what it hears: values, then `|` for completion or `#` and the error. Complains about a
-/// call after the end and about calls that overlap.
+/// An observer that logs its calls: values, then `|` for completion, or `#` and the error. It panics on a
+/// call after the end and on overlapping calls.
 #[derive(Clone, Default)]
 pub(crate) struct Log {
     shared: Arc<LogShared>,
@@ -214,12 +219,12 @@ impl Log {
         self.shared.ended.load(Ordering::SeqCst) > 0
     }
 
-    /// How many handles there are, the observer included: 1 when it has been dropped.
+    /// Returns the number of handles, including the observer; 1 after the observer was dropped.
     pub(crate) fn handles(&self) -> usize {
         Arc::strong_count(&self.shared)
     }
 
-    fn hear(&self, word: String, end: bool) {
+    fn record(&self, word: String, end: bool) {
         assert_eq!(
             self.shared.inside.fetch_add(1, Ordering::SeqCst),
             0,
@@ -236,75 +241,79 @@ impl Log {
 
 impl<T: Debug, E: Debug> Observer<T, E> for Log {
     fn next(&mut self, value: &T) {
-        self.hear(format!("{value:?}").replace(' ', ""), false);
+        self.record(format!("{value:?}").replace(' ', ""), false);
     }
 
     fn error(&mut self, error: &E) {
-        self.hear(format!("#{error:?}").replace('"', ""), true);
+        self.record(format!("#{error:?}").replace('"', ""), true);
     }
 
     fn complete(&mut self) {
-        self.hear("|".to_owned(), true);
+        self.record("|".to_owned(), true);
     }
 }
 
 /// Four sources, called `a` to `d`.
-pub(crate) type Hands = [Hand<u32>; 4];
+pub(crate) type Sources = [ManualSource<u32>; 4];
 
-pub(crate) fn hands() -> Hands {
-    std::array::from_fn(|_| Hand::new())
+pub(crate) fn sources() -> Sources {
+    std::array::from_fn(|_| ManualSource::new())
 }
 
-/// One line of a table: what the sources say, and what is heard.
+/// A line of a table: the script of the sources, and the expected log.
 ///
-/// Words of a script: `a1` a value of `a`, `a|` its completion, `a#` its error, `a-` its going away
-/// without an end, `!` unsubscribes. Where nothing more can be heard for that reason, `.` stands at
-/// the end of what is.
+/// Words of a script: `a1` is a value of `a`, `a|` its completion, `a#` its error, `a-` its drop without an
+/// end, and `!` unsubscribes. A `.` at the end of the expected log means that no more calls can follow for
+/// that reason.
 pub(crate) type Line = (&'static str, &'static str);
 
-pub(crate) fn act(hands: &Hands, word: &str) {
+pub(crate) fn act(sources: &Sources, word: &str) {
     let (name, what) = word.split_at(1);
     let at = usize::from(name.as_bytes()[0] - b'a');
     match what {
-        "|" => hands[at].complete(),
-        "#" => hands[at].error(["a", "b", "c", "d"][at]),
-        "-" => hands[at].go(),
-        value => hands[at].next(value.parse().expect("a number")),
+        "|" => sources[at].complete(),
+        "#" => sources[at].error(["a", "b", "c", "d"][at]),
+        "-" => sources[at].drop_observers(),
+        value => sources[at].next(value.parse().expect("a number")),
     }
 }
 
-/// What is heard, and whether a dot says that nothing can follow.
+/// Returns the expected log without its dot, and whether there was a dot.
 pub(crate) fn without_dot(expected: &str) -> (&str, bool) {
     match expected.strip_suffix('.') {
-        Some(heard) => (heard.trim_end(), true),
+        Some(logged) => (logged.trim_end(), true),
         None => (expected, false),
     }
 }
 
-/// Plays each line and compares. After an end or `!` nothing may be subscribed any more and the
-/// observer must be gone.
+/// Plays each line and compares the log. After an end or `!`, no source may have an observer, and the
+/// observer must have been dropped.
 #[track_caller]
 pub(crate) fn check<T: Debug + 'static>(
-    build: impl Fn(Hands) -> BoxObservable<T, &'static str>,
+    build: impl Fn(Sources) -> BoxObservable<T, &'static str>,
     table: &[Line],
 ) {
     for (script, expected) in table {
-        let hands = hands();
+        let sources = sources();
         let log = Log::default();
-        let mut guard = Some(build(hands.clone()).subscribe_with(log.clone()));
+        let mut guard = Some(build(sources.clone()).subscribe_with(log.clone()));
         for word in script.split_whitespace() {
             if word == "!" {
                 guard = None;
             } else {
-                act(&hands, word);
+                act(&sources, word);
             }
         }
         let (expected, is_lost) = without_dot(expected);
         assert_eq!(log.text(), expected, "{script}");
         if log.has_ended() || guard.is_none() || is_lost {
-            let left: Vec<usize> = hands.iter().map(Hand::observers).collect();
+            let left: Vec<usize> = sources.iter().map(ManualSource::observers).collect();
             assert_eq!(left, [0; 4], "observers left after {script}");
-            assert_eq!(log.handles(), 1, "the observer is kept after {script}");
+            assert_eq!(
+                log.handles(),
+                1,
+                "the observer was not dropped after {script}"
+            );
         }
         if let Some(guard) = guard {
             assert_eq!(guard.is_closed(), log.has_ended() || is_lost, "{script}");

@@ -1,5 +1,5 @@
-//! The lane that has a thread to itself: what [`NewThread`](super::NewThread) and
-//! [`EventLoop`](super::EventLoop) give out.
+//! Workers with their own thread: the workers of [`NewThread`](super::NewThread) and
+//! [`EventLoop`](super::EventLoop). The serial queue of such a worker is called a lane.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
@@ -8,82 +8,82 @@ use std::time::Duration;
 
 use super::Worker;
 use super::panics::PanicHook;
-use super::task::{self, Place, Task, Timetable};
+use super::task::{self, Task, TaskKey, TaskQueue};
 use super::tasks::Tasks;
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock, wait, wait_timeout};
 use crate::{Clock, Guard, Precise, Time};
 
-/// A lane on one thread: of its own with [`NewThread`](super::NewThread), of the loop with
+/// A worker that runs on one thread: its own with [`NewThread`](super::NewThread), the loop's with
 /// [`EventLoop`](super::EventLoop).
 pub struct ThreadWorker {
     lane: Arc<Lane>,
-    /// The handle that is passed to actions does not keep the lane going.
+    /// Whether this handle keeps the lane alive. The handle that is passed to actions does not.
     counted: bool,
 }
 
-/// How a lane is to be.
-pub(super) struct Manner {
+/// The configuration of a lane.
+pub(super) struct Config {
     pub(super) driver: Driver,
     pub(super) on_panic: PanicHook,
 }
 
-/// Whose thread runs the actions.
+/// The thread that runs the actions.
 pub(super) enum Driver {
-    /// One that the lane starts when there is something to do.
+    /// A thread that the lane starts when there is an action to run.
     Own {
         name: String,
-        /// How long it waits for more before it ends.
+        /// How long the thread waits for more actions before it ends.
         idle_max: Option<Duration>,
     },
-    /// One that comes by. The closure is called when there is something new to come for.
-    Visitor(Box<dyn Fn() + Send + Sync>),
+    /// A thread of the application. The closure asks it to run the lane.
+    External(Box<dyn Fn() + Send + Sync>),
 }
 
 struct Lane {
     state: Mutex<State>,
     wake: Condvar,
-    /// Counted handles. Who takes it to zero then takes the lock, under which the thread looks at it
-    /// before it waits: relaxed suffices for the count itself.
+    /// Number of counted handles. A thread that decrements it to zero then takes the lock, under which the
+    /// lane's thread checks it before it waits. So Relaxed suffices for the count.
     handles: AtomicUsize,
-    manner: Manner,
+    config: Config,
 }
 
 struct State {
     tasks: Tasks<ThreadWorker>,
-    driver: Presence,
+    driver: DriverState,
     thread: Option<ThreadId>,
     shut_down: bool,
 }
 
-/// Where the thread is that runs the lane.
+/// The state of the thread that runs the lane.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Presence {
-    /// There is none, or it has not come by.
-    Away,
-    /// It will look for tasks before it waits or goes.
+enum DriverState {
+    /// There is no thread, or the application's thread is not running the lane.
+    Absent,
+    /// The thread will check for tasks before it waits or leaves.
     Busy,
     Waiting,
 }
 
-/// What a thread that runs the lane finds there.
+/// The result of a check for tasks.
 enum Found {
     Task(Arc<dyn Task<ThreadWorker>>),
-    /// Nothing that is due by now; when the next one is.
+    /// No task is due yet; contains the due time of the next one.
     NotYet(Option<Time>),
 }
 
 impl ThreadWorker {
-    pub(super) fn new(manner: Manner) -> Self {
+    pub(super) fn new(config: Config) -> Self {
         let lane = Lane {
             state: Mutex::new(State {
                 tasks: Tasks::new(),
-                driver: Presence::Away,
+                driver: DriverState::Absent,
                 thread: None,
                 shut_down: false,
             }),
             wake: Condvar::new(),
             handles: AtomicUsize::new(1),
-            manner,
+            config,
         };
         Self {
             lane: Arc::new(lane),
@@ -91,7 +91,7 @@ impl ThreadWorker {
         }
     }
 
-    /// A handle that does not keep the lane going.
+    /// Returns a handle that does not keep the lane alive.
     pub(super) fn uncounted(&self) -> Self {
         Self {
             lane: Arc::clone(&self.lane),
@@ -99,13 +99,13 @@ impl ThreadWorker {
         }
     }
 
-    /// Drops what is queued. What is scheduled after is dropped as well.
+    /// Drops queued tasks, and from now on newly scheduled ones.
     pub(super) fn shut_down(&self) {
         let mut state = lock(&self.lane.state);
         state.shut_down = true;
         let dropped = state.tasks.take_all();
         drop(state);
-        self.lane.poke();
+        self.lane.wake_driver();
         drop(dropped);
     }
 
@@ -117,31 +117,31 @@ impl ThreadWorker {
         lock(&self.lane.state).tasks.len()
     }
 
-    /// Runs what is due, on the calling thread; panics unwind to the caller. Gives back when the next
-    /// task is due.
+    /// Runs due tasks on the calling thread. Panics unwind to the caller. Returns the due time of the next
+    /// task.
     pub(super) fn run_pending(&self) -> Option<Time> {
-        let visit = Visit::begin(&self.lane);
-        // What becomes due meanwhile is left for the next visit, or this one might never end.
+        let run = ExternalRun::begin(&self.lane);
+        // Tasks that become due in the meantime are left for the next call, or this one might never return.
         let now = Precise.now();
         loop {
-            match visit.lane.find(now) {
+            match run.lane.find(now) {
                 Found::Task(task) => self.run(task),
                 Found::NotYet(due) => return due,
             }
         }
     }
 
-    /// Runs on the calling thread until nothing more can come; panics unwind to the caller.
+    /// Runs tasks on the calling thread until no more can come. Panics unwind to the caller.
     pub(super) fn run_to_end(&self) {
-        let visit = Visit::begin(&self.lane);
-        while let Some(task) = visit.lane.next(None) {
+        let run = ExternalRun::begin(&self.lane);
+        while let Some(task) = run.lane.next(None) {
             self.run(task);
         }
     }
 
     fn run(&self, task: Arc<dyn Task<Self>>) {
         if let Some(due) = task.run(self) {
-            // A lane that was shut down meanwhile drops the task; so it ends here.
+            // If the lane was shut down in the meantime, `push` drops the periodic task.
             let _ = self.lane.push(task, due);
         }
     }
@@ -154,12 +154,12 @@ impl ThreadWorker {
                 }
                 guard
             }
-            Err(Refused) => Guard::closed(),
+            Err(ShutDown) => Guard::closed(),
         }
     }
 
     fn start_thread(&self) {
-        let Driver::Own { name, idle_max } = &self.lane.manner.driver else {
+        let Driver::Own { name, idle_max } = &self.lane.config.driver else {
             return;
         };
         let worker = self.uncounted();
@@ -167,18 +167,18 @@ impl ThreadWorker {
         std::thread::Builder::new()
             .name(name.clone())
             .spawn(move || worker.drive(idle_max))
-            .expect("a thread for the worker can be started");
+            .expect("failed to start a thread for the worker");
     }
 
-    /// The lane's own thread.
+    /// Runs the lane's own thread.
     fn drive(&self, idle_max: Option<Duration>) {
         lock(&self.lane.state).thread = Some(std::thread::current().id());
         while let Some(task) = self.lane.next(idle_max) {
-            self.lane.manner.on_panic.guard(|| self.run(task));
+            self.lane.config.on_panic.guard(|| self.run(task));
         }
     }
 
-    fn timetable(&self) -> Weak<dyn Timetable> {
+    fn task_queue(&self) -> Weak<dyn TaskQueue> {
         let lane: Weak<Lane> = Arc::downgrade(&self.lane);
         lane
     }
@@ -194,7 +194,7 @@ impl Worker for ThreadWorker {
         S: Send + 'static,
         A: FnOnce(S, &Self) + Send + 'static,
     {
-        self.schedule_task(due, task::once(self.timetable(), state, action))
+        self.schedule_task(due, task::once(self.task_queue(), state, action))
     }
 
     fn schedule<S, A>(&self, state: S, action: A) -> Guard
@@ -212,7 +212,7 @@ impl Worker for ThreadWorker {
         A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static,
     {
         let due = Precise.now() + period;
-        let task = task::periodic(self.timetable(), due, period, state, action);
+        let task = task::periodic(self.task_queue(), due, period, state, action);
         self.schedule_task(due, task)
     }
 
@@ -234,8 +234,8 @@ impl Clone for ThreadWorker {
 impl Drop for ThreadWorker {
     fn drop(&mut self) {
         if self.counted && self.lane.handles.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // The thread may be about to wait, for what now never comes.
-            self.lane.poke();
+            // The thread may be about to wait for tasks that can no longer come.
+            self.lane.wake_driver();
         }
     }
 }
@@ -248,18 +248,18 @@ impl std::fmt::Debug for ThreadWorker {
     }
 }
 
-/// The lane was shut down.
-struct Refused;
+/// The error of a lane that was shut down.
+struct ShutDown;
 
 impl Lane {
-    /// Queues a task; whether a thread has to be started for it.
-    fn push(&self, task: Arc<dyn Task<ThreadWorker>>, due: Time) -> Result<bool, Refused> {
+    /// Queues a task. Returns whether a thread must be started for it.
+    fn push(&self, task: Arc<dyn Task<ThreadWorker>>, due: Time) -> Result<bool, ShutDown> {
         let due = due.max(Precise.now());
         let mut state = lock(&self.state);
         if state.shut_down {
             drop(state);
             drop(task);
-            return Err(Refused);
+            return Err(ShutDown);
         }
         let first = match state.tasks.insert(due, task) {
             Ok(first) => first,
@@ -270,8 +270,8 @@ impl Lane {
             }
         };
         let driver = state.driver;
-        if driver == Presence::Away && matches!(self.manner.driver, Driver::Own { .. }) {
-            state.driver = Presence::Busy;
+        if driver == DriverState::Absent && matches!(self.config.driver, Driver::Own { .. }) {
+            state.driver = DriverState::Busy;
             return Ok(true);
         }
         drop(state);
@@ -281,40 +281,40 @@ impl Lane {
         Ok(false)
     }
 
-    fn wake(&self, driver: Presence) {
-        match (driver, &self.manner.driver) {
-            (Presence::Waiting, _) => self.wake.notify_one(),
-            (Presence::Away, Driver::Visitor(come)) => come(),
-            (Presence::Away | Presence::Busy, _) => {}
+    fn wake(&self, driver: DriverState) {
+        match (driver, &self.config.driver) {
+            (DriverState::Waiting, _) => self.wake.notify_one(),
+            (DriverState::Absent, Driver::External(wake_external)) => wake_external(),
+            (DriverState::Absent | DriverState::Busy, _) => {}
         }
     }
 
-    /// Has the thread look again, if there is one.
-    fn poke(&self) {
+    /// Makes the thread check again, if there is one.
+    fn wake_driver(&self) {
         let driver = lock(&self.state).driver;
         self.wake(driver);
     }
 
-    /// The first task that is due at `now`. When there is none, the visitor is taken to be gone: who
-    /// schedules from then on calls it back, so what it is told here stays true.
+    /// Returns the first task that is due at `now`. If there is none, marks the external thread as absent, so
+    /// that the next scheduling call wakes it and the returned due time stays correct.
     fn find(&self, now: Time) -> Found {
         let mut state = lock(&self.state);
         if let Some((_, task)) = state.tasks.pop_due(now) {
             return Found::Task(task);
         }
-        state.driver = Presence::Away;
+        state.driver = DriverState::Absent;
         Found::NotYet(state.tasks.next_due())
     }
 
-    /// The next task, waiting for one to come and to be due. None when none can come, or none came
-    /// for `idle_max`; the thread is then taken to be gone.
+    /// Returns the next task, and waits for one to arrive and become due. Returns `None` if no more can come,
+    /// or none came for `idle_max`; the thread is then marked as absent.
     fn next(&self, idle_max: Option<Duration>) -> Option<Arc<dyn Task<ThreadWorker>>> {
         let mut state = lock(&self.state);
         let idle_since = Precise.now();
         let mut now = idle_since;
         loop {
             if let Some((_, task)) = state.tasks.pop_due(now) {
-                state.driver = Presence::Busy;
+                state.driver = DriverState::Busy;
                 return Some(task);
             }
             let timeout = match state.tasks.next_due() {
@@ -323,11 +323,11 @@ impl Lane {
             };
             let idle_over = state.tasks.is_empty() && timeout == Some(Duration::ZERO);
             if self.is_over(&state) || idle_over {
-                state.driver = Presence::Away;
+                state.driver = DriverState::Absent;
                 state.thread = None;
                 return None;
             }
-            state.driver = Presence::Waiting;
+            state.driver = DriverState::Waiting;
             state = match timeout {
                 Some(timeout) => wait_timeout(&self.wake, state, timeout),
                 None => wait(&self.wake, state),
@@ -342,39 +342,39 @@ impl Lane {
     }
 }
 
-impl Timetable for Lane {
-    fn forget(&self, place: &Place) {
+impl TaskQueue for Lane {
+    fn remove_cancelled(&self, key: &TaskKey) {
         let mut state = lock(&self.state);
-        let removed = state.tasks.remove(place);
+        let removed = state.tasks.remove(key);
         let driver = state.driver;
         let last = state.tasks.is_empty();
         drop(state);
         drop(removed);
         if last {
-            // A thread that waited for it may have nothing to wait for any more.
+            // A thread that waited for this task may now have nothing to wait for.
             self.wake(driver);
         }
     }
 }
 
-/// A stay of a visiting thread; it goes also by a panic.
-struct Visit<'a> {
+/// A guard that exists while an external thread runs the lane. A panic ends it as well.
+struct ExternalRun<'a> {
     lane: &'a Lane,
 }
 
-impl<'a> Visit<'a> {
+impl<'a> ExternalRun<'a> {
     fn begin(lane: &'a Lane) -> Self {
         let mut state = lock(&lane.state);
-        state.driver = Presence::Busy;
+        state.driver = DriverState::Busy;
         state.thread = Some(std::thread::current().id());
         Self { lane }
     }
 }
 
-impl Drop for Visit<'_> {
+impl Drop for ExternalRun<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.lane.state);
-        state.driver = Presence::Away;
+        state.driver = DriverState::Absent;
         state.thread = None;
     }
 }

@@ -1,4 +1,4 @@
-//! A source and a scheduler that a test drives by hand.
+//! A source and a scheduler that a test drives manually.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use fanline::{BoxObserver, Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// Has at most one observer, and calls it when told.
-pub(super) struct Hand<T, E = Infallible> {
+/// A source with at most one observer, which emits on request.
+pub(super) struct ManualSource<T, E = Infallible> {
     state: Arc<Mutex<State<T, E>>>,
     ready: Vec<T>,
 }
@@ -20,7 +20,7 @@ struct State<T, E> {
     is_unsubscribed: bool,
 }
 
-impl<T, E> Clone for Hand<T, E>
+impl<T, E> Clone for ManualSource<T, E>
 where
     T: Clone,
 {
@@ -32,12 +32,12 @@ where
     }
 }
 
-impl<T, E> Hand<T, E> {
+impl<T, E> ManualSource<T, E> {
     pub(super) fn new() -> Self {
         Self::with_ready(Vec::new())
     }
 
-    /// Delivers these while it is subscribed.
+    /// Delivers these values inside each subscription.
     pub(super) fn with_ready(ready: Vec<T>) -> Self {
         Self {
             state: Arc::new(Mutex::new(State {
@@ -95,7 +95,7 @@ impl<T, E> Hand<T, E> {
     }
 }
 
-impl<T: Send + 'static, E: 'static> Observable for Hand<T, E> {
+impl<T: Send + 'static, E: 'static> Observable for ManualSource<T, E> {
     type Item = T;
     type Error = E;
 
@@ -120,12 +120,12 @@ impl<T: Send + 'static, E: 'static> Observable for Hand<T, E> {
 
 type Action = Box<dyn FnOnce() + Send>;
 
-/// Runs one action when told; knows no time.
+/// A scheduler that runs one action on request, and has no time.
 #[derive(Clone, Default)]
-pub(super) struct Turns(Arc<Mutex<VecDeque<Action>>>);
+pub(super) struct ManualScheduler(Arc<Mutex<VecDeque<Action>>>);
 
-impl Turns {
-    /// Runs the action that has waited longest.
+impl ManualScheduler {
+    /// Runs the oldest action. Returns whether there was one.
     pub(super) fn run_one(&self) -> bool {
         let action = self.0.lock().unwrap().pop_front();
         action.map(|action| action()).is_some()
@@ -140,7 +140,7 @@ impl Turns {
     }
 }
 
-impl Scheduler for Turns {
+impl Scheduler for ManualScheduler {
     type Worker = Self;
 
     fn worker(&self) -> Self {
@@ -152,7 +152,7 @@ impl Scheduler for Turns {
     }
 }
 
-impl Worker for Turns {
+impl Worker for ManualScheduler {
     fn now(&self) -> Time {
         Time::ZERO
     }
@@ -181,7 +181,7 @@ impl Worker for Turns {
     }
 }
 
-/// Counts how often it is woken.
+/// A waker that counts wake-ups.
 #[derive(Default)]
 pub(super) struct Wakes(std::sync::atomic::AtomicUsize);
 

@@ -1,4 +1,4 @@
-//! The lines that everybody writes first, as they stand in pages and comparisons.
+//! The short programs that documentation pages and comparisons show.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl Observer<u32> for Sum {
 }
 
 #[test]
-fn the_exclusive_form() {
+fn exclusive_form_example_works() {
     let sum = Sum::default();
     let (mut tx, source) = fanline::subject::<u32>();
     let observer = sum.clone();
@@ -41,7 +41,7 @@ fn the_exclusive_form() {
 }
 
 #[test]
-fn the_shared_form() {
+fn shared_form_example_works() {
     let s = fanline::Subject::<u32>::new();
     s.next(1);
     s.complete();
@@ -61,7 +61,7 @@ fn the_shared_form() {
 }
 
 #[test]
-fn every_flavour() {
+fn all_flavors_can_be_created() {
     let second = Duration::from_secs(1);
     ReplaySubject::new(Replay::one()).next(1);
     ReplaySubject::new(Replay::within(second)).next(1);
@@ -75,7 +75,7 @@ fn every_flavour() {
 }
 
 #[test]
-fn everything_crosses_threads() {
+fn subjects_and_sources_are_send_and_sync() {
     fn check<T: Clone + Send + Sync + 'static>(_: &T) {}
     check(&fanline::subject::<u32>().1);
     check(&fanline::Subject::<u32>::new());

@@ -1,18 +1,18 @@
-//! Who the consumers of a hub are; only under the hub's lock.
+//! The registry of a hub's consumers. Used only under the hub's lock.
 
 use std::sync::Arc;
 
 use super::parked::Member;
 use crate::sync::Ordering;
 
-/// Members in no order. Joining and leaving move one entry at most, and looking for the slowest goes
-/// over those only who are there.
+/// The hub's members, unordered. Joining and leaving move at most one entry, and a search visits only current
+/// members.
 #[derive(Default)]
-pub(super) struct Roster {
+pub(super) struct ConsumerRegistry {
     members: Vec<Arc<Member>>,
 }
 
-impl Roster {
+impl ConsumerRegistry {
     pub(super) fn len(&self) -> usize {
         self.members.len()
     }
@@ -22,7 +22,7 @@ impl Roster {
     }
 
     pub(super) fn add(&mut self, member: Arc<Member>) {
-        // Relaxed: under the lock, as all that is read of it.
+        // Relaxed: under the lock, like every use of the index.
         member.index.store(self.members.len(), Ordering::Relaxed);
         self.members.push(member);
     }
@@ -41,15 +41,15 @@ impl Roster {
         self.members.iter()
     }
 
-    /// How far the consumer furthest behind is from `head`, behind which nobody is.
+    /// Returns the distance of the slowest consumer from `head`; no consumer is behind `head`.
     ///
-    /// From the last on, as executors run tasks in the order in which they were woken, so that it is likely
-    /// to move on last. Whoever is still at `head` ends the search, so being asked again while nobody else
-    /// has moved costs little.
+    /// Searches backwards, because executors run tasks in the order of their wake-ups, so the last member is
+    /// likely the slowest. A member at `head` ends the search, so a repeated search is cheap while that
+    /// member does not move.
     pub(super) fn slowest(&self, head: usize) -> Option<usize> {
         let mut slowest = None;
         for member in self.members.iter().rev() {
-            // Acquire: the consumer's reads before its position are over before the slots are written.
+            // Acquire: the consumer's reads before its position end before the slots are written.
             let ahead = member.position.load(Ordering::Acquire).wrapping_sub(head);
             if slowest.is_none_or(|least| ahead < least) {
                 slowest = Some(ahead);
@@ -61,17 +61,17 @@ impl Roster {
         slowest
     }
 
-    /// The last one before a place, at a position like that, and its place.
+    /// Returns the last member before `index` whose position matches, and its index.
     pub(super) fn last_before(
         &self,
-        place: usize,
-        is_there: impl Fn(usize) -> bool,
+        index: usize,
+        matches: impl Fn(usize) -> bool,
     ) -> Option<(usize, &Member)> {
-        let before = &self.members[..place.min(self.members.len())];
-        // Relaxed: looked at again.
-        let place = before
+        let before = &self.members[..index.min(self.members.len())];
+        // Relaxed: the caller checks the position again.
+        let index = before
             .iter()
-            .rposition(|member| is_there(member.position.load(Ordering::Relaxed)))?;
-        Some((place, &before[place]))
+            .rposition(|member| matches(member.position.load(Ordering::Relaxed)))?;
+        Some((index, &before[index]))
     }
 }
