@@ -1,4 +1,4 @@
-//! Subscribers that are given what is retained, while later values come.
+//! Replay of retained values to a subscriber, while later values are emitted.
 #![expect(unsafe_code, reason = "the store is reached by the rules of the gate")]
 
 use std::ptr::NonNull;
@@ -11,14 +11,14 @@ use crate::subject::list::Entry;
 use crate::subject::log::GivenUp;
 use crate::subject::policy::Rules;
 
-/// Somebody who is given the retained values, and those that come meanwhile. What it has not seen
-/// stays in memory for as long as it lives.
+/// A replay of the retained values and of those emitted meanwhile. While it is open, unread values stay in
+/// memory.
 pub(super) struct Replaying<'a, T, E, P: Rules, L: Entry<T, E>> {
     core: &'a Core<T, E, P, L>,
-    /// The position of the value that comes next, once it is known.
+    /// Position of the next value; `None` before the replay begins.
     pub(super) next: Option<usize>,
     pinned: bool,
-    /// Whether it began, and has not finished.
+    /// Whether the replay has begun and not finished.
     open: bool,
 }
 
@@ -32,9 +32,9 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         }
     }
 
-    /// The values that come next, as far as they lie together; none when there are no more. They stay
-    /// where they are until the replay is over. What is too old at `now` is left out when it begins. With the
-    /// emitter halted, as `halted` says.
+    /// Returns the next contiguous values, or `None` at the end. They stay in place until the replay is
+    /// over. The first call skips values that are too old at `now`. The emitter is halted, as `halted`
+    /// says.
     pub(super) fn advance(
         &mut self,
         control: &mut Control<E, L>,
@@ -53,7 +53,7 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         if self.next.is_none() && !frozen {
             // SAFETY: halted, with the lock held.
             unsafe { (*core.gate.store()).trim(&core.policy, now) };
-            // Given up when the replay is over, by it or by the emitter.
+            // Given up after the replay, here or by the emitter.
             control.to_give_up |= halted == Halted::Calling;
         }
         // SAFETY: as above.
@@ -72,7 +72,7 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         Some(values)
     }
 
-    /// The last value that is retained. It stays where it is until the replay is over.
+    /// Returns the last retained value, which stays in place until the replay is over.
     pub(super) fn pin_last(&mut self, control: &mut Control<E, L>) -> Option<NonNull<T>> {
         self.core.gate.halt(&mut control.fenced);
         self.open = true;
@@ -87,7 +87,7 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         Some(store.log.slice_from(store.log.end() - 1).cast())
     }
 
-    /// The replay is over; what nobody else reads and nobody retains falls off. With the emitter halted, as
+    /// Ends the replay, and gives up values that are neither retained nor read. The emitter is halted, as
     /// `halted` says.
     pub(super) fn finish(&mut self, control: &mut Control<E, L>, halted: Halted) -> GivenUp<T> {
         if !std::mem::take(&mut self.open) {
@@ -110,7 +110,7 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
 impl<T, E, P: Rules, L: Entry<T, E>> Drop for Replaying<'_, T, E, P, L> {
     fn drop(&mut self) {
         if self.open {
-            let mut control = self.core.control.hold();
+            let mut control = self.core.control.lock();
             let halted = self.core.gate.halt(&mut control.fenced);
             let values = self.finish(&mut control, halted);
             drop(control);
