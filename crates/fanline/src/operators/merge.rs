@@ -1,4 +1,4 @@
-use super::funnel::Confluence;
+use super::funnel::MergedSources;
 use crate::{Guard, IntoObservable, Observable, Observer};
 
 /// What [`merge`](crate::ObservableExt::merge) gives.
@@ -41,10 +41,10 @@ where
     where
         O: Observer<A::Item, A::Error> + Send + 'static,
     {
-        let confluence = Confluence::new(observer, 2);
-        let guard = confluence.guard();
-        confluence.add(self.first);
-        confluence.add(self.second);
+        let merged = MergedSources::new(observer, 2);
+        let guard = merged.guard();
+        merged.add(self.first);
+        merged.add(self.second);
         guard
     }
 }
@@ -96,13 +96,13 @@ where
             observer.complete();
             return Guard::closed();
         }
-        let confluence = Confluence::new(observer, self.sources.len());
-        let guard = confluence.guard();
+        let merged = MergedSources::new(observer, self.sources.len());
+        let guard = merged.guard();
         for source in self.sources {
-            if confluence.is_over() {
+            if merged.is_over() {
                 break;
             }
-            confluence.add(source);
+            merged.add(source);
         }
         guard
     }

@@ -160,7 +160,7 @@ impl<O> Runner<O> {
         self.observer = lock(&self.track.prize).take();
         if self.observer.is_some() {
             self.track.won.store(true, Ordering::Relaxed);
-            self.track.upstreams.keep_only(self.key);
+            self.track.upstreams.close_others(self.key);
         }
     }
 }

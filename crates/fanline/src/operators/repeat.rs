@@ -1,4 +1,4 @@
-use super::again::{NoWait, Policy, Round, Verdict};
+use super::resubscribe::{Decision, NoWait, Policy, Round};
 use super::series::Series;
 use crate::{Guard, Observable, Observer};
 
@@ -61,17 +61,17 @@ struct Rounds {
 }
 
 impl<E> Policy<E> for Rounds {
-    fn after_error(&mut self, _error: &E) -> Verdict {
-        Verdict::Stop
+    fn after_error(&mut self, _error: &E) -> Decision {
+        Decision::Stop
     }
 
-    fn after_completion(&mut self) -> Verdict {
+    fn after_completion(&mut self) -> Decision {
         match self.left.checked_sub(1) {
             Some(left) => {
                 self.left = left;
-                Verdict::Again
+                Decision::Resubscribe
             }
-            None => Verdict::Stop,
+            None => Decision::Stop,
         }
     }
 }

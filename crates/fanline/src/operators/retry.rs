@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::again::{NoWait, OnWorker, Policy, Round, Verdict};
+use super::resubscribe::{Decision, NoWait, OnWorker, Policy, Round};
 use super::series::Series;
 use crate::{Guard, Observable, Observer, Scheduler};
 
@@ -61,18 +61,18 @@ struct Attempts {
 }
 
 impl<E> Policy<E> for Attempts {
-    fn after_error(&mut self, _error: &E) -> Verdict {
+    fn after_error(&mut self, _error: &E) -> Decision {
         match self.left.checked_sub(1) {
             Some(left) => {
                 self.left = left;
-                Verdict::Again
+                Decision::Resubscribe
             }
-            None => Verdict::Stop,
+            None => Decision::Stop,
         }
     }
 
-    fn after_completion(&mut self) -> Verdict {
-        Verdict::Stop
+    fn after_completion(&mut self) -> Decision {
+        Decision::Stop
     }
 }
 
@@ -232,18 +232,18 @@ struct BackingOff {
 }
 
 impl<E> Policy<E> for BackingOff {
-    fn after_error(&mut self, _error: &E) -> Verdict {
+    fn after_error(&mut self, _error: &E) -> Decision {
         match self.backoff.delay(self.failed) {
             Some(delay) => {
                 self.failed += 1;
-                Verdict::AgainAfter(delay)
+                Decision::ResubscribeAfter(delay)
             }
-            None => Verdict::Stop,
+            None => Decision::Stop,
         }
     }
 
-    fn after_completion(&mut self) -> Verdict {
-        Verdict::Stop
+    fn after_completion(&mut self) -> Decision {
+        Decision::Stop
     }
 
     fn on_value(&mut self) {
