@@ -122,13 +122,15 @@ impl<S: Stage> Gate<S> {
     }
 
     fn run(&self, stage: Box<S>, first: impl FnOnce(&mut S)) {
-        let mut run = StageGuard {
+        let mut guard = StageGuard {
             shared: &self.shared,
             stage: Some(stage),
         };
-        let Some(stage) = &mut run.stage else { return };
+        let Some(stage) = &mut guard.stage else {
+            return;
+        };
         first(stage);
-        while let Some(stage) = &mut run.stage {
+        while let Some(stage) = &mut guard.stage {
             if stage.is_over() {
                 return; // The guard drops the stage.
             }
@@ -137,7 +139,7 @@ impl<S: Stage> Gate<S> {
                 return;
             }
             let Some(message) = cell.queue.pop_front() else {
-                cell.stage = run.stage.take();
+                cell.stage = guard.stage.take();
                 return;
             };
             drop(cell);

@@ -3,7 +3,7 @@
 use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
-/// What [`any`](crate::ObservableExt::any) gives.
+/// The observable returned by [`any`](crate::ObservableExt::any).
 ///
 /// Emits whether `test` holds for any value: `true` at the first such value, otherwise `false` when the
 /// source completes. Then completes.
@@ -45,7 +45,7 @@ where
     }
 }
 
-/// What [`all`](crate::ObservableExt::all) gives.
+/// The observable returned by [`all`](crate::ObservableExt::all).
 ///
 /// Emits whether `test` holds for all values: `false` at the first value for which it does not, otherwise
 /// `true` when the source completes. Then completes.
@@ -87,7 +87,7 @@ where
     }
 }
 
-/// What [`contains`](crate::ObservableExt::contains) gives.
+/// The observable returned by [`contains`](crate::ObservableExt::contains).
 ///
 /// Emits whether the source has a value that equals `value`: `true` at the first such value, otherwise
 /// `false` when the source completes. Then completes.
@@ -129,7 +129,7 @@ where
     }
 }
 
-/// What [`is_empty`](crate::ObservableExt::is_empty) gives.
+/// The observable returned by [`is_empty`](crate::ObservableExt::is_empty).
 ///
 /// Emits whether the source has no value: `false` at the first value, otherwise `true` when the source
 /// completes. Then completes.
