@@ -92,7 +92,7 @@ impl<T> Default for Side<T> {
 
 impl<T> Side<T> {
     /// Returns whether no more pairs can follow, after completion.
-    fn is_complete(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.complete && self.unpaired.is_empty()
     }
 
@@ -110,7 +110,7 @@ impl<A, B, O, F> Zipped<A, B, O, F> {
     {
         let value = (self.f)(left, right);
         self.out.next_owned(value);
-        if self.left.is_complete() || self.right.is_complete() {
+        if self.left.is_exhausted() || self.right.is_exhausted() {
             self.out.complete();
         } else if self.left.is_lost() || self.right.is_lost() {
             self.out.abandon();
@@ -149,14 +149,14 @@ where
 
     fn left_complete(&mut self) {
         self.left.complete = true;
-        if self.left.is_complete() || self.right.complete {
+        if self.left.is_exhausted() || self.right.complete {
             self.out.complete();
         }
     }
 
     fn right_complete(&mut self) {
         self.right.complete = true;
-        if self.right.is_complete() || self.left.complete {
+        if self.right.is_exhausted() || self.left.complete {
             self.out.complete();
         }
     }

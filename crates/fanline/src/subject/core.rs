@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use super::gate::{Gate, Halted};
 use super::list::{Entry, SlotState};
-use super::log::GivenUp;
+use super::log::Evicted;
 use super::policy::Rules;
 #[cfg(all(test, fanline_loom))]
 use super::spin_lock::ModelLock as SpinLock;
@@ -95,7 +95,7 @@ fn discard<D>(removed: D) {
 #[must_use = "it is dropped after the lock is released"]
 struct Removed<T, L> {
     _entries: Vec<L>,
-    _values: GivenUp<T>,
+    _values: Evicted<T>,
 }
 
 /// [`Removed`] for a disposed subject, with its former end: a user's error may be in it.
@@ -180,19 +180,19 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
         // Dropped when the emitter has left.
-        let (slot, _given_up) = store.append(&self.policy, value, now);
+        let (slot, _evicted) = store.append(&self.policy, value, now);
         if P::HOLDS_BACK {
             self.gate.leave();
             return None;
         }
         self.gate.call();
-        // SAFETY: the value stays in place until the emitter has left: values are not given up while
+        // SAFETY: the value stays in place until the emitter has left: values are not evicted while
         // observers are called.
         let call = |entry: &mut L| entry.next(unsafe { slot.as_ref() });
         if P::COUNTED && needs_drop::<T>() && self.policy.count_max() == 0 {
-            // The value is given up as soon as it has been emitted.
+            // The value is evicted as soon as it has been emitted.
             self.fan_out(call);
-            self.control.lock().to_give_up = true;
+            self.control.lock().must_evict = true;
             return self.leave_tidily();
         }
         self.call_all(alone, call)
@@ -227,7 +227,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
         // Dropped when the emitter has left.
-        let _given_up = store.append_all(&self.policy, scratch, now);
+        let _evicted = store.append_all(&self.policy, scratch, now);
         if P::HOLDS_BACK {
             self.gate.leave();
             return None;
@@ -255,7 +255,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         };
         self.fan_out(|entry| {
             if let Some(last) = last {
-                // SAFETY: values are not given up while observers are called.
+                // SAFETY: values are not evicted while observers are called.
                 if entry.next(unsafe { &last.as_ref()[0] }) {
                     return true;
                 }
@@ -281,7 +281,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         // SAFETY: the emitter is calling, so it owns the list.
         control.admit_waiting(unsafe { &mut *self.gate.list() });
         control.end = Some(end.clone());
-        control.to_give_up = P::STORES;
+        control.must_evict = P::STORES;
         // Stays raised, so that every later emission finds the end.
         self.gate.signal();
         self.observers.store(0, Ordering::Relaxed);
@@ -520,13 +520,13 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         if control.waiters > 0 {
             self.departures.announce();
         }
-        let mut values = GivenUp::Nothing;
-        if P::STORES && std::mem::take(&mut control.to_give_up) {
+        let mut values = Evicted::Nothing;
+        if P::STORES && std::mem::take(&mut control.must_evict) {
             // SAFETY: with the lock held, no other thread reaches the store while the emitter is not
             // storing.
             let store = unsafe { &mut *self.gate.store() };
             store.trim_by_count(&self.policy);
-            values = store.log.give_up();
+            values = store.log.evict();
         }
         Removed {
             _entries: entries,
@@ -691,14 +691,14 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             control.slots.release(slot);
             entries.push(entry);
         }
-        let mut values = GivenUp::Nothing;
+        let mut values = Evicted::Nothing;
         if P::STORES {
             // SAFETY: halted, with the lock held.
             let store = unsafe { &mut *self.gate.store() };
             store.clear();
-            control.to_give_up = true;
+            control.must_evict = true;
             if halted == Halted::Idle {
-                values = store.log.give_up();
+                values = store.log.evict();
             }
         }
         if halted == Halted::Idle {
@@ -731,7 +731,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     }
 
     /// Applies the limits of age and count. The emitter must be halted.
-    fn trim_halted(&self, control: &mut Control<E, L>, halted: Halted, now: Time) -> GivenUp<T> {
+    fn trim_halted(&self, control: &mut Control<E, L>, halted: Halted, now: Time) -> Evicted<T> {
         // SAFETY: halted, with the lock held.
         let store = unsafe { &mut *self.gate.store() };
         if control.end.is_none() || !self.policy.freezes() {
@@ -739,9 +739,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
         if halted == Halted::Calling {
             // The value that is being emitted may be among them.
-            control.to_give_up = true;
-            return GivenUp::Nothing;
+            control.must_evict = true;
+            return Evicted::Nothing;
         }
-        store.log.give_up()
+        store.log.evict()
     }
 }

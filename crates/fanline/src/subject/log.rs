@@ -1,10 +1,10 @@
 //! The retained values of a subject: an append-only log in chunks.
 //!
 //! Positions count from the first value ever appended. A value has a fixed address from its append until it
-//! is given up, and nothing is given up while the log is pinned. So a subscriber can read a range in place,
+//! is evicted, and nothing is evicted while the log is pinned. So a subscriber can read a range in place,
 //! without a lock or a clone, while later values are appended. The caller of a method has exclusive access
-//! to the log (see `gate`). No method runs code of the value's type: given-up values are returned as
-//! [`GivenUp`], to be dropped where user code may run.
+//! to the log (see `gate`). No method runs code of the value's type: evicted values are returned as
+//! [`Evicted`], to be dropped where user code may run.
 #![expect(
     unsafe_code,
     reason = "values in place: read without a clone while others are appended"
@@ -76,7 +76,7 @@ impl<T> Log<T> {
         self.first
     }
 
-    /// Appends a value, and returns its address, which is valid until the value is given up.
+    /// Appends a value, and returns its address, which is valid until the value is evicted.
     #[inline]
     pub(super) fn append(&mut self, value: T) -> NonNull<T> {
         if self.used == self.room {
@@ -126,21 +126,21 @@ impl<T> Log<T> {
         self.pins > 0
     }
 
-    /// Retains only values from `position` on. The others stay in memory until they are given up.
+    /// Retains only values from `position` on. The others stay in memory until they are evicted.
     pub(super) fn retain_from(&mut self, position: usize) {
         debug_assert!(position <= self.end());
         self.first = self.first.max(position);
     }
 
     /// Returns the values that are no longer retained; none while the log is pinned.
-    pub(super) fn give_up(&mut self) -> GivenUp<T> {
+    pub(super) fn evict(&mut self) -> Evicted<T> {
         if self.pins > 0 || self.memory_from == self.first {
-            return GivenUp::Nothing;
+            return Evicted::Nothing;
         }
         if !needs_drop::<T>() {
             self.memory_from = self.first;
             self.release_chunks();
-            return GivenUp::Nothing;
+            return Evicted::Nothing;
         }
         if self.first - self.memory_from == 1 {
             let slot = self.slot(self.memory_from);
@@ -148,7 +148,7 @@ impl<T> Log<T> {
             // SAFETY: the value was present (`memory_from` was its position), and is not read again.
             let value = unsafe { slot.read() };
             self.release_chunks();
-            return GivenUp::One(value);
+            return Evicted::One(value);
         }
         let mut values = Vec::with_capacity(self.first - self.memory_from);
         for position in self.memory_from..self.first {
@@ -157,7 +157,7 @@ impl<T> Log<T> {
         }
         self.memory_from = self.first;
         self.release_chunks();
-        GivenUp::Several(values)
+        Evicted::Several(values)
     }
 
     /// Pins all values in memory until [`unpin`](Self::unpin).
@@ -170,7 +170,7 @@ impl<T> Log<T> {
     }
 
     /// Returns the contiguous values from `from` on, in order; an empty slice at the end. Valid while the
-    /// log is pinned or nothing is given up.
+    /// log is pinned or nothing is evicted.
     pub(super) fn slice_from(&self, from: usize) -> NonNull<[T]> {
         debug_assert!(self.memory_from <= from && from <= self.end());
         let count = (self.end() - from).min(self.slots - (from - self.base) % self.slots);
@@ -256,13 +256,13 @@ impl<T> Drop for Chunk<T> {
 
 /// Values that are no longer retained. Dropping it drops them.
 #[must_use = "dropping it runs user code: choose where"]
-pub(super) enum GivenUp<T> {
+pub(super) enum Evicted<T> {
     Nothing,
     One(T),
     Several(Vec<T>),
 }
 
-impl<T> GivenUp<T> {
+impl<T> Evicted<T> {
     /// Joins the values of both.
     pub(super) fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -312,7 +312,7 @@ mod tests {
         Append(usize),
         AppendLast { of: usize, count: usize },
         RetainNewest(usize),
-        GiveUp,
+        Evict,
         Pin,
         Unpin,
     }
@@ -323,7 +323,7 @@ mod tests {
             2 => (0usize..150, 0usize..150)
                 .prop_map(|(of, count)| Op::AppendLast { of, count: count.min(of) }),
             3 => (0usize..150).prop_map(Op::RetainNewest),
-            4 => Just(Op::GiveUp),
+            4 => Just(Op::Evict),
             1 => Just(Op::Pin),
             1 => Just(Op::Unpin),
         ]
@@ -351,7 +351,7 @@ mod tests {
         let mut at = from;
         let mut numbers = Vec::new();
         loop {
-            // SAFETY: nothing is given up during this read.
+            // SAFETY: nothing is evicted during this read.
             let values = unsafe { log.slice_from(at).as_ref() };
             if values.is_empty() {
                 return numbers;
@@ -399,8 +399,8 @@ mod tests {
                     log.retain_from(model.end.saturating_sub(count));
                     model.first = model.first.max(model.end.saturating_sub(count));
                 }
-                Op::GiveUp => {
-                    let values = log.give_up().into_values();
+                Op::Evict => {
+                    let values = log.evict().into_values();
                     if model.pins == 0 {
                         if needs_drop::<T>() {
                             let numbers: Vec<usize> = values.iter().map(&number).collect();
@@ -473,7 +473,7 @@ mod tests {
         for number in 0..50_usize {
             log.append([number; 400]);
             log.retain_from(log.end().saturating_sub(5));
-            let _ = log.give_up().into_values();
+            let _ = log.evict().into_values();
         }
         assert_eq!(read(&log, 45, |value| value[0]), [45, 46, 47, 48, 49]);
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::mem::needs_drop;
 use std::ptr::NonNull;
 
-use super::log::{GivenUp, Log};
+use super::log::{Evicted, Log};
 use super::policy::Rules;
 use crate::clock::Time;
 
@@ -45,13 +45,13 @@ impl<T> Store<T> {
         policy: &P,
         value: T,
         now: Time,
-    ) -> (NonNull<T>, GivenUp<T>) {
-        let mut given_up = GivenUp::Nothing;
+    ) -> (NonNull<T>, Evicted<T>) {
+        let mut evicted = Evicted::Nothing;
         if P::TIMED && (now > self.last_stamp || self.begins_run) {
             let displaced = self.begin_run(policy, now);
-            // Without a destructor nothing is given up, which the compiler cannot know.
+            // Without a destructor nothing is evicted, which the compiler cannot know.
             if needs_drop::<T>() {
-                given_up = displaced;
+                evicted = displaced;
             }
         }
         if P::COUNTED && !needs_drop::<T>() && self.log.is_full() {
@@ -61,9 +61,9 @@ impl<T> Store<T> {
         if P::COUNTED && needs_drop::<T>() {
             // The new value is yet to be emitted, so it stays even if none is retained.
             self.retain_newest(policy.count_max().max(1));
-            given_up = given_up.and(self.log.give_up());
+            evicted = evicted.and(self.log.evict());
         }
-        (slot, given_up)
+        (slot, evicted)
     }
 
     /// Appends values with the timestamp `now`, and returns the values they displaced. Removes the appended
@@ -73,10 +73,10 @@ impl<T> Store<T> {
         policy: &P,
         values: &mut Vec<T>,
         now: Time,
-    ) -> GivenUp<T> {
-        let mut given_up = GivenUp::Nothing;
+    ) -> Evicted<T> {
+        let mut evicted = Evicted::Nothing;
         if P::TIMED && (now > self.last_stamp || self.begins_run) {
-            given_up = self.begin_run(policy, now);
+            evicted = self.begin_run(policy, now);
         }
         // Values that would not be retained are not appended, unless a reader must receive all.
         let count = if P::COUNTED && !self.log.is_pinned() {
@@ -87,12 +87,12 @@ impl<T> Store<T> {
         self.log.append_last(values, count);
         if P::COUNTED {
             self.retain_newest(policy.count_max());
-            given_up = given_up.and(self.log.give_up());
+            evicted = evicted.and(self.log.evict());
         }
-        given_up
+        evicted
     }
 
-    /// Stops retaining the values that the policy excludes at `now`. [`Log::give_up`] removes them from
+    /// Stops retaining the values that the policy excludes at `now`. [`Log::evict`] removes them from
     /// memory.
     pub(super) fn trim<P: Rules>(&mut self, policy: &P, now: Time) {
         self.trim_by_count(policy);
@@ -123,11 +123,11 @@ impl<T> Store<T> {
         self.begins_run = true;
     }
 
-    /// Frees chunks for later values: without a destructor, giving up values does only that.
+    /// Frees chunks for later values: without a destructor, eviction does only that.
     #[cold]
     fn reuse_chunks<P: Rules>(&mut self, policy: &P) {
         self.trim_by_count(policy);
-        drop(self.log.give_up());
+        drop(self.log.evict());
     }
 
     fn retain_newest(&mut self, count: usize) {
@@ -136,7 +136,7 @@ impl<T> Store<T> {
 
     /// Begins a new run after the clock has advanced, and expires old values.
     #[cold]
-    fn begin_run<P: Rules>(&mut self, policy: &P, now: Time) -> GivenUp<T> {
+    fn begin_run<P: Rules>(&mut self, policy: &P, now: Time) -> Evicted<T> {
         // The time never goes back behind an earlier reading, whichever thread made it.
         self.latest = self.latest.max(now);
         self.last_stamp = self.latest;
@@ -147,7 +147,7 @@ impl<T> Store<T> {
             time: self.last_stamp,
             from: self.log.end(),
         });
-        self.log.give_up()
+        self.log.evict()
     }
 
     /// Removes runs that are too old, or whose values were removed by count.

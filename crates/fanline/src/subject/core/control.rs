@@ -11,8 +11,8 @@ pub(super) struct Control<E, L> {
     /// Slots of observers in the list that have unsubscribed while observers were called.
     pub(super) leaving: Vec<u32>,
     pub(super) end: Option<End<E>>,
-    /// Whether the emitter must give up values after the calls of observers.
-    pub(super) to_give_up: bool,
+    /// Whether the emitter must evict values after the calls of observers.
+    pub(super) must_evict: bool,
     /// The payload of the first panic, until the emission is over.
     pub(super) panic: Option<Panic>,
     /// Number of threads that wait until an observer has left.
@@ -33,7 +33,7 @@ impl<E, L: Vacant> Control<E, L> {
             slots: Slots::new(),
             leaving: Vec::new(),
             end: None,
-            to_give_up: false,
+            must_evict: false,
             panic: None,
             waiters: 0,
             fenced: false,

@@ -8,7 +8,7 @@ use super::{Core, End};
 use crate::clock::Time;
 use crate::subject::gate::Halted;
 use crate::subject::list::Entry;
-use crate::subject::log::GivenUp;
+use crate::subject::log::Evicted;
 use crate::subject::policy::Rules;
 
 /// A replay of the retained values and of those emitted meanwhile. While it is open, unread values stay in
@@ -53,8 +53,8 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         if self.next.is_none() && !frozen {
             // SAFETY: halted, with the lock held.
             unsafe { (*core.gate.store()).trim(&core.policy, now) };
-            // Given up after the replay, here or by the emitter.
-            control.to_give_up |= halted == Halted::Calling;
+            // Evicted after the replay, here or by the emitter.
+            control.must_evict |= halted == Halted::Calling;
         }
         // SAFETY: as above.
         let log = unsafe { &mut (*core.gate.store()).log };
@@ -87,11 +87,11 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         Some(store.log.slice_from(store.log.end() - 1).cast())
     }
 
-    /// Ends the replay, and gives up values that are neither retained nor read. The emitter is halted, as
+    /// Ends the replay, and evicts values that are neither retained nor read. The emitter is halted, as
     /// `halted` says.
-    pub(super) fn finish(&mut self, control: &mut Control<E, L>, halted: Halted) -> GivenUp<T> {
+    pub(super) fn finish(&mut self, control: &mut Control<E, L>, halted: Halted) -> Evicted<T> {
         if !std::mem::take(&mut self.open) {
-            return GivenUp::Nothing;
+            return Evicted::Nothing;
         }
         // SAFETY: halted, with the lock held.
         let store = unsafe { &mut *self.core.gate.store() };
@@ -99,11 +99,11 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
             store.log.unpin();
         }
         if halted == Halted::Calling {
-            control.to_give_up = true;
-            return GivenUp::Nothing;
+            control.must_evict = true;
+            return Evicted::Nothing;
         }
         store.trim_by_count(&self.core.policy);
-        store.log.give_up()
+        store.log.evict()
     }
 }
 
