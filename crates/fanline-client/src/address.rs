@@ -56,49 +56,49 @@ fn parse(text: &str) -> Result<ServerAddress, ClientError> {
 pub fn parse_with_port(text: &str, port_default: u16) -> Result<ServerAddress, ClientError> {
     let (scheme, rest) = text.split_once("://").unwrap_or(("nats", text));
     // Credentials come before the last `@` and never appear in an error.
-    let (credentials, place) = match rest.rsplit_once('@') {
-        Some((credentials, place)) => (Some(credentials), place),
+    let (credentials, host_port) = match rest.rsplit_once('@') {
+        Some((credentials, host_port)) => (Some(credentials), host_port),
         None => (None, rest),
     };
-    let refuse = |reason| {
+    let invalid = |reason| {
         Err(ClientError::InvalidAddress {
-            address: place.into(),
+            address: host_port.into(),
             reason,
         })
     };
     match scheme {
         "nats" | "tls" => {}
-        "ws" | "wss" => return refuse("WebSocket is not supported by this client yet"),
-        _ => return refuse("the scheme should be nats:// or tls://"),
+        "ws" | "wss" => return invalid("WebSocket is not supported by this client yet"),
+        _ => return invalid("the scheme should be nats:// or tls://"),
     }
-    let place = place.trim_end_matches('/');
-    let (host, port) = match place.strip_prefix('[') {
+    let host_port = host_port.trim_end_matches('/');
+    let (host, port) = match host_port.strip_prefix('[') {
         Some(bracketed) => match bracketed.split_once(']') {
             Some((host, "")) => (host, None),
             Some((host, port)) => match port.strip_prefix(':') {
                 Some(port) => (host, Some(port)),
-                None => return refuse("a colon should follow the bracket"),
+                None => return invalid("a colon should follow the bracket"),
             },
-            None => return refuse("the bracket is not closed"),
+            None => return invalid("the bracket is not closed"),
         },
-        None => match place.split_once(':') {
+        None => match host_port.split_once(':') {
             Some((_, port)) if port.contains(':') => {
-                return refuse("an IPv6 address needs brackets");
+                return invalid("an IPv6 address needs brackets");
             }
             Some((host, port)) => (host, Some(port)),
-            None => (place, None),
+            None => (host_port, None),
         },
     };
     if host.is_empty() {
-        return refuse("the host is missing");
+        return invalid("the host is missing");
     }
     if host.contains(|c: char| c.is_whitespace() || c == '/') {
-        return refuse("the host has a space or a slash");
+        return invalid("the host has a space or a slash");
     }
     let port = match port.map(str::parse) {
         None => port_default,
         Some(Ok(port)) => port,
-        Some(Err(_)) => return refuse("the port should be a number up to 65535"),
+        Some(Err(_)) => return invalid("the port should be a number up to 65535"),
     };
     let mut address = ServerAddress {
         host: host.to_owned(),
@@ -146,8 +146,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_every_form() {
-        for (text, place, user, password, token) in [
+    fn parses_every_form_of_address() {
+        for (text, host_port, user, password, token) in [
             ("localhost", "localhost:4222", None, None, None),
             ("nats://h:1", "h:1", None, None, None),
             ("nats://h:1/", "h:1", None, None, None),
@@ -158,7 +158,7 @@ mod tests {
             ("nats://t0k@h:9", "h:9", None, None, Some("t0k")),
         ] {
             let address = parse(text).expect(text);
-            assert_eq!(address.host_and_port(), place, "{text}");
+            assert_eq!(address.host_and_port(), host_port, "{text}");
             let who = (address.user.as_deref(), address.password.as_deref());
             assert_eq!(
                 (who, address.token.as_deref()),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_without_telling_secrets() {
+    fn invalid_address_error_contains_no_credentials() {
         for text in [
             "",
             ",",
@@ -191,7 +191,7 @@ mod tests {
         ] {
             let error = parse_list(text)
                 .err()
-                .unwrap_or_else(|| panic!("{text} was taken"));
+                .unwrap_or_else(|| panic!("{text} was accepted"));
             assert!(!error.to_string().contains("secret@"), "{error}");
             assert!(!error.to_string().contains("u:"), "{error}");
         }
