@@ -142,7 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     .shared
                     .with_outgoing(|outgoing| outgoing.pongs.pop_front());
                 if let Some(Some(waiter)) = waiter {
-                    // The flush may have been given up meanwhile.
+                    // The flush may have been cancelled meanwhile.
                     let _ = waiter.send(());
                 }
             }
