@@ -117,8 +117,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_every_form() {
-        for (text, place, user, password, token) in [
+    fn parses_every_form_of_address() {
+        for (text, host_port, user, password, token) in [
             ("localhost", "localhost:4222", None, None, None),
             ("nats://h:1", "h:1", None, None, None),
             ("nats://h:1/", "h:1", None, None, None),
@@ -129,7 +129,7 @@ mod tests {
             ("nats://t0k@h:9", "h:9", None, None, Some("t0k")),
         ] {
             let address = parse(text).expect(text);
-            assert_eq!(address.host_and_port(), place, "{text}");
+            assert_eq!(address.host_and_port(), host_port, "{text}");
             let who = (address.user.as_deref(), address.password.as_deref());
             assert_eq!(
                 (who, address.token.as_deref()),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_without_telling_secrets() {
+    fn invalid_address_error_contains_no_credentials() {
         for text in [
             "",
             ",",
@@ -162,7 +162,7 @@ mod tests {
         ] {
             let error = parse_list(text)
                 .err()
-                .unwrap_or_else(|| panic!("{text} was taken"));
+                .unwrap_or_else(|| panic!("{text} was accepted"));
             assert!(!error.to_string().contains("secret@"), "{error}");
             assert!(!error.to_string().contains("u:"), "{error}");
         }

@@ -1,12 +1,12 @@
-//! Operators that say yes or no, as soon as they know.
+//! Operators that emit one `bool`, as soon as it is known.
 
 use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
-/// What [`any`](crate::ObservableExt::any) gives.
+/// The observable returned by [`any`](crate::ObservableExt::any).
 ///
-/// Emits whether `test` holds for any value: `true` with the first for which it does, else `false` when
-/// the source completes. Then completes.
+/// Emits whether `test` holds for any value: `true` at the first such value, otherwise `false` when the
+/// source completes. Then completes.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -37,7 +37,7 @@ where
     where
         O: Observer<bool, S::Error> + Send + 'static,
     {
-        self.source.subscribe_with(VerdictObserver {
+        self.source.subscribe_with(PredicateObserver {
             observer,
             probe: AnyProbe(self.test),
             done: false,
@@ -45,10 +45,10 @@ where
     }
 }
 
-/// What [`all`](crate::ObservableExt::all) gives.
+/// The observable returned by [`all`](crate::ObservableExt::all).
 ///
-/// Emits whether `test` holds for all values: `false` with the first for which it does not, else `true`
-/// when the source completes. Then completes.
+/// Emits whether `test` holds for all values: `false` at the first value for which it does not, otherwise
+/// `true` when the source completes. Then completes.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -79,7 +79,7 @@ where
     where
         O: Observer<bool, S::Error> + Send + 'static,
     {
-        self.source.subscribe_with(VerdictObserver {
+        self.source.subscribe_with(PredicateObserver {
             observer,
             probe: AllProbe(self.test),
             done: false,
@@ -87,10 +87,10 @@ where
     }
 }
 
-/// What [`contains`](crate::ObservableExt::contains) gives.
+/// The observable returned by [`contains`](crate::ObservableExt::contains).
 ///
-/// Emits whether a value equals this one: `true` with the first that does, else `false` when the source
-/// completes. Then completes.
+/// Emits whether the source has a value that equals `value`: `true` at the first such value, otherwise
+/// `false` when the source completes. Then completes.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -121,7 +121,7 @@ where
     where
         O: Observer<bool, S::Error> + Send + 'static,
     {
-        self.source.subscribe_with(VerdictObserver {
+        self.source.subscribe_with(PredicateObserver {
             observer,
             probe: EqualProbe(self.value),
             done: false,
@@ -129,10 +129,10 @@ where
     }
 }
 
-/// What [`is_empty`](crate::ObservableExt::is_empty) gives.
+/// The observable returned by [`is_empty`](crate::ObservableExt::is_empty).
 ///
-/// Emits whether the source has no value: `false` with the first, else `true` when it completes. Then
-/// completes.
+/// Emits whether the source has no value: `false` at the first value, otherwise `true` when the source
+/// completes. Then completes.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -161,7 +161,7 @@ where
     where
         O: Observer<bool, S::Error> + Send + 'static,
     {
-        self.source.subscribe_with(VerdictObserver {
+        self.source.subscribe_with(PredicateObserver {
             observer,
             probe: EmptyProbe,
             done: false,
@@ -169,21 +169,21 @@ where
     }
 }
 
-/// Looks for a value that settles the matter.
+/// Tests whether a value determines the result.
 trait Probe<T> {
-    /// The verdict when a value settles it; the opposite is that of a source that completes without.
-    const SETTLED: bool;
+    /// The result if a value determines it. If the source completes first, the result is the opposite.
+    const RESULT: bool;
 
-    fn settles(&mut self, value: &T) -> bool;
+    fn decides(&mut self, value: &T) -> bool;
 }
 
 struct AnyProbe<F>(F);
 
 impl<T, F: FnMut(&T) -> bool> Probe<T> for AnyProbe<F> {
-    const SETTLED: bool = true;
+    const RESULT: bool = true;
 
     #[inline]
-    fn settles(&mut self, value: &T) -> bool {
+    fn decides(&mut self, value: &T) -> bool {
         (self.0)(value)
     }
 }
@@ -191,10 +191,10 @@ impl<T, F: FnMut(&T) -> bool> Probe<T> for AnyProbe<F> {
 struct AllProbe<F>(F);
 
 impl<T, F: FnMut(&T) -> bool> Probe<T> for AllProbe<F> {
-    const SETTLED: bool = false;
+    const RESULT: bool = false;
 
     #[inline]
-    fn settles(&mut self, value: &T) -> bool {
+    fn decides(&mut self, value: &T) -> bool {
         !(self.0)(value)
     }
 }
@@ -202,10 +202,10 @@ impl<T, F: FnMut(&T) -> bool> Probe<T> for AllProbe<F> {
 struct EqualProbe<T>(T);
 
 impl<T: PartialEq> Probe<T> for EqualProbe<T> {
-    const SETTLED: bool = true;
+    const RESULT: bool = true;
 
     #[inline]
-    fn settles(&mut self, value: &T) -> bool {
+    fn decides(&mut self, value: &T) -> bool {
         self.0 == *value
     }
 }
@@ -213,40 +213,40 @@ impl<T: PartialEq> Probe<T> for EqualProbe<T> {
 struct EmptyProbe;
 
 impl<T> Probe<T> for EmptyProbe {
-    const SETTLED: bool = false;
+    const RESULT: bool = false;
 
     #[inline]
-    fn settles(&mut self, _value: &T) -> bool {
+    fn decides(&mut self, _value: &T) -> bool {
         true
     }
 }
 
-struct VerdictObserver<O, P> {
+struct PredicateObserver<O, P> {
     observer: O,
     probe: P,
     done: bool,
 }
 
-impl<O, P> VerdictObserver<O, P> {
-    fn end<E>(&mut self, verdict: bool)
+impl<O, P> PredicateObserver<O, P> {
+    fn end<E>(&mut self, result: bool)
     where
         O: Observer<bool, E>,
     {
         self.done = true;
-        self.observer.next_owned(verdict);
+        self.observer.next_owned(result);
         complete(&mut self.observer);
     }
 }
 
-impl<T, E, O, P> Observer<T, E> for VerdictObserver<O, P>
+impl<T, E, O, P> Observer<T, E> for PredicateObserver<O, P>
 where
     O: Observer<bool, E>,
     P: Probe<T>,
 {
     #[inline]
     fn next(&mut self, value: &T) {
-        if !self.done && self.probe.settles(value) {
-            self.end(P::SETTLED);
+        if !self.done && self.probe.decides(value) {
+            self.end(P::RESULT);
         }
     }
 
@@ -258,7 +258,7 @@ where
 
     fn complete(&mut self) {
         if !self.done {
-            self.end(!P::SETTLED);
+            self.end(!P::RESULT);
         }
     }
 

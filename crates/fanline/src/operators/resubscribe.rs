@@ -1,4 +1,4 @@
-//! Subscribing one source again and again: what `repeat` and the retries share.
+//! Repeated subscriptions to one source, for `repeat` and the retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use super::series::{Episode, Series};
 use crate::{Guard, Observable, Observer, Worker};
 
-/// What follows the end of a round.
-pub(super) enum Verdict {
-    /// The end is passed on.
+/// The step after the end of a round.
+pub(super) enum Decision {
+    /// Pass the end on.
     Stop,
-    /// The source is subscribed again.
-    Again,
-    /// The source is subscribed again after this.
-    AgainAfter(Duration),
+    /// Subscribe to the source again.
+    Resubscribe,
+    /// Subscribe to the source again after a delay.
+    ResubscribeAfter(Duration),
 }
 
 /// Decides after each round.
 pub(super) trait Policy<E>: Send + 'static {
-    fn after_error(&mut self, error: &E) -> Verdict;
-    fn after_completion(&mut self) -> Verdict;
-    /// A value has come.
+    fn after_error(&mut self, error: &E) -> Decision;
+    fn after_completion(&mut self) -> Decision;
+    /// Called for each value.
     fn on_value(&mut self) {}
 }
 
@@ -34,7 +34,7 @@ pub(super) trait Wait: Send + 'static {
     ) -> Guard;
 }
 
-/// For policies that never wait.
+/// For policies without delays.
 pub(super) struct NoWait;
 
 impl Wait for NoWait {
@@ -69,7 +69,7 @@ pub(super) struct Round<S, O, P, W> {
     pub(super) observer: O,
     pub(super) policy: P,
     pub(super) wait: W,
-    /// To wait before this round.
+    /// The delay before this round.
     pub(super) delay: Option<Duration>,
 }
 
@@ -107,7 +107,7 @@ impl<W: Clone> Clone for OnWorker<W> {
 }
 
 struct RoundObserver<S, O, P, W> {
-    /// Until the source has ended.
+    /// `None` after the source has ended.
     round: Option<Round<S, O, P, W>>,
     series: Arc<Series<Round<S, O, P, W>>>,
 }
@@ -116,17 +116,17 @@ impl<S, O, P, W> RoundObserver<S, O, P, W>
 where
     Round<S, O, P, W>: Episode,
 {
-    fn ended(&mut self, decide: impl FnOnce(&mut P) -> Verdict, pass_on: impl FnOnce(&mut O)) {
+    fn ended(&mut self, decide: impl FnOnce(&mut P) -> Decision, pass_on: impl FnOnce(&mut O)) {
         let Some(mut round) = self.round.take() else {
             return;
         };
         match decide(&mut round.policy) {
-            Verdict::Stop => {
+            Decision::Stop => {
                 pass_on(&mut round.observer);
                 self.series.close();
             }
-            Verdict::Again => self.series.follow(round),
-            Verdict::AgainAfter(delay) => {
+            Decision::Resubscribe => self.series.follow(round),
+            Decision::ResubscribeAfter(delay) => {
                 round.delay = Some(delay);
                 self.series.follow(round);
             }
