@@ -1,4 +1,4 @@
-"""Whether the table in docs/coverage.md is as true as the names in it: every numbered statement of both texts is
+"""Whether the table in docs/reference/mqtt-conformance.md is as true as the names in it: every numbered statement of both texts is
 there, and every test that it names."""
 
 import os
