@@ -39,7 +39,7 @@ OTHERS = [README, *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/r
 # Where the pages are listed whose Rust code is run.
 DOCTESTS = ROOT / "crates" / "fanline-server" / "src" / "lib.rs"
 # Other languages are shown beside ours.
-LANGUAGES = ["console", "sh", "conf", "rust", "csharp"]
+LANGUAGES = ["console", "sh", "conf", "rust", "csharp", "text"]
 SECONDS_MAX = 30
 # Of monitoring and of MQTT. Clients' own port is told to the tools by the environment.
 PORTS = ["8222", "1883"]
