@@ -5,7 +5,7 @@ import os
 import re
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-COVERAGE = os.path.join(ROOT, "docs", "coverage.md")
+COVERAGE = os.path.join(ROOT, "docs", "reference", "mqtt-conformance.md")
 HEADING = "# MQTT, clause by clause"
 ENGINE = "crates/fanline-engine/src"
 FOLDERS = [f"{ENGINE}/{folder}" for folder in ("codec", "codec/mqtt", "codec/websocket", "shard/mqtt")]
