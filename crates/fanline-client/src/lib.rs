@@ -55,6 +55,8 @@ mod shared;
 pub mod subject;
 mod subscription;
 mod tls;
+#[doc(hidden)]
+pub mod url;
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -83,7 +85,7 @@ pub use shared::Event;
 pub use subscription::Subscription;
 
 #[doc(hidden)]
-pub use address::{ServerAddress, parse_with_port};
+pub use address::ServerAddress;
 use codec::Decoder;
 use driver::Driver;
 use queue::SubscriptionQueue;

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Connections that wait to be accepted. The standard library's 128 drops clients for seconds
-/// when a thousand of them come back at once after a restart.
+/// Length of the accept queue. The standard library's 128 delays clients by seconds when a thousand of them
+/// reconnect at once after a restart.
 const BACKLOG: i32 = 4096;
 
 /// A listening socket.
@@ -67,7 +67,7 @@ fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
         Type::STREAM,
         Some(Protocol::TCP),
     )?;
-    // A restart must not wait for the connections of the previous run to be forgotten.
+    // A restart must not wait until the previous run's connections have timed out.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
@@ -79,8 +79,8 @@ fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// The addresses at which other hosts reach a server that listens on all interfaces, with the port; none if it listens on
-/// one.
+/// Returns the addresses that a server advertises when it listens on all interfaces: those of this host that
+/// are reachable from others, with the port.
 pub(crate) fn reachable_urls(listening: SocketAddr) -> Vec<String> {
     if !listening.ip().is_unspecified() {
         return Vec::new();
@@ -92,7 +92,7 @@ pub(crate) fn reachable_urls(listening: SocketAddr) -> Vec<String> {
         .collect()
 }
 
-/// The addresses of this host's interfaces, without those that need a zone to be reached.
+/// Returns the addresses of this host's interfaces, without link-local ones, which need a zone.
 pub(crate) fn interfaces() -> Vec<IpAddr> {
     let is_link_local = |ip: &IpAddr| matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();

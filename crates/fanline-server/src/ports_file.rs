@@ -1,4 +1,4 @@
-//! Files that tell other programs about a running server.
+//! PID and ports files for other programs.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::listen;
 use crate::options::{Addresses, Options};
 
-/// Writes `<program>_<pid>.ports`, by which ports chosen by the system are found.
+/// Writes `<program>_<pid>.ports` with the URLs of all listeners, including ports chosen by the system.
 pub(crate) fn write_ports(
     folder: &Path,
     options: &Options,
@@ -23,14 +23,14 @@ pub(crate) fn write_ports(
         .and_then(|n| n.to_str());
     let file = format!("{}_{}.ports", name.unwrap_or("fanline"), std::process::id());
     let path = folder.join(file);
-    // A reader polls for the file: it must never find half of it.
+    // Programs poll for the file, so it has to appear complete.
     let unfinished = path.with_extension("ports.new");
     fs::write(&unfinished, listeners(options, addresses).to_string())?;
     fs::rename(&unfinished, &path)?;
     Ok(path)
 }
 
-/// The URLs of each listener, by the listener's name.
+/// Returns the URLs of each listener, by the listener's name.
 fn listeners(options: &Options, addresses: &Addresses) -> Value {
     let needs_tls = options.tls.is_some() && !options.allow_non_tls;
     let websocket = options.websocket.as_ref();
@@ -74,7 +74,7 @@ fn urls(scheme: &str, listening: SocketAddr, interfaces: &[IpAddr]) -> Vec<Strin
         .collect()
 }
 
-/// Writes the process id, digits only.
+/// Writes the process id in decimal.
 pub(crate) fn write_pid(path: &Path) -> io::Result<()> {
     fs::write(path, std::process::id().to_string())
 }

@@ -12,7 +12,7 @@ fn warnings(text: &str) -> Vec<String> {
     loaded.unsupported.iter().map(ToString::to_string).collect()
 }
 
-/// Whether a configuration starts with one warning that has these words in it.
+/// Checks that a configuration starts with one warning that contains these words.
 fn check_warning(text: &str, expected: &str) {
     let warnings = warnings(text);
     assert!(
@@ -75,7 +75,7 @@ fn options_without_effect_start_with_a_warning() {
     ] {
         check_taken(text);
     }
-    // What nats-server refuses is refused although it would have no effect.
+    // nats-server rejects these, so they are rejected even though they would have no effect.
     for (text, expected) in [
         ("prof_port: x", "expected a number"),
         ("cluster: x", "expected a block"),
@@ -83,7 +83,7 @@ fn options_without_effect_start_with_a_warning() {
         ("jetstream { meta_compact: -1 }", "not in the range"),
         ("jetstream { meta_compact_size: -1 }", "not negative"),
         ("feature_flags { a: 1 }", "expected true or false"),
-        // Ignored, these would leave the server less safe than written.
+        // Ignoring these would leave the server less safe than configured.
         ("ocsp: true", "OCSP is not supported"),
         ("ocsp { mode: must }", "OCSP is not supported"),
         ("tls { ocsp_peer: true }", "OCSP is not supported"),
@@ -161,7 +161,7 @@ fn cipher_suites_that_fanline_does_not_have_are_left_out() {
         "tls { cipher_suites: [TLS_RSA_WITH_AES_128_CBC_SHA] }",
         "insecure cipher suites",
     );
-    // An empty list would allow every suite, so the last ones are not left out.
+    // An empty list would allow every suite, so the list stays if no suite would remain.
     let old = suites("TLS_RSA_WITH_AES_128_CBC_SHA");
     let tls = loaded(&old).unwrap().options.tls.unwrap();
     assert_eq!(tls.cipher_suites, ["TLS_RSA_WITH_AES_128_CBC_SHA"]);
@@ -170,7 +170,7 @@ fn cipher_suites_that_fanline_does_not_have_are_left_out() {
     assert_eq!(curves.options.tls.unwrap().curve_preferences, ["CurveP256"]);
 }
 
-/// `no_tls: true` dropped the `tls` beside it, and a block without either was served in clear.
+/// `no_tls: true` used to drop the `tls` beside it, and a block without either was served in clear.
 #[test]
 fn websocket_is_in_clear_only_where_that_is_written() {
     let tls = "tls { cert_file: a, key_file: b }";
@@ -194,7 +194,7 @@ fn websocket_is_in_clear_only_where_that_is_written() {
     assert!(loaded("websocket {}").unwrap().options.websocket.is_none());
 }
 
-/// The default host of a listener was that of clients if `host` stood above the block.
+/// The default host of a listener used to be that of clients if `host` stood above the block.
 #[test]
 fn default_hosts_do_not_depend_on_the_order_of_lines() {
     struct One(String);
@@ -263,14 +263,14 @@ fn what_contradicts_itself_is_refused() {
     ] {
         check_faults(text, expected);
     }
-    // A scalar has one value, the last one.
+    // A scalar has one value, its last.
     let last = loaded("host: a\nnet: b").unwrap();
     assert_eq!(last.options.host, "b");
     let only_https = loaded("http: 0\nhttps: 2").unwrap();
     assert!(only_https.options.monitoring_tls);
 }
 
-/// `trusted_keys` were refused without a resolver. They need none: a client without a JWT is refused.
+/// `trusted_keys` used to be rejected without a resolver. They need none: a client without a JWT is refused.
 #[test]
 fn trusted_keys_need_no_resolver() {
     let keys = "trusted_keys: OCFIRY65OQE7DFP5KLNS2PF2LVZMUZYJX4OZIEQ36N2IQANUB5XVYOCS";
@@ -291,7 +291,7 @@ fn trusted_keys_need_no_resolver() {
     }
 }
 
-/// With the system account alone, everybody else was refused. They are in `$G`.
+/// With a system account alone, all other clients used to be refused. They belong to `$G`.
 #[test]
 fn the_system_account_alone_protects_itself_alone() {
     let users = "users: [ { user: s, password: p } ]";

@@ -1,4 +1,4 @@
-//! Configurations as texts, and what becomes of them.
+//! Tests of configurations as texts.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::{ConfigError, Loaded, Map, Source, Value, load_over, parse, reference};
 use crate::{AssetLimits, BatchLimits, ResolverOptions};
 
-/// Files and an environment that exist in the test only; the first file is the one that is read.
+/// Files and an environment that exist in the test only. The first file is loaded.
 struct Files(HashMap<String, String>);
 
 impl Files {
@@ -45,7 +45,7 @@ pub(super) fn loaded(text: &str) -> Result<Loaded, ConfigError> {
     load_over("c.conf".as_ref(), Loaded::default(), &files)
 }
 
-/// A value as text: strings in quotes, lists and blocks in brackets.
+/// Formats a value: strings in quotes, lists and blocks in brackets.
 fn show(value: &Value) -> String {
     match value {
         Value::Bool(value) => value.to_string(),
@@ -462,7 +462,7 @@ fn proxies_are_named_by_their_keys() {
     );
 }
 
-/// Secrets are masked where settings are told, and yet compared: a reload must not pass over a new one.
+/// Secrets are masked in settings, and still compared, so that a reload detects a new one.
 #[test]
 fn other_secrets_of_leaf_nodes_are_other_settings() {
     let with = |secret: &str, listener: &str| {
@@ -651,7 +651,7 @@ fn a_reload_is_all_or_nothing() {
         changes(&mqtt(""), &mqtt("max_ack_pending: 7, ack_wait: 40s")),
         ["mqtt ack_wait = 40s", "mqtt max_ack_pending = 7"]
     );
-    // As with nats-server, where it must be said that there is none.
+    // As in nats-server, an absent `tls` has to be explicit.
     let websocket = |own: &str| format!("websocket {{ port: 8080\n {own} }}");
     let newer = tls.replace("}", ", timeout: 5}");
     assert_eq!(
@@ -670,7 +670,7 @@ fn a_reload_is_all_or_nothing() {
     );
 }
 
-/// `docs/configuration.md` is what the table of options gives.
+/// `docs/configuration.md` equals the output of the table of options.
 #[test]
 fn the_reference_page_is_up_to_date() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
@@ -681,7 +681,7 @@ fn the_reference_page_is_up_to_date() {
     );
 }
 
-/// Values of all kinds, with a way to write each.
+/// Values of all kinds, each with a way to write it.
 fn value() -> impl Strategy<Value = (String, String)> {
     let scalar = prop_oneof![
         any::<i32>().prop_map(|n| (n.to_string(), n.to_string())),
@@ -735,7 +735,7 @@ proptest! {
     }
 }
 
-/// What would keep somebody out is taken with all it says, and told without its secrets.
+/// Credentials of listeners are accepted with all their options, and shown without secrets.
 #[test]
 fn listeners_ask_for_credentials_of_their_own() {
     for (block, key) in [
@@ -757,7 +757,7 @@ fn listeners_ask_for_credentials_of_their_own() {
             told(&with("token: s3cret")),
             r#"{"timeout":null,"token":"********"}"#
         );
-        // Another secret is another setting, though both are shown alike.
+        // Another secret is a change, though both are shown alike.
         let other = with("user: ada, password: other, timeout: 0.5");
         let refused = user.changes(&other).expect_err("it takes a restart");
         assert_eq!(refused.key, key);
@@ -778,7 +778,7 @@ fn listeners_ask_for_credentials_of_their_own() {
     assert_eq!(websocket.no_auth_user.as_deref(), Some("a"));
 }
 
-/// nats-server leaves a client a second after its handshake, unless it is told how long.
+/// By default, nats-server leaves a client one second after its handshake.
 #[test]
 fn the_time_to_say_who_one_is_follows_that_of_tls() {
     let tls = "cert_file: a.pem, key_file: a.key";
@@ -830,7 +830,7 @@ fn numbers_for_durations_within_blocks_are_deprecated() {
     check(remote, Some("first_info_timeout"));
     check("mqtt {ack_wait: 5}", Some("ack_wait"));
     check("websocket {ping_interval: 5}", Some("ping_interval"));
-    // nats-server says nothing of this one.
+    // nats-server does not warn of this one.
     check("websocket {handshake_timeout: 5}", None);
 }
 
@@ -872,7 +872,7 @@ fn failures_to_reach_others_are_logged_as_told() {
     check("connect_error_reports: 0", [None, None]);
 }
 
-/// What stops a server at its start is found by `-t`.
+/// `-t` finds errors that would stop the server at its start.
 #[test]
 fn remotes_are_checked_with_the_files() {
     let check = |text: &str, expected: &str| {

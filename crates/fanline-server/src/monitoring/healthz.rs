@@ -1,4 +1,4 @@
-//! `/healthz`: whether this server, or one of its streams or consumers, can do its work.
+//! `/healthz`: whether the server, or a stream or consumer, works.
 
 use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
 use hyper::StatusCode;
@@ -17,7 +17,7 @@ struct Healthz<'a> {
     errors: Vec<Problem<'a>>,
 }
 
-/// What is wrong, and with whom.
+/// A problem, and what it concerns.
 #[derive(Default, Serialize)]
 struct Problem<'a> {
     #[serde(rename = "type")]
@@ -33,7 +33,7 @@ struct Problem<'a> {
     status: StatusCode,
 }
 
-/// Whose health it is that is asked for; empty names are of the server.
+/// The account, stream, and consumer to check; empty names mean the server.
 struct Patient<'a> {
     account: &'a str,
     stream: &'a str,
@@ -41,8 +41,7 @@ struct Patient<'a> {
 }
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
-    // A server that is no part of a cluster is well when it answers: these make no difference but must
-    // be right.
+    // These parameters are for clusters. They have no effect, but must be valid.
     for name in [
         "js-enabled",
         "js-enabled-only",
@@ -99,7 +98,7 @@ async fn examine<'a>(monitor: &Monitor, patient: &Patient<'a>) -> Option<Problem
 }
 
 impl<'a> Patient<'a> {
-    /// What is missing to tell which stream or consumer is meant.
+    /// Returns the parameter that is missing to identify a stream or consumer.
     fn is_named_in_part(&self) -> Option<&'static str> {
         if !self.consumer.is_empty() && self.stream.is_empty() {
             Some("\"stream\" must not be empty when checking consumer health")
@@ -110,7 +109,7 @@ impl<'a> Patient<'a> {
         }
     }
 
-    /// What is not there of what is asked for.
+    /// Returns the requested account, stream, or consumer that does not exist.
     fn missing_in(&self, accounts: &[AccountOverview]) -> Option<Problem<'a>> {
         let Patient {
             account,

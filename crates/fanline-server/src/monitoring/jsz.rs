@@ -1,4 +1,4 @@
-//! `/jsz`: JetStream, with its streams and consumers if they are asked for.
+//! `/jsz`: JetStream, on request with streams and consumers.
 
 use fanline_engine::jetstream::{AccountOverview, Overview, OverviewWanted, StreamOverview};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::jetstream::{Config, Limits, Stats};
 use super::query::{Query, page};
 use super::{Monitor, collect, now_text};
 
-/// Accounts of one answer when nobody says how many.
+/// Default number of accounts in one response.
 const LIMIT_DEFAULT: usize = 1024;
 
 #[derive(Serialize)]
@@ -45,11 +45,11 @@ struct Detail {
     stream_detail: Vec<StreamOverview>,
 }
 
-/// What is asked for.
+/// The requested detail.
 struct Asked<'a> {
-    /// One of them by name.
+    /// The name of one account; may be empty.
     account: &'a str,
-    /// All of them, if none is named.
+    /// Whether to list all accounts, if none is named.
     details: bool,
     wanted: OverviewWanted,
     leaders: bool,
@@ -59,7 +59,7 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     fn parse(query: &'a Query) -> Result<Self, Refusal> {
-        // One server is the leader of all that it has, so these make no difference but must be right.
+        // A single server leads all its assets, so these parameters have no effect, but must be valid.
         query.flag("leader-only")?;
         query.flag("stream-leader-only")?;
         let wanted = OverviewWanted {

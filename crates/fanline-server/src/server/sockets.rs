@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 
-use super::StartError;
+use crate::error::StartError;
 use crate::listen::{self, Listening};
 use crate::options::{Addresses, Options};
 

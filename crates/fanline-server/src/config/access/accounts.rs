@@ -1,4 +1,4 @@
-//! Accounts: `{ A { users: [ … ], exports: [ … ] }, B { … } }`, or only their names in a list.
+//! Accounts: `{ A { users: [ … ], exports: [ … ] }, B { … } }`, or a list of their names.
 
 use fanline_engine::AccountLimits;
 use fanline_engine::auth::{Account, ClientLimits, GLOBAL_ACCOUNT, Permissions, TraceTo};
@@ -138,7 +138,7 @@ pub(in crate::config) fn accounts(given: &Given<'_>) -> Read<Vec<Account>> {
     }
 }
 
-/// Shows accounts by their names.
+/// Shows accounts by name.
 pub(in crate::config) fn show_accounts<'a>(accounts: impl Iterator<Item = &'a Account>) -> Json {
     let shown = accounts.map(|account| (account.name.clone(), table::show(account.clone())));
     Json::Object(shown.collect())
@@ -151,7 +151,7 @@ fn named(given: &Given<'_>, name: &str) -> Read<Account> {
     Ok(Account::new(name))
 }
 
-/// Reads one account, whose name is the key.
+/// Reads an account. Its name is the key.
 fn account(given: &Given<'_>) -> Read<Account> {
     let account = named(given, given.key)?;
     match given.node.value {
@@ -160,7 +160,7 @@ fn account(given: &Given<'_>) -> Read<Account> {
     }
 }
 
-/// Where traces go: `"subject"`, or `{ dest: "subject", sampling: 10% }`.
+/// The destination of message traces: `"subject"`, or `{ dest: "subject", sampling: 10% }`.
 struct Trace {
     dest: Option<String>,
     percent: u8,
@@ -200,7 +200,7 @@ fn trace(given: &Given<'_>) -> Read<Option<TraceTo>> {
     Ok(dest.map(|dest| TraceTo { dest, percent }))
 }
 
-/// `25` or `"25%"`; 0 is all.
+/// Reads `25` or `"25%"`; 0 means all.
 fn sampling(given: &Given<'_>) -> Read<u8> {
     let number = match &given.node.value {
         Value::Text(text) => text.trim().trim_end_matches('%').trim().parse().ok(),
@@ -250,7 +250,7 @@ impl table::Block for ClientLimits {
     ];
 }
 
-/// A number; a negative one is no limit.
+/// Reads a limit; a negative number means none.
 fn limit(given: &Given<'_>) -> Read<Option<u64>> {
     Ok(u64::try_from(given.integer()?).ok())
 }

@@ -58,7 +58,7 @@ impl table::Block for CalloutBlock {
     ];
 }
 
-/// Reads which service decides who may connect.
+/// Reads the auth callout service.
 pub(in crate::config) fn callout(given: &Given<'_>) -> Read<Callout> {
     let block = table::read(CalloutBlock::default(), given)?;
     let Some(issuer) = block.issuer else {
@@ -76,7 +76,7 @@ pub(in crate::config) fn callout(given: &Given<'_>) -> Read<Callout> {
     })
 }
 
-/// Shows which service decides who may connect.
+/// Shows the auth callout service.
 pub(in crate::config) fn show_callout(callout: &Callout) -> Json {
     table::show(CalloutBlock {
         issuer: Some(callout.issuer),

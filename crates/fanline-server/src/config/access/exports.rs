@@ -1,4 +1,4 @@
-//! What an account lets others have: `exports`.
+//! Exports of an account: `exports`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::config::table::Kind::{Any, Integer, Text, Texts};
 use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
 
-/// One of `exports`.
+/// An entry of `exports`.
 #[derive(Default)]
 pub(super) struct ExportBlock {
     stream: Option<String>,
@@ -80,7 +80,7 @@ impl table::Block for ExportBlock {
     ];
 }
 
-/// Reads one of `exports`.
+/// Reads an entry of `exports`.
 pub(super) fn export(given: &Given<'_>) -> Read<Export> {
     let block = table::read(ExportBlock::default(), given)?;
     let of_service =
@@ -112,7 +112,7 @@ pub(super) fn export(given: &Given<'_>) -> Read<Export> {
     })
 }
 
-/// Shows one of `exports`.
+/// Shows an entry of `exports`.
 pub(super) fn show(export: &Export) -> Json {
     let mut block = ExportBlock {
         accounts: export.accounts.clone(),
@@ -198,13 +198,12 @@ fn latency(given: &Given<'_>) -> Read<Latency> {
 }
 
 fn sampling(given: &Given<'_>) -> Read<Sampling> {
-    let percent = match &given.node.value {
-        Value::Text(text) if text.eq_ignore_ascii_case("headers") => {
-            return Ok(Sampling::Headers);
-        }
-        Value::Text(text) => text.trim_end_matches('%').parse().ok(),
-        _ => u8::try_from(given.integer()?).ok(),
-    };
+    if let Value::Text(text) = &given.node.value
+        && text.eq_ignore_ascii_case("headers")
+    {
+        return Ok(Sampling::Headers);
+    }
+    let percent = given.percent()?;
     percent
         .filter(|percent| (1..=100).contains(percent))
         .map(Sampling::Percent)

@@ -1,4 +1,4 @@
-//! What an account has from others: `imports`.
+//! Imports of an account: `imports`.
 
 use fanline_engine::auth::{Import, ImportKind};
 use serde_json::Value as Json;
@@ -7,7 +7,7 @@ use crate::config::read::{Given, Read};
 use crate::config::table::Kind::Block;
 use crate::config::table::{self, Entry, set};
 
-/// One of `imports`.
+/// An entry of `imports`.
 #[derive(Default)]
 pub(super) struct ImportBlock {
     stream: Option<Source>,
@@ -50,7 +50,7 @@ impl table::Block for ImportBlock {
     ];
 }
 
-/// Where an import is from: `{ account: A, subject: s }`.
+/// The source of an import: `{ account: A, subject: s }`.
 #[derive(Clone, Default)]
 struct Source {
     account: Option<String>,
@@ -72,7 +72,7 @@ fn source(given: &Given<'_>) -> Read<Source> {
     }
 }
 
-/// Reads one of `imports`.
+/// Reads an entry of `imports`.
 pub(super) fn import(given: &Given<'_>) -> Read<Import> {
     let block = table::read(ImportBlock::default(), given)?;
     let share = block.share;
@@ -93,7 +93,7 @@ pub(super) fn import(given: &Given<'_>) -> Read<Import> {
     })
 }
 
-/// Shows one of `imports`.
+/// Shows an entry of `imports`.
 pub(super) fn show(import: &Import) -> Json {
     let mut block = ImportBlock {
         to: import.to.clone(),

@@ -23,7 +23,7 @@ impl table::Block for Mappings {
         .help("One name, or a list of those it may become.")];
 }
 
-/// One of the names that a subject may get.
+/// A destination of a mapped subject.
 struct Destination {
     name: Option<String>,
     weight: u8,
@@ -105,12 +105,9 @@ fn destination(given: &Given<'_>) -> Read<(String, u8, Option<String>)> {
     Ok((name, weight, cluster))
 }
 
-/// A number or a text that ends in `%`.
+/// Reads a weight in percent.
 fn weight(given: &Given<'_>) -> Read<u8> {
-    let weight = match &given.node.value {
-        Value::Text(text) => text.trim_end_matches('%').parse().ok(),
-        _ => u8::try_from(given.integer()?).ok(),
-    };
+    let weight = given.percent()?;
     weight
         .filter(|weight| *weight <= 100)
         .ok_or_else(|| given.fault("Invalid weight, needs to be <= 100"))

@@ -9,7 +9,7 @@ use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Block, Text, Texts};
 use crate::config::table::{self, Entry, set};
 
-/// One of `users`.
+/// An entry of `users`.
 #[derive(Default)]
 pub(in crate::config) struct UserBlock {
     name: Option<String>,
@@ -131,7 +131,7 @@ pub(in crate::config) fn show_user(user: &User) -> Json {
     table::show(block)
 }
 
-/// Shows a password as it is written.
+/// Shows a password as it is configured.
 pub(in crate::config) fn show_password(password: &Password) -> &str {
     match password {
         Password::Plain(text) | Password::Bcrypt(text) => text,

@@ -1,4 +1,4 @@
-//! Who may connect, and what they may do.
+//! Users, permissions, and accounts.
 
 use fanline_engine::auth::{Account, GLOBAL_ACCOUNT, Permissions};
 use serde_json::{Value as Json, json};
@@ -65,14 +65,14 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft, given| {
             match given.node.value {
                 Value::Map(_) | Value::List(_) => {}
-                // nats-server takes it for none.
+                // nats-server treats it as missing.
                 _ => return Ok(()),
             }
             draft.loaded.access.accounts.extend(access::accounts(given)?);
             Ok(())
         },
         |draft| {
-            // The users of the global account are those outside of accounts.
+            // Users outside of accounts belong to the global account.
             let accounts = draft.loaded.access.accounts.iter();
             access::show_accounts(accounts.filter(|account| account.name != GLOBAL_ACCOUNT))
         },
@@ -121,7 +121,7 @@ const SECTION: &[Entry] = &[
         "timeout",
         Any,
         |draft, given| {
-            // None at all is the default, as in nats-server.
+            // Zero means the default, as in nats-server.
             draft.auth_timeout = Some(super::tls::timeout(given)?).filter(|time| !time.is_zero());
             Ok(())
         },
@@ -196,7 +196,7 @@ const SECTION: &[Entry] = &[
         .help("Everybody has to come through a trusted proxy; see `proxies`."),
 ];
 
-/// Shows what is configured outside of accounts: it is of `$G`.
+/// Shows options outside of accounts, which belong to `$G`.
 fn global(draft: &Draft, show: impl Fn(&Account) -> Json) -> Json {
     access::global(&draft.loaded.access).map_or(Json::Null, show)
 }

@@ -1,4 +1,4 @@
-//! Streams.
+//! JetStream.
 
 use fanline_engine::auth::DefaultDomains;
 use serde_json::{Value as Json, json};
@@ -138,7 +138,7 @@ const SECTION: &[Entry] = &[
         "key",
         Text,
         |draft, given| {
-            // An empty one is what an unset variable of the environment leaves: no encryption.
+            // An empty key, as from an unset environment variable, means no encryption.
             draft.store_key = given.some_text()?.filter(|key| !key.is_empty());
             Ok(())
         },

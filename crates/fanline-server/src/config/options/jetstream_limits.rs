@@ -1,4 +1,4 @@
-//! What each stream and each consumer may have.
+//! Limits of each stream and consumer.
 
 use fanline_engine::jetstream::Nanos;
 use serde_json::json;
@@ -126,7 +126,7 @@ impl table::Block for BatchLimits {
     ];
 }
 
-/// A number; what is not above 0 is no limit.
+/// Reads a limit; a number that is not positive means none.
 fn limit<T: TryFrom<i64>>(given: &Given<'_>) -> Read<Option<T>> {
     match given.integer()? {
         ..=0 => Ok(None),

@@ -1,17 +1,18 @@
-//! Servers that this one attaches to as a leaf node.
+//! Remotes of leaf nodes.
 
 use fanline_engine::Filter;
 use serde_json::{Value as Json, json};
 
 use super::leafnodes::{COMPRESSIONS, Compression, compression, show_compression};
 use super::tls::{self, TlsBlock};
+use crate::client::url::Url;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Any, Block, Text, Texts};
 use crate::config::table::{self, Entry, set};
 use crate::leaf;
 use crate::{LeafnodeProxy, LeafnodeRemote};
 
-/// One of `remotes`.
+/// An entry of `remotes`.
 pub(super) struct RemoteBlock(LeafnodeRemote);
 
 impl table::Block for RemoteBlock {
@@ -134,7 +135,7 @@ impl table::Block for RemoteBlock {
     ];
 }
 
-/// Reads one of `remotes`.
+/// Reads an entry of `remotes`.
 pub(super) fn read(given: &Given<'_>) -> Read<LeafnodeRemote> {
     let mut remote = LeafnodeRemote::new("");
     remote.urls.clear();
@@ -148,10 +149,10 @@ pub(super) fn read(given: &Given<'_>) -> Read<LeafnodeRemote> {
     }
 }
 
-/// Shows one of `remotes`.
+/// Shows an entry of `remotes`.
 pub(super) fn show(remote: &LeafnodeRemote) -> Json {
     let mut shown = table::show(RemoteBlock(remote.clone()));
-    // Masked later, so that another one is seen to be another.
+    // Masked later, so that a changed secret counts as a change.
     let has_secret = remote.urls.iter().any(|url| url.contains('@'));
     shown["password"] = json!(has_secret.then_some(&remote.urls));
     shown
@@ -213,10 +214,10 @@ fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
 
 fn show_proxy(proxy: &LeafnodeProxy) -> Json {
     let mut shown = table::show(ProxyBlock(proxy.clone()));
-    // The URL may hold a password, too. It is masked later, so that another one is seen to be another.
-    if let Some((_, place)) = proxy.url.rsplit_once('@') {
-        let scheme = proxy.url.split_once("://").map_or("", |(scheme, _)| scheme);
-        shown["url"] = format!("{scheme}://{place}").into();
+    // The URL may hold a password, too. It is masked later, so that a changed one counts as a change.
+    let url = Url::split(&proxy.url);
+    if url.user_info.is_some() {
+        shown["url"] = url.without_user_info().into();
         if proxy.password.is_none() {
             shown["password"] = json!(proxy.url);
         }

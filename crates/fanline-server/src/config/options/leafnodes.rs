@@ -190,7 +190,7 @@ impl table::Block for LeafnodesBlock {
     ];
 }
 
-/// What is shown of the block without a listener.
+/// The options shown without a listener.
 const OF_REMOTES: [&str; 3] = ["remotes", "write_deadline", "write_timeout"];
 
 fn read(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
@@ -205,7 +205,7 @@ fn read(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
         limits: options.limits.clone(),
     };
     let mut block = table::read(block, given)?;
-    // Not that of clients: what they have depends on their own TLS.
+    // Not the default of clients, which depends on their own TLS.
     let of_tls = block.listener.tls.as_ref().map(TlsOptions::auth_timeout);
     let usual = of_tls.unwrap_or_else(|| Limits::default().auth_timeout);
     block.listener.auth_timeout.get_or_insert(usual);
@@ -233,7 +233,7 @@ fn show(draft: &Draft) -> Json {
     shown
 }
 
-/// How links are compressed, as a block.
+/// Compression as a block.
 #[derive(Default)]
 pub(super) struct Compression {
     mode: LeafCompression,
@@ -268,7 +268,7 @@ impl table::Block for Compression {
     ];
 }
 
-/// Reads whether links are compressed.
+/// Reads compression.
 pub(super) fn compression(field: &Given<'_>) -> Read<LeafCompression> {
     match &field.node.value {
         Value::Bool(true) => Ok(LeafCompression::default()),
@@ -290,7 +290,7 @@ pub(super) fn compression(field: &Given<'_>) -> Read<LeafCompression> {
     }
 }
 
-/// A threshold of nothing passes over what it would be for.
+/// Thresholds of 0 skip their level.
 fn rtt_thresholds(field: &Given<'_>) -> Read<Vec<std::time::Duration>> {
     let given: Read<Vec<_>> = field.items()?.iter().map(Given::duration).collect();
     let given = given?;
@@ -306,7 +306,7 @@ fn rtt_thresholds(field: &Given<'_>) -> Read<Vec<std::time::Duration>> {
     }
 }
 
-/// Shows whether links are compressed.
+/// Shows compression.
 pub(super) fn show_compression(compression: &LeafCompression) -> Json {
     match compression {
         LeafCompression::Auto(thresholds) if *compression != LeafCompression::default() => {
@@ -319,7 +319,7 @@ pub(super) fn show_compression(compression: &LeafCompression) -> Json {
     }
 }
 
-/// One in how many; nothing and less is what holds when nobody says.
+/// Reads an interval of logged attempts; 0 or less means the default.
 fn reports(given: &Given<'_>) -> Read<Option<u64>> {
     let every = u64::try_from(given.integer()?).ok();
     Ok(every.filter(|every| *every > 0))
@@ -407,7 +407,7 @@ fn read_authorization(listener: &mut LeafnodeListener, given: &Given<'_>) -> Rea
     Ok(())
 }
 
-/// One of `users`: a user of clients, with an account.
+/// An entry of `users`: a user with an account.
 #[derive(Default)]
 struct LeafUser {
     user: UserBlock,

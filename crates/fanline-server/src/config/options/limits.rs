@@ -1,4 +1,4 @@
-//! What clients are granted.
+//! Limits of clients.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{Entry, duration_text};
 use crate::config::table::Kind::{Bool, Duration, Integer, Size, Text};
 use crate::{Limits, Options};
 
-/// The longest protocol line that the parser takes.
+/// Bytes of a protocol line that the parser accepts at most.
 const CONTROL_LINE_BYTES_MAX: usize = 64 * 1024;
 
 pub(super) const OPTIONS: &[Entry] = &[
@@ -107,7 +107,7 @@ pub(super) const OPTIONS: &[Entry] = &[
                 -1 => usize::MAX,
                 _ => given.count()?,
             };
-            // `max_pending` bounds it, and may come later in the file.
+            // `max_pending` limits it, and may follow later in the file.
             draft.payload_without_limit = (bytes == usize::MAX).then(|| given.place.clone());
             if bytes != usize::MAX {
                 draft.loaded.options.limits.payload_bytes_max = bytes;

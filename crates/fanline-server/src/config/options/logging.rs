@@ -1,4 +1,4 @@
-//! What is logged, and where.
+//! Logging.
 
 use serde_json::json;
 

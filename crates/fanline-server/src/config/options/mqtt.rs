@@ -5,12 +5,12 @@ use std::time::Duration as Seconds;
 use serde_json::{Value as Json, json};
 
 use super::duration_text;
-use super::listener::{self, Credentials, Listener};
+use super::listener::{ClientListener, Listener};
 use super::tls::{self, TlsBlock};
-use crate::MqttOptions;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Block, Duration, Integer};
 use crate::config::table::{self, Entry, set};
+use crate::{Auth, MqttOptions};
 
 pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new(
     "mqtt",
@@ -48,6 +48,16 @@ impl Listener for MqttBlock {
     }
 }
 
+impl ClientListener for MqttBlock {
+    fn authorization(&self) -> (Option<&Auth>, Option<Seconds>) {
+        (self.options.auth.as_ref(), self.options.auth_timeout)
+    }
+
+    fn authorization_mut(&mut self) -> (&mut Option<Auth>, &mut Option<Seconds>) {
+        (&mut self.options.auth, &mut self.options.auth_timeout)
+    }
+}
+
 impl table::Block for MqttBlock {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::LISTEN,
@@ -64,17 +74,7 @@ impl table::Block for MqttBlock {
         .apart()
         .reloads()
         .help("TLS for this listener. A reload turns it on or off, too."),
-        Entry::<Self>::new(
-            "authorization",
-            Block,
-            |block, given| {
-                (block.options.auth, block.options.auth_timeout) = listener::read(given)?;
-                Ok(())
-            },
-            |block| listener::show(block.options.auth.as_ref(), block.options.auth_timeout),
-        )
-        .block::<Credentials>()
-        .alias(&["authentication"])
+        Entry::<Self>::AUTHORIZATION
         .help("What these clients must show instead: one user, or one token as their password."),
         Entry::<Self>::text("no_auth_user", |block| &mut block.options.no_auth_user)
             .help("The user of those who show nothing."),
@@ -151,7 +151,7 @@ impl table::Block for MqttBlock {
     ];
 }
 
-/// Reads a block `mqtt`; without a port in it there is no listener.
+/// Reads a block `mqtt`. Without a port in it there is no listener.
 fn read(given: &Given<'_>, host: String) -> Read<Option<MqttOptions>> {
     let options = MqttOptions {
         host,

@@ -1,4 +1,4 @@
-//! Where the server listens, who it is, and what it leaves behind for others to find it.
+//! Addresses, identity, and files of the server.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -10,9 +10,9 @@ use crate::Dashboard;
 use crate::config::table;
 use crate::config::table::Kind::{Address, Block, Duration, Integer, Port, Text, Texts};
 
-/// The port when none is given, or 0.
+/// The port if none or 0 is configured.
 const PORT_DEFAULT: u16 = 4222;
-/// Lame duck mode takes at least as long.
+/// Seconds of lame duck mode at least.
 const LAME_DUCK_SECONDS_MIN: u64 = 30;
 
 pub(super) const OPTIONS: &[Entry] = &[
@@ -26,7 +26,7 @@ pub(super) const OPTIONS: &[Entry] = &[
             options.port = port.unwrap_or(PORT_DEFAULT);
             Ok(())
         },
-        // `host` and `port` show it.
+        // Shown by `host` and `port`.
         |_| Json::Null,
     )
     .default("0.0.0.0:4222")
@@ -190,7 +190,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         Text,
         |draft, given| {
             let dashboard = match given.boolean() {
-                // The grammar takes a bare `off` for a boolean.
+                // In the grammar, a bare `off` is a boolean.
                 Ok(is_on) => Some(if is_on { Dashboard::ReadOnly } else { Dashboard::Off }),
                 Err(_) => Dashboard::parse(given.text()?),
             };
@@ -233,7 +233,7 @@ pub(super) const OPTIONS: &[Entry] = &[
             if duration.as_secs() < LAME_DUCK_SECONDS_MIN {
                 return Err(given.fault(format!(
                     "invalid lame_duck_duration of {}, minimum is {LAME_DUCK_SECONDS_MIN} seconds",
-                    crate::config::show::duration(duration)
+                    crate::clock::go_text(duration)
                 )));
             }
             draft.loaded.options.lame_duck_duration = duration;

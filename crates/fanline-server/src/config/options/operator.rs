@@ -1,4 +1,4 @@
-//! Operator mode: whose word is taken for what accounts there are, and where they are found.
+//! Operator mode: trusted operators and the account resolver.
 
 use serde_json::{Value as Json, json};
 

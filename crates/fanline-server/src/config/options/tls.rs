@@ -12,7 +12,7 @@ use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
 use crate::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 
-/// How long a client has for `handshake_first: auto`.
+/// Time that `handshake_first: auto` leaves a client.
 const HANDSHAKE_AUTO: Duration = Duration::from_millis(50);
 /// Parts of the names of cipher suites that rustls does not implement.
 const OLD_CIPHERS: [&str; 3] = ["_CBC_", "_RC4_", "_3DES_"];
@@ -44,7 +44,7 @@ pub(super) const OPTIONS: &[super::Entry] = &[
         .help("Clients may come without TLS although there is some."),
 ];
 
-/// Returns the warning about names that Fanline does not have.
+/// Returns the warning about names that Fanline does not support.
 fn left_out(field: &Given<'_>, is_other: fn(&str) -> bool) -> Option<String> {
     let mut names = field.texts().unwrap_or_default();
     names.retain(|name| is_other(name));
@@ -57,22 +57,22 @@ fn left_out(field: &Given<'_>, is_other: fn(&str) -> bool) -> Option<String> {
     })
 }
 
-/// Whether nats-server has this cipher suite and Fanline does not: suites with CBC, RC4, 3DES, or without forward
-/// secrecy.
+/// Returns whether nats-server supports this cipher suite and Fanline does not: suites with CBC, RC4, 3DES, or
+/// without forward secrecy.
 fn is_other_suite(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.starts_with("TLS_RSA_WITH_")
         || (name.starts_with("TLS_ECDHE_") && OLD_CIPHERS.iter().any(|old| name.contains(old)))
 }
 
-/// Whether nats-server has this curve and Fanline does not.
+/// Returns whether nats-server supports this curve and Fanline does not.
 fn is_other_curve(name: &str) -> bool {
     OTHER_CURVES
         .iter()
         .any(|other| name.eq_ignore_ascii_case(other))
 }
 
-/// Whether nats-server accepts this cipher suite only with `allow_insecure_cipher_suites`.
+/// Returns whether nats-server accepts this cipher suite only with `allow_insecure_cipher_suites`.
 fn is_insecure(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     is_other_suite(&name)
@@ -261,7 +261,7 @@ pub(super) fn show(tls: &TlsOptions) -> Json {
     })
 }
 
-/// Returns the certificate that stands in the block itself, with its key.
+/// Returns the certificate and key named in the block itself.
 fn own_pair(
     given: &Given<'_>,
     cert_file: Option<PathBuf>,
@@ -278,7 +278,7 @@ fn own_pair(
     }
 }
 
-/// Returns the cipher suites that Fanline has of those named.
+/// Returns the supported ones of the named cipher suites.
 fn cipher_suites(
     given: &Given<'_>,
     names: Vec<String>,
@@ -292,8 +292,8 @@ fn cipher_suites(
     }
 }
 
-/// Removes names that Fanline does not have. Returns the list as it is if none would remain, because an empty list
-/// allows everything.
+/// Removes unsupported names. Returns the whole list if none would remain, because an empty list allows
+/// everything.
 fn remaining(names: Vec<String>, is_other: fn(&str) -> bool) -> Vec<String> {
     let known: Vec<String> = names
         .iter()
@@ -303,7 +303,7 @@ fn remaining(names: Vec<String>, is_other: fn(&str) -> bool) -> Vec<String> {
     if known.is_empty() { names } else { known }
 }
 
-/// Names of which there is at least one: an empty list would allow nothing.
+/// Reads a list of names. It must not be empty, because an empty list would allow nothing.
 fn names(field: &Given<'_>) -> Read<Vec<String>> {
     let names = field.texts()?;
     match names.is_empty() {
@@ -315,7 +315,7 @@ fn names(field: &Given<'_>) -> Read<Vec<String>> {
     }
 }
 
-/// One of `certs`.
+/// An entry of `certs`.
 #[derive(Default)]
 struct Pair {
     cert_file: Option<PathBuf>,
@@ -385,7 +385,7 @@ fn handshake(field: &Given<'_>) -> Read<TlsHandshake> {
     }
 }
 
-/// Seconds, with a fraction or without, or a duration.
+/// Reads seconds, with or without a fraction, or a duration.
 pub(super) fn timeout(field: &Given<'_>) -> Read<Duration> {
     match field.node.value {
         Value::Float(seconds) => Duration::try_from_secs_f64(seconds)

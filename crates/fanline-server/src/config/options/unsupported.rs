@@ -1,4 +1,4 @@
-//! Options of nats-server that Fanline does not have, or not yet, and those that say nothing here.
+//! Options of nats-server that Fanline does not support, or that have no effect here.
 
 use serde_json::{Value as Json, json};
 
@@ -51,8 +51,9 @@ pub(super) const OPTIONS: &[super::Entry] = &[
         .help("nats-server's switches for new behavior. None changes anything; a warning names those that would."),
 ];
 
-/// Takes over the name of a cluster. A server with routes in its configuration runs alone, and as a part of
-/// that cluster it would not get what other parts send over leaf nodes: it is then a cluster by itself.
+/// Reads the name of a cluster. A server with routes in its configuration runs alone. As a member of that
+/// cluster, it would not receive what other members forward over leaf nodes, so it becomes a cluster of its
+/// own.
 fn cluster(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
     let Cluster { name, has_more } = table::read(Cluster::default(), given)?;
     if has_more {
@@ -69,7 +70,8 @@ struct Cluster {
     has_more: bool,
 }
 
-/// An option of a block `cluster` that makes this server a part of a cluster, which it cannot be.
+/// Returns an option of the block `cluster` that would make the server a member of a cluster, which is not
+/// supported.
 const fn of_cluster(name: &'static str, kind: Kind) -> OfCluster {
     OfCluster::unshown(name, kind, |cluster, _| {
         cluster.has_more = true;
@@ -127,7 +129,7 @@ impl table::Block for Anything {
     const OPTIONS: &'static [Entry<Self>] = &[Entry::ignored("*", Any)];
 }
 
-/// The block `gateway`, which is not read.
+/// The block `gateway`, which is ignored.
 struct Gateway;
 
 impl table::Block for Gateway {
@@ -150,7 +152,7 @@ impl table::Block for Gateway {
     ];
 }
 
-/// One of `gateways`, which is not read.
+/// An entry of `gateways`, which is ignored.
 struct RemoteGateway;
 
 impl table::Block for RemoteGateway {
@@ -162,10 +164,10 @@ impl table::Block for RemoteGateway {
     ];
 }
 
-/// Flags of nats-server that are off there by default, and change what it does when they are on.
+/// Feature flags of nats-server that are off by default and change its behavior.
 const FLAGS: &[&str] = &["js_ack_fc_v2", "js_api_reply_v2", "js_snapshot_sources"];
 
-/// Warns of flags that change something in nats-server, which accepts any name.
+/// Warns of flags that change nats-server's behavior. nats-server accepts any name.
 fn flags(_: &mut Draft, given: &Given<'_>) -> Read<()> {
     table::read(Flags, given).map(drop)
 }

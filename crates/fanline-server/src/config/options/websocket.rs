@@ -1,13 +1,15 @@
 //! NATS over WebSocket.
 
+use std::time::Duration;
+
 use serde_json::{Value as Json, json};
 
-use super::listener::{self, Credentials, Listener};
+use super::listener::{ClientListener, Listener};
 use super::tls::{self, TlsBlock};
-use crate::WebSocketOptions;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Block, Text};
 use crate::config::table::{self, Entry, set};
+use crate::{Auth, WebSocketOptions};
 
 pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new(
     "websocket",
@@ -55,6 +57,16 @@ impl Listener for WebSocketBlock {
     }
 }
 
+impl ClientListener for WebSocketBlock {
+    fn authorization(&self) -> (Option<&Auth>, Option<Duration>) {
+        (self.options.auth.as_ref(), self.options.auth_timeout)
+    }
+
+    fn authorization_mut(&mut self) -> (&mut Option<Auth>, &mut Option<Duration>) {
+        (&mut self.options.auth, &mut self.options.auth_timeout)
+    }
+}
+
 impl table::Block for WebSocketBlock {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::LISTEN,
@@ -89,17 +101,7 @@ impl table::Block for WebSocketBlock {
             .alias(&["compress"])
             .default("false")
             .help("Offer permessage-deflate."),
-        Entry::<Self>::new(
-            "authorization",
-            Block,
-            |block, given| {
-                (block.options.auth, block.options.auth_timeout) = listener::read(given)?;
-                Ok(())
-            },
-            |block| listener::show(block.options.auth.as_ref(), block.options.auth_timeout),
-        )
-        .block::<Credentials>()
-        .alias(&["authentication"])
+        Entry::<Self>::AUTHORIZATION
         .help("What these clients must show instead: one user or one token."),
         Entry::<Self>::text("no_auth_user", |block| &mut block.options.no_auth_user)
             .help("The user of those who show nothing."),
@@ -144,7 +146,7 @@ impl table::Block for Headers {
         .help("One of them.")];
 }
 
-/// Reads a block `websocket`; without a port in it there is no listener.
+/// Reads a block `websocket`. Without a port in it there is no listener.
 fn read(given: &Given<'_>, host: String) -> Read<Option<WebSocketOptions>> {
     let block = WebSocketBlock {
         options: WebSocketOptions {

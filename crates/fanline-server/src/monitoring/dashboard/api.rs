@@ -1,8 +1,8 @@
-//! What the page asks for over HTTP.
+//! The dashboard's HTTP API.
 //!
-//! Each request carries a header that no page of another origin can send without being allowed to,
-//! and nobody is. Who has signed in shows the session in `Authorization`, so there is no cookie that a
-//! browser would send by itself.
+//! Each request carries a header that pages of other origins cannot send without permission, which is never
+//! granted. A signed-in page sends its session in `Authorization`, so there is no cookie that a browser would
+//! send by itself.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,25 +22,25 @@ use super::super::query::Query;
 use super::super::{Endpoint, Monitor, collect};
 use super::overview;
 use super::visitor::{self, Visitor};
+use crate::ipc::Command;
 use crate::options::Dashboard;
-use crate::shell::Command;
 
-/// The header that shows that it is the page that asks.
+/// The header that identifies the dashboard's own page.
 const PAGE_HEADER: &str = "fanline-dashboard";
-/// The most bytes of credentials. More: refused.
+/// Bytes of credentials at most. Longer ones are refused.
 const BODY_BYTES_MAX: usize = 16 * 1024;
-/// How long they may take to come.
+/// Time limit of the request's body.
 const BODY_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long somebody waits who has shown wrong credentials, so that guessing takes its time.
+/// Delay after wrong credentials, to slow down guessing.
 const WRONG_TIME: Duration = Duration::from_secs(1);
 
-/// Said to those who come from where clients could not, or by a name that is not this machine's own.
+/// The error for pages opened from another machine or by a name that is not this machine's own.
 const NOT_TRUSTED: &str = "messages are shown on this machine only, at its address or as localhost, and \
     connections are closed there: the server asks nobody for credentials";
 
 type Reply = Response<Full<Bytes>>;
 
-/// Answers a request for what is behind `/dashboard/api/`.
+/// Responds to requests below `/dashboard/api/`.
 pub(super) async fn answer(
     monitor: &Monitor,
     name: &str,
@@ -57,7 +57,7 @@ pub(super) async fn answer(
     }
     let Some(visitor) = visitor(monitor, request.headers(), address).await else {
         if name == "session" && *request.method() == Method::GET {
-            // No error: this is how the page learns that it has to ask for credentials.
+            // Not an error: the page learns from this that it has to ask for credentials.
             let ways = visitor::ways(&monitor.shared.access());
             let needs = json!({ "needs_credentials": true, "ways": ways });
             return reply(StatusCode::OK, &needs);
@@ -84,7 +84,7 @@ pub(super) async fn answer(
     }
 }
 
-/// Who asks: whose session it is, or what those may do who show nothing.
+/// Returns the visitor: the user of the session, or the default user.
 async fn visitor(monitor: &Monitor, headers: &HeaderMap, address: SocketAddr) -> Option<Visitor> {
     let access = monitor.shared.access();
     let grant = match session(headers) {
@@ -106,7 +106,7 @@ fn session(headers: &HeaderMap) -> Option<&str> {
     value.strip_prefix("Bearer ")
 }
 
-/// What is typed into the form; of a key, what the page has made of it.
+/// Credentials from the form; for a key, the page's signature.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Shown {
@@ -120,7 +120,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// What may be logged of it.
+    /// Returns the part that may be logged.
     fn who(&self) -> String {
         match (self.user.as_str(), self.nkey.as_str()) {
             ("", "") => "Token \"[REDACTED]\"".into(),
@@ -169,7 +169,7 @@ async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: So
     }
 }
 
-/// Something for the page to sign with a key that it keeps to itself.
+/// Returns a nonce. The page signs it, and the key stays in the page.
 fn nonce(monitor: &Monitor) -> Reply {
     let mut sessions = monitor.desk.sessions.borrow_mut();
     match sessions.nonce(monitor.now()) {
@@ -207,12 +207,12 @@ fn who(monitor: &Monitor, visitor: &Visitor) -> Reply {
         "jetstream": info.jetstream,
         "server_name": info.server_name,
         "server_id": info.server_id,
-        "version": crate::server::VERSION,
+        "version": crate::version::VERSION,
     });
     reply(StatusCode::OK, &session)
 }
 
-/// What opens a WebSocket.
+/// Returns a ticket that opens a WebSocket.
 fn ticket(monitor: &Monitor, visitor: Visitor, headers: &HeaderMap, address: SocketAddr) -> Reply {
     if !visitor.is_trusted(&monitor.shared, address, headers) {
         return refused(StatusCode::FORBIDDEN, NOT_TRUSTED);
@@ -244,7 +244,7 @@ async fn kick(monitor: &Monitor, visitor: &Visitor, query: &Query) -> Reply {
     }
 }
 
-/// What monitoring tells, as far as it is the visitor's business.
+/// Returns a monitoring endpoint, restricted to the visitor's account.
 async fn page(monitor: &Monitor, visitor: &Visitor, name: &str, mut query: Query) -> Reply {
     let (endpoint, is_of_accounts) = match name {
         "connz" => (Endpoint::Connz, true),
@@ -280,7 +280,7 @@ pub(super) fn refused(status: StatusCode, why: &str) -> Reply {
 }
 
 fn reply(status: StatusCode, value: &impl Serialize) -> Reply {
-    // What is told has text keys and finite numbers only.
+    // All keys are texts and all numbers finite, so this cannot fail.
     json_reply(status, serde_json::to_string(value).unwrap_or_default())
 }
 
@@ -289,7 +289,7 @@ fn json_reply(status: StatusCode, body: String) -> Reply {
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // It differs from visitor to visitor, and from moment to moment.
+    // The response differs by visitor and by time.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

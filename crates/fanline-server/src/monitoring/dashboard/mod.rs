@@ -1,8 +1,8 @@
-//! The dashboard: a page at `/`, its files, and what it asks for.
+//! The dashboard: a page at `/`, its files, and its API.
 //!
-//! The page is a client like others. It signs in with the credentials of a WebSocket client, gets
-//! figures over HTTP (`api.rs`) and messages over a WebSocket of its own (`visitor.rs` says who may).
-//! Why it is done so is in `docs/decisions/0023-the-dashboard-signs-in-once.md`.
+//! The page is a client like others. It signs in with the credentials of a WebSocket client, gets figures over
+//! HTTP (`api.rs`), and messages over a WebSocket; `visitor.rs` decides its access.
+//! `docs/decisions/0023-the-dashboard-signs-in-once.md` gives the reasons.
 
 mod api;
 mod assets;
@@ -25,10 +25,10 @@ use super::{Monitor, websocket};
 use crate::options::Dashboard;
 use sessions::Sessions;
 
-/// Sign-ins that are checked at once. More are refused for the moment.
+/// Concurrent checks of credentials. Further sign-ins are refused for the moment.
 const SIGN_INS_MAX: usize = 4;
 
-/// What all pages share.
+/// State that all pages share.
 pub(super) struct Desk {
     sessions: RefCell<Sessions>,
     sign_ins: Semaphore,
@@ -43,7 +43,7 @@ impl Default for Desk {
     }
 }
 
-/// Answers what belongs to the dashboard; `None` when the request is another's business.
+/// Responds to dashboard requests; `None` for other requests.
 pub(super) async fn answer(
     monitor: &Monitor,
     request: &mut Request<Incoming>,
@@ -62,7 +62,7 @@ pub(super) async fn answer(
     }
     let rest = path.strip_prefix("/dashboard")?;
     Some(match rest.strip_prefix('/') {
-        // The page is at the root only, where what it refers to is found.
+        // The page is at the root only, because its references are relative.
         None if rest.is_empty() => moved("./"),
         None => return None,
         Some("") => moved("../"),
@@ -82,8 +82,7 @@ fn moved(to: &'static str) -> Response<Full<Bytes>> {
     response
 }
 
-/// A WebSocket for those who have a ticket. Where the page comes from is not asked: who has a ticket
-/// comes from here.
+/// Opens a WebSocket for a ticket. A ticket proves the page's origin, so the origin is not checked.
 fn open_websocket(
     monitor: &Monitor,
     request: &mut Request<Incoming>,

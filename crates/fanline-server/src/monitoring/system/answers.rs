@@ -1,4 +1,4 @@
-//! What is answered.
+//! Responses to requests in the system account.
 
 use fanline_engine::SubscriptionStatus;
 use fanline_engine::auth::AccountId;
@@ -14,13 +14,13 @@ use super::options::{Body, Myself};
 use super::subscribers::Wanted;
 use super::{System, statsz, user};
 use crate::client::Message;
-use crate::shell::Command;
+use crate::ipc::Command;
 
-/// Why there is no answer, as a code and words. `None`: others are asked, not this server.
+/// An error's code and text; `None` if the request is for other servers.
 type Refused = Option<(u16, String)>;
 
 impl System {
-    /// What is answered; `None` when others are asked.
+    /// Responds to a request; `None` if it is for other servers.
     pub(super) async fn answer(&self, request: &Message, asked: Asked) -> Option<Value> {
         if asked == Asked::Subscribers {
             return Some(self.count_subscribers(request).await.into());
@@ -37,7 +37,7 @@ impl System {
         Some(refusal)
     }
 
-    /// How many subscriptions there are, in the account of who asks, to the subject that the body names.
+    /// Counts the subscriptions to the body's subject in the requester's account.
     async fn count_subscribers(&self, request: &Message) -> usize {
         let shared = &self.monitor.shared;
         let account = user::account_of_asker(request.headers());
@@ -69,11 +69,11 @@ impl System {
             }
             Asked::LameDuck => {
                 let nobody = "no such client id";
-                return self.order(&body, Command::SendAway, nobody).await;
+                return self.order(&body, Command::RequestReconnect, nobody).await;
             }
             Asked::Reload => return self.reload().await,
             Asked::Page(page) => self.page(page, &body, account).await?,
-            // Its answer is no object; it was given before.
+            // Handled earlier, because its response is not an object.
             Asked::Subscribers => return Err(None),
             Asked::Nothing => json!({}),
             Asked::Profilez => no_profile(&body),
@@ -89,7 +89,7 @@ impl System {
         Ok(self.envelope.answer(&self.monitor, data))
     }
 
-    /// Whether a request with this body is for this server too.
+    /// Returns whether the body's filter includes this server.
     fn is_asked(&self, body: &Body) -> bool {
         let info = &self.monitor.shared.info;
         let options = self.monitor.shared.options();
@@ -107,7 +107,7 @@ impl System {
         json!({"name": info.server_name, "host": info.host, "id": info.server_id})
     }
 
-    /// The counts that are told every ten seconds.
+    /// Returns the counters that are published every ten seconds.
     pub(super) async fn statsz(&self) -> Result<Value, Refused> {
         let statsz = statsz::of_server(&self.monitor).await.map_err(refused)?;
         Ok(json!({"server": self.envelope.server(&self.monitor), "statsz": statsz}))
@@ -138,7 +138,7 @@ impl System {
         Ok(data)
     }
 
-    /// Counts of accounts: of the one in the subject, or of those that are named, or of all.
+    /// Returns the counters of the account in the subject, of those in the body, or of all.
     async fn statistics_by(&self, body: &Body, account: Option<&str>) -> Result<Value, Refused> {
         let named: Vec<&str> = match (account, body.field("accounts")) {
             (Some(account), _) => vec![account],
@@ -160,7 +160,7 @@ impl System {
         self.ask(&Endpoint::Accstatz, &query).await
     }
 
-    /// The counts of each account.
+    /// Returns the counters of each account.
     pub(super) async fn statistics_of_all(&self) -> Result<Vec<Value>, Refused> {
         let mut page = self.statistics(true).await?;
         match page.get_mut("account_statz").map(Value::take) {
@@ -196,7 +196,7 @@ impl System {
         }
     }
 
-    /// The connections of an account as an event, by its counts.
+    /// Returns an account's connection count as an event.
     pub(super) fn connections_event(&self, counts: Value) -> Value {
         let mut event = self.envelope.event(&self.monitor, "account_connections");
         if let (Value::Object(event), Value::Object(counts)) = (&mut event, counts) {
@@ -205,7 +205,7 @@ impl System {
         event
     }
 
-    /// Has the shard of a connection do something with it.
+    /// Sends a command to all shards, for one connection.
     async fn order(
         &self,
         body: &Body,
@@ -223,7 +223,7 @@ impl System {
         }
     }
 
-    /// Has whoever started the server read its configuration again.
+    /// Requests a reload of the configuration.
     async fn reload(&self) -> Result<Value, Refused> {
         match self.monitor.shared.reloader.ask().await {
             Ok(()) => Ok(self.done()),
@@ -236,7 +236,7 @@ impl System {
     }
 }
 
-/// The account in `$SYS.REQ.ACCOUNT.<account>.…` or `$SYS.REQ.USER.<account>.…`; `PING` is all of them.
+/// Returns the account in `$SYS.REQ.ACCOUNT.<account>.…` or `$SYS.REQ.USER.<account>.…`. `PING` means all.
 fn account_of(topic: &str) -> Option<&str> {
     let rest = topic.strip_prefix("$SYS.REQ.ACCOUNT.");
     let rest = rest.or_else(|| topic.strip_prefix("$SYS.REQ.USER."))?;
@@ -248,12 +248,12 @@ fn one(account: Option<&str>) -> Result<&str, Refused> {
     account.ok_or_else(|| Some((400, "one account has to be named".to_owned())))
 }
 
-/// The account that counts are about.
+/// Returns the account of counters.
 pub(super) fn name_of(counts: &Value) -> Option<&str> {
     counts.get("acc")?.as_str()
 }
 
-/// Why there is no profile, where the command line of NATS looks for it.
+/// Returns an error in the form that the `nats` command expects for profiles.
 fn no_profile(body: &Body) -> Value {
     let error = match body.field("name").as_str().unwrap_or_default() {
         "" => "Profile name not specified".to_owned(),

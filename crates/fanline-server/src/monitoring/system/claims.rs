@@ -1,7 +1,7 @@
-//! Tokens of accounts: what `nsc push` and `nsc pull` ask of a server in operator mode.
+//! Account tokens in operator mode: requests of `nsc push` and `nsc pull`.
 //!
-//! A server that keeps tokens in a folder answers all of it, one that keeps some of them for a while
-//! those of its accounts that it has, and one that keeps none takes newer tokens of accounts that it knows.
+//! A server with a folder of all tokens serves all requests. A cache serves those for accounts that it has. A
+//! server without a folder accepts newer tokens of accounts that it knows.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,42 +10,41 @@ use fanline_engine::auth::jwt::{AccountClaims, Claims, GenericClaims, JwtError, 
 use fanline_engine::auth::{AccountId, OperatorError};
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tracing::{debug, error};
 
 use super::{Gone, System, unless_gone};
-use crate::checks::unix_seconds;
+use crate::account_directory::{Directory, StoreError};
 use crate::client::{ClientError, Message, Subscription};
-use crate::resolver::{AccountWanted, Directory, StoreError};
-use crate::server::Shared;
+use crate::clock::unix_seconds;
+use crate::shared::Shared;
 
-/// What stands for an account that could not be told from what was sent.
+/// The account in a response if the request does not identify one.
 const NO_ACCOUNT: &str = "n/a";
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// The accounts of which there is a token.
+    /// Lists accounts with a token.
     List,
-    /// Their tokens, unless who asks has the same.
+    /// Returns all tokens, unless the requester has the same.
     Pack,
-    /// One of them.
+    /// Returns a token.
     Lookup,
-    /// Take a token.
+    /// Stores a token.
     Update,
-    /// Forget tokens.
+    /// Deletes tokens.
     Delete,
 }
 
-/// Where tokens are, as far as answers differ by it.
+/// The kind of token store, which determines the responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// All of them, in a folder.
+    /// A folder of all tokens.
     Full,
-    /// Some of them, in a folder.
+    /// A folder of recently used tokens.
     Cache,
-    /// Nowhere.
+    /// No folder.
     Nowhere,
 }
 
@@ -58,7 +57,7 @@ impl Kept {
         }
     }
 
-    /// How a server of this kind says that it takes a token.
+    /// Returns the update message of this kind of server.
     fn update(self) -> &'static str {
         match self {
             Kept::Cache => "jwt update cache",
@@ -66,7 +65,7 @@ impl Kept {
         }
     }
 
-    /// How it says that it took one.
+    /// Returns the message after an update.
     fn updated(self) -> &'static str {
         match self {
             Kept::Cache => "jwt updated cache",
@@ -74,11 +73,11 @@ impl Kept {
         }
     }
 
-    /// What it can be asked, by subject.
+    /// Returns the subjects that this kind of server serves.
     fn subjects(self) -> Vec<(&'static str, Asked)> {
         let mut all = vec![
             ("$SYS.REQ.ACCOUNT.*.CLAIMS.UPDATE", Asked::Update),
-            // As older tools have it.
+            // The subject of older tools.
             ("$SYS.ACCOUNT.*.CLAIMS.UPDATE", Asked::Update),
         ];
         if self != Kept::Nowhere {
@@ -98,7 +97,7 @@ impl Kept {
     }
 }
 
-/// What an answer says of an account, if of one.
+/// The message about a change, and its account.
 struct Said {
     account: Option<String>,
     outcome: Result<String, String>,
@@ -114,7 +113,7 @@ impl Said {
 }
 
 impl System {
-    /// Subscribes to what can be asked of tokens; nothing, unless in operator mode.
+    /// Subscribes to requests about tokens, in operator mode.
     pub(super) async fn serve_claims(self: &Rc<Self>) -> Result<(), ClientError> {
         if self.monitor.shared.access().operators().is_none() {
             return Ok(());
@@ -132,7 +131,7 @@ impl System {
         resolver.directory().cloned()
     }
 
-    /// Answers the requests of one subject.
+    /// Responds to the requests of one subject.
     async fn answer_claims(self: Rc<Self>, mut requests: Subscription, asked: Asked, kept: Kept) {
         while let Some(request) = requests.next().await {
             let done = match (asked, self.directory()) {
@@ -150,7 +149,7 @@ impl System {
         }
     }
 
-    /// Answers what changes nothing.
+    /// Responds to requests that change nothing.
     async fn show_claims(
         &self,
         request: &Message,
@@ -164,7 +163,7 @@ impl System {
             return self.send(reply, token.unwrap_or_default()).await;
         }
         let Some(Ok(tokens)) = off_thread(move || directory.tokens()).await else {
-            // As nobody knows what there is, nobody is told.
+            // Without the list of tokens, no response is correct.
             error!("the tokens of accounts cannot be read");
             return Ok(());
         };
@@ -178,7 +177,7 @@ impl System {
                 self.send(reply, format!("{account}|{token}")).await?;
             }
         }
-        // Nothing is the end.
+        // An empty message marks the end.
         self.send(reply, String::new()).await
     }
 
@@ -218,7 +217,7 @@ impl System {
         self.say_of(request, said).await
     }
 
-    /// Takes a token; says what came of it.
+    /// Stores a token. Returns the message for the requester.
     async fn update(
         &self,
         token: &str,
@@ -232,7 +231,7 @@ impl System {
             .operators()
             .ok_or_else(|| "not in operator mode".to_owned())?;
         let account = claims.subject.clone();
-        // What a token says that nobody trusts is not kept for others to find.
+        // Untrusted tokens are not stored, so that others do not find them.
         let has_expired = match operators.account(token, unix_seconds()) {
             Ok(_) => false,
             Err(OperatorError::Expired(_)) => true,
@@ -256,9 +255,9 @@ impl System {
         }
         let is_wanted = is_known || access.missing_exporters().contains(&account.as_str());
         let done = match has_expired {
-            true => shared.forget_accounts(&[account]),
+            true => shared.remove_accounts(&[account]),
             false if is_wanted => shared.add_account(&account, token),
-            // It is found when somebody wants it.
+            // It is loaded when it is needed.
             false => Ok(()),
         };
         done.map_err(|problem| format!("{} resulted in error - {problem}", kept.update()))?;
@@ -317,12 +316,12 @@ impl System {
             Some(Err(problem)) => return Err(problem.to_string()),
             None => return Err("the server stops".into()),
         }
-        let forgotten = shared.forget_accounts(&accounts);
+        let forgotten = shared.remove_accounts(&accounts);
         forgotten.map_err(|problem| problem.to_string())?;
         Ok(format!("deleted {} accounts", accounts.len()))
     }
 
-    /// Says what came of a change to the log, and to who has asked.
+    /// Logs the result of a change, and reports it to the requester.
     async fn say_of(&self, request: &Message, said: Said) -> Result<(), Gone> {
         let Said { account, outcome } = said;
         let mut answer = match &outcome {
@@ -344,42 +343,34 @@ impl System {
     }
 }
 
-/// Has accounts looked for that others import from and nobody knows yet.
+/// Requests unknown accounts that other accounts import from.
 fn look_for_exporters(shared: &Shared) {
-    let Some(resolver) = shared.common.resolver.get() else {
-        return;
-    };
     for exporter in shared.access().missing_exporters() {
-        // Nobody waits for it.
-        let (tell, _) = oneshot::channel();
-        resolver.look_for(AccountWanted {
-            account: exporter.to_owned(),
-            shard: 0,
-            tell,
-        });
+        // The resolver adds it; there is nothing to wait for.
+        drop(shared.common.look_up_account(exporter.to_owned(), 0));
     }
 }
 
-/// Those that are not there are as good as deleted.
+/// Deletes tokens. A missing one counts as deleted.
 fn delete_all(directory: &Directory, accounts: &[String]) -> Result<(), StoreError> {
     accounts
         .iter()
         .try_for_each(|account| directory.delete(account).map(drop))
 }
 
-/// Does what the disk takes its time for where nobody waits for it. `None`: the server stops.
+/// Runs disk work on a thread where it delays nothing. Returns `None` if the server stops.
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     spawn_blocking(work).await.ok()
 }
 
-/// The account in `$SYS.REQ.ACCOUNT.<account>.CLAIMS.…` or `$SYS.ACCOUNT.<account>.CLAIMS.…`.
+/// Returns the account in `$SYS.REQ.ACCOUNT.<account>.CLAIMS.…` or `$SYS.ACCOUNT.<account>.CLAIMS.…`.
 fn account_of(topic: &str) -> Option<&str> {
     let rest = topic.strip_prefix("$SYS.REQ.ACCOUNT.");
     let rest = rest.or_else(|| topic.strip_prefix("$SYS.ACCOUNT."))?;
     rest.split_once('.').map(|(account, _)| account)
 }
 
-/// By which two folders are known to hold the same: the hashes of all tokens, one over the other.
+/// Combines the hashes of all tokens by XOR. Two folders with the same tokens have the same result.
 fn hash_of_all(tokens: &[(String, String)]) -> [u8; SHA256_OUTPUT_LEN] {
     let mut all = [0; SHA256_OUTPUT_LEN];
     for (_, token) in tokens {
@@ -391,7 +382,7 @@ fn hash_of_all(tokens: &[(String, String)]) -> [u8; SHA256_OUTPUT_LEN] {
     all
 }
 
-/// What is wrong with a token, in nats-server's words where it has some.
+/// Returns the error text of a token, in nats-server's words if it has some.
 fn words(problem: &JwtError) -> String {
     match problem {
         JwtError::Parts => "expected 3 chunks".into(),

@@ -1,4 +1,4 @@
-//! What the system account is told without having asked.
+//! Events that the server publishes by itself.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -9,17 +9,18 @@ use tokio::sync::mpsc;
 use tracing::warn;
 
 use super::answers::name_of;
-use super::{ConnectionEvent, Gone, System};
+use super::{Gone, System};
+use crate::ipc::ConnectionEvent;
 
-/// How often a server tells its counts.
+/// Interval of the server's counters.
 const STATSZ_EVERY: Duration = Duration::from_secs(10);
-/// How often the connections of each account are told, besides when they change.
+/// Interval of the connection counts of all accounts, in addition to those at changes.
 const CONNECTIONS_EVERY: Duration = Duration::from_secs(30);
-/// Events that are told before the changed accounts are.
+/// Events published before the counts of changed accounts.
 const EVENTS_AT_ONCE: usize = 256;
 
 impl System {
-    /// Tells of what happens, until nothing can happen any more.
+    /// Publishes events until the server stops.
     pub(super) async fn tell(self: Rc<Self>, mut events: mpsc::Receiver<ConnectionEvent>) {
         let mut statsz = tokio::time::interval(STATSZ_EVERY);
         let mut connections = tokio::time::interval(CONNECTIONS_EVERY);
@@ -55,8 +56,8 @@ impl System {
                 ConnectionEvent::Connected(_) | ConnectionEvent::Linked(_) => {
                     format!("$SYS.ACCOUNT.{account}.CONNECT")
                 }
-                ConnectionEvent::Gone(_) => format!("$SYS.ACCOUNT.{account}.DISCONNECT"),
-                // It was in no account.
+                ConnectionEvent::Closed(_) => format!("$SYS.ACCOUNT.{account}.DISCONNECT"),
+                // The connection had no account.
                 ConnectionEvent::Refused(_) => {
                     let subject = format!("$SYS.SERVER.{}.CLIENT.AUTH.ERR", monitor.server_id());
                     self.say(&subject, &body).await?;
@@ -72,7 +73,7 @@ impl System {
         }
     }
 
-    /// Tells that another server is attached. nats-server tells the same to its gateways only.
+    /// Publishes that a leaf node has connected. nats-server publishes the same to its gateways only.
     async fn tell_linked(&self, account: &str) -> Result<(), Gone> {
         let subject = format!("$SYS.ACCOUNT.{account}.LEAFNODE.CONNECT");
         let server = self.envelope.server(&self.monitor);
@@ -80,9 +81,9 @@ impl System {
         self.say(&subject, &body).await
     }
 
-    /// Tells how many connections these accounts have; `None` is all that have any.
+    /// Publishes the connection counts of these accounts; of all with connections if `None`.
     async fn tell_connections(&self, of: Option<&BTreeSet<String>>) -> Result<(), Gone> {
-        // A shard that is busy is asked again the next time.
+        // A busy shard is queried again next time.
         let all = self.statistics_of_all().await.unwrap_or_default();
         for counts in all {
             let Some(account) = name_of(&counts).map(str::to_owned) else {
@@ -117,11 +118,11 @@ impl System {
         }
     }
 
-    /// Says that the server goes away, or ends: `LAMEDUCK`, `SHUTDOWN`.
+    /// Publishes a change of the server: `LAMEDUCK` or `SHUTDOWN`.
     pub(crate) async fn announce(&self, word: &str) {
         let subject = format!("$SYS.SERVER.{}.{word}", self.monitor.server_id());
         let body = json!({ "server": self.envelope.server(&self.monitor) });
-        // Nobody is left to be told of a client that is gone.
+        // After a failure the system client is disconnected.
         if self.say(&subject, &body).await.is_ok() {
             let _ = self.client.flush().await;
         }
