@@ -1,5 +1,5 @@
-"""Whether the table in docs/reference/mqtt-conformance.md is as true as the names in it: every numbered statement of both texts is
-there, and every test that it names."""
+"""Checks docs/reference/mqtt-conformance.md: every numbered statement of both standards has a row, and every test that
+it names exists."""
 
 import os
 import re
