@@ -1,11 +1,11 @@
-"""Whether the table in docs/coverage.md is as true as the names in it: every numbered statement of both texts is
-there, and every test that it names."""
+"""Checks docs/reference/mqtt-conformance.md: every numbered statement of both standards has a row, and every test that
+it names exists."""
 
 import os
 import re
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-COVERAGE = os.path.join(ROOT, "docs", "coverage.md")
+COVERAGE = os.path.join(ROOT, "docs", "reference", "mqtt-conformance.md")
 HEADING = "# MQTT, clause by clause"
 ENGINE = "crates/fanline-engine/src"
 FOLDERS = [f"{ENGINE}/{folder}" for folder in ("codec", "codec/mqtt", "codec/websocket", "session/mqtt", "session/mqtt/registry")]

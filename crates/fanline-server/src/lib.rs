@@ -85,23 +85,24 @@ pub use version::{COMPATIBLE_VERSION, VERSION};
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// Tests of the Rust code in the guide.
+/// Tests of the Rust code in the book.
 #[cfg(doctest)]
-mod guide {
+mod book {
     macro_rules! pages {
         ($($name:ident: $page:literal),* $(,)?) => {
             $(
-                #[doc = include_str!(concat!("../../../docs/guide/src/", $page))]
+                #[doc = include_str!(concat!("../../../docs/", $page))]
                 struct $name;
             )*
         };
     }
 
     pages! {
-        Start: "start.md",
-        Which: "which.md",
-        Bridge: "bridge.md",
-        Rx: "moving/rx.md",
-        Pekko: "moving/pekko.md",
+        ServerTutorial: "tutorials/server.md",
+        LibraryTutorial: "tutorials/library.md",
+        Choose: "how-to/choose.md",
+        Bridge: "tutorials/bridge.md",
+        Rx: "how-to/migrate/rx.md",
+        Pekko: "how-to/migrate/pekko.md",
     }
 }
