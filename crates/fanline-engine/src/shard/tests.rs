@@ -1,9 +1,9 @@
 use super::*;
 use crate::auth::Auth;
 use crate::limits::Limits;
-use crate::session::connections::FORGOTTEN_AT_ONCE;
+use crate::session::connections::REMOVED_AT_ONCE_MAX;
 
-/// Shards that are driven by hand, and what each of their clients was sent.
+/// Shards that tests drive, and the output of each client.
 pub(super) struct World {
     pub(super) shards: Vec<Shard>,
     now: Duration,
@@ -51,7 +51,7 @@ impl World {
         Client { shard, id }
     }
 
-    /// A client that has connected and read what it was sent at first.
+    /// Opens a client that has connected, and whose first output is read.
     pub(super) fn client(&mut self, shard: usize) -> Client {
         let client = self.open(shard);
         self.say(client, QUIET);
@@ -82,7 +82,7 @@ impl World {
         assert_eq!(receipt.consumed, text.len(), "{text:?}");
     }
 
-    /// Hands batches between the shards until there are none.
+    /// Passes batches between the shards until there are none.
     fn exchange(&mut self) {
         loop {
             let mut moved = false;
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// Takes what waits for a client.
+    /// Takes the output of a client.
     pub(super) fn read(&mut self, client: Client) -> String {
         let shard = &mut self.shards[client.shard];
         let out = shard.outbox(client.id);
@@ -122,7 +122,7 @@ impl World {
     }
 }
 
-/// One client says `input` and is answered `output`.
+/// Checks that one client that sends `input` receives `output`.
 #[track_caller]
 fn check(input: &str, output: &str) {
     let mut world = World::new(1);
@@ -370,7 +370,7 @@ fn errors_that_close() {
         world.send(client, input.as_bytes());
         assert_eq!(world.read(client), answer, "{input:?}");
         assert_eq!(world.is_ended(client), Some(reason), "{input:?}");
-        // Whatever follows is ignored.
+        // The rest of the input is ignored.
         assert_eq!(world.send(client, b"SUB a 1\r\n").consumed, 9);
         assert!(
             world.shards[0]
@@ -633,14 +633,14 @@ fn subscriptions_have_a_limit() {
 
 #[test]
 fn a_client_that_wants_a_great_deal_is_forgotten_by_and_by() {
-    let count = 2 * FORGOTTEN_AT_ONCE + 1;
+    let count = 2 * REMOVED_AT_ONCE_MAX + 1;
     let mut world = World::new(2);
     let (leaver, other) = (world.client(0), world.client(0));
     let lines: String = (0..count).map(|i| format!("SUB a.{i} {i}\r\n")).collect();
     world.say(leaver, &lines);
     world.shards[0].end(leaver.id, CloseReason::ClientClosed);
     world.exchange();
-    // It gets nothing, and who asks hears at once that nobody answers.
+    // It receives nothing, and a requester receives a 503 at once.
     for i in [0, count - 1] {
         world.say(other, &format!("PUB a.{i} r 0\r\n\r\n"));
     }
@@ -665,7 +665,7 @@ fn a_client_that_wants_a_great_deal_is_forgotten_by_and_by() {
 fn a_client_in_a_group_is_forgotten_at_once_as_others_have_its_messages() {
     let mut world = World::new(2);
     let (leaver, member, publisher) = (world.client(0), world.client(0), world.client(1));
-    let lines: String = (0..2 * FORGOTTEN_AT_ONCE)
+    let lines: String = (0..2 * REMOVED_AT_ONCE_MAX)
         .map(|i| format!("SUB a.{i} {i}\r\n"))
         .collect();
     world.say(leaver, &lines);
@@ -682,7 +682,7 @@ fn a_client_in_a_group_is_forgotten_at_once_as_others_have_its_messages() {
 fn who_forgets_the_rest_is_whoever_removes() {
     let mut world = World::new(1);
     let leaver = world.client(0);
-    let count = 3 * FORGOTTEN_AT_ONCE;
+    let count = 3 * REMOVED_AT_ONCE_MAX;
     let lines: String = (0..count).map(|i| format!("SUB a.{i} {i}\r\n")).collect();
     world.say(leaver, &lines);
     world.shards[0].remove(leaver.id, CloseReason::ClientClosed);
@@ -796,7 +796,7 @@ fn a_wide_fan_out_is_written_in_between() {
     assert!(receipt.must_flush && receipt.consumed < chunk.len());
 }
 
-/// What a session says, cut at every place, is understood the same.
+/// The input of a session has the same effect wherever it is split.
 #[test]
 fn input_may_be_split_anywhere() {
     let session = "CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB a.> q 1\r\nSUB a.* 22\nPING\r\n\
@@ -827,7 +827,7 @@ fn input_may_be_split_anywhere() {
     assert_eq!(play(&every), whole);
 }
 
-/// A publish, and what becomes of it.
+/// A publish and its delivery.
 struct Sent {
     topic: &'static str,
     reply: &'static str,
@@ -838,7 +838,7 @@ struct Sent {
 const HEADER: &str = "NATS/1.0\r\n\r\n";
 
 impl Sent {
-    /// Topics, sizes and spellings that break a run, at intervals that share no factor.
+    /// Subjects, sizes, and forms that end a run, at intervals that share no factor.
     fn numbered(i: usize) -> Self {
         Sent {
             topic: if i.is_multiple_of(17) {
@@ -890,7 +890,7 @@ impl Sent {
     }
 }
 
-/// Messages on one topic are put aside and delivered together; nobody may be able to tell.
+/// Messages on one subject are coalesced. The output is that of messages delivered one by one.
 #[test]
 fn a_run_of_messages_is_what_one_by_one_would_be() {
     const PLAIN: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":false,\"no_responders\":false}\r\n";

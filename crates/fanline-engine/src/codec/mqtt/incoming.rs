@@ -15,7 +15,7 @@ enum Stage {
     Releasing,
 }
 
-/// What is to be done about a packet.
+/// The action that a packet requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Hand it on.
@@ -76,7 +76,7 @@ impl Incoming {
         match self.exactly.get(&id) {
             Some(Stage::Storing) => Ok(Step::Wait),
             Some(Stage::Stored) => Ok(Step::Answer(Reason::SUCCESS)),
-            // Whoever has sent PUBREL must not send PUBLISH again (MQTT-4.3.3-6).
+            // After PUBREL a client must not send PUBLISH again (MQTT-4.3.3-6).
             Some(Stage::Releasing) => Err(Wrong::protocol(
                 "a message is published again after its PUBREL",
             )),

@@ -347,7 +347,7 @@ fn filters_come_back() {
     }
 }
 
-/// A connection that has been let in, and what it was told.
+/// Returns a connection that was admitted, and its output.
 fn open(version: Version, settings: MqttLimits) -> (Connection, Outbox) {
     let (mut connection, mut out) = (Connection::new(settings, Duration::ZERO), Outbox::default());
     let bytes = testing::connect(&plain_connect(version));
