@@ -62,6 +62,12 @@ impl Broker {
         AnySession { broker: self, id }
     }
 
+    /// Returns the handle of a session; `None` if the connection is gone or ending.
+    pub(crate) fn open_session(&mut self, id: SessionId) -> Option<AnySession<'_>> {
+        let session = self.exchange.sessions.get(id.index())?;
+        session.ending.is_none().then_some(self.any(id))
+    }
+
     /// Returns the handle of a NATS client's session.
     #[inline]
     pub(crate) fn client(&mut self, id: SessionId) -> ClientSession<'_> {

@@ -25,28 +25,28 @@ pub(crate) enum Permit {
 impl AnySession<'_> {
     /// Returns whether a client may publish to a subject; sends it an error if not.
     #[inline(never)]
-    pub(crate) fn permit_publish(&mut self, topic: &[u8]) -> Permit {
+    pub(crate) fn permit_publish(&mut self, subject: &[u8]) -> Permit {
         let now = self.broker.exchange.outputs.now;
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let Some(restriction) = &mut session.restriction else {
             return Permit::Granted;
         };
-        if restriction.may_publish(topic) {
+        if restriction.may_publish(subject) {
             return Permit::Granted;
         }
-        if restriction.use_up_reply(topic, now) {
+        if restriction.use_up_reply(subject, now) {
             return Permit::AsReply;
         }
-        self.deny_publish(topic);
+        self.deny_publish(subject);
         Permit::Denied
     }
 
     /// Returns whether a client is known to be permitted to publish to a subject. The subject in its memo was
     /// permitted when it was routed first.
     #[inline]
-    pub(crate) fn knows_permitted(&mut self, intake: &mut Intake<'_>, topic: &[u8]) -> bool {
+    pub(crate) fn knows_permitted(&mut self, intake: &mut Intake<'_>, subject: &[u8]) -> bool {
         self.broker.exchange.routers[intake.account].knows_permitted(
-            topic,
+            subject,
             intake.rights,
             &mut intake.memo,
         )
@@ -55,18 +55,18 @@ impl AnySession<'_> {
     /// Notes that permissions allow the subject that was just published to, so that the next message needs no check.
     #[cold]
     #[inline(never)]
-    pub(crate) fn note_permitted(&mut self, intake: &Intake<'_>, topic: &[u8]) {
+    pub(crate) fn note_permitted(&mut self, intake: &Intake<'_>, subject: &[u8]) {
         let restriction = self.broker.exchange.sessions[intake.id.index()]
             .restriction
             .as_ref();
         if let Some(rights) = restriction.and_then(|restriction| restriction.sole_rights()) {
             let router = &mut self.broker.exchange.routers[intake.account];
-            router.note_permitted(topic, intake.memo, rights);
+            router.note_permitted(subject, intake.memo, rights);
         }
     }
 
     /// Returns the account and the user of a session, for the log.
-    fn who(&self) -> String {
+    fn identity(&self) -> String {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let account = self.broker.exchange.access.account(session.account);
         let account = account.map_or("", |account| &account.name);
@@ -74,13 +74,13 @@ impl AnySession<'_> {
         format!("{who:?}")
     }
 
-    pub(crate) fn deny_publish(&mut self, topic: &[u8]) {
-        let topic = text(topic);
-        let who = self.who();
+    pub(crate) fn deny_publish(&mut self, subject: &[u8]) {
+        let subject = text(subject);
+        let who = self.identity();
         self.broker.exchange.outputs.notice(self.id, || {
-            format!("{who} - Publish Violation - Subject {topic:?}")
+            format!("{who} - Publish Violation - Subject {subject:?}")
         });
-        let error = ClientError::PublishDenied(topic);
+        let error = ClientError::PublishDenied(subject);
         self.broker.send_error(self.id, &error);
     }
 
@@ -93,7 +93,7 @@ impl AnySession<'_> {
         if restriction.may_subscribe(filter, queue) {
             return true;
         }
-        let (who, sid) = (self.who(), text(sid));
+        let (who, sid) = (self.identity(), text(sid));
         let error = denied(filter, queue);
         self.broker.exchange.outputs.notice(self.id, || {
             let filter = text(filter);

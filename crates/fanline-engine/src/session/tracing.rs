@@ -75,7 +75,7 @@ impl LeafSession<'_> {
     #[inline(never)]
     pub(super) fn begin_trace(
         &self,
-        topic: &[u8],
+        subject: &[u8],
         headers: &[u8],
         payload_bytes: usize,
     ) -> Option<Option<Traced>> {
@@ -96,7 +96,7 @@ impl LeafSession<'_> {
             cid: Some(session.cid),
             name: leaf.name.clone(),
             acc: exchange.account_name(account),
-            subj: text(topic),
+            subj: text(subject),
             ..Event::default()
         };
         let trace = Trace::new(asked, payload_bytes, came_in);

@@ -126,7 +126,7 @@ fn nothing_crosses_without_an_import() {
 }
 
 #[test]
-fn streams_are_seen_under_their_other_names() {
+fn stream_imports_are_renamed() {
     for shards in [1, 2] {
         let (mut world, access) = world(shards, two_accounts());
         let a = client(&mut world, &access, 0, "A");
@@ -183,7 +183,7 @@ fn requests_are_answered_across_accounts() {
 }
 
 #[test]
-fn every_account_may_ask_about_itself() {
+fn every_account_has_imports_from_the_system_account() {
     for shards in [1, 2, 3] {
         let mut config = AccessConfig::default();
         config.account_mut("A");
@@ -249,7 +249,7 @@ fn every_account_may_ask_about_itself() {
 }
 
 #[test]
-fn the_server_itself_is_none_of_its_clients() {
+fn system_client_is_not_counted() {
     let mut config = AccessConfig::default();
     config
         .account_mut("A")
@@ -279,7 +279,7 @@ fn the_server_itself_is_none_of_its_clients() {
 }
 
 #[test]
-fn a_stream_of_answers_ends_with_an_empty_one_or_with_the_listener() {
+fn response_stream_ends_with_an_empty_message_or_its_subscriber() {
     let (mut world, access) = world(2, two_accounts());
     let service = client(&mut world, &access, 0, "A");
     let b = client(&mut world, &access, 1, "B");
@@ -306,7 +306,7 @@ fn a_stream_of_answers_ends_with_an_empty_one_or_with_the_listener() {
 }
 
 #[test]
-fn an_answer_has_its_time() {
+fn request_times_out() {
     let (mut world, access) = world(1, two_accounts());
     let service = client(&mut world, &access, 0, "A");
     let b = client(&mut world, &access, 0, "B");
@@ -323,7 +323,7 @@ fn an_answer_has_its_time() {
 }
 
 #[test]
-fn topics_have_other_names_where_that_is_said() {
+fn subjects_are_mapped() {
     let mut config = AccessConfig::default();
     let mapping = Mapping::new("old.*", "new.$1").unwrap();
     config.account_mut("$G").mappings.push(mapping);
@@ -348,7 +348,7 @@ fn topics_have_other_names_where_that_is_said() {
 
 /// A request to JetStream on a server without one goes to the configured domain.
 #[test]
-fn requests_without_a_domain_go_to_the_one_that_is_meant() {
+fn jetstream_request_without_a_domain_goes_to_the_default_domain() {
     let mut config = AccessConfig::default();
     config.account_mut("A");
     config.account_mut("B");
@@ -383,7 +383,7 @@ fn requests_without_a_domain_go_to_the_one_that_is_meant() {
 }
 
 #[test]
-fn another_directory_takes_imports_away() {
+fn another_directory_removes_imports() {
     let (mut world, access) = world(1, two_accounts());
     let a = client(&mut world, &access, 0, "A");
     let b = client(&mut world, &access, 0, "B");
@@ -500,7 +500,7 @@ proptest! {
 
     /// With any imports and from any shard, deliveries are those of the naive model.
     #[test]
-    fn agrees_with_the_definition(
+    fn deliveries_match_the_naive_model(
         links in prop::collection::vec(link(), 0..4),
         wanted in prop::collection::vec((0usize..4, filter(), any::<bool>()), 1..8),
         published in prop::collection::vec((0usize..4, prop::sample::select(vec!["a.x", "b", "a.z", "p.x"])), 1..6),

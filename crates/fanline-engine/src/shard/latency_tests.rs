@@ -57,7 +57,7 @@ fn report(world: &mut World, listener: Client) -> Value {
 }
 
 #[test]
-fn answers_are_reported_to_the_exporter() {
+fn response_latency_is_reported_to_the_exporter() {
     for shards in [1, 2] {
         let (mut world, [service, listener, asker]) = world(shards, Sampling::Percent(100));
         world.say(service, "SUB svc 1\r\n");
@@ -86,7 +86,7 @@ fn answers_are_reported_to_the_exporter() {
 }
 
 #[test]
-fn what_is_not_answered_is_reported_too() {
+fn missing_responses_are_reported() {
     let (mut world, [service, listener, asker]) = world(1, Sampling::Percent(100));
     world.say(asker, "PUB svc in 2\r\nhi\r\n");
     assert_eq!(report(&mut world, listener)["status"], 503);
@@ -111,7 +111,7 @@ fn report_among(told: &str) -> Value {
 }
 
 #[test]
-fn only_what_is_asked_for_is_reported() {
+fn sampling_selects_reports() {
     let (mut world, [service, listener, asker]) = world(1, Sampling::Headers);
     world.say(service, "SUB svc 1\r\n");
     world.say(asker, "PUB svc 2\r\nhi\r\n");

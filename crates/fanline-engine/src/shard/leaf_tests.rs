@@ -105,7 +105,7 @@ fn messages_and_interest_cross_both_ways() {
 }
 
 #[test]
-fn who_waits_for_an_answer_is_known_before_the_question() {
+fn reply_interest_is_announced_before_the_request() {
     for shards in [1, 2] {
         let mut world = World::new(shards);
         let leaf = quiet_leaf(&mut world, "edge");
@@ -127,7 +127,7 @@ fn who_waits_for_an_answer_is_known_before_the_question() {
 
 /// The trace once showed the line of an earlier message that was rewritten, or none.
 #[test]
-fn protocol_trace_shows_the_line_that_a_leaf_gets() {
+fn protocol_trace_shows_the_line_of_a_leaf_connection() {
     let mut world = World::new(1);
     let leaf = quiet_leaf(&mut world, "edge");
     let client = world.client(0);
@@ -144,7 +144,7 @@ fn protocol_trace_shows_the_line_that_a_leaf_gets() {
 }
 
 #[test]
-fn groups_are_served_here_first_and_by_weight_beyond() {
+fn queue_groups_prefer_local_members_then_weight() {
     for shards in [1, 2] {
         let mut world = World::new(shards);
         let (one, two) = (quiet_leaf(&mut world, "one"), quiet_leaf(&mut world, "two"));
@@ -200,7 +200,7 @@ fn groups_are_served_here_first_and_by_weight_beyond() {
 
 /// Messages on one subject are coalesced. The output is that of messages passed on one by one.
 #[test]
-fn a_run_of_messages_crosses_as_one_by_one() {
+fn coalesced_messages_cross_one_by_one() {
     const HEADERS: &str = "NATS/1.0\r\n\r\n";
     let mut parts = Vec::new();
     for number in 0..200 {
@@ -260,7 +260,7 @@ fn a_run_of_messages_crosses_as_one_by_one() {
 }
 
 #[test]
-fn what_one_leaf_wants_another_is_told() {
+fn interest_of_one_leaf_is_announced_to_others() {
     let mut world = World::new(2);
     let (one, two) = (quiet_leaf(&mut world, "one"), quiet_leaf(&mut world, "two"));
     world.read(one);
@@ -302,7 +302,7 @@ fn what_one_leaf_wants_another_is_told() {
 /// The servers of a cluster connect one by one, and exchange messages among themselves: over their hub each would
 /// come twice.
 #[test]
-fn servers_of_one_cluster_hear_each_other_without_their_hub() {
+fn hub_does_not_forward_within_a_cluster() {
     for shards in [1, 2] {
         let mut world = World::new(shards);
         let one = leaf_of(&mut world, "one", "edge");
@@ -334,7 +334,7 @@ fn ending(world: &World, leaf: Client) -> Option<CloseReason> {
 }
 
 #[test]
-fn a_link_is_not_dropped_for_how_much_is_wanted_here() {
+fn much_interest_does_not_close_a_leaf_connection() {
     let limits = Limits {
         pending_bytes_max: 10_000,
         ..Limits::default()
@@ -351,7 +351,7 @@ fn a_link_is_not_dropped_for_how_much_is_wanted_here() {
 }
 
 #[test]
-fn a_link_has_time_as_long_as_the_other_side_takes_anything() {
+fn slow_leaf_connection_stays_open_while_it_reads() {
     let at = Duration::from_secs;
     for is_strict in [false, true] {
         let limits = Limits {
@@ -375,7 +375,7 @@ fn a_link_has_time_as_long_as_the_other_side_takes_anything() {
 /// A million subjects were announced to a server that is pinged every second. It took 4 s to read them, and was
 /// disconnected because it had not answered pings that lay behind them.
 #[test]
-fn a_server_that_takes_what_it_is_told_is_there() {
+fn reading_server_is_not_stale() {
     let at = Duration::from_secs;
     for takes in [true, false] {
         let limits = Limits {
@@ -402,7 +402,7 @@ fn a_server_that_takes_what_it_is_told_is_there() {
 
 /// A trace names the leaf connection, and the message that crosses it names the hop.
 #[test]
-fn a_trace_goes_on_at_the_other_side() {
+fn trace_continues_on_the_other_side() {
     for (shards, hop) in [(1, "64"), (2, "1.64")] {
         let mut world = World::new(shards);
         let leaf = quiet_leaf(&mut world, "edge");
@@ -436,7 +436,7 @@ fn a_trace_goes_on_at_the_other_side() {
 }
 
 #[test]
-fn loops_are_found() {
+fn loops_are_detected() {
     let mut world = World::new(1);
     let leaf = leaf(&mut world, "edge");
     let said = world.read(leaf);
@@ -457,7 +457,7 @@ fn loops_are_found() {
 }
 
 #[test]
-fn a_spoke_shows_itself_and_obeys() {
+fn spoke_connects_and_applies_permissions() {
     let mut world = World::new(1);
     let remote = LeafRemote {
         deny_exports: vec!["secret.>".into()],
@@ -538,7 +538,7 @@ fn hub_of_one_user() -> World {
 }
 
 #[test]
-fn who_may_not_come_is_told_why() {
+fn refused_leaf_node_receives_the_reason() {
     let mut world = hub_of_one_user();
     let mut check = |said: &str, expected: &str| {
         let leaf = Client {
@@ -609,7 +609,7 @@ fn who_may_not_come_is_told_why() {
 }
 
 #[test]
-fn a_streams_delivery_keeps_its_subject() {
+fn stream_delivery_keeps_its_subject() {
     let mut world = World::new(1);
     let leaf = quiet_leaf(&mut world, "edge");
     let client = world.client(0);
@@ -635,7 +635,7 @@ impl World {
 }
 
 #[test]
-fn a_second_way_to_the_same_server_is_a_loop() {
+fn second_path_to_a_server_is_a_loop() {
     let mut world = World::new(1);
     let [one, two] = ["one", "two"].map(|name| quiet_leaf(&mut world, name));
     world.say(one, "LS+ $LDS.x\r\n");
@@ -660,7 +660,7 @@ fn a_second_way_to_the_same_server_is_a_loop() {
 }
 
 #[test]
-fn a_circle_that_was_cut_elsewhere_is_open() {
+fn cycle_that_is_cut_elsewhere_is_open() {
     let mut world = World::new(1);
     let [one, two] = ["one", "two"].map(|name| quiet_leaf(&mut world, name));
     world.say(one, "LS+ $LDS.x\r\nLS+ a\r\n");

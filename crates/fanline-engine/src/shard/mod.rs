@@ -215,21 +215,16 @@ impl Shard {
     /// Decides again about a client whose check has requested an account. A client that is still unknown then is
     /// refused.
     pub fn decide_again(&mut self, id: SessionId) {
-        if self.is_open(id) {
-            self.broker.any(id).decide_again();
+        if let Some(mut session) = self.broker.open_session(id) {
+            session.decide_again();
         }
     }
 
     /// Handles the outcome of a check: the client's grant, or `None` if it is refused.
     pub fn decided(&mut self, id: SessionId, outcome: Option<Grant>) {
-        if self.is_open(id) {
-            self.broker.any(id).decided(outcome);
+        if let Some(mut session) = self.broker.open_session(id) {
+            session.decided(outcome);
         }
-    }
-
-    fn is_open(&self, id: SessionId) -> bool {
-        let session = self.broker.exchange.sessions.get(id.index());
-        session.is_some_and(|session| session.ending.is_none())
     }
 
     /// Returns when to call [`handle_timeout`](Shard::handle_timeout).
@@ -247,8 +242,8 @@ impl Shard {
         self.broker.expire_requests(now);
         self.broker.end_overrun();
         while let Some(id) = self.broker.exchange.timers.pop(now) {
-            if self.broker.exchange.sessions[id.index()].ending.is_none() {
-                self.broker.any(id).handle_timeout(now);
+            if let Some(mut session) = self.broker.open_session(id) {
+                session.handle_timeout(now);
             }
         }
     }
@@ -306,9 +301,9 @@ impl Shard {
     }
 
     /// Returns whether a subject of an account has subscribers, on this shard or another one.
-    pub fn is_wanted(&mut self, account: AccountId, topic: &[u8]) -> bool {
+    pub fn is_wanted(&mut self, account: AccountId, subject: &[u8]) -> bool {
         let router = self.broker.exchange.routers.of(account);
-        let route = router.route(topic, &mut RouteMemo::default());
+        let route = router.route(subject, &mut RouteMemo::default());
         !route.plain.is_empty()
             || !route.plain_remote.is_empty()
             || route.has_groups()

@@ -137,7 +137,7 @@ proptest! {
     /// Users, their permissions, and interest change between messages. Those that are delivered are the ones that the
     /// lists allow.
     #[test]
-    fn what_passes_is_what_the_rules_allow_now(
+    fn deliveries_match_the_permissions(
         mut lists in prop::array::uniform3(0..LISTS.len()),
         steps in prop::collection::vec(step(), 1..60),
     ) {
@@ -185,7 +185,7 @@ proptest! {
 
 /// Routes that other users have cached permit nothing.
 #[test]
-fn a_known_topic_is_permitted_to_those_only_who_may_publish_to_it() {
+fn cached_subject_is_permitted_by_user() {
     let access = access(&[("u0", permissions(LISTS[0])), ("u1", permissions(LISTS[6]))]);
     let (mut world, watcher) = world(&access);
     let [bound, wide, free] = ["u0", "u1", "free"].map(|user| connect(&mut world, user));
@@ -202,7 +202,7 @@ fn a_known_topic_is_permitted_to_those_only_who_may_publish_to_it() {
 }
 
 #[test]
-fn an_answer_is_permitted_for_once_though_its_topic_is_known() {
+fn response_is_permitted_once() {
     let mut may_answer = permissions(LISTS[0]);
     may_answer.responses = Some(AllowResponses {
         max: Some(1),
@@ -232,7 +232,7 @@ fn an_answer_is_permitted_for_once_though_its_topic_is_known() {
 
 /// A client that the server vouches for may have fewer permissions than its user.
 #[test]
-fn who_is_bound_by_two_rights_may_do_what_both_allow() {
+fn two_sets_of_permissions_intersect() {
     let access = access(&[("u0", permissions(LISTS[1]))]);
     let (mut world, watcher) = world(&access);
     let user = connect(&mut world, "u0");

@@ -13,7 +13,7 @@ fn world(shards: usize, limits: ClientLimits) -> World {
 
 /// Once only clients that had sent CONNECT were counted, which an open server does not require.
 #[test]
-fn who_says_nothing_takes_a_place_too() {
+fn silent_client_is_counted() {
     for shards in [1, 2] {
         let limits = ClientLimits {
             connections_max: Some(2),
@@ -40,7 +40,7 @@ fn who_says_nothing_takes_a_place_too() {
 }
 
 #[test]
-fn an_account_tells_how_large_its_messages_may_be() {
+fn info_has_the_max_payload_of_the_account() {
     let limits = ClientLimits {
         payload_bytes_max: Some(10),
         ..ClientLimits::default()

@@ -40,7 +40,7 @@ fn shown(event: &Value) -> String {
 }
 
 #[test]
-fn deliveries_are_told_of_and_take_place_unless_that_is_all() {
+fn trace_reports_deliveries() {
     let mut world = World::new(1);
     let [listener, reader, publisher] = [0, 0, 0].map(|shard| world.client(shard));
     world.say(listener, "SUB t 1\r\n");
@@ -61,7 +61,7 @@ fn deliveries_are_told_of_and_take_place_unless_that_is_all() {
 }
 
 #[test]
-fn other_shards_tell_for_themselves() {
+fn other_shards_report_their_deliveries() {
     for is_only in [true, false] {
         let mut world = World::new(2);
         let [listener, publisher] = [0, 0].map(|shard| world.client(shard));
@@ -85,7 +85,7 @@ fn other_shards_tell_for_themselves() {
 }
 
 #[test]
-fn a_border_is_crossed_in_sight_where_its_owner_lets() {
+fn trace_crosses_accounts_that_allow_it() {
     for may_look in [false, true] {
         let mut config = AccessConfig::default();
         let mut service = export(SERVICE, "svc");

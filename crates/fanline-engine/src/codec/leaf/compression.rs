@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_far_away_is_worth_more_effort() {
+    fn long_round_trips_have_higher_levels() {
         let millis = |list: &[u64]| list.iter().map(|ms| Duration::from_millis(*ms)).collect();
         let usual = LeafCompression::default();
         let never_plain = LeafCompression::Auto(millis(&[0, 50]));

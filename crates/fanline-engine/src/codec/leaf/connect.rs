@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_says_the_other_understands() {
+    fn connect_is_parsed_back() {
         let connect = LeafConnect {
             name: "spoke".into(),
             user: "ada".into(),

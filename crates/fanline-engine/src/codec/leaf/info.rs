@@ -181,7 +181,7 @@ pub(crate) fn line(server: &ServerInfo, listener: &Port<'_>, told: &Told<'_>) ->
         nonce: told.nonce,
         cluster: server.cluster.as_deref(),
         // The agreement is not repeated.
-        compression: welcome.is_none().then(|| listener.compression),
+        compression: welcome.is_none().then_some(listener.compression),
         domain: server.domain.as_deref(),
         api_lvl: 5,
         info_on_connect: true,

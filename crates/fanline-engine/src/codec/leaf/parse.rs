@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_and_what_is_short_waits() {
+    fn invalid_lines_are_refused_and_partial_ones_wait() {
         for (input, fault) in [
             ("GET / HTTP/1.1\r\n", UNKNOWN),
             ("\u{16}\u{3}\u{1}", UNKNOWN),

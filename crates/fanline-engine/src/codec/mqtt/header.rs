@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_comes_back() {
+    fn properties_come_back() {
         let told = [
             Property::ContentType("text/plain"),
             Property::CorrelationData(b"\0\xff"),
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_header_can_carry_comes_back() {
+    fn properties_that_headers_cannot_have_come_back() {
         for (told, header) in [
             (Property::ContentType(" a\r\nb"), "Mqtt-Property: "),
             (Property::ResponseTopic("to\r\nme"), "Mqtt-Property: "),

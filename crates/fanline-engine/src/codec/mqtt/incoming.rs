@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_held_is_released_after_a_resume() {
+    fn received_message_is_released_after_a_resume() {
         let mut incoming = Incoming::default();
         incoming.resume([3, 4].into_iter());
         assert_eq!(incoming.release(3), Ok(Step::Take));

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_what_would_be_translated() {
+    fn cached_names_equal_translations() {
         let mut names = Names::default();
         for round in 0..3 {
             for i in 0..2 * NAMES_MAX {

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_differences_are_told() {
+    fn only_differences_are_announced() {
         let mut told = Announced::default();
         let (plain, group) = (Key::new(b"a.b", b""), Key::new(b"a.b", b"q"));
         assert_eq!((plain.filter(), plain.queue()), (&b"a.b"[..], &b""[..]));

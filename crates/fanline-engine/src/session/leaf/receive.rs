@@ -187,14 +187,14 @@ impl LeafSession<'_> {
     }
 
     /// Handles a message that permissions do not allow.
-    fn refuse_message(&mut self, topic: &[u8]) {
+    fn refuse_message(&mut self, subject: &[u8]) {
         let leaf = self.link_mut();
         if leaf.is_spoke() {
             // The permissions are the hub's for this side. They do not bind the hub itself.
             return;
         }
         leaf.retry_after = Some(RETRY_AFTER_CLASH);
-        self.any().deny_publish(topic);
+        self.any().deny_publish(subject);
         self.broker.end(self.id, CloseReason::ProtocolViolation);
     }
 

@@ -78,21 +78,21 @@ impl Rules {
     }
 
     /// Returns whether a message may go out.
-    pub(crate) fn may_send(&self, topic: &[u8], queue: &[u8]) -> bool {
-        is_free(topic)
-            || (!matches_any(&self.deny_out, topic)
-                && (self.rights.iter()).all(|rights| rights.may_receive(topic, queue)))
+    pub(crate) fn may_send(&self, subject: &[u8], queue: &[u8]) -> bool {
+        is_free(subject)
+            || (!matches_any(&self.deny_out, subject)
+                && (self.rights.iter()).all(|rights| rights.may_receive(subject, queue)))
     }
 
     /// Returns whether a message may come in. `Err` if the other side knows that it may not.
-    pub(crate) fn may_receive(&self, topic: &[u8]) -> Result<bool, ()> {
-        if is_free(topic) {
+    pub(crate) fn may_receive(&self, subject: &[u8]) -> Result<bool, ()> {
+        if is_free(subject) {
             return Ok(true);
         }
-        if !self.rights.iter().all(|rights| rights.may_publish(topic)) {
+        if !self.rights.iter().all(|rights| rights.may_publish(subject)) {
             return Err(());
         }
-        Ok(!matches_any(&self.deny_in, topic))
+        Ok(!matches_any(&self.deny_in, subject))
     }
 
     /// Returns whether some messages of a filter may go out.
@@ -120,8 +120,8 @@ impl From<Lists> for Subjects {
     }
 }
 
-fn is_free(topic: &[u8]) -> bool {
-    FREE.iter().any(|prefix| topic.starts_with(prefix))
+fn is_free(subject: &[u8]) -> bool {
+    FREE.iter().any(|prefix| subject.starts_with(prefix))
 }
 
 /// Returns whether a filter has wildcards. Its messages are checked one by one.
@@ -131,11 +131,11 @@ fn is_wide(filter: &[u8]) -> bool {
         .any(|token| matches!(token, b"*" | b">"))
 }
 
-fn matches_any(denied: &[String], topic: &[u8]) -> bool {
-    let Ok(topic) = std::str::from_utf8(topic) else {
+fn matches_any(denied: &[String], subject: &[u8]) -> bool {
+    let Ok(subject) = std::str::from_utf8(subject) else {
         return false;
     };
-    denied.iter().any(|filter| overlap(filter, topic))
+    denied.iter().any(|filter| overlap(filter, subject))
 }
 
 fn covered_by_any(denied: &[String], filter: &[u8]) -> bool {
@@ -158,13 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hub_says_is_kept() {
+    fn permissions_of_a_hub_are_applied() {
         let mut rules = Rules::default();
         assert!(rules.is_empty());
         let give = subjects(&["out.>"], &["out.secret"]);
         let have = subjects(&["in.*"], &[]);
         rules.apply_announced(Some(&give), Some(&have)).unwrap();
-        for (topic, may_send, may_receive) in [
+        for (subject, may_send, may_receive) in [
             ("out.a", true, false),
             ("out.secret", false, false),
             ("in.a", false, true),
@@ -172,9 +172,9 @@ mod tests {
             ("_R_.0.x", true, true),
             ("$JS.ACK.s.c.1", true, true),
         ] {
-            let bytes = topic.as_bytes();
-            assert_eq!(rules.may_send(bytes, b""), may_send, "{topic}");
-            assert_eq!(rules.may_receive(bytes).is_ok(), may_receive, "{topic}");
+            let bytes = subject.as_bytes();
+            assert_eq!(rules.may_send(bytes, b""), may_send, "{subject}");
+            assert_eq!(rules.may_receive(bytes).is_ok(), may_receive, "{subject}");
         }
         assert!(rules.may_announce(b"in.>") && rules.may_announce(b"in.a"));
         assert!(!rules.may_announce(b"other") && !rules.may_subscribe(b"in.a", b""));
@@ -182,18 +182,26 @@ mod tests {
     }
 
     #[test]
-    fn each_side_keeps_its_own_streams() {
+    fn jetstream_does_not_cross() {
         let mut rules = Rules::default();
         rules.separate_jetstream();
-        for (topic, expected) in [
+        for (subject, expected) in [
             ("$JS.API.INFO", false),
             ("$KV.b.k", false),
             ("$JS.hub.API.INFO", true),
             ("$JS.ACK.s.c.1", true),
             ("a", true),
         ] {
-            assert_eq!(rules.may_send(topic.as_bytes(), b""), expected, "{topic}");
-            assert_eq!(rules.may_receive(topic.as_bytes()), Ok(expected), "{topic}");
+            assert_eq!(
+                rules.may_send(subject.as_bytes(), b""),
+                expected,
+                "{subject}"
+            );
+            assert_eq!(
+                rules.may_receive(subject.as_bytes()),
+                Ok(expected),
+                "{subject}"
+            );
         }
         assert!(!rules.may_announce(b"$JS.API.>") && rules.may_announce(b"$JS.>"));
         assert!(rules.may_announce(b"$JS.leaf.API.>"));

@@ -86,7 +86,7 @@ mod tests {
     use crate::codec::nats::info::ServerInfo;
 
     #[test]
-    fn a_hub_is_understood_by_a_spoke() {
+    fn spoke_parses_info_of_a_hub() {
         let server = ServerInfo {
             server_name: "hub".into(),
             jetstream: true,
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_side_wants_is_understood_by_the_other() {
+    fn compression_request_is_parsed() {
         let told = InfoRecipient {
             client_id: 7,
             nonce: "",
