@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_subscription_with_the_most_bytes_is_found() {
+    fn subscription_with_the_most_bytes_is_found() {
         check(&[], None);
         check(&["PONG\r\n"], None);
         check(

@@ -9,30 +9,31 @@ use crate::codec::nats::info::TlsTold;
 /// The settings of the listener for leaf connections.
 #[derive(Clone, Debug, Default)]
 pub struct LeafListener {
-    /// Where it listens.
+    /// The address that it listens on.
     pub host: String,
-    /// Where it listens.
+    /// The address that it listens on.
     pub port: u16,
-    /// What leafs are told of where it is, as `host:port`.
+    /// The URLs that are announced to leaf nodes, as `host:port`.
     pub urls: Vec<String>,
-    /// What leafs have to know of TLS.
+    /// What INFO says of TLS.
     pub tls: TlsTold,
-    /// Who may come as a leaf, if not those who may come as clients. Accounts are found by name.
+    /// The users that may connect as leaf nodes; `None` is those that may connect as clients. Accounts are found by
+    /// name.
     pub access: Option<Arc<Access>>,
-    /// The account of those who need not say who they are; `$G` when `None`.
+    /// The account of leaf nodes without credentials; `None` is `$G`.
     pub account: Option<String>,
-    /// All must come through a proxy that is trusted.
+    /// Whether all leaf nodes have to come through a trusted proxy.
     pub needs_proxy: bool,
-    /// The oldest version that may come.
+    /// The oldest version that is admitted.
     pub min_version: Option<String>,
-    /// What one leaf wants is not told to others.
+    /// Whether the interest of one leaf node is not announced to others.
     pub isolates: bool,
-    /// Whether links are compressed.
+    /// The compression of connections.
     pub compression: LeafCompression,
 }
 
 impl LeafListener {
-    /// What INFO says of the listener.
+    /// Returns what INFO says of the listener.
     pub(crate) fn port(&self) -> Port<'_> {
         Port {
             host: &self.host,

@@ -1,4 +1,4 @@
-//! Admission: who a connection's client is, and whether it may come in.
+//! Admission: the credentials of a connection, its grant, and when that expires.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::exchange::restriction::Restriction;
 use crate::exchange::router::RouteMemo;
 
 impl AnySession<'_> {
-    /// Whether a connection comes through a proxy that is trusted, or says nothing of one.
-    pub(crate) fn believes_proxy(&mut self) -> bool {
+    /// Returns whether a connection comes through a trusted proxy, or names none.
+    pub(crate) fn comes_through_trusted_proxy(&mut self) -> bool {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let signature = &session.options.proxy_sig;
         if signature.is_empty() || self.broker.exchange.access.proxies().is_empty() {
@@ -24,16 +24,16 @@ impl AnySession<'_> {
         proxy.is_some()
     }
 
-    /// Decides who a client is, by the credentials that it has shown.
+    /// Decides about admission by the client's credentials.
     pub(crate) fn decide(&self) -> Decision {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let shown = credentials(&session.options);
         self.access().admit(&shown, &session.peer)
     }
 
-    /// The directory that knows the users of this kind of connection.
+    /// Returns the directory with the users of this kind of connection.
     fn access(&self) -> Arc<Access> {
-        match self.broker.exchange.sessions[self.id.index()].kind {
+        match self.session().kind {
             Kind::Leaf(_) => self.broker.leaf_access(),
             Kind::Client(_) | Kind::Mqtt(_) => Arc::clone(&self.broker.exchange.access),
         }
@@ -45,34 +45,37 @@ impl AnySession<'_> {
         match self.decide() {
             Decision::Admitted(grant) => self.admit(grant),
             Decision::Later(check) if check.account_needed().is_none() => {
-                self.broker.exchange.sessions[self.id.index()].check = Some(check);
+                self.session_mut().check = Some(check);
             }
             Decision::Refused | Decision::Later(_) => self.refuse_credentials(),
         }
     }
 
-    /// Takes the outcome of a check: what the client was granted, if anything.
+    /// Handles the outcome of a check: the client's grant, or `None` if it is refused.
     pub(crate) fn decided(&mut self, outcome: Option<Grant>) {
-        let kind = self.broker.exchange.sessions[self.id.index()].peer.kind;
-        // Meanwhile the directory may have changed.
+        let kind = self.session().peer.kind;
+        // The directory may have changed since the check began.
         match outcome.and_then(|grant| self.access().renew(&grant, kind)) {
             Some(grant) => self.admit(grant),
             None => self.refuse_credentials(),
         }
     }
 
-    /// Lets a client in, once it is known who it is.
+    /// Admits a client.
     fn admit(&mut self, grant: Grant) {
-        match self.broker.exchange.sessions[self.id.index()].kind {
+        match self.session().kind {
             Kind::Client(_) => self.broker.client(self.id).admit(grant),
             Kind::Mqtt(_) => self.broker.mqtt_of(self.id).admit(grant),
             Kind::Leaf(_) => self.broker.leaf(self.id).admit(grant),
         }
     }
 
-    /// Gives a client what it was granted.
-    pub(crate) fn settle_in(&mut self, grant: Grant) {
-        if self.refuses_way(&grant, self.broker.exchange.access.needs_proxy(&grant)) {
+    /// Gives a client its account, restrictions, and limits.
+    pub(crate) fn apply_grant(&mut self, grant: Grant) {
+        if self.refuse_without_proxy_if_required(
+            &grant,
+            self.broker.exchange.access.needs_proxy(&grant),
+        ) {
             return;
         }
         self.broker.bind(self.id, grant.account);
@@ -80,7 +83,7 @@ impl AnySession<'_> {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         session.restriction = Restriction::new(&grant, &session.peer);
         session.grant = grant;
-        // It says where the last message went, which was for somebody else to say.
+        // The memo holds a route of another user.
         session.memo = RouteMemo::default();
         session.parse_limits =
             parse_limits(&self.broker.exchange.config.limits, session.takes_headers);
@@ -97,14 +100,14 @@ impl AnySession<'_> {
         self.arm_expiry();
     }
 
-    /// Has a client sent away when what it was let in by does not hold any more.
+    /// Sets when the client's credentials expire; it is disconnected then.
     pub(crate) fn expire_in(&mut self, expires_in: Option<Duration>) {
         let at = expires_in.and_then(|left| self.broker.exchange.outputs.now.checked_add(left));
-        self.broker.exchange.sessions[self.id.index()].expires_at = at;
+        self.session_mut().expires_at = at;
         self.arm_expiry();
     }
 
-    /// Takes over when the token of the account expires, if it is not what the session's grant says.
+    /// Updates when the account's token expires, if the grant differs from the session's.
     pub(crate) fn follow_account_expiry(&mut self, grant: &Grant) {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let unix_seconds = |grant: &Grant| Some(grant.account_expiry?.unix_seconds);
@@ -117,7 +120,7 @@ impl AnySession<'_> {
         self.arm_expiry();
     }
 
-    /// Has the session looked at when what it was admitted by expires.
+    /// Arms the session's timer for when its credentials or its account expire.
     pub(crate) fn arm_expiry(&mut self) {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let ends = [session.expires_at, session.account_expires_at];
@@ -126,10 +129,14 @@ impl AnySession<'_> {
         }
     }
 
-    /// Sends away who does not come through a proxy although he must, or through one that is not trusted any
-    /// more; false for everybody else.
-    pub(crate) fn refuses_way(&mut self, grant: &Grant, needs_proxy: bool) -> bool {
-        match self.broker.exchange.sessions[self.id.index()].peer.proxy {
+    /// Refuses a client that does not come through a required proxy, or through one that is not trusted any more.
+    /// Returns false for other clients.
+    pub(crate) fn refuse_without_proxy_if_required(
+        &mut self,
+        grant: &Grant,
+        needs_proxy: bool,
+    ) -> bool {
+        match self.session().peer.proxy {
             Some(proxy) if !self.broker.exchange.access.proxies().contains(&proxy) => {
                 self.refuse_proxy()
             }
@@ -139,8 +146,8 @@ impl AnySession<'_> {
         true
     }
 
-    /// Sends a user away that may come through a proxy only. The client is told no more than one with a
-    /// wrong password; the log says what to do.
+    /// Refuses a user that has to come through a proxy. The client receives the same error as with a wrong password;
+    /// the log has the reason.
     pub(crate) fn refuse_without_proxy(&mut self, grant: &Grant) {
         self.broker.exchange.outputs.notice(self.id, || {
             let user = &grant.user;
@@ -151,7 +158,7 @@ impl AnySession<'_> {
             .refuse(self.id, error, CloseReason::ProxyRequired);
     }
 
-    /// Sends a client away that comes through a proxy that is not believed.
+    /// Refuses a client that comes through an untrusted proxy.
     pub(crate) fn refuse_proxy(&mut self) {
         self.broker.exchange.outputs.notice(self.id, || {
             "authentication error - the proxy is not one of those that are trusted".into()
@@ -161,12 +168,9 @@ impl AnySession<'_> {
             .refuse(self.id, error, CloseReason::ProxyNotTrusted);
     }
 
-    /// Tells a client that what it showed is not enough, and ends the connection.
+    /// Refuses a client because of its credentials.
     pub(crate) fn refuse_credentials(&mut self) {
-        if self.broker.exchange.sessions[self.id.index()]
-            .ending
-            .is_some()
-        {
+        if self.session().ending.is_some() {
             return;
         }
         let options = &self.broker.exchange.sessions[self.id.index()].options;
@@ -186,7 +190,7 @@ impl AnySession<'_> {
             .refuse(self.id, error, CloseReason::AuthenticationFailure);
     }
 
-    /// Ends the connection of a client that was let in and would not be any more.
+    /// Disconnects a client that the directory would not admit any more.
     pub(crate) fn dismiss(&mut self) {
         let (error, reason) = match self
             .broker

@@ -1,5 +1,4 @@
-//! What is done to a connection of any kind, known by its id: bytes are queued for it, its timer is armed, its
-//! subscriptions come and go, and it ends.
+//! Operations on a connection of any kind: opening, its account, its subscriptions, errors, and its end.
 
 use std::time::Duration;
 
@@ -18,14 +17,14 @@ use crate::limits::{CONNECT_BYTES_MAX, Limits, MqttLimits};
 use crate::outbox::{Chunk, Outbox};
 use crate::subject::Filter;
 
-/// When a new client is pinged for the first time, to learn its round trip; up to a fifth more.
+/// The time until a new client is pinged first, which measures its round trip; jitter adds up to a fifth.
 const FIRST_PING: Duration = Duration::from_secs(2);
 
-/// So many subscriptions of a client that ends are forgotten in one go: a few milliseconds' work.
-pub(crate) const FORGOTTEN_AT_ONCE: usize = 4096;
+/// Most subscriptions of a closed connection that are removed at once: a few milliseconds' work.
+pub(crate) const REMOVED_AT_ONCE_MAX: usize = 4096;
 
 impl Broker {
-    /// A session that nothing has happened to yet.
+    /// Inserts a new session.
     pub(crate) fn insert_session(
         &mut self,
         cid: u64,
@@ -50,7 +49,7 @@ impl Broker {
             ending: None,
             is_dirty: false,
             takes_headers: false,
-            // Before its CONNECT it may do no more than after it.
+            // Restrictions of the connection hold before CONNECT too.
             restriction: Restriction::new(&Grant::default(), &peer),
             kind,
             cid,
@@ -91,7 +90,7 @@ impl Broker {
         id
     }
 
-    /// Puts a session into an account. What it was subscribed to in another one is gone.
+    /// Moves a session to an account. Its subscriptions in another account are dropped.
     pub(crate) fn bind(&mut self, id: SessionId, account: AccountId) {
         if self.exchange.sessions[id.index()].account == account {
             return;
@@ -101,13 +100,13 @@ impl Broker {
         self.exchange.routers.ensure(account);
         let session = &mut self.exchange.sessions[id.index()];
         let before = std::mem::replace(&mut session.account, account);
-        // It says where the last topic was found in the other account.
+        // The memo holds a route of the other account.
         session.memo = RouteMemo::default();
         self.exchange.totals_of(before).opened -= 1;
         self.exchange.totals_of(account).opened += 1;
     }
 
-    /// What the publishes of one client have in common until it says something else.
+    /// Begins an intake: what the messages of a client have in common until its next other verb.
     pub(crate) fn begin_intake<'a>(&self, id: SessionId, chunk: &'a Chunk) -> Intake<'a> {
         let session = &self.exchange.sessions[id.index()];
         Intake {
@@ -134,7 +133,7 @@ impl Broker {
         }
     }
 
-    /// Puts the counts where they belong.
+    /// Ends an intake: adds its counts to the session.
     pub(crate) fn end_intake(&mut self, intake: &Intake<'_>) {
         let session = &mut self.exchange.sessions[intake.id.index()];
         session.memo = intake.memo;
@@ -143,7 +142,7 @@ impl Broker {
     }
 
     pub(crate) fn send_error(&mut self, id: SessionId, error: &ClientError) {
-        // MQTT has words of its own, and none for what leaves the connection open.
+        // MQTT has packets of its own, and none for an error that leaves the connection open.
         if self.exchange.sessions[id.index()].kind.is_mqtt() {
             return;
         }
@@ -151,7 +150,7 @@ impl Broker {
         self.exchange.send(id, line.as_bytes());
     }
 
-    /// Tells a client what it did wrong, and ends the connection.
+    /// Sends an error to a client, and closes the connection.
     pub(crate) fn refuse(
         &mut self,
         id: SessionId,
@@ -167,16 +166,16 @@ impl Broker {
         self.end(id, reason);
     }
 
-    /// Decides that a connection ends. From now on nothing is delivered to it. Its subscriptions are gone at once,
-    /// unless there are thousands, none of them in a group, whose messages another member should have: those go by
-    /// and by, with [`forget_some`](Self::forget_some).
+    /// Ends a connection: nothing is delivered to it any more. Its subscriptions are removed at once, unless there
+    /// are thousands and none of them is in a queue group, whose messages another member should receive.
+    /// [`forget_some`](Self::forget_some) removes those in steps.
     pub(crate) fn end(&mut self, id: SessionId, reason: CloseReason) {
         if self.exchange.begin_end(id, reason) {
             self.finish_end(id, reason);
         }
     }
 
-    /// Ends what the exchange has found to have too much waiting.
+    /// Ends the connections that exceeded their pending limit during deliveries.
     #[inline]
     pub(crate) fn end_overrun(&mut self) {
         while let Some(id) = self.exchange.outputs.overrun.pop() {
@@ -184,7 +183,7 @@ impl Broker {
         }
     }
 
-    /// Gives back what belongs to a session that is ending.
+    /// Releases what belongs to a session that is ending.
     #[inline(never)]
     fn finish_end(&mut self, id: SessionId, reason: CloseReason) {
         let session = &mut self.exchange.sessions[id.index()];
@@ -199,7 +198,7 @@ impl Broker {
             self.exchange.sessions[id.index()].out.discard();
         }
         self.exchange.uncount_connection(id);
-        if !self.exchange.sessions[id.index()].may_leave_slowly() {
+        if !self.exchange.sessions[id.index()].may_end_in_steps() {
             self.drop_subscriptions(id);
         }
         match self.exchange.sessions[id.index()].kind {
@@ -207,24 +206,24 @@ impl Broker {
             Kind::Mqtt(_) => self.mqtt_of(id).handle_end(reason),
             Kind::Leaf(_) => self.leaf(id).leave(),
         }
-        self.exchange.tell_leafs();
-        // What is told of a connection that has ended is what it had.
+        self.exchange.announce_to_leafs();
+        // Monitoring shows how many subscriptions a closed connection had.
         self.exchange.sessions[id.index()].subscriptions = subscriptions;
     }
 
-    /// Forgets some of what a client wanted whose connection ends. Returns whether there is more.
+    /// Removes some subscriptions of a connection that is ending. Returns whether there are more.
     pub(crate) fn forget_some(&mut self, id: SessionId) -> bool {
         let Some(session) = self.exchange.sessions.get(id.index()) else {
             return false;
         };
         let had = session.subscriptions;
-        for _ in 0..FORGOTTEN_AT_ONCE {
+        for _ in 0..REMOVED_AT_ONCE_MAX {
             let Some(sub) = self.exchange.subs.first_of_session(id.0) else {
                 break;
             };
             self.exchange.drop_subscription(sub);
         }
-        self.exchange.tell_leafs();
+        self.exchange.announce_to_leafs();
         self.exchange.sessions[id.index()].subscriptions = had;
         self.exchange.subs.first_of_session(id.0).is_some()
     }
@@ -235,7 +234,7 @@ impl Broker {
         }
     }
 
-    /// Counts a session in its account. Refuses it when the account has all the connections that it may have.
+    /// Counts a session in its account. Refuses it if the account has reached its connection limit.
     pub(crate) fn count_connection(&mut self, id: SessionId) {
         if !self.exchange.count_connection(id) {
             let error = Some(ClientError::AccountConnectionsExceeded);
@@ -243,7 +242,7 @@ impl Broker {
         }
     }
 
-    /// Whether a client may have one more subscription.
+    /// Returns whether a client may have one more subscription.
     pub(crate) fn has_room_for_subscription(&self, id: SessionId) -> bool {
         let session = &self.exchange.sessions[id.index()];
         let max = self
@@ -256,11 +255,11 @@ impl Broker {
         let max = own.map_or(max, |own| max.min(usize::try_from(own).unwrap_or(max)));
         let is_full = session.subscriptions >= max
             || !self.exchange.quotas.allow_subscription(session.account);
-        // What the server itself is asked for does not depend on what clients may have.
+        // Limits of clients do not apply to system clients.
         !is_full || session.is_insider
     }
 
-    /// Makes a subscription, unless the session has one with this sid. False when the filter is none.
+    /// Subscribes, unless the session has a subscription with this sid. Returns false if the filter is invalid.
     pub(crate) fn enter_subscription(
         &mut self,
         id: SessionId,
@@ -280,7 +279,7 @@ impl Broker {
     }
 }
 
-/// What an MQTT client is granted.
+/// Returns the limits of an MQTT connection.
 pub(crate) fn mqtt_settings(limits: &Limits) -> MqttLimits {
     MqttLimits {
         packet_bytes_max: limits.payload_bytes_max.saturating_add(CONNECT_BYTES_MAX),

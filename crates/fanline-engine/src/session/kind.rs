@@ -1,6 +1,6 @@
-//! What a connection speaks, as the exchange sees it.
+//! The kinds of sessions, as the exchange sees them.
 
-use super::leaf::{Leaf, Leafs};
+use super::leaf::{Leaf, LeafConnections};
 use super::mqtt::{Mqtt, MqttSessions, is_internal_sid};
 use super::{Exchange, FanOut};
 use crate::auth::AccountId;
@@ -11,25 +11,25 @@ use crate::exchange::remote::LinkSet;
 use crate::exchange::router::{Route, SubId};
 use crate::outbox::Chunk;
 
-/// What a connection is, with the state that only this kind has.
+/// The kind of a session, with the state that only this kind has.
 pub(crate) enum Kind {
     Client(Client),
     Mqtt(Box<Mqtt>),
     Leaf(Box<Leaf>),
 }
 
-/// The state that only NATS clients have.
+/// The state of NATS clients.
 #[derive(Default)]
 pub(crate) struct Client {
-    /// Whether it was sent the second INFO, which follows its first PING after CONNECT.
+    /// Whether the second INFO was sent, which follows the first PING after CONNECT.
     pub(crate) has_account_info: bool,
 }
 
-/// What connections of one kind share.
+/// State that connections of one kind share.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) mqtt: MqttSessions,
-    pub(crate) leafs: Leafs,
+    pub(crate) leafs: LeafConnections,
 }
 
 impl Kind {
@@ -117,7 +117,7 @@ impl exchange::Kind for Kind {
         self.leaf().is_some_and(|leaf| {
             !leaf.is_held()
                 && origin.is_none_or(|origin| !origin.is_beside(leaf))
-                && (leaf.rules.is_empty() || leaf.rules.may_give(subject, group))
+                && (leaf.rules.is_empty() || leaf.rules.may_send(subject, group))
         })
     }
 
@@ -128,7 +128,7 @@ impl exchange::Kind for Kind {
 
     fn announce_interest(exchange: &mut Exchange, links: LinkSet) {
         match links {
-            LinkSet::Leafs => exchange.tell_leafs(),
+            LinkSet::Leafs => exchange.announce_to_leafs(),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Whether what a client does is allowed to it.
+//! Permissions of clients.
 //!
-//! Sessions without restrictions have none of this: they pay for a look at one field.
+//! A session without restrictions pays for a look at one field.
 
 use super::{AnySession, Broker};
 use crate::codec::nats::error::ClientError;
@@ -10,64 +10,63 @@ use crate::exchange::run::Intake;
 use crate::exchange::session::SessionId;
 use crate::exchange::text::text;
 
-/// Whether, and why, a topic may be published to.
+/// Whether and why a client may publish to a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permit {
-    /// It was before, and nothing has changed.
+    /// It was permitted before, and nothing has changed.
     Known,
-    /// The rules say so.
+    /// The permissions allow it.
     Granted,
-    /// This once, as an answer.
+    /// Permitted once, as a response.
     AsReply,
     Denied,
 }
 
 impl AnySession<'_> {
-    /// Whether a client may publish to a topic; tells it when not.
+    /// Returns whether a client may publish to a subject; sends it an error if not.
     #[inline(never)]
-    pub(crate) fn permit_publish(&mut self, topic: &[u8]) -> Permit {
+    pub(crate) fn permit_publish(&mut self, subject: &[u8]) -> Permit {
         let now = self.broker.exchange.outputs.now;
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let Some(restriction) = &mut session.restriction else {
             return Permit::Granted;
         };
-        if restriction.may_publish(topic) {
+        if restriction.may_publish(subject) {
             return Permit::Granted;
         }
-        if restriction.use_up_reply(topic, now) {
+        if restriction.use_up_reply(subject, now) {
             return Permit::AsReply;
         }
-        self.deny_publish(topic);
+        self.deny_publish(subject);
         Permit::Denied
     }
 
-    /// Whether a client is known to be permitted to publish to a topic. What its memo holds was when it came for the
-    /// first time.
+    /// Returns whether a client is known to be permitted to publish to a subject. The subject in its memo was
+    /// permitted when it was routed first.
     #[inline]
-    pub(crate) fn knows_permitted(&mut self, intake: &mut Intake<'_>, topic: &[u8]) -> bool {
+    pub(crate) fn knows_permitted(&mut self, intake: &mut Intake<'_>, subject: &[u8]) -> bool {
         self.broker.exchange.routers[intake.account].knows_permitted(
-            topic,
+            subject,
             intake.rights,
             &mut intake.memo,
         )
     }
 
-    /// Takes note that what was just published was permitted by the rules, so that they need not be asked about its
-    /// topic again.
+    /// Notes that permissions allow the subject that was just published to, so that the next message needs no check.
     #[cold]
     #[inline(never)]
-    pub(crate) fn note_permitted(&mut self, intake: &Intake<'_>, topic: &[u8]) {
+    pub(crate) fn note_permitted(&mut self, intake: &Intake<'_>, subject: &[u8]) {
         let restriction = self.broker.exchange.sessions[intake.id.index()]
             .restriction
             .as_ref();
         if let Some(rights) = restriction.and_then(|restriction| restriction.sole_rights()) {
             let router = &mut self.broker.exchange.routers[intake.account];
-            router.note_permitted(topic, intake.memo, rights);
+            router.note_permitted(subject, intake.memo, rights);
         }
     }
 
-    /// Who a session is, for the log.
-    fn who(&self) -> String {
+    /// Returns the account and the user of a session, for the log.
+    fn identity(&self) -> String {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let account = self.broker.exchange.access.account(session.account);
         let account = account.map_or("", |account| &account.name);
@@ -75,17 +74,17 @@ impl AnySession<'_> {
         format!("{who:?}")
     }
 
-    pub(crate) fn deny_publish(&mut self, topic: &[u8]) {
-        let topic = text(topic);
-        let who = self.who();
+    pub(crate) fn deny_publish(&mut self, subject: &[u8]) {
+        let subject = text(subject);
+        let who = self.identity();
         self.broker.exchange.outputs.notice(self.id, || {
-            format!("{who} - Publish Violation - Subject {topic:?}")
+            format!("{who} - Publish Violation - Subject {subject:?}")
         });
-        let error = ClientError::PublishDenied(topic);
+        let error = ClientError::PublishDenied(subject);
         self.broker.send_error(self.id, &error);
     }
 
-    /// Whether a client may subscribe; tells it when not.
+    /// Returns whether a client may subscribe to a filter; sends it an error if not.
     pub(crate) fn permit_subscribe(&mut self, filter: &[u8], queue: &[u8], sid: &[u8]) -> bool {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let Some(restriction) = &session.restriction else {
@@ -94,7 +93,7 @@ impl AnySession<'_> {
         if restriction.may_subscribe(filter, queue) {
             return true;
         }
-        let (who, sid) = (self.who(), text(sid));
+        let (who, sid) = (self.identity(), text(sid));
         let error = denied(filter, queue);
         self.broker.exchange.outputs.notice(self.id, || {
             let filter = text(filter);
@@ -108,9 +107,9 @@ impl AnySession<'_> {
         false
     }
 
-    /// Drops what a client has subscribed to and may not any more, and tells it.
+    /// Drops the subscriptions that a client is not permitted any more, and sends it an error for each.
     pub(crate) fn drop_denied_subscriptions(&mut self) {
-        let account = self.broker.exchange.sessions[self.id.index()].account;
+        let account = self.session().account;
         let all: Vec<SubId> = self.broker.exchange.subs.of_session(self.id.0).collect();
         for sub in all {
             let subscription = self.broker.exchange.subs.get(sub);
@@ -138,11 +137,11 @@ impl AnySession<'_> {
 }
 
 impl Broker {
-    /// Whether single messages of a subscription are to be kept from its client.
+    /// Returns whether each message of a subscription has to be checked or encoded before it is delivered.
     pub(crate) fn is_filtered(&self, id: SessionId, filter: &[u8], queue: &[u8]) -> bool {
         let session = &self.exchange.sessions[id.index()];
         let restriction = session.restriction.as_ref();
-        // What an MQTT client is given is written otherwise.
+        // Messages to MQTT clients are encoded.
         session.kind.is_mqtt()
             || restriction.is_some_and(|restriction| restriction.filters(filter, queue))
     }

@@ -1,4 +1,4 @@
-//! PUB and HPUB, and what MQTT clients publish: one path for both.
+//! The path of a published message: PUB, HPUB, and messages of MQTT clients.
 
 use super::AnySession;
 use super::permit::Permit;
@@ -17,7 +17,7 @@ use crate::subject::is_literal_topic;
 use crate::trace::may_be_asked_for;
 
 impl AnySession<'_> {
-    /// Takes a message. `from` is where its verb begins in the chunk.
+    /// Publishes a message. `from` is where its verb begins in the chunk.
     #[inline(always)]
     pub(crate) fn publish(
         &mut self,
@@ -35,7 +35,7 @@ impl AnySession<'_> {
         }
     }
 
-    /// Takes a message whose subject may be mapped to another one.
+    /// Publishes a message whose subject may be mapped to another one.
     #[cold]
     pub(super) fn publish_mapped(
         &mut self,
@@ -66,7 +66,7 @@ impl AnySession<'_> {
         self.broker.accounts.renamed = renamed;
     }
 
-    /// Takes a message that is not traced, or is by now, under the subject that it is mapped to.
+    /// Publishes a message under the subject that it is mapped to. Its trace, if it has one, has begun.
     #[inline(always)]
     fn publish_as(
         &mut self,
@@ -119,12 +119,11 @@ impl AnySession<'_> {
             self.note_permitted(intake, publish.topic);
         }
         if !delivered && !publish.reply.is_empty() {
-            self.tell_no_responders(publish);
+            self.send_no_responders(publish);
         }
     }
 
-    /// Delivers a message whose arguments are not in the form in which subscribers get them: puts them into that
-    /// first.
+    /// Delivers a message whose arguments are not in the form that subscribers receive. Rewrites them first.
     #[cold]
     pub(super) fn dispatch_rewritten(
         &mut self,
@@ -156,8 +155,7 @@ impl AnySession<'_> {
         delivered
     }
 
-    /// Whether a publish to a name that the server keeps for itself is allowed; tells the client
-    /// when not.
+    /// Returns whether a client may publish to a reserved subject; sends it an error if not.
     #[cold]
     fn may_publish(&mut self, publish: &Publish<'_>, trace: Option<&mut Traced>) -> bool {
         const TOPICS: [&[u8]; 3] = [b"_GR_.", b"$GR.", b"$NRG."];
@@ -181,7 +179,7 @@ impl AnySession<'_> {
         true
     }
 
-    /// What verbose and pedantic clients are told about a publish.
+    /// Sends verbose and pedantic clients the answer to a publish.
     #[cold]
     fn answer_publish(&mut self, publish: &Publish<'_>) {
         let options = &self.broker.exchange.sessions[self.id.index()].options;
@@ -195,16 +193,13 @@ impl AnySession<'_> {
         }
     }
 
-    /// Answers a request that nobody serves, at the requester's own subscription for the reply.
+    /// Answers a request that has no responder, at the requester's own subscription to the reply subject.
     #[cold]
-    fn tell_no_responders(&mut self, publish: &Publish<'_>) {
-        if !self.broker.exchange.sessions[self.id.index()]
-            .options
-            .no_responders
-        {
+    fn send_no_responders(&mut self, publish: &Publish<'_>) {
+        if !self.session().options.no_responders {
             return;
         }
-        let account = self.broker.exchange.sessions[self.id.index()].account;
+        let account = self.session().account;
         let route =
             self.broker.exchange.routers[account].route(publish.reply, &mut RouteMemo::default());
         let candidates = route.plain.clone();
@@ -225,10 +220,7 @@ impl AnySession<'_> {
     }
 
     pub(crate) fn acknowledge(&mut self) {
-        if self.broker.exchange.sessions[self.id.index()]
-            .options
-            .verbose
-        {
+        if self.session().options.verbose {
             self.broker.exchange.send(self.id, b"+OK\r\n");
         }
     }
@@ -248,14 +240,14 @@ impl AnySession<'_> {
     }
 }
 
-/// Notes in the trace of a message that it may not be published.
+/// Notes in the trace of a message that it was not permitted.
 fn note_refusal(trace: Option<&mut Traced>, publish: &Publish<'_>) {
     if let Some(trace) = trace {
         trace.note_refusal(&ClientError::PublishDenied(text(publish.topic)));
     }
 }
 
-/// Whether a publish needs a closer look: few names begin like the reserved ones.
+/// Returns whether a subject may be a reserved one. Few others begin as they do.
 #[inline]
 fn is_reserved(publish: &Publish<'_>) -> bool {
     let may_be = |name: &[u8]| match name {
@@ -266,14 +258,15 @@ fn is_reserved(publish: &Publish<'_>) -> bool {
     may_be(publish.topic) || may_be(publish.reply)
 }
 
-/// Apart, so that the path of messages without headers stays short.
+/// Returns whether a message may ask for a trace. Not inlined, so that the path of messages without headers stays
+/// short.
 #[inline(never)]
 pub(crate) fn asks_for_trace(chunk: &Chunk, publish: &Publish<'_>, from: usize) -> bool {
     let start = from + publish.body.start;
     may_be_asked_for(&chunk[start..start + publish.header_bytes])
 }
 
-/// The arguments after the topic, as every receiver understands them.
+/// Writes the arguments after the subject in the form that all subscribers understand.
 fn write_args(out: &mut Vec<u8>, publish: &Publish<'_>) {
     args::write_args(
         out,

@@ -1,25 +1,25 @@
-//! What became of the input of a connection.
+//! The result of handling input.
 
 use crate::exchange::session::SessionId;
 
-/// What became of some input.
+/// The result of handling input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// How many bytes are done with. The rest has to be handed in again, with more behind it.
+    /// Bytes that were handled. Pass the rest again, with more input behind it.
     pub consumed: usize,
-    /// How long the frame is that the rest begins, when that is known, else 0.
+    /// Length of the frame that the rest begins, if it is known, otherwise 0.
     pub frame_bytes: usize,
-    /// The input was left because much is to be written: write, then hand the rest in again.
+    /// Much output is pending: write it, then pass the rest of the input again.
     pub must_flush: bool,
-    /// The input was left because it is to be decided whether its client may connect:
-    /// [`Shard::take_check`](crate::Shard::take_check) first, then hand the rest in again.
+    /// The client's admission needs a check: call [`Shard::take_check`](crate::Shard::take_check), then pass the rest
+    /// of the input again.
     pub awaits_check: bool,
-    /// How many bytes were queued for connections.
+    /// Bytes that were queued for connections.
     pub produced_bytes: usize,
-    /// How many of them tell other servers what a client wants.
+    /// Bytes of them that announce interest to other servers.
     pub told_bytes: usize,
-    /// A subscriber of what was published has much waiting: hold the publisher back a little.
+    /// A subscriber with much pending output: delay the publisher a little.
     pub congested: Option<SessionId>,
-    /// It is known anew how far the other side of a link is: see [`Shard::leaf_level`](crate::Shard::leaf_level).
+    /// The round trip of a leaf connection was measured: see [`Shard::leaf_level`](crate::Shard::leaf_level).
     pub was_measured: bool,
 }

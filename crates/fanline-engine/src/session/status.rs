@@ -1,14 +1,14 @@
-//! What monitoring shows of connections.
+//! Connections as monitoring shows them.
 
 use std::time::Duration;
 
 use super::Session;
-use super::connections::FORGOTTEN_AT_ONCE;
+use super::connections::REMOVED_AT_ONCE_MAX;
 use crate::auth::nkey::PublicKey;
 use crate::auth::{AccountId, ConnectionKind, TlsPeer};
 use crate::exchange::backlog::Backlog;
 
-/// What monitoring tells of a connection.
+/// A connection in monitoring.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "named as in nats-server's /connz")]
 pub struct ConnectionStatus {
@@ -29,37 +29,37 @@ pub struct ConnectionStatus {
     pub name: String,
     pub lang: String,
     pub version: String,
-    /// The user's name; `[REDACTED]` for a token, which is all secret.
+    /// The user's name; `[REDACTED]` for a token.
     pub user: String,
     pub kind: ConnectionKind,
-    /// The client id of one that speaks MQTT.
+    /// The MQTT client id; empty for other connections.
     pub mqtt_client: String,
-    /// What there is of its session.
+    /// The MQTT session.
     pub mqtt: Option<Box<MqttStatus>>,
     pub tls: Option<Box<TlsPeer>>,
-    /// The key of the proxy that it comes through.
+    /// The key of the proxy that the connection comes through.
     pub proxy: Option<PublicKey>,
     pub subscriptions_list: Vec<SubscriptionStatus>,
-    /// What waits for it while it is behind, or waited when it was dropped for that.
+    /// The backlog of a slow subscriber, or the one for which it was disconnected.
     pub backlog: Option<Box<Backlog>>,
 }
 
-/// What monitoring tells of an MQTT session that is connected.
+/// A connected MQTT session in monitoring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MqttStatus {
-    /// The protocol level: 4 is 3.1.1, 5 is 5.0.
+    /// Protocol level: 4 is 3.1.1, 5 is 5.0.
     pub level: u8,
-    /// Seconds between its packets at the most; 0 is any.
+    /// Most seconds between packets; 0 is no limit.
     pub keep_alive: u16,
-    /// Seconds that it outlives its connection; `u32::MAX` is for ever.
+    /// Seconds that the session outlives its connection; `u32::MAX` is forever.
     pub expiry: u32,
-    /// Messages above QoS 0 that its client has not acknowledged.
+    /// Messages above QoS 0 that the client has not acknowledged.
     pub in_flight: usize,
-    /// Messages that wait for room.
+    /// Messages that wait for room in the client's receive window.
     pub waiting: usize,
 }
 
-/// What monitoring tells of a subscription.
+/// A subscription in monitoring.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "named as in nats-server's /subsz")]
 pub struct SubscriptionStatus {
@@ -73,15 +73,15 @@ pub struct SubscriptionStatus {
 }
 
 impl Session {
-    /// Whether it is a client's, and neither another server's nor the server's own.
+    /// Returns whether the session is a client's, rather than a server's or a system client's.
     pub(crate) fn is_client(&self) -> bool {
         !self.is_insider && !self.kind.is_leaf()
     }
 
-    /// Whether what it wants may be forgotten by and by once it ends.
-    pub(crate) fn may_leave_slowly(&self) -> bool {
+    /// Returns whether the subscriptions may be removed in steps when the connection ends.
+    pub(crate) fn may_end_in_steps(&self) -> bool {
         let is_simple = self.is_client() && !self.kind.is_mqtt() && self.in_groups == 0;
-        is_simple && self.subscriptions > FORGOTTEN_AT_ONCE
+        is_simple && self.subscriptions > REMOVED_AT_ONCE_MAX
     }
 
     pub(crate) fn status(&self) -> ConnectionStatus {

@@ -1,5 +1,4 @@
-//! What happens because time passes: authentication runs out, clients are pinged, slow ones are
-//! dropped.
+//! Timers of sessions: authentication times out, clients are pinged, and slow clients are disconnected.
 
 use std::time::Duration;
 
@@ -9,10 +8,10 @@ use crate::auth::{ConnectionKind, Peer};
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::limits::Limits;
 
-/// A round trip that was measured longer ago than this is measured again.
+/// The age at which a round trip is measured again.
 const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
 
-/// Silence after which this peer is pinged.
+/// Returns the time without input after which a peer is pinged.
 pub(crate) fn ping_interval(limits: &Limits, peer: &Peer) -> Duration {
     let own = limits
         .websocket_ping_interval
@@ -20,7 +19,7 @@ pub(crate) fn ping_interval(limits: &Limits, peer: &Peer) -> Duration {
     own.unwrap_or(limits.ping_interval)
 }
 
-/// How long this peer may take to authenticate.
+/// Returns the time that a peer has to authenticate.
 pub(crate) fn auth_timeout(limits: &Limits, peer: &Peer) -> Duration {
     let own = match peer.kind {
         ConnectionKind::WebSocket => limits.websocket_auth_timeout,
@@ -31,7 +30,7 @@ pub(crate) fn auth_timeout(limits: &Limits, peer: &Peer) -> Duration {
 }
 
 impl AnySession<'_> {
-    /// Does what is due for the session at `now`, and arms its timer for what is due next.
+    /// Handles the session's timer, and arms it again.
     pub(crate) fn handle_timeout(&mut self, now: Duration) {
         let limits = self.broker.exchange.config.limits.clone();
         let session = &self.broker.exchange.sessions[self.id.index()];
@@ -58,7 +57,7 @@ impl AnySession<'_> {
                     &limits,
                     &self.broker.exchange.sessions[self.id.index()].peer,
                 );
-            self.broker.exchange.sessions[self.id.index()].pings.next_at = next;
+            self.session_mut().pings.next_at = next;
         }
         if self.is_leaf() {
             match self.broker.leaf(self.id).handle_cycle(now) {
@@ -86,10 +85,7 @@ impl AnySession<'_> {
             }
             next = next.min(at);
         }
-        if let Some(since) = self.broker.exchange.sessions[self.id.index()]
-            .out
-            .blocked_since()
-        {
+        if let Some(since) = self.session().out.blocked_since() {
             let deadline = since + limits.write_deadline_of(self.is_leaf());
             if now >= deadline {
                 return self
@@ -101,14 +97,14 @@ impl AnySession<'_> {
         self.broker.exchange.timers.set(self.id, Some(next));
     }
 
-    /// Pings a client from which nothing was heard, or whose round trip is not known. False when
-    /// it has left too many unanswered and is gone.
+    /// Pings a client without recent input, or whose round trip is not known. Returns false if it left too many pings
+    /// unanswered and is disconnected.
     fn ping_if_quiet(&mut self, now: Duration) -> bool {
         let limits = &self.broker.exchange.config.limits;
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let interval = ping_interval(limits, &session.peer);
-        // What is wanted is told to another server in one go, and a ping would wait behind it. A server that takes
-        // of it is there.
+        // Interest is announced to another server in one piece, and a ping would wait behind it. A server that reads
+        // it is alive.
         let blocked_since = (session.kind.leaf()).and_then(|_| session.out.blocked_since());
         if blocked_since.is_some_and(|since| now.saturating_sub(since) < interval) {
             session.pings.unanswered = 0;

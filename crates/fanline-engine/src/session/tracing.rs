@@ -1,4 +1,4 @@
-//! Traces of single messages, as clients and leaf connections ask for them; see [`crate::trace`].
+//! Traces of single messages that clients and leaf connections request; see [`crate::trace`].
 
 use super::AnySession;
 use super::leaf::LeafSession;
@@ -10,7 +10,7 @@ use crate::exchange::tracing::Traced;
 use crate::trace::{Asked, CLIENT, Event, LEAF, Trace};
 
 impl AnySession<'_> {
-    /// Takes a message that asks to be traced, if it may.
+    /// Publishes a message that asks to be traced, if that is permitted.
     #[cold]
     #[inline(never)]
     pub(super) fn publish_traced(
@@ -55,7 +55,7 @@ impl AnySession<'_> {
         self.broker.end_trace(traced);
     }
 
-    /// Whether a client may publish where it wants a trace; sends it an error if not.
+    /// Returns whether a client may publish to the subject of its trace; sends it an error if not.
     fn may_trace(&mut self, to: &str) -> bool {
         let may = match &self.broker.exchange.sessions[self.id.index()].restriction {
             None => true,
@@ -69,24 +69,24 @@ impl AnySession<'_> {
 }
 
 impl LeafSession<'_> {
-    /// Begins the trace of a message from another server, if it asks for one. `None` when the message is to go nowhere,
-    /// and may not be traced either.
+    /// Begins the trace of a message from another server, if it asks for one. `None` if the message asks for nothing
+    /// but a trace that is not permitted.
     #[cold]
     #[inline(never)]
     pub(super) fn begin_trace(
         &self,
-        topic: &[u8],
+        subject: &[u8],
         headers: &[u8],
         payload_bytes: usize,
     ) -> Option<Option<Traced>> {
-        // Whether it is one of a sample was decided where it came from.
+        // Sampling was decided by the server that it came from.
         let Some(asked) = Asked::read(headers, None, 0) else {
             return Some(None);
         };
         let exchange = &self.broker.exchange;
         let session = &exchange.sessions[self.id.index()];
         let leaf = session.kind.leaf()?;
-        if leaf.rules.may_take(asked.to.as_bytes()) != Ok(true) {
+        if leaf.rules.may_receive(asked.to.as_bytes()) != Ok(true) {
             return (!asked.is_only).then_some(None);
         }
         let account = session.account;
@@ -96,7 +96,7 @@ impl LeafSession<'_> {
             cid: Some(session.cid),
             name: leaf.name.clone(),
             acc: exchange.account_name(account),
-            subj: text(topic),
+            subj: text(subject),
             ..Event::default()
         };
         let trace = Trace::new(asked, payload_bytes, came_in);

@@ -11,12 +11,12 @@ use crate::codec::nats::error::CloseReason;
 use crate::limits::Limits;
 use crate::session::leaf::{Agreed, Dialled, LeafCredentials, LeafListener, LeafRemote};
 
-/// A leaf that is driven by hand, at the first shard of a world.
+/// Opens a leaf connection at the first shard of a world.
 fn leaf(world: &mut World, name: &str) -> Client {
     leaf_of(world, name, name)
 }
 
-/// The same of a cluster.
+/// The same for a server of a cluster.
 fn leaf_of(world: &mut World, name: &str, cluster: &str) -> Client {
     let id = world.open_leaf(None);
     let leaf = Client { shard: 0, id };
@@ -28,7 +28,7 @@ fn leaf_of(world: &mut World, name: &str, cluster: &str) -> Client {
     leaf
 }
 
-/// The same once it has read what comes first.
+/// The same, after its first output is read.
 fn quiet_leaf(world: &mut World, name: &str) -> Client {
     let leaf = leaf(world, name);
     let said = world.read(leaf);
@@ -38,7 +38,7 @@ fn quiet_leaf(world: &mut World, name: &str) -> Client {
     leaf
 }
 
-/// A leaf that was dialled, once the hub has let it in.
+/// Opens a leaf connection to a hub that has admitted this server.
 fn dialled(world: &mut World, remote: LeafRemote, info: &str) -> Client {
     let remote = LeafRemote {
         account: "$G".into(),
@@ -75,7 +75,7 @@ fn messages_and_interest_cross_both_ways() {
         assert_eq!(world.read(leaf), "");
         world.say(client, "UNSUB 3\r\n");
         assert_eq!(world.read(leaf), "LS- later\r\n");
-        // From there.
+        // Messages come in.
         world.say(
             leaf,
             "LMSG before.x 2\r\nhi\r\nHMSG before.y r 12 14\r\nNATS/1.0\r\n\r\nhi\r\n",
@@ -84,7 +84,7 @@ fn messages_and_interest_cross_both_ways() {
             world.read(client),
             "MSG before.x 1 2\r\nhi\r\nHMSG before.y 1 r 12 14\r\nNATS/1.0\r\n\r\nhi\r\n"
         );
-        // To there, once, whatever matches.
+        // Messages go out, once each, whatever matches.
         world.say(leaf, "LS+ there.*\r\nLS+ there.>\r\nLS+ there.a\r\n");
         for _ in 0..3 {
             world.say(client, "PUB there.a r 2\r\nhi\r\n");
@@ -95,7 +95,7 @@ fn messages_and_interest_cross_both_ways() {
             world.read(leaf),
             "HMSG there.b 12 14\r\nNATS/1.0\r\n\r\nhi\r\n"
         );
-        // Never back.
+        // They never come back.
         world.say(leaf, "LMSG there.a 2\r\nhi\r\n");
         assert_eq!(world.read(leaf), "");
         world.say(leaf, "LS- there.*\r\nLS- there.>\r\nLS- there.a\r\n");
@@ -105,7 +105,7 @@ fn messages_and_interest_cross_both_ways() {
 }
 
 #[test]
-fn who_waits_for_an_answer_is_known_before_the_question() {
+fn reply_interest_is_announced_before_the_request() {
     for shards in [1, 2] {
         let mut world = World::new(shards);
         let leaf = quiet_leaf(&mut world, "edge");
@@ -115,19 +115,19 @@ fn who_waits_for_an_answer_is_known_before_the_question() {
         assert_eq!(world.read(leaf), "LS+ in.1\r\nLMSG ask in.1 1\r\n?\r\n");
         world.say(leaf, "LMSG in.1 1\r\n!\r\n");
         assert_eq!(world.read(client), "MSG in.1 1 1\r\n!\r\n");
-        // When nobody is there any more, the asker is told.
+        // Without a responder the requester receives a 503.
         world.say(leaf, "LS- ask\r\n");
         world.say(client, "PUB ask in.1 1\r\n?\r\n");
         assert!(world.read(client).contains("NATS/1.0 503"));
-        // What comes and goes at once is not told at all.
+        // A subscription that ends in the same input is not announced.
         world.say(client, "SUB gone 9\r\nUNSUB 9\r\n");
         assert_eq!(world.read(leaf), "");
     }
 }
 
-/// Once the trace showed the line of an earlier message, which was put together, or none.
+/// The trace once showed the line of an earlier message that was rewritten, or none.
 #[test]
-fn protocol_trace_shows_the_line_that_a_leaf_gets() {
+fn protocol_trace_shows_the_line_of_a_leaf_connection() {
     let mut world = World::new(1);
     let leaf = quiet_leaf(&mut world, "edge");
     let client = world.client(0);
@@ -144,7 +144,7 @@ fn protocol_trace_shows_the_line_that_a_leaf_gets() {
 }
 
 #[test]
-fn groups_are_served_here_first_and_by_weight_beyond() {
+fn queue_groups_prefer_local_members_then_weight() {
     for shards in [1, 2] {
         let mut world = World::new(shards);
         let (one, two) = (quiet_leaf(&mut world, "one"), quiet_leaf(&mut world, "two"));
@@ -170,7 +170,7 @@ fn groups_are_served_here_first_and_by_weight_beyond() {
         world.say(client, "PUB work r 1\r\n.\r\n");
         let got = [world.read(one), world.read(two)].concat();
         assert_eq!(got, "LMSG work + r q 1\r\n.\r\n");
-        // As soon as somebody is here, nothing crosses.
+        // With a local member nothing crosses.
         world.say(client, "SUB work q 1\r\n");
         assert_eq!(world.read(one), "LS+ work q 2\r\n");
         assert_eq!(world.read(two), "LS+ work q 4\r\n");
@@ -179,7 +179,7 @@ fn groups_are_served_here_first_and_by_weight_beyond() {
             assert_eq!(world.read(client), "MSG work 1 1\r\n.\r\n");
         }
         assert_eq!(world.read(one) + &world.read(two), "");
-        // What comes from there is for the groups that it names.
+        // A message from there is for the queue groups that it names.
         world.say(one, "LMSG work 1\r\n.\r\n");
         assert_eq!(world.read(client), "");
         world.say(one, "LMSG work | other q 1\r\n.\r\n");
@@ -198,13 +198,13 @@ fn groups_are_served_here_first_and_by_weight_beyond() {
     }
 }
 
-/// Messages on one topic are put aside and passed on together; nobody may be able to tell.
+/// Messages on one subject are coalesced. The output is that of messages passed on one by one.
 #[test]
-fn a_run_of_messages_crosses_as_one_by_one() {
+fn coalesced_messages_cross_one_by_one() {
     const HEADERS: &str = "NATS/1.0\r\n\r\n";
     let mut parts = Vec::new();
     for number in 0..200 {
-        // In what order they come should have no rhythm, and each topic several in a row.
+        // The order has no rhythm, with several messages of each subject in a row.
         let topic = ["far", "near", "both", "nowhere", "group"][number * number / 40 % 5];
         parts.push(match number * 7 % 23 {
             0 => format!(" {topic} r 3\r\n{number:03}\r\n"),
@@ -260,7 +260,7 @@ fn a_run_of_messages_crosses_as_one_by_one() {
 }
 
 #[test]
-fn what_one_leaf_wants_another_is_told() {
+fn interest_of_one_leaf_is_announced_to_others() {
     let mut world = World::new(2);
     let (one, two) = (quiet_leaf(&mut world, "one"), quiet_leaf(&mut world, "two"));
     world.read(one);
@@ -276,12 +276,12 @@ fn what_one_leaf_wants_another_is_told() {
         (world.read(one), world.read(two)),
         ("LMSG a 1\r\n.\r\n".into(), String::new())
     );
-    // What goes with one of them is not wanted any more.
+    // Interest of a closed connection is withdrawn.
     world.shards[0].end(one.id, CloseReason::ClientClosed);
     world.shards[0].remove(one.id, CloseReason::ClientClosed);
     let told = world.read(two);
     assert_eq!(told, "LS- a\r\n");
-    // Two hubs do not hear of each other's.
+    // The interest of one hub is not announced to another.
     let mut world = World::new(1);
     let (one, two) = (
         dialled(&mut world, LeafRemote::default(), HUB),
@@ -299,10 +299,10 @@ fn what_one_leaf_wants_another_is_told() {
     assert_eq!(world.read(two), "LS+ $LDS.x\r\n");
 }
 
-/// The servers of a cluster attach one by one, and pass on among themselves what each has: by way of their hub
-/// it would come twice.
+/// The servers of a cluster connect one by one, and exchange messages among themselves: over their hub each would
+/// come twice.
 #[test]
-fn servers_of_one_cluster_hear_each_other_without_their_hub() {
+fn hub_does_not_forward_within_a_cluster() {
     for shards in [1, 2] {
         let mut world = World::new(shards);
         let one = leaf_of(&mut world, "one", "edge");
@@ -334,7 +334,7 @@ fn ending(world: &World, leaf: Client) -> Option<CloseReason> {
 }
 
 #[test]
-fn a_link_is_not_dropped_for_how_much_is_wanted_here() {
+fn much_interest_does_not_close_a_leaf_connection() {
     let limits = Limits {
         pending_bytes_max: 10_000,
         ..Limits::default()
@@ -351,7 +351,7 @@ fn a_link_is_not_dropped_for_how_much_is_wanted_here() {
 }
 
 #[test]
-fn a_link_has_time_as_long_as_the_other_side_takes_anything() {
+fn slow_leaf_connection_stays_open_while_it_reads() {
     let at = Duration::from_secs;
     for is_strict in [false, true] {
         let limits = Limits {
@@ -372,10 +372,10 @@ fn a_link_has_time_as_long_as_the_other_side_takes_anything() {
     }
 }
 
-/// A million subjects were told to a server that pings every second: it took 4 s to read them, and was given up
-/// for not having answered pings that lay behind them.
+/// A million subjects were announced to a server that is pinged every second. It took 4 s to read them, and was
+/// disconnected because it had not answered pings that lay behind them.
 #[test]
-fn a_server_that_takes_what_it_is_told_is_there() {
+fn reading_server_is_not_stale() {
     let at = Duration::from_secs;
     for takes in [true, false] {
         let limits = Limits {
@@ -400,9 +400,9 @@ fn a_server_that_takes_what_it_is_told_is_there() {
     }
 }
 
-/// Messages that are traced: what is told names the link, and what crosses it names the hop.
+/// A trace names the leaf connection, and the message that crosses it names the hop.
 #[test]
-fn a_trace_goes_on_at_the_other_side() {
+fn trace_continues_on_the_other_side() {
     for (shards, hop) in [(1, "64"), (2, "1.64")] {
         let mut world = World::new(shards);
         let leaf = quiet_leaf(&mut world, "edge");
@@ -424,7 +424,7 @@ fn a_trace_goes_on_at_the_other_side() {
             let said = world.read(client);
             let egress = format!("\"name\":\"edge\",\"hop\":\"{hop}\"");
             assert!(said.contains(&egress), "{said}");
-            // And what comes from there.
+            // And for a message from there.
             world.say(leaf, &format!("HMSG b {sizes}\r\n{headers}hi\r\n"));
             let said = world.read(client);
             assert_eq!(said.contains("HMSG b 2 "), only.is_empty(), "{said}");
@@ -436,7 +436,7 @@ fn a_trace_goes_on_at_the_other_side() {
 }
 
 #[test]
-fn loops_are_found() {
+fn loops_are_detected() {
     let mut world = World::new(1);
     let leaf = leaf(&mut world, "edge");
     let said = world.read(leaf);
@@ -457,7 +457,7 @@ fn loops_are_found() {
 }
 
 #[test]
-fn a_spoke_shows_itself_and_obeys() {
+fn spoke_connects_and_applies_permissions() {
     let mut world = World::new(1);
     let remote = LeafRemote {
         deny_exports: vec!["secret.>".into()],
@@ -502,7 +502,7 @@ fn a_spoke_shows_itself_and_obeys() {
         world.read(client),
         "MSG in.a 4 1\r\n.\r\nMSG in.a 1 1\r\n.\r\n"
     );
-    // The hub gives up, and says why.
+    // The hub closes the connection with an error.
     world.say(hub, "-ERR 'Permissions Violation for Publish to \"x\"'\r\n");
     let ended = world.shards[0]
         .remove(hub.id, CloseReason::ClientClosed)
@@ -513,7 +513,7 @@ fn a_spoke_shows_itself_and_obeys() {
     );
 }
 
-/// A hub where one user may come, and send and get a part.
+/// Returns a hub that admits one user with permissions.
 fn hub_of_one_user() -> World {
     let mut config = AccessConfig::default();
     let mut account = Account::new("A");
@@ -538,7 +538,7 @@ fn hub_of_one_user() -> World {
 }
 
 #[test]
-fn who_may_not_come_is_told_why() {
+fn refused_leaf_node_receives_the_reason() {
     let mut world = hub_of_one_user();
     let mut check = |said: &str, expected: &str| {
         let leaf = Client {
@@ -609,7 +609,7 @@ fn who_may_not_come_is_told_why() {
 }
 
 #[test]
-fn a_streams_delivery_keeps_its_subject() {
+fn stream_delivery_keeps_its_subject() {
     let mut world = World::new(1);
     let leaf = quiet_leaf(&mut world, "edge");
     let client = world.client(0);
@@ -635,16 +635,16 @@ impl World {
 }
 
 #[test]
-fn a_second_way_to_the_same_server_is_a_loop() {
+fn second_path_to_a_server_is_a_loop() {
     let mut world = World::new(1);
     let [one, two] = ["one", "two"].map(|name| quiet_leaf(&mut world, name));
     world.say(one, "LS+ $LDS.x\r\n");
     assert_eq!(world.read(two), "LS+ $LDS.x\r\n");
-    // Again by the same way says nothing new.
+    // The same subject over the same connection changes nothing.
     world.say(one, "LS+ $LDS.x\r\n");
     assert_eq!(world.read(one), "");
     world.say(two, "LS+ $LDS.x\r\nLS+ a\r\n");
-    // Nothing crosses it, and others may cut the circle first.
+    // Nothing crosses the connection, and others may cut the cycle first.
     world.say(two, "LMSG b 2\r\nhi\r\n");
     world.say(one, "LS+ b\r\nLMSG a 2\r\nhi\r\n");
     assert_eq!(world.read(two), "LS+ b\r\n");
@@ -660,14 +660,14 @@ fn a_second_way_to_the_same_server_is_a_loop() {
 }
 
 #[test]
-fn a_circle_that_was_cut_elsewhere_is_open() {
+fn cycle_that_is_cut_elsewhere_is_open() {
     let mut world = World::new(1);
     let [one, two] = ["one", "two"].map(|name| quiet_leaf(&mut world, name));
     world.say(one, "LS+ $LDS.x\r\nLS+ a\r\n");
     world.read(two);
     world.say(two, "LS+ $LDS.x\r\nLS+ $LDS.y\r\n");
     assert_eq!(world.read(one), "");
-    // The way by the first link is gone: the second is the only one.
+    // The first connection is closed: the second is the only way.
     world.say(one, "LS- $LDS.x\r\n");
     let said = world.read(one);
     assert!(

@@ -1,4 +1,4 @@
-//! What the runtime asks about leaf connections, and does with them.
+//! The runtime's calls about leaf connections.
 
 use super::{Session, SessionId, Shard};
 use crate::auth::{AccountId, ConnectionKind, Peer};
@@ -9,32 +9,32 @@ use crate::exchange::router::Router;
 use crate::session::leaf::{LeafCompression, LeafEnded, LeafStatus};
 
 impl Shard {
-    /// The INFO that a link begins with at this side, for those who get it before their TLS begins.
+    /// Returns the first INFO of a leaf connection, for those that receive it before TLS begins.
     pub fn leaf_greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
         self.broker.leaf_greeting(cid, peer)
     }
 
-    /// Whether leafs are told a nonce to be signed.
+    /// Returns whether INFO to leaf nodes has a nonce to be signed.
     pub fn leafs_need_nonce(&self) -> bool {
         self.broker.leafs_need_nonce()
     }
 
-    /// Whether links that come here are compressed.
+    /// Returns the compression of leaf connections that are accepted.
     pub fn leaf_compression(&self) -> LeafCompression {
         self.broker.leaf_listener().compression.clone()
     }
 
-    /// Whether there are lines for [`take_leaf_lines`](Shard::take_leaf_lines).
+    /// Returns whether there are lines for [`take_leaf_lines`](Shard::take_leaf_lines).
     pub fn has_leaf_lines(&self) -> bool {
-        !self.broker.exchange.shared.leafs.lines.is_empty()
+        !self.broker.exchange.shared.leafs.log_lines.is_empty()
     }
 
-    /// Lines for the log since the last call, each about a link that works now.
+    /// Takes the lines for the log, each about a leaf connection that is ready.
     pub fn take_leaf_lines(&mut self) -> Vec<(SessionId, String)> {
-        std::mem::take(&mut self.broker.exchange.shared.leafs.lines)
+        std::mem::take(&mut self.broker.exchange.shared.leafs.log_lines)
     }
 
-    /// Closes the link that was dialled for this remote, if there is one.
+    /// Closes the leaf connection that was dialed for a remote, if there is one.
     pub fn end_leaf(&mut self, remote: u64) {
         let mut sessions = self.broker.exchange.sessions.iter();
         let found = sessions.find(|(_, session)| {
@@ -46,7 +46,7 @@ impl Shard {
         }
     }
 
-    /// All links, at whatever stage.
+    /// Returns all leaf connections, in any phase.
     pub fn leaf_ids(&self) -> Vec<SessionId> {
         let leafs = self.broker.exchange.sessions.iter();
         let leafs = leafs.filter(|(_, session)| session.kind.is_leaf());
@@ -55,7 +55,7 @@ impl Shard {
             .collect()
     }
 
-    /// The links over which messages cross. The list of what they want is there only if asked for.
+    /// Returns the leaf connections that are ready, with lists of their subscriptions on request.
     pub fn leafs(&self, with_subscriptions: bool) -> Vec<LeafStatus> {
         let all = self.leaf_ids().into_iter();
         all.filter_map(|id| self.leaf_status(id, with_subscriptions))
@@ -101,13 +101,13 @@ impl Shard {
         })
     }
 
-    /// How what is written over a link is compressed now; `None` when it is not.
+    /// Returns the compression level of a leaf connection's output; `None` without compression.
     pub fn leaf_level(&self, id: SessionId) -> Option<Level> {
         let session = self.broker.exchange.sessions.get(id.index())?;
         session.kind.leaf()?.level(session.rtt)
     }
 
-    /// Whether messages cross a link.
+    /// Returns whether a leaf connection is ready.
     pub fn is_linked(&self, id: SessionId) -> bool {
         let session = self.broker.exchange.sessions.get(id.index());
         session.is_some_and(|session| {
@@ -115,14 +115,14 @@ impl Shard {
         })
     }
 
-    /// How many links there are in an account.
+    /// Returns the number of leaf connections in an account that are ready.
     pub fn leafs_in(&self, account: AccountId) -> usize {
-        let seat = self.broker.exchange.shared.leafs.seats.get(&account);
+        let seat = self.broker.exchange.shared.leafs.accounts.get(&account);
         seat.map_or(0, |seat| seat.ready.len())
     }
 }
 
-/// What is told of a link that has ended.
+/// Returns what the dialer needs to know of a leaf connection that has ended.
 pub(super) fn ended(session: &Session) -> Option<LeafEnded> {
     let leaf = session.kind.leaf()?;
     Some(LeafEnded {

@@ -1,4 +1,4 @@
-//! One shard: its sessions, their subscriptions, and what is to be written to whom.
+//! One shard: its sessions, their subscriptions, and their output.
 
 #[cfg(test)]
 mod account_tests;
@@ -48,30 +48,29 @@ use crate::session::leaf::{Agreed, Dialled, Leaf};
 use crate::session::mqtt::{self, Mqtt, RegistryMessage};
 use crate::session::{Broker, Client, Exchange, Kind, Receipt, Session};
 
-/// Between two looks at what could be given back.
+/// The interval at which unused capacity is released.
 const TRIM_EVERY: Duration = Duration::from_secs(10);
 
-/// One shard: its sessions, their subscriptions, and what is to be written to whom.
+/// One shard: its sessions, their subscriptions, and their output.
 ///
-/// # In which order to call
+/// # Order of calls
 ///
-/// 1. [`open`](Shard::open) for a new connection, [`receive`](Shard::receive) for bytes from it,
-///    [`apply`](Shard::apply) for what other shards said, [`handle_timeout`](Shard::handle_timeout)
-///    when [`next_timeout`](Shard::next_timeout) has come.
-/// 2. After each of these: hand on each batch of [`outgoing`](Shard::outgoing) before anything is
-///    written, so that what a client is told is true on every shard; then write the
-///    [`outbox`](Shard::outbox) of each session that [`next_dirty`](Shard::next_dirty) names and
-///    report with [`written`](Shard::written); then close the connection of each session that
-///    [`next_ended`](Shard::next_ended) names, [`forget_some`](Shard::forget_some) of what it wanted until
-///    nothing is left, and [`remove`](Shard::remove) it.
+/// 1. [`open`](Shard::open) for a new connection, [`receive`](Shard::receive) for its input,
+///    [`apply`](Shard::apply) for a batch of another shard, and [`handle_timeout`](Shard::handle_timeout) at
+///    [`next_timeout`](Shard::next_timeout).
+/// 2. After each of these: pass on each batch of [`outgoing`](Shard::outgoing) before anything is written, so that what
+///    a client reads holds on every shard. Then write the [`outbox`](Shard::outbox) of each session that
+///    [`next_dirty`](Shard::next_dirty) returns, and report it with [`written`](Shard::written). Then close the
+///    connection of each session that [`next_ended`](Shard::next_ended) returns, call
+///    [`forget_some`](Shard::forget_some) until it returns false, and [`remove`](Shard::remove) the session.
 pub struct Shard {
     broker: Broker,
-    /// When room was given back last that a great many subscriptions have needed.
+    /// When unused capacity was released last.
     trimmed_at: Duration,
 }
 
 impl Shard {
-    /// A shard with no sessions. Reply subjects and client identifiers are derived from `seed`.
+    /// Returns a shard without sessions. Reply subjects and client identifiers are derived from `seed`.
     ///
     /// # Panics
     /// When there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
@@ -87,7 +86,7 @@ impl Shard {
         }
     }
 
-    /// A new connection. It is sent INFO; when the server is full, an error as well.
+    /// Opens a connection. It is sent INFO, and an error if the server is full.
     pub fn open(&mut self, cid: u64, peer: Peer, is_full: bool, now: Duration) -> SessionId {
         let awaits_auth = self.broker.exchange.access.is_required_of(peer.kind);
         let kind = match peer.kind.is_mqtt() {
@@ -112,15 +111,15 @@ impl Shard {
                 CloseReason::MaximumConnectionsExceeded,
             );
         } else if !awaits_auth {
-            // It need not say more to be in `$G`.
+            // Without credentials it is in `$G`.
             self.broker.count_connection(id);
         }
         id
     }
 
-    /// A link to another server: one that has come here, or one that was dialled.
+    /// Opens a leaf connection: one that was accepted, or one that was dialed.
     ///
-    /// Only the first shard serves them.
+    /// Only the first shard serves leaf connections.
     pub fn open_leaf(
         &mut self,
         cid: u64,
@@ -136,12 +135,12 @@ impl Shard {
         id
     }
 
-    /// The INFO that a connection begins with, for those who get it before their TLS begins.
+    /// Returns the first INFO, for connections that receive it before TLS begins.
     pub fn greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
         self.broker.greeting(cid, peer)
     }
 
-    /// Takes bytes from a connection: `chunk[range]`, beginning with what was not consumed before.
+    /// Handles input of a connection, `chunk[range]`, which begins with what was not consumed before.
     pub fn receive(
         &mut self,
         id: SessionId,
@@ -156,8 +155,8 @@ impl Shard {
         }
     }
 
-    /// Takes what other shards said, from `place` on. When the receipt says
-    /// [`must_flush`](Receipt::must_flush), there is more: write, then call again.
+    /// Applies a batch of another shard, from `place` on. If the receipt has [`must_flush`](Receipt::must_flush),
+    /// there is more: write, then call again.
     pub fn apply(&mut self, batch: &Batch, place: &mut Place) -> Receipt {
         self.broker.exchange.outputs.begin_batch();
         let mut receipt = Receipt::default();
@@ -196,14 +195,14 @@ impl Shard {
                 break;
             }
         }
-        self.broker.exchange.tell_leafs();
+        self.broker.exchange.announce_to_leafs();
         receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
         receipt.congested = self.broker.exchange.outputs.congested.map(|(id, _)| id);
         receipt
     }
 
-    /// Work that is to be done elsewhere to know whether a client may connect. Until it is
-    /// [`decided`](Shard::decided), nothing more is to be read from that client.
+    /// Takes the check that a client's admission needs. Read nothing more from the client until the check is
+    /// [`decided`](Shard::decided).
     pub fn take_check(&mut self, id: SessionId) -> Option<Check> {
         self.broker
             .exchange
@@ -216,31 +215,26 @@ impl Shard {
     /// Decides again about a client whose check has requested an account. A client that is still unknown then is
     /// refused.
     pub fn decide_again(&mut self, id: SessionId) {
-        if self.is_open(id) {
-            self.broker.any(id).decide_again();
+        if let Some(mut session) = self.broker.open_session(id) {
+            session.decide_again();
         }
     }
 
-    /// Takes the outcome of a check: what the client was granted, if anything.
+    /// Handles the outcome of a check: the client's grant, or `None` if it is refused.
     pub fn decided(&mut self, id: SessionId, outcome: Option<Grant>) {
-        if self.is_open(id) {
-            self.broker.any(id).decided(outcome);
+        if let Some(mut session) = self.broker.open_session(id) {
+            session.decided(outcome);
         }
     }
 
-    fn is_open(&self, id: SessionId) -> bool {
-        let session = self.broker.exchange.sessions.get(id.index());
-        session.is_some_and(|session| session.ending.is_none())
-    }
-
-    /// When [`handle_timeout`](Shard::handle_timeout) is wanted next.
+    /// Returns when to call [`handle_timeout`](Shard::handle_timeout).
     pub fn next_timeout(&self) -> Option<Duration> {
         let session = self.broker.exchange.timers.next();
         let reply = self.broker.next_request_timeout();
         [session, reply].into_iter().flatten().min()
     }
 
-    /// Does what is due at `now`.
+    /// Handles the timers that are due at `now`.
     pub fn handle_timeout(&mut self, now: Duration) {
         self.broker.exchange.outputs.now = now;
         self.broker.exchange.outputs.trim();
@@ -248,14 +242,13 @@ impl Shard {
         self.broker.expire_requests(now);
         self.broker.end_overrun();
         while let Some(id) = self.broker.exchange.timers.pop(now) {
-            if self.broker.exchange.sessions[id.index()].ending.is_none() {
-                self.broker.any(id).handle_timeout(now);
+            if let Some(mut session) = self.broker.open_session(id) {
+                session.handle_timeout(now);
             }
         }
     }
 
-    /// Gives room back that a great many subscriptions have needed; looks seldom, as it takes as long as there
-    /// is room.
+    /// Releases capacity that many subscriptions have needed. It takes time with the capacity, so it is done rarely.
     fn trim(&mut self, now: Duration) {
         if now.saturating_sub(self.trimmed_at) < TRIM_EVERY {
             return;
@@ -266,7 +259,7 @@ impl Shard {
         self.broker.exchange.links[LinkSet::Leafs].routers.trim();
     }
 
-    /// Tells that as much of an outbox was written as the peer would take.
+    /// Notifies the shard that as much of an outbox was written as the peer would take.
     pub fn written(&mut self, id: SessionId, now: Duration) {
         let session = &mut self.broker.exchange.sessions[id.index()];
         if session.out.is_empty() {
@@ -284,41 +277,40 @@ impl Shard {
         self.broker.exchange.arm_before(id, deadline);
     }
 
-    /// Decides that a connection ends. From now on nothing is delivered to it. Its subscriptions are gone at once,
-    /// unless there are thousands, none of them in a group, whose messages another member should have: those go by
-    /// and by, with [`forget_some`](Shard::forget_some).
+    /// Ends a connection: nothing is delivered to it any more. Its subscriptions are removed at once, unless there
+    /// are thousands and none of them is in a queue group, whose messages another member should receive.
+    /// [`forget_some`](Shard::forget_some) removes those in steps.
     pub fn end(&mut self, id: SessionId, reason: CloseReason) {
         self.broker.end(id, reason);
     }
 
-    /// Forgets some of what a client wanted whose connection ends. Returns whether there is more.
+    /// Removes some subscriptions of a connection that is ending. Returns whether there are more.
     pub fn forget_some(&mut self, id: SessionId) -> bool {
         self.broker.forget_some(id)
     }
 
-    /// Tells the time, before [`apply`](Shard::apply): from then on an answer to what it brings is
-    /// allowed for so long.
+    /// Sets the time before [`apply`](Shard::apply). The time in which responses are permitted counts from it.
     pub fn note_time(&mut self, now: Duration) {
         self.broker.exchange.outputs.now = now;
     }
 
-    /// How often somebody here has subscribed or unsubscribed. As long as it stays the same on all
-    /// shards, so does what [`is_wanted`](Shard::is_wanted) says.
+    /// Returns how often interest has changed here. As long as that stays the same on all shards, so does
+    /// [`is_wanted`](Shard::is_wanted).
     pub fn interest_changes(&self) -> u64 {
         self.broker.exchange.interest_changes
     }
 
-    /// Whether anybody gets what is published to a topic of an account, on this shard or another one.
-    pub fn is_wanted(&mut self, account: AccountId, topic: &[u8]) -> bool {
+    /// Returns whether a subject of an account has subscribers, on this shard or another one.
+    pub fn is_wanted(&mut self, account: AccountId, subject: &[u8]) -> bool {
         let router = self.broker.exchange.routers.of(account);
-        let route = router.route(topic, &mut RouteMemo::default());
+        let route = router.route(subject, &mut RouteMemo::default());
         !route.plain.is_empty()
             || !route.plain_remote.is_empty()
             || route.has_groups()
             || !route.exits().is_empty()
     }
 
-    /// Who may connect, and what they may do.
+    /// Returns the directory of users and accounts.
     pub fn access(&self) -> &Arc<Access> {
         &self.broker.exchange.access
     }

@@ -1,17 +1,16 @@
-//! What a shard has for the runtime to do: batches for other shards, bytes to write, connections to close, and lines
-//! for the log.
+//! The output of a shard: batches for other shards, bytes to write, connections to close, and lines for the log.
 
 use super::{Batch, SessionId, Shard};
 use crate::codec::nats::error::CloseReason;
 use crate::outbox::Outbox;
 
 impl Shard {
-    /// The batch for another shard, to be taken and handed to its [`apply`](Shard::apply).
+    /// Returns the batch for another shard, to take and pass to its [`apply`](Shard::apply).
     pub fn outgoing(&mut self, shard: usize) -> &mut Batch {
         &mut self.broker.exchange.outgoing[shard]
     }
 
-    /// The next session with something to write.
+    /// Returns the next session with pending output.
     pub fn next_dirty(&mut self) -> Option<SessionId> {
         loop {
             let id = self.broker.exchange.outputs.dirty.pop()?;
@@ -23,18 +22,18 @@ impl Shard {
         }
     }
 
-    /// Whether [`next_dirty`](Shard::next_dirty) or [`next_ended`](Shard::next_ended) has anything.
+    /// Returns whether [`next_dirty`](Shard::next_dirty) or [`next_ended`](Shard::next_ended) has a session.
     pub fn has_work(&self) -> bool {
         !self.broker.exchange.outputs.dirty.is_empty()
             || !self.broker.exchange.outputs.ended.is_empty()
     }
 
-    /// What waits for a connection.
+    /// Returns the pending output of a connection.
     pub fn outbox(&mut self, id: SessionId) -> &mut Outbox {
         &mut self.broker.exchange.sessions[id.index()].out
     }
 
-    /// How many bytes wait for a connection, 0 when it is gone.
+    /// Returns the pending bytes of a connection; 0 if it is gone.
     pub fn pending_bytes(&self, id: SessionId) -> usize {
         self.broker
             .exchange
@@ -43,8 +42,8 @@ impl Shard {
             .map_or(0, |s| s.out.pending_bytes())
     }
 
-    /// The next session whose connection is to be closed: write what
-    /// [`CloseReason::flushes`] says, close, then [`remove`](Shard::remove).
+    /// Returns the next session whose connection has to be closed: write if [`CloseReason::flushes`] is true, close,
+    /// then [`remove`](Shard::remove).
     pub fn next_ended(&mut self) -> Option<(SessionId, CloseReason)> {
         self.broker.end_overrun();
         let id = self.broker.exchange.outputs.ended.pop()?;
@@ -54,25 +53,25 @@ impl Shard {
         Some((id, reason))
     }
 
-    /// Whether there are lines for [`take_notices`](Shard::take_notices).
+    /// Returns whether there are lines for [`take_notices`](Shard::take_notices).
     pub fn has_notices(&self) -> bool {
         !self.broker.exchange.outputs.notices.is_empty()
     }
 
-    /// Lines for the log since the last call, each about a session: who was refused, and what.
+    /// Takes the lines for the log, each about a session: refusals, and violations of permissions.
     pub fn take_notices(&mut self) -> Vec<(SessionId, String)> {
         std::mem::take(&mut self.broker.exchange.outputs.notices)
     }
 
-    /// Whether there are traces to be taken.
+    /// Returns whether there are lines for [`take_traces`](Shard::take_traces).
     #[inline]
     pub fn has_traces(&self) -> bool {
         !self.broker.exchange.outputs.trace_lines.is_empty()
     }
 
-    /// Lines for a protocol trace since the last call, each with its session.
+    /// Takes the lines of the protocol trace, each with its session.
     ///
-    /// What the server asks of itself is nobody's protocol.
+    /// System clients are not traced.
     pub fn take_traces(&mut self) -> Vec<(SessionId, String)> {
         let mut lines = std::mem::take(&mut self.broker.exchange.outputs.trace_lines);
         lines.retain(|(id, _)| !self.is_insider(*id));

@@ -1,4 +1,4 @@
-//! Other limits and credentials while connections are open.
+//! Reloads: other limits and credentials while connections are open.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,11 +12,10 @@ use crate::session::client::parse_limits;
 use crate::session::timers::auth_timeout;
 
 impl Shard {
-    /// Goes on with another configuration, for the connections that are open, too. Those that `access`
-    /// would not let in are closed; nobody else is.
+    /// Applies another configuration, also to open connections. Only those that `access` would not admit are closed.
     ///
-    /// The number of shards stays what it was, whatever `config` says; `access` decides in place of
-    /// `config.auth`, because its accounts have the ids that they had.
+    /// The number of shards stays what it was, whatever `config` has. `access` takes the place of `config.auth`,
+    /// because its accounts keep their ids.
     pub fn reload(
         &mut self,
         config: Arc<ShardConfig>,
@@ -44,7 +43,7 @@ impl Shard {
         self.replace_access(access, now);
     }
 
-    /// Closes this many clients because the server has more than it may have by now: the youngest.
+    /// Closes the `count` youngest clients, because the server has more than its limit allows now.
     pub fn close_excess(&mut self, count: usize) {
         let mut clients: Vec<(u64, SessionId)> = (self.broker.exchange.sessions.iter())
             .filter(|(_, session)| session.ending.is_none() && session.is_client())
@@ -58,23 +57,22 @@ impl Shard {
         }
     }
 
-    /// Puts another directory in the place of the one before. Who would not be let in by it is sent
-    /// away, the others keep their connections with the rights that they have now; subscriptions that
-    /// these do not allow are dropped.
+    /// Replaces the directory. Clients that it would not admit are disconnected. The others have new permissions, and
+    /// subscriptions that these do not allow are dropped.
     pub fn replace_access(&mut self, access: Arc<Access>, now: Duration) {
         self.broker.exchange.outputs.now = now;
         self.broker.exchange.access = Arc::clone(&access);
         self.broker.exchange.info.auth_required = access.is_required();
         self.broker.set_accounts(&access);
         let ids: Vec<SessionId> = (self.broker.exchange.sessions.iter())
-            // The server's own client shows nothing, and needs nobody's leave.
+            // System clients need no credentials.
             .filter(|(_, session)| session.ending.is_none() && session.is_client())
             .map(|(index, _)| SessionId::from_index(index))
             .collect();
         for id in ids {
             let session = &mut self.broker.exchange.sessions[id.index()];
             if !session.has_connected && !session.grant.names_user() {
-                // Who has said nothing yet is asked when he does.
+                // A client that has not connected yet is checked when it does.
                 let is_required = access.is_required_of(session.peer.kind);
                 let awaited = std::mem::replace(&mut session.awaits_auth, is_required);
                 if session.awaits_auth && !awaited {
@@ -89,7 +87,7 @@ impl Shard {
             let session = &self.broker.exchange.sessions[id.index()];
             match access.renew(&session.grant, session.peer.kind) {
                 Some(grant) => {
-                    self.broker.any(id).settle_in(grant);
+                    self.broker.any(id).apply_grant(grant);
                     self.broker.any(id).drop_denied_subscriptions();
                 }
                 None => self.broker.any(id).dismiss(),
@@ -98,6 +96,6 @@ impl Shard {
         for id in self.leaf_ids() {
             self.broker.leaf(id).renew();
         }
-        self.broker.exchange.tell_leafs();
+        self.broker.exchange.announce_to_leafs();
     }
 }

@@ -1,4 +1,4 @@
-//! What a shard tells of itself and of its sessions.
+//! The status of a shard and of its sessions, for monitoring.
 
 use super::leafs::ended;
 use super::{LeafTraffic, Session, SessionId, Shard};
@@ -8,7 +8,7 @@ use crate::exchange::totals::Totals;
 use crate::session::leaf::{Leaf, LeafEnded};
 use crate::session::{ConnectionStatus, SubscriptionStatus};
 
-/// The traffic of a session, if it is a leaf connection's.
+/// Returns the traffic of a leaf connection; none for other sessions.
 fn leaf_traffic(session: &Session) -> LeafTraffic {
     match session.kind.is_leaf() {
         false => LeafTraffic::default(),
@@ -21,7 +21,7 @@ fn leaf_traffic(session: &Session) -> LeafTraffic {
     }
 }
 
-/// Adds what is counted of an account beyond the life of its sessions.
+/// Adds the totals of an account, which outlive its sessions.
 fn add_totals(totals: &Totals, status: &mut ShardStatus) {
     status.total_connections += totals.opened;
     status.in_msgs += totals.in_msgs;
@@ -34,7 +34,7 @@ fn add_totals(totals: &Totals, status: &mut ShardStatus) {
     status.leafs.add(&totals.leafs);
 }
 
-/// Counts over all sessions of a shard, those that are gone included.
+/// Counts over all sessions of a shard, including closed ones.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs, reason = "named as in nats-server's /varz and /subsz")]
 pub struct ShardStatus {
@@ -50,11 +50,11 @@ pub struct ShardStatus {
     pub slow_consumers: u64,
     pub stale_connections: u64,
     pub stalled_clients: u64,
-    /// What of these crossed links to other servers.
+    /// Traffic of leaf connections among these.
     pub leafs: LeafTraffic,
     /// Connections that speak MQTT.
     pub mqtt_connections: usize,
-    /// Messages above QoS 0 that their clients have not acknowledged.
+    /// Messages above QoS 0 that clients have not acknowledged.
     pub mqtt_in_flight: usize,
     pub cached_routes: usize,
     pub cache_hits: u64,
@@ -92,16 +92,16 @@ impl ShardStatus {
 /// A connection that was removed.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// What was known of it last.
+    /// Its last status.
     pub status: ConnectionStatus,
-    /// Why it ended.
+    /// Why it was closed.
     pub reason: CloseReason,
-    /// What there is to say of it when it was another server.
+    /// What the dialer needs to know of a leaf connection.
     pub leaf: Option<LeafEnded>,
 }
 
 impl Shard {
-    /// Forgets a session whose connection is closed. `None` when there is none.
+    /// Removes a session whose connection is closed. Returns `None` if there is none.
     pub fn remove(&mut self, id: SessionId, reason: CloseReason) -> Option<Ended> {
         self.end(id, reason);
         self.broker.end_overrun();
@@ -129,7 +129,7 @@ impl Shard {
         })
     }
 
-    /// Counts over all sessions.
+    /// Returns the counts over all sessions.
     pub fn status(&self) -> ShardStatus {
         let mut sum = ShardStatus::default();
         for one in self.status_by_account() {
@@ -138,7 +138,7 @@ impl Shard {
         sum
     }
 
-    /// The same for each account, by its id.
+    /// Returns the counts of each account, by its id.
     pub fn status_by_account(&self) -> Vec<ShardStatus> {
         let accounts = self.broker.exchange.routers.len();
         let mut all = vec![ShardStatus::default(); accounts.max(self.broker.exchange.totals.len())];
@@ -179,12 +179,12 @@ impl Shard {
         all
     }
 
-    /// The number of a connection, which no other has had.
+    /// Returns the number of a connection, which no other has had.
     pub fn cid(&self, id: SessionId) -> Option<u64> {
         Some(self.broker.exchange.sessions.get(id.index())?.cid)
     }
 
-    /// One connection, without the list of its subscriptions.
+    /// Returns the status of a connection, without the list of its subscriptions.
     pub fn connection(&self, id: SessionId) -> Option<ConnectionStatus> {
         let mut status = self.broker.exchange.sessions.get(id.index())?.status();
         if status.backlog.is_none() {
@@ -193,18 +193,18 @@ impl Shard {
         Some(status)
     }
 
-    /// Whether a connection takes less than there is.
+    /// Returns whether a connection takes less than is pending.
     pub fn is_behind(&self, id: SessionId) -> bool {
         let session = self.broker.exchange.sessions.get(id.index());
         session.is_some_and(|session| session.out.blocked_since().is_some())
     }
 
-    /// What waits for a connection that takes less than there is; `None` when it takes everything.
+    /// Returns the backlog of a connection that takes less than is pending; `None` if it takes everything.
     pub fn backlog(&self, id: SessionId) -> Option<Backlog> {
         self.broker.exchange.backlog(id)
     }
 
-    /// The subscriptions of one connection, none when it is gone.
+    /// Returns the subscriptions of a connection; none if it is gone.
     pub fn subscriptions(&self, id: SessionId) -> Vec<SubscriptionStatus> {
         let Some(session) = self.broker.exchange.sessions.get(id.index()) else {
             return Vec::new();
@@ -226,7 +226,7 @@ impl Shard {
             .collect()
     }
 
-    /// All clients.
+    /// Returns all clients.
     pub fn session_ids(&self) -> impl Iterator<Item = SessionId> {
         self.broker
             .exchange

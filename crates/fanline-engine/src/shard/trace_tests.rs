@@ -1,4 +1,4 @@
-//! Traces of single messages, through whole shards.
+//! Traces of single messages through whole shards.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::account_tests::{SERVICE, ask, client, export, import, world};
 use super::tests::{Client, World};
 use crate::auth::{AccessConfig, ExportKind, ImportKind, Mapping};
 
-/// What a client says to have a message traced.
+/// Returns an HPUB of a message that asks for a trace.
 fn traced(topic: &str, header: &str) -> String {
     let headers = format!("NATS/1.0\r\nNats-Trace-Dest: t\r\n{header}\r\n");
     let bytes = headers.len();
@@ -17,7 +17,7 @@ fn traced(topic: &str, header: &str) -> String {
 
 const ONLY: &str = "Nats-Trace-Only: true\r\n";
 
-/// What a listener has been told of one message, each event as a word and what belongs to it.
+/// Returns the traces that a listener was sent, each event as a word and its fields.
 fn told(world: &mut World, listener: Client) -> Vec<String> {
     let sent = world.read(listener);
     let all = sent.lines().filter(|line| line.starts_with('{'));
@@ -40,7 +40,7 @@ fn shown(event: &Value) -> String {
 }
 
 #[test]
-fn deliveries_are_told_of_and_take_place_unless_that_is_all() {
+fn trace_reports_deliveries() {
     let mut world = World::new(1);
     let [listener, reader, publisher] = [0, 0, 0].map(|shard| world.client(shard));
     world.say(listener, "SUB t 1\r\n");
@@ -54,14 +54,14 @@ fn deliveries_are_told_of_and_take_place_unless_that_is_all() {
             ["in acc=$G subj=a.b", "eg sub=a.*", "eg queue=g sub=a.b"]
         );
     }
-    // Others are as before, and so is a message after it in the same breath.
+    // Other messages are delivered, also one that follows in the same input.
     world.say(publisher, &(traced("c", ONLY) + "PUB a.b 1\r\nx\r\n"));
     assert_eq!(world.read(reader), "MSG a.b 1 1\r\nx\r\n");
     assert_eq!(told(&mut world, listener), ["in acc=$G subj=c"]);
 }
 
 #[test]
-fn other_shards_tell_for_themselves() {
+fn other_shards_report_their_deliveries() {
     for is_only in [true, false] {
         let mut world = World::new(2);
         let [listener, publisher] = [0, 0].map(|shard| world.client(shard));
@@ -85,7 +85,7 @@ fn other_shards_tell_for_themselves() {
 }
 
 #[test]
-fn a_border_is_crossed_in_sight_where_its_owner_lets() {
+fn trace_crosses_accounts_that_allow_it() {
     for may_look in [false, true] {
         let mut config = AccessConfig::default();
         let mut service = export(SERVICE, "svc");

@@ -1,11 +1,11 @@
-//! The JSON of a leaf's INFO.
+//! The JSON of INFO on leaf connections.
 
 use serde::{Deserialize, Serialize};
 
 use super::PROTOCOL;
 use crate::codec::nats::info::{ServerInfo, TlsTold};
 
-/// What a hub says of itself.
+/// The INFO of a hub.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 #[allow(missing_docs, reason = "named as on the wire")]
@@ -42,21 +42,20 @@ pub struct Subjects {
     pub deny: Vec<String>,
 }
 
-/// An empty list is written as `null` by some.
+/// Some servers write an empty list as `null`.
 fn or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 impl LeafInfo {
-    /// Reads the JSON; `None` when it is none.
+    /// Parses the JSON; `None` if it is not an object.
     pub fn parse(json: &[u8]) -> Option<Self> {
-        // A list would be taken for the values of the fields.
+        // serde would take a list for the values of the fields.
         let is_object = json.starts_with(b"{");
         is_object.then(|| serde_json::from_slice(json).ok())?
     }
 
-    /// The line by which a spoke asks a hub for compression, which it has to be let in for: the number is
-    /// the one that the hub has given.
+    /// Returns the line by which a spoke asks a hub for compression, with the client id that the hub has assigned.
     pub fn wish(&self, compression: &str) -> String {
         let wish = Wish {
             client_id: self.client_id,
@@ -67,13 +66,14 @@ impl LeafInfo {
         format!("INFO {json} \r\n")
     }
 
-    /// Whether it is that of a port for leafs.
+    /// Returns whether it is the INFO of a port for leaf nodes.
     pub fn is_of_leaf_port(&self) -> bool {
         self.client_id != 0 && (self.info_on_connect || !self.leafnode_urls.is_empty())
     }
 }
 
-/// What a spoke says before CONNECT, if it wants compression. Others say more, and it means nothing.
+/// The INFO that a spoke sends before CONNECT to ask for compression. Other servers send more fields, which have no
+/// effect.
 #[derive(Serialize)]
 struct Wish<'a> {
     client_id: u64,
@@ -91,20 +91,20 @@ pub(crate) struct Port<'a> {
     pub(crate) compression: &'static str,
 }
 
-/// For whom INFO is written.
+/// The recipient of INFO.
 pub(crate) struct Told<'a> {
     pub(crate) client_id: u64,
     pub(crate) nonce: &'a str,
     pub(crate) needs_auth: bool,
-    /// In the form after CONNECT.
+    /// Present in the INFO that answers CONNECT.
     pub(crate) welcome: Option<Welcome<'a>>,
 }
 
-/// What a spoke is told once it was let in.
+/// What INFO tells a spoke that was admitted.
 #[derive(Clone, Default)]
 pub(crate) struct Welcome<'a> {
     pub(crate) account: &'a str,
-    /// What it may have, and what it may give.
+    /// Subjects that the spoke may receive, and those that it may send.
     pub(crate) import: Option<Subjects>,
     pub(crate) export: Option<Subjects>,
 }
@@ -159,7 +159,7 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// The whole INFO line of a hub.
+/// Returns the whole INFO line of a hub.
 pub(crate) fn line(server: &ServerInfo, listener: &Port<'_>, told: &Told<'_>) -> Vec<u8> {
     let welcome = told.welcome.as_ref();
     let wire = Wire {
@@ -180,7 +180,7 @@ pub(crate) fn line(server: &ServerInfo, listener: &Port<'_>, told: &Told<'_>) ->
         client_id: told.client_id,
         nonce: told.nonce,
         cluster: server.cluster.as_deref(),
-        // What was agreed is not told again.
+        // The agreement is not repeated.
         compression: welcome.is_none().then_some(listener.compression),
         domain: server.domain.as_deref(),
         api_lvl: 5,

@@ -1,11 +1,11 @@
-//! CONNECT: who a client is, and whether it may come in.
+//! CONNECT: credentials and options of a client.
 
 use super::{ClientSession, parse_limits};
 use crate::auth::{Decision, Grant};
 use crate::codec::nats::error::{ClientError, CloseReason};
 
 impl ClientSession<'_> {
-    /// CONNECT: takes what the client says of itself, and decides whether it may come in.
+    /// Handles CONNECT: reads options and credentials, and decides about admission.
     pub(super) fn connect(&mut self, json: &[u8]) {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         if session.options.merge(json).is_err() {
@@ -15,19 +15,17 @@ impl ClientSession<'_> {
         if !session.options.account.is_empty() {
             return self.any().refuse_credentials();
         }
-        if !self.any().believes_proxy() {
+        if !self.any().comes_through_trusted_proxy() {
             return self.any().refuse_proxy();
         }
         match self.any().decide() {
             Decision::Admitted(grant) => self.admit(grant),
             Decision::Refused => self.any().refuse_credentials(),
-            Decision::Later(check) => {
-                self.broker.exchange.sessions[self.id.index()].check = Some(check)
-            }
+            Decision::Later(check) => self.session_mut().check = Some(check),
         }
     }
 
-    /// Lets a client in.
+    /// Admits a client.
     pub(crate) fn admit(&mut self, grant: Grant) {
         let options = &self.broker.exchange.sessions[self.id.index()].options;
         if !matches!(options.protocol, 0 | 1) {
@@ -47,32 +45,28 @@ impl ClientSession<'_> {
         session.takes_headers = headers;
         session.parse_limits = parse_limits(&self.broker.exchange.config.limits, headers);
         if std::mem::replace(&mut session.has_connected, true) {
-            // Who connects anew may be somebody else: what was subscribed before is gone.
+            // A second CONNECT may be of another user: earlier subscriptions are dropped.
             self.broker.drop_subscriptions(self.id);
         }
         let expires_in = grant.expires_in;
-        self.any().settle_in(grant);
-        if self.broker.exchange.sessions[self.id.index()]
-            .ending
-            .is_none()
-        {
+        self.any().apply_grant(grant);
+        if self.session().ending.is_none() {
             self.any().expire_in(expires_in);
             self.any().acknowledge();
         }
     }
 
-    /// Lets a client in that speaks before it has connected, if those who show nothing may come in.
+    /// Admits a client that sends another verb before CONNECT, if clients may connect without credentials. Returns
+    /// whether it is admitted.
     pub(crate) fn admit_without_connect(&mut self) -> bool {
-        let kind = self.broker.exchange.sessions[self.id.index()].peer.kind;
+        let kind = self.session().peer.kind;
         if !self.broker.exchange.access.has_no_auth_user(kind) {
             return false;
         }
         let Decision::Admitted(grant) = self.any().decide() else {
             return false;
         };
-        self.any().settle_in(grant);
-        self.broker.exchange.sessions[self.id.index()]
-            .ending
-            .is_none()
+        self.any().apply_grant(grant);
+        self.session().ending.is_none()
     }
 }

@@ -1,4 +1,4 @@
-//! INFO: what a server says of itself.
+//! INFO, by which a server introduces itself.
 
 use super::super::Broker;
 use super::ClientSession;
@@ -6,13 +6,13 @@ use crate::auth::{AccountId, ConnectionKind, Peer};
 use crate::codec::nats::info::Audience;
 
 impl ClientSession<'_> {
-    /// Sends INFO; `connected` is the form after CONNECT.
+    /// Sends INFO. `connected` selects the form after CONNECT.
     pub(crate) fn send_info(&mut self, connected: bool) {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let account = self.broker.exchange.access.account(session.account);
         let audience = Audience {
             needs_auth: self.broker.needs_auth(&session.peer, connected),
-            // Whose account is not known yet is told what holds for all.
+            // Before its account is known, a client receives the limit of the server.
             payload_bytes_max: (!session.awaits_auth)
                 .then(|| {
                     self.broker
@@ -33,7 +33,7 @@ impl ClientSession<'_> {
 }
 
 impl Broker {
-    /// The INFO that a connection begins with, for those who get it before their TLS begins.
+    /// Returns the first INFO, for connections that receive it before TLS begins.
     pub(crate) fn greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
         self.exchange.info.line(&Audience {
             needs_auth: self.needs_auth(peer, false),
@@ -41,14 +41,14 @@ impl Broker {
         })
     }
 
-    /// Whether INFO says that credentials are needed.
+    /// Returns whether INFO announces that credentials are required.
     fn needs_auth(&self, peer: &Peer, connected: bool) -> bool {
         let may_hide = !connected && self.exchange.access.has_no_auth_user(peer.kind);
         self.exchange.access.is_required_of(peer.kind) && !may_hide
     }
 }
 
-/// A client, before anything is known of it but where it comes from.
+/// Returns the audience of an INFO for a client of which only the peer is known.
 fn audience(cid: u64, peer: &Peer) -> Audience<'_> {
     Audience {
         client_id: cid,

@@ -1,4 +1,4 @@
-//! NATS clients: what each of their verbs does, one file for each.
+//! NATS clients, with a file for each verb.
 
 mod connect;
 mod info;
@@ -9,7 +9,7 @@ mod unsubscribe;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{AnySession, Broker, Receipt};
+use super::{AnySession, Broker, Receipt, Session};
 use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::parse::{ParseLimits, Parsed, Verb, parse, parse_usual_publish};
 use crate::exchange::message::Context;
@@ -20,7 +20,7 @@ use crate::exchange::text::first_line;
 use crate::limits::Limits;
 use crate::outbox::Chunk;
 
-/// The session of a NATS client, and what it acts on.
+/// The handle of a NATS client's session.
 pub(crate) struct ClientSession<'a> {
     pub(crate) broker: &'a mut Broker,
     pub(crate) id: SessionId,
@@ -29,33 +29,41 @@ pub(crate) struct ClientSession<'a> {
 /// How much of the input a verb took.
 enum Taken {
     Bytes(usize),
-    /// It is not whole; see [`Receipt::frame_bytes`].
+    /// The verb is not complete; see [`Receipt::frame_bytes`].
     Partial {
         frame_bytes: usize,
     },
-    /// The rest has to wait for [`Shard::decided`](crate::Shard::decided).
+    /// The rest waits for [`Shard::decided`](crate::Shard::decided).
     AwaitsCheck(usize),
 }
 
 impl ClientSession<'_> {
-    /// The same session as one of any kind.
+    #[inline]
+    fn session(&self) -> &Session {
+        &self.broker.exchange.sessions[self.id.index()]
+    }
+
+    #[inline]
+    fn session_mut(&mut self) -> &mut Session {
+        &mut self.broker.exchange.sessions[self.id.index()]
+    }
+
+    /// Returns the same session as one of any kind.
     #[inline]
     pub(crate) fn any(&mut self) -> AnySession<'_> {
         self.broker.any(self.id)
     }
 
-    /// Takes bytes from a connection: `chunk[range]`, beginning with what was not consumed before.
+    /// Handles input, `chunk[range]`, which begins with what was not consumed before.
+    #[inline]
     pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
         self.broker.exchange.outputs.begin_batch();
         self.broker.exchange.outputs.now = now;
-        self.broker.exchange.sessions[self.id.index()].active_at = now;
+        self.session_mut().active_at = now;
         let mut intake = self.broker.begin_intake(self.id, chunk);
-        if self.broker.exchange.sessions[self.id.index()]
-            .ending
-            .is_some()
-        {
+        if self.session().ending.is_some() {
             receipt.consumed = input.len();
         }
         while receipt.consumed < input.len() {
@@ -81,11 +89,7 @@ impl ClientSession<'_> {
                     }
                 }
             }
-            if !self.broker.exchange.outputs.ended.is_empty()
-                && self.broker.exchange.sessions[self.id.index()]
-                    .ending
-                    .is_some()
-            {
+            if !self.broker.exchange.outputs.ended.is_empty() && self.session().ending.is_some() {
                 receipt.consumed = input.len();
                 break;
             }
@@ -97,7 +101,7 @@ impl ClientSession<'_> {
         self.broker.exchange.end_run(&intake);
         self.broker.end_intake(&intake);
         self.broker.end_overrun();
-        self.broker.exchange.tell_leafs();
+        self.broker.exchange.announce_to_leafs();
         receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
         receipt.told_bytes = self.broker.exchange.outputs.told_bytes;
         let session = &mut self.broker.exchange.sessions[self.id.index()];
@@ -108,7 +112,7 @@ impl ClientSession<'_> {
         receipt
     }
 
-    /// Takes one verb of any form.
+    /// Handles one verb of any form.
     #[inline(never)]
     fn receive_other(
         &mut self,
@@ -134,7 +138,7 @@ impl ClientSession<'_> {
                 self.broker.end_intake(intake);
                 self.handle(verb, &input[..taken], now);
                 *intake = self.broker.begin_intake(id, intake.chunk);
-                match self.broker.exchange.sessions[self.id.index()].check {
+                match self.session().check {
                     Some(_) => Taken::AwaitsCheck(taken),
                     None => Taken::Bytes(taken),
                 }
@@ -147,20 +151,20 @@ impl ClientSession<'_> {
         }
     }
 
-    /// Does what a verb other than a publish says.
+    /// Handles a verb other than PUB and HPUB.
     pub(crate) fn handle(&mut self, verb: Verb<'_>, frame: &[u8], now: Duration) {
         if self.broker.exchange.outputs.traces {
             self.trace_verb(&verb, frame);
         }
         match verb {
-            // Publishes have a way of their own.
+            // Handled by `publish`.
             Verb::Publish(_) => {}
             Verb::Subscribe { filter, queue, sid } => self.subscribe(filter, queue, sid),
             Verb::Unsubscribe { sid, max } => self.unsubscribe(sid, max),
             Verb::Connect(json) => self.connect(json),
             Verb::Ping => self.ping(),
             Verb::Pong => self.any().pong(now),
-            // What was negotiated says nothing to a server; but it has to be JSON.
+            // INFO means nothing to a server, but it has to be JSON.
             Verb::Info(json) => {
                 if serde_json::from_slice::<serde::de::IgnoredAny>(json).is_err() {
                     self.broker.end(self.id, CloseReason::ProtocolViolation);
@@ -185,7 +189,7 @@ impl ClientSession<'_> {
     }
 }
 
-/// What a client may send.
+/// Returns the limits of the parser for a client.
 pub(crate) fn parse_limits(limits: &Limits, headers: bool) -> ParseLimits {
     ParseLimits {
         control_line_bytes_max: limits.control_line_bytes_max,
@@ -194,7 +198,7 @@ pub(crate) fn parse_limits(limits: &Limits, headers: bool) -> ParseLimits {
     }
 }
 
-/// A CONNECT without its secrets, whose names are understood in any case here too.
+/// Returns a CONNECT without its secrets. Their names are recognized in any case, as the parser does.
 fn redact(json: &[u8]) -> String {
     const SECRETS: [&str; 6] = ["pass", "auth_token", "jwt", "sig", "proxy_sig", "nkey"];
     let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(json) else {

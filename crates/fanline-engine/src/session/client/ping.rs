@@ -6,7 +6,7 @@ use super::super::AnySession;
 use super::ClientSession;
 
 impl ClientSession<'_> {
-    /// PING: answers; the first one after CONNECT gets the second INFO too.
+    /// Handles PING. The first one after CONNECT is answered with a second INFO too.
     pub(super) fn ping(&mut self) {
         self.broker.exchange.send(self.id, b"PONG\r\n");
         let session = &mut self.broker.exchange.sessions[self.id.index()];
@@ -21,7 +21,7 @@ impl ClientSession<'_> {
 }
 
 impl AnySession<'_> {
-    /// PONG: takes note of the round trip.
+    /// Handles PONG: measures the round trip.
     pub(crate) fn pong(&mut self, now: Duration) {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         if session.pings.unanswered > 0 {

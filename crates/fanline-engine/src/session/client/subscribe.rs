@@ -6,7 +6,7 @@ use crate::codec::nats::error::ClientError;
 use crate::exchange::text::text;
 
 impl ClientSession<'_> {
-    /// Subscribes to a filter, if the client may.
+    /// Subscribes to a filter, if the client is permitted to.
     pub(super) fn subscribe(&mut self, filter: &[u8], queue: &[u8], sid: &[u8]) {
         if queue == b"_sys_" {
             let error = ClientError::QueueSubscriptionDenied(text(filter), text(queue));
@@ -38,7 +38,7 @@ impl AnySession<'_> {
     fn has_too_many_tokens(&self, filter: &[u8]) -> bool {
         let max = self.broker.exchange.config.limits.subscription_tokens_max;
         let is_longer = |max| filter.split(|byte| *byte == b'.').count() > usize::from(max);
-        // What the server itself wants does not depend on what clients may have.
-        max.is_some_and(is_longer) && !self.broker.exchange.sessions[self.id.index()].is_insider
+        // Limits of clients do not apply to system clients.
+        max.is_some_and(is_longer) && !self.session().is_insider
     }
 }

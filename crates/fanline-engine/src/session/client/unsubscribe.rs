@@ -3,7 +3,7 @@
 use super::ClientSession;
 
 impl ClientSession<'_> {
-    /// Ends a subscription, at once or after so many messages.
+    /// Ends a subscription at once, or after `max` messages.
     pub(super) fn unsubscribe(&mut self, sid: &[u8], max: Option<u64>) {
         if let Some(sub) = self.broker.exchange.subs.find(self.id.0, sid) {
             let is_over = match max {

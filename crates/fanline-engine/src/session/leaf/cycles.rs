@@ -1,9 +1,9 @@
-//! Links that close a cycle: what leaves by one of them comes back by another.
+//! Cycles of leaf connections: a message that leaves over one of them comes back over another.
 //!
-//! It is seen by the subjects that every server has and passes on: one's own comes back, or that of another
-//! server comes by two links. From then on nothing crosses the link by which it came. Mostly it is not cut at
-//! once: others in the cycle see it at the same moment, and one cut is enough. Who has waited the shortest,
-//! by chance, cuts; the others then hear that the cycle is open, and go on.
+//! Every server has a loop subject, whose interest all servers pass on. A cycle is closed if a server's own subject
+//! comes back, or another server's comes over two connections. From then on nothing crosses the connection over which
+//! it came. Other servers in the cycle detect it at the same moment, and one cut is enough: each waits for a random
+//! time, the first closes its connection, and the others resume when the subject is withdrawn.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::codec::nats::error::CloseReason;
 use crate::exchange::remote::LinkSet;
 use crate::exchange::session::SessionId;
 
-/// A cycle that is still closed after this, and up to so much more, is cut.
-const PATIENCE_MIN: Duration = Duration::from_millis(50);
-const PATIENCE_MORE_MILLIS: u32 = 1_000;
+/// The time after which a closed cycle is cut; a random part of the second value is added.
+const CUT_AFTER_MIN: Duration = Duration::from_millis(50);
+const RANDOM_MILLIS_MAX: u32 = 1_000;
 
-/// Whether another link than this one has interest in a filter.
-fn is_wanted_by_another(
+/// Returns whether another connection has interest in a filter.
+fn has_interest_of_another(
     exchange: &Exchange,
     account: AccountId,
     filter: &[u8],
@@ -32,31 +32,26 @@ fn is_wanted_by_another(
 }
 
 impl LeafSession<'_> {
-    /// Whether a server is reached by this link that is reached otherwise as well, or is this one.
+    /// Returns whether the server with this loop subject is this one, or is reached over another connection too.
     fn closes_cycle(&self, account: AccountId, filter: &[u8]) -> bool {
         let exchange = &self.broker.exchange;
-        let seat = exchange.shared.leafs.seats.get(&account);
-        seat.is_some_and(|seat| seat.own_loop == filter)
-            || is_wanted_by_another(exchange, account, filter, self.id)
+        let in_account = exchange.shared.leafs.accounts.get(&account);
+        in_account.is_some_and(|in_account| in_account.own_loop == filter)
+            || has_interest_of_another(exchange, account, filter, self.id)
     }
 
-    /// A link says that it leads to a server. Whether that is taken as any interest is.
-    pub(crate) fn leads_on(&mut self, filter: &[u8]) -> bool {
-        let account = self.broker.exchange.sessions[self.id.index()].account;
+    /// Handles interest in a loop subject. Returns whether it is handled as other interest is.
+    pub(crate) fn handle_loop_interest(&mut self, filter: &[u8]) -> bool {
+        let account = self.session().account;
         if !self.link().is_held() && !self.closes_cycle(account, filter) {
             return true;
         }
-        let more = Duration::from_millis(
-            self.broker
-                .exchange
-                .random
-                .below(PATIENCE_MORE_MILLIS)
-                .into(),
-        );
-        let at = self.broker.exchange.outputs.now + PATIENCE_MIN + more;
+        let more =
+            Duration::from_millis(self.broker.exchange.random.below(RANDOM_MILLIS_MAX).into());
+        let at = self.broker.exchange.outputs.now + CUT_AFTER_MIN + more;
         let leaf = self.link_mut();
-        if leaf.circling.iter().all(|known| &**known != filter) {
-            leaf.circling.push(filter.into());
+        if leaf.loops.iter().all(|known| &**known != filter) {
+            leaf.loops.push(filter.into());
         }
         if leaf.held_until.is_none() {
             leaf.held_until = Some(at);
@@ -65,35 +60,35 @@ impl LeafSession<'_> {
         false
     }
 
-    /// A link does not lead to a server any more. Whether it was held for that.
-    pub(crate) fn leads_no_more(&mut self, filter: &[u8]) -> bool {
+    /// Handles that interest in a loop subject is withdrawn. Returns whether the connection was held for it.
+    pub(crate) fn withdraw_loop_interest(&mut self, filter: &[u8]) -> bool {
         let leaf = self.link_mut();
-        let before = leaf.circling.len();
-        leaf.circling.retain(|known| &**known != filter);
-        let was_held = leaf.circling.len() < before;
+        let before = leaf.loops.len();
+        leaf.loops.retain(|known| &**known != filter);
+        let was_held = leaf.loops.len() < before;
         if was_held {
-            self.look_again();
+            self.check_held();
         }
         was_held
     }
 
-    fn look_again(&mut self) {
+    fn check_held(&mut self) {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let account = session.account;
         let leaf = session.kind.expect_leaf_mut();
-        let all = std::mem::take(&mut leaf.circling);
-        let (circling, free): (Vec<Box<[u8]>>, Vec<_>) = all
+        let all = std::mem::take(&mut leaf.loops);
+        let (loops, free): (Vec<Box<[u8]>>, Vec<_>) = all
             .into_iter()
             .partition(|filter| self.closes_cycle(account, filter));
         let leaf = self.link_mut();
-        leaf.held_until = leaf.held_until.filter(|_| !circling.is_empty());
-        leaf.circling = circling;
+        leaf.held_until = leaf.held_until.filter(|_| !loops.is_empty());
+        leaf.loops = loops;
         for filter in free {
             self.subscribe(&filter, b"", 1);
         }
     }
 
-    /// Cuts a link that closes a cycle still; tells when to look otherwise.
+    /// Closes a connection that still closes a cycle after its time.
     pub(crate) fn handle_cycle(&mut self, now: Duration) -> Cycle {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let account = session.account;
@@ -112,26 +107,26 @@ impl LeafSession<'_> {
 }
 
 impl Broker {
-    /// Some way to a server is gone: links that were held because of it need not be any more.
-    pub(crate) fn look_again_at_cycles(&mut self, account: AccountId) {
-        let seat = self.exchange.shared.leafs.seats.get(&account);
-        let links = seat.map_or_else(Vec::new, |seat| seat.ready.clone());
+    /// Checks held connections again, since one way to a server is gone.
+    pub(crate) fn check_held_connections(&mut self, account: AccountId) {
+        let in_account = self.exchange.shared.leafs.accounts.get(&account);
+        let links = in_account.map_or_else(Vec::new, |in_account| in_account.ready.clone());
         for id in links {
             let session = &self.exchange.sessions[id.index()];
             let is_held = session.kind.leaf().is_some_and(|leaf| leaf.is_held());
             if is_held && session.ending.is_none() {
-                self.leaf(id).look_again();
+                self.leaf(id).check_held();
             }
         }
     }
 }
 
-/// What has become of a cycle.
+/// The state of a cycle.
 pub(crate) enum Cycle {
-    /// There is none.
+    /// There is no cycle.
     Open,
-    /// It is looked at again then.
+    /// It is checked again then.
     Suspected(Duration),
-    /// The link is closed.
+    /// The connection is closed.
     Cut,
 }

@@ -1,32 +1,32 @@
-//! How a link begins: who is at the other end, and what may cross.
+//! The handshake of a leaf connection, and its admission.
 
 use std::sync::Arc;
 
-use super::seats::Seat;
+use super::accounts::LeafAccount;
 use super::{Dialled, LeafSession, Phase, Rules, Side};
 use crate::auth::{AccountId, Decision, Grant};
 use crate::codec::leaf::{
-    InfoTold, LeafConnect, LeafError, LeafInfo, PROTOCOL, RETRY_AFTER_CLASH, RETRY_AFTER_VERSION,
-    Welcome, info_line,
+    InfoRecipient, LeafConnect, LeafError, LeafInfo, PROTOCOL, RETRY_AFTER_CLASH,
+    RETRY_AFTER_VERSION, Welcome, info_line,
 };
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::exchange::remote::LinkSet;
 use crate::exchange::session::SessionId;
 
 impl LeafSession<'_> {
-    /// Sends what a leaf connection begins with at this side.
+    /// Sends the first line of this side: INFO, or CONNECT to a hub.
     pub(crate) fn begin(&mut self) {
         let session = &self.broker.exchange.sessions[self.id.index()];
         if let Side::Dialling(_) = self.link().side {
-            self.answer_hub();
+            self.send_connect();
         } else if !session.peer.is_greeted {
             let line = self.broker.leaf_greeting(session.cid, &session.peer);
             self.broker.exchange.send(self.id, &line);
         }
     }
 
-    /// Says who this server is to the hub that was dialled.
-    fn answer_hub(&mut self) {
+    /// Sends CONNECT to a hub.
+    fn send_connect(&mut self) {
         let leaf = self.link();
         let Side::Dialling(dialled) = &leaf.side else {
             return;
@@ -61,22 +61,23 @@ impl LeafSession<'_> {
             ..LeafConnect::default()
         };
         if !cluster.is_empty() && cluster == self.broker.exchange.info.cluster_name() {
-            return self.clash(&LeafError::SameCluster, CloseReason::ClusterNamesIdentical);
+            return self
+                .refuse_lastingly(&LeafError::SameCluster, CloseReason::ClusterNamesIdentical);
         }
         let Some(account_id) = self.broker.exchange.access.account_id(&account) else {
             let error = LeafError::UnknownAccount(account);
-            return self.clash(&error, CloseReason::MissingAccount);
+            return self.refuse_lastingly(&error, CloseReason::MissingAccount);
         };
         self.broker.exchange.routers.ensure(account_id);
-        self.broker.exchange.sessions[self.id.index()].account = account_id;
+        self.session_mut().account = account_id;
         self.broker.exchange.send(self.id, &connect.line());
         if !awaits_welcome {
             self.finish_dialling(None);
         }
     }
 
-    /// Closes a link for a reason that will not pass soon.
-    fn clash(&mut self, error: &LeafError, reason: CloseReason) {
+    /// Closes a connection for a reason that lasts, so that the remote is dialed again later than usual.
+    fn refuse_lastingly(&mut self, error: &LeafError, reason: CloseReason) {
         self.link_mut().retry_after = Some(match error {
             LeafError::Version(_) => RETRY_AFTER_VERSION,
             _ => RETRY_AFTER_CLASH,
@@ -84,27 +85,27 @@ impl LeafSession<'_> {
         self.refuse(error, reason);
     }
 
-    /// INFO of the other side.
+    /// Handles INFO.
     pub(crate) fn info(&mut self, json: &[u8]) {
         let Some(info) = LeafInfo::parse(json) else {
             return self.broker.end(self.id, CloseReason::ProtocolViolation);
         };
         let leaf = self.link_mut();
         if let Side::Listening = leaf.side {
-            // It has nothing to say that CONNECT did not.
+            // CONNECT has said everything.
             return;
         }
         if !info.leafnode_urls.is_empty() {
             leaf.urls.clone_from(&info.leafnode_urls);
         }
-        // Others tell where the hub is, and nothing of what may cross.
+        // Other INFOs announce URLs alone.
         let has_rules = info.import.is_some() || info.export.is_some();
         if info.connect_info || (leaf.is_ready() && has_rules) {
             self.finish_dialling(Some(info));
         }
     }
 
-    /// The hub has let this server in, or has changed what it may do.
+    /// Handles that the hub has admitted this server, or has changed its permissions.
     fn finish_dialling(&mut self, welcome: Option<LeafInfo>) {
         let has_jetstream = self.broker.exchange.info.jetstream;
         let session = &mut self.broker.exchange.sessions[self.id.index()];
@@ -128,10 +129,10 @@ impl LeafSession<'_> {
                 .access
                 .keeps_jetstream_apart(session.account)
         {
-            rules.part_jetstream();
+            rules.separate_jetstream();
         }
         if let Some(welcome) = &welcome {
-            let told = rules.obey(welcome.export.as_ref(), welcome.import.as_ref());
+            let told = rules.apply_announced(welcome.export.as_ref(), welcome.import.as_ref());
             if told.is_err() {
                 return self.broker.end(self.id, CloseReason::ProtocolViolation);
             }
@@ -147,9 +148,9 @@ impl LeafSession<'_> {
         self.become_ready();
     }
 
-    /// CONNECT of the other side.
+    /// Handles CONNECT.
     pub(crate) fn connect(&mut self, json: &[u8]) {
-        let is_awaited = self.broker.exchange.sessions[self.id.index()].awaits_auth;
+        let is_awaited = self.session().awaits_auth;
         if !is_awaited || !matches!(self.link().side, Side::Listening) {
             return self.broker.end(self.id, CloseReason::ProtocolViolation);
         }
@@ -181,19 +182,17 @@ impl LeafSession<'_> {
         leaf.isolates = connect.isolate || listener.isolates;
         leaf.rules.deny(&[], &connect.deny_pub);
         leaf.has_jetstream = connect.jetstream;
-        if !self.any().believes_proxy() {
+        if !self.any().comes_through_trusted_proxy() {
             return self.any().refuse_proxy();
         }
         match self.any().decide() {
             Decision::Admitted(grant) => self.admit(grant),
             Decision::Refused => self.any().refuse_credentials(),
-            Decision::Later(check) => {
-                self.broker.exchange.sessions[self.id.index()].check = Some(check)
-            }
+            Decision::Later(check) => self.session_mut().check = Some(check),
         }
     }
 
-    /// Whether it is a leaf at all, and one that may come.
+    /// Checks that the peer is a leaf node, and that its version and cluster are acceptable.
     fn examine(&self, connect: &LeafConnect) -> Result<(), (LeafError, CloseReason)> {
         if !connect.lang.is_empty() {
             return Err((LeafError::Client, CloseReason::WrongPort));
@@ -223,7 +222,7 @@ impl LeafSession<'_> {
     }
 
     pub(crate) fn admit(&mut self, grant: Grant) {
-        if self.refuses_way(&grant) {
+        if self.refuse_without_proxy_if_required(&grant) {
             return;
         }
         let Some(account) = self.account_of(&grant) else {
@@ -231,8 +230,8 @@ impl LeafSession<'_> {
         };
         let most = self.broker.exchange.access.account(account);
         let most = most.and_then(|account| account.limits.leafnodes_max);
-        let there = self.broker.exchange.shared.leafs.seats.get(&account);
-        let there = there.map_or(0, |seat| seat.ready.len() as u64);
+        let there = self.broker.exchange.shared.leafs.accounts.get(&account);
+        let there = there.map_or(0, |in_account| in_account.ready.len() as u64);
         if most.is_some_and(|most| there >= most) {
             let error = Some(ClientError::AccountConnectionsExceeded);
             return self.broker.refuse(
@@ -251,7 +250,7 @@ impl LeafSession<'_> {
             && self.broker.exchange.info.jetstream
             && self.broker.exchange.access.keeps_jetstream_apart(account)
         {
-            leaf.rules.part_jetstream();
+            leaf.rules.separate_jetstream();
         }
         if let Some(rights) = &grant.rights {
             leaf.rules.grant(Arc::clone(rights));
@@ -260,12 +259,12 @@ impl LeafSession<'_> {
         }
         let expires_in = grant.expires_in;
         self.any().follow_account_expiry(&grant);
-        self.broker.exchange.sessions[self.id.index()].grant = grant;
+        self.session_mut().grant = grant;
         self.end_older();
         let name = self.broker.exchange.account_name(account);
         welcome.account = &name;
         let session = &self.broker.exchange.sessions[self.id.index()];
-        let told = InfoTold {
+        let told = InfoRecipient {
             client_id: session.cid,
             nonce: "",
             needs_auth: self.broker.leaf_access().is_required(),
@@ -281,12 +280,12 @@ impl LeafSession<'_> {
         self.any().expire_in(expires_in);
     }
 
-    /// Whether who has this has it through a proxy only.
+    /// Returns whether a grant requires a proxy.
     fn needs_proxy(&self, grant: &Grant) -> bool {
         self.broker.leaf_listener().needs_proxy || self.broker.leaf_access().needs_proxy(grant)
     }
 
-    /// The account here of somebody who may come in.
+    /// Returns the account of an admitted server.
     fn account_of(&self, grant: &Grant) -> Option<AccountId> {
         let listener = self.broker.leaf_listener();
         let name = match (&listener.access, &listener.account) {
@@ -299,9 +298,9 @@ impl LeafSession<'_> {
         })
     }
 
-    /// The same server with the same accounts needs only one link: the newer one stays.
+    /// Closes older connections of the same server with the same accounts.
     fn end_older(&mut self) {
-        let account = self.broker.exchange.sessions[self.id.index()].account;
+        let account = self.session().account;
         let leaf = self.link();
         let is_same = |other: &SessionId| {
             let other = self.broker.exchange.sessions[other.index()].kind.leaf();
@@ -312,10 +311,10 @@ impl LeafSession<'_> {
                         == (&leaf.name, &leaf.cluster, &leaf.remote_account)
             })
         };
-        let seat = self.broker.exchange.shared.leafs.seats.get(&account);
-        let older: Vec<SessionId> = seat
+        let in_account = self.broker.exchange.shared.leafs.accounts.get(&account);
+        let older: Vec<SessionId> = in_account
             .into_iter()
-            .flat_map(|seat| seat.ready.iter().copied())
+            .flat_map(|in_account| in_account.ready.iter().copied())
             .filter(|other| *other != self.id && is_same(other))
             .collect();
         for other in older {
@@ -324,7 +323,7 @@ impl LeafSession<'_> {
         }
     }
 
-    /// From now on messages and interest cross.
+    /// Begins to exchange messages and interest.
     fn become_ready(&mut self) {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let account = session.account;
@@ -336,11 +335,11 @@ impl LeafSession<'_> {
             self.broker.exchange.rearm(self.id, ping_at);
             let exchange = &mut self.broker.exchange;
             let random = &mut exchange.secrets;
-            let seat = exchange.shared.leafs.seats.entry(account);
-            let seat = seat.or_insert_with(|| Seat::new(random));
-            seat.ready.push(self.id);
+            let in_account = exchange.shared.leafs.accounts.entry(account);
+            let in_account = in_account.or_insert_with(|| LeafAccount::new(random));
+            in_account.ready.push(self.id);
             let leaf = exchange.sessions[self.id.index()].kind.expect_leaf_mut();
-            leaf.reconnects = seat.note_known(leaf.known_as());
+            leaf.reconnects = in_account.count_connection(leaf.key());
             self.broker
                 .exchange
                 .routers
@@ -352,31 +351,31 @@ impl LeafSession<'_> {
                 .exchange
                 .shared
                 .leafs
-                .lines
+                .log_lines
                 .push((self.id, line));
         }
-        self.broker.exchange.tell_leaf_all(self.id);
+        self.broker.exchange.announce_all_to_leaf(self.id);
     }
 
-    /// A link has ended.
+    /// Handles that the connection is about to be closed.
     pub(crate) fn leave(&mut self) {
-        let account = self.broker.exchange.sessions[self.id.index()].account;
-        let Some(seat) = self.broker.exchange.shared.leafs.seats.get_mut(&account) else {
+        let account = self.session().account;
+        let Some(in_account) = self.broker.exchange.shared.leafs.accounts.get_mut(&account) else {
             return;
         };
-        seat.ready.retain(|other| *other != self.id);
-        if seat.ready.is_empty() {
+        in_account.ready.retain(|other| *other != self.id);
+        if in_account.ready.is_empty() {
             self.broker
                 .exchange
                 .routers
                 .of(account)
                 .watch(LinkSet::Leafs, false);
         }
-        // It may have been one of several ways to a server.
-        self.broker.look_again_at_cycles(account);
+        // The connection may have been one of several ways to a server.
+        self.broker.check_held_connections(account);
     }
 
-    /// Another directory says who may come in: a server that it would not let in is disconnected.
+    /// Applies another directory. A server that it would not admit is disconnected.
     pub(crate) fn renew(&mut self) {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let leaf = session.kind.expect_leaf();
@@ -393,7 +392,7 @@ impl LeafSession<'_> {
         let kind = session.peer.kind;
         let renewed = self.broker.leaf_access().renew(&session.grant, kind);
         if let Some(grant) = &renewed
-            && self.refuses_way(grant)
+            && self.refuse_without_proxy_if_required(grant)
         {
             return;
         }
@@ -409,20 +408,21 @@ impl LeafSession<'_> {
                 let session = &mut self.broker.exchange.sessions[self.id.index()];
                 session.grant.account_expiry = grant.account_expiry;
             }
-            // It comes again at once, with what it may do now.
+            // The server reconnects at once, with its new permissions.
             Some(_) => self.broker.end(self.id, CloseReason::ServerShutdown),
             None => self.any().refuse_credentials(),
         }
     }
 
-    /// Refuses a server that has to come through a trusted proxy and does not; false for any other.
-    fn refuses_way(&mut self, grant: &Grant) -> bool {
+    /// Refuses a server that does not come through a required proxy. Returns false for other servers.
+    fn refuse_without_proxy_if_required(&mut self, grant: &Grant) -> bool {
         let needs_proxy = self.needs_proxy(grant);
-        self.any().refuses_way(grant, needs_proxy)
+        self.any()
+            .refuse_without_proxy_if_required(grant, needs_proxy)
     }
 }
 
-/// A version as numbers; what cannot be read is the oldest.
+/// Parses a version. A part that is not a number is 0.
 fn version(text: &str) -> [u32; 3] {
     let text = text.trim_start_matches('v');
     let mut numbers = [0; 3];

@@ -1,8 +1,8 @@
-//! What leafs want, and what they are told that is wanted here.
+//! Interest of leaf connections, and interest that is announced to them.
 
 use super::super::Exchange;
 use super::LeafSession;
-use super::told::Key;
+use super::announced::Key;
 use crate::auth::AccountId;
 use crate::codec::leaf::{LOOPS, LeafError, write_interest};
 use crate::codec::nats::error::ClientError;
@@ -11,25 +11,25 @@ use crate::exchange::router::SubId;
 use crate::exchange::session::SessionId;
 use crate::subject::Filter;
 
-/// What every server answers for its own clients; other accounts lead there by themselves.
+/// Prefix of requests that every server answers for its own clients.
 const OWN_SERVICES: &[u8] = b"$SYS.REQ.";
 
-/// Leaf connections, as others see them.
+/// Leaf connections, as the router sees them.
 const REMOTE: Remote = Remote::Links(LinkSet::Leafs);
 
-/// Room that is kept for what a leaf is told in one go.
+/// Capacity that the scratch buffer of lines retains.
 const LINE_BYTES: usize = 256 * 1024;
 
 impl LeafSession<'_> {
-    /// A leaf wants a filter.
+    /// Subscribes the other server to a filter.
     pub(super) fn subscribe(&mut self, filter: &[u8], queue: &[u8], weight: u32) {
         let Ok(parsed) = Filter::parse(filter) else {
-            return self.complain(&LeafError::InvalidSubscription);
+            return self.send_error(&LeafError::InvalidSubscription);
         };
         let session = &self.broker.exchange.sessions[self.id.index()];
         let account = session.account;
-        if !self.link().rules.may_be_wanted(filter, queue)
-            || (filter.starts_with(LOOPS) && !self.leads_on(filter))
+        if !self.link().rules.may_subscribe(filter, queue)
+            || (filter.starts_with(LOOPS) && !self.handle_loop_interest(filter))
         {
             return;
         }
@@ -67,14 +67,14 @@ impl LeafSession<'_> {
         );
         if let Some((sub, _)) = joined {
             self.broker.exchange.subs.get_mut(sub).set_weight(weight);
-            self.broker.exchange.sessions[self.id.index()].subscriptions += 1;
+            self.session_mut().subscriptions += 1;
             (self.broker.exchange).note_links_interest(LinkSet::Leafs, account, filter, queue);
         }
     }
 
-    /// A leaf wants a filter no more.
+    /// Unsubscribes the other server from a filter.
     pub(super) fn unsubscribe(&mut self, filter: &[u8], queue: &[u8]) {
-        if filter.starts_with(LOOPS) && self.leads_no_more(filter) {
+        if filter.starts_with(LOOPS) && self.withdraw_loop_interest(filter) {
             return;
         }
         let key = Key::new(filter, queue);
@@ -84,23 +84,23 @@ impl LeafSession<'_> {
                 .exchange
                 .drop_link_subscription(LinkSet::Leafs, sub);
             if filter.starts_with(LOOPS) {
-                self.broker.look_again_at_cycles(account);
+                self.broker.check_held_connections(account);
             }
         }
     }
 }
 
 impl Exchange {
-    /// Tells leafs what has changed of what is wanted here.
+    /// Announces changes of interest to leaf connections.
     #[inline]
-    pub(crate) fn tell_leafs(&mut self) {
-        if !self.shared.leafs.seats.is_empty() {
-            self.tell_leafs_news();
+    pub(crate) fn announce_to_leafs(&mut self) {
+        if !self.shared.leafs.accounts.is_empty() {
+            self.announce_changes();
         }
     }
 
-    fn tell_leafs_news(&mut self) {
-        let seats = self.shared.leafs.seats.keys().copied();
+    fn announce_changes(&mut self) {
+        let seats = self.shared.leafs.accounts.keys().copied();
         let accounts: Vec<AccountId> = seats
             .filter(|account| self.routers[*account].has_news(LinkSet::Leafs))
             .collect();
@@ -111,21 +111,21 @@ impl Exchange {
             let keys: Vec<Key> = (news.iter())
                 .map(|(filter, queue)| Key::new(filter, queue))
                 .collect();
-            let ready = self.shared.leafs.seats.get(&account);
-            for id in ready.map_or_else(Vec::new, |seat| seat.ready.clone()) {
-                self.tell_leaf(id, account, &keys);
+            let ready = self.shared.leafs.accounts.get(&account);
+            for id in ready.map_or_else(Vec::new, |in_account| in_account.ready.clone()) {
+                self.announce_to_leaf(id, account, &keys);
             }
         }
     }
 
-    /// Tells one leaf what is wanted here under these filters, as far as that is news to it.
-    fn tell_leaf(&mut self, id: SessionId, account: AccountId, keys: &[Key]) {
+    /// Announces the interest under these filters to one connection, as far as it has changed.
+    fn announce_to_leaf(&mut self, id: SessionId, account: AccountId, keys: &[Key]) {
         let mut lines = std::mem::take(&mut self.shared.leafs.line);
         lines.clear();
         for key in keys {
             let weight = self.weight_for(id, account, key);
             let leaf = self.sessions[id.index()].kind.leaf_mut();
-            if leaf.is_some_and(|leaf| leaf.told.note(key, weight)) {
+            if leaf.is_some_and(|leaf| leaf.announced.note(key, weight)) {
                 write_interest(&mut lines, key.filter(), key.queue(), weight);
             }
         }
@@ -138,26 +138,26 @@ impl Exchange {
         self.shared.leafs.line = lines;
     }
 
-    /// Tells a leaf everything, or what has become of it since other rules hold.
-    pub(crate) fn tell_leaf_all(&mut self, id: SessionId) {
+    /// Announces all interest to one connection, or what has changed with its rules.
+    pub(crate) fn announce_all_to_leaf(&mut self, id: SessionId) {
         let session = &self.sessions[id.index()];
         let account = session.account;
         let Some(leaf) = session.kind.leaf() else {
             return;
         };
-        let mut keys: Vec<Key> = leaf.told.keys().cloned().collect();
+        let mut keys: Vec<Key> = leaf.announced.keys().cloned().collect();
         let mut note = |filter: &[u8], queue: &[u8]| keys.push(Key::new(filter, queue));
         self.routers[account].each_wanted(&mut note);
-        // First what shows the other side that this link closes a cycle, before it has passed anything on.
+        // Loop subjects first, so that the other side detects a cycle before it has passed on other interest.
         keys.sort_by_key(|key| !key.filter().starts_with(LOOPS));
-        if let Some(seat) = self.shared.leafs.seats.get(&account) {
+        if let Some(in_account) = self.shared.leafs.accounts.get(&account) {
             let others = keys.partition_point(|key| key.filter().starts_with(LOOPS));
-            keys.insert(others, Key::new(&seat.own_loop, b""));
+            keys.insert(others, Key::new(&in_account.own_loop, b""));
         }
-        self.tell_leaf(id, account, &keys);
+        self.announce_to_leaf(id, account, &keys);
     }
 
-    /// How much is wanted under a filter by others than a leaf, as far as that leaf is to know.
+    /// Returns the weight of a filter to announce to a connection: interest of others, as far as its rules allow.
     fn weight_for(&self, id: SessionId, account: AccountId, key: &Key) -> u32 {
         let (filter, queue) = (key.filter(), key.queue());
         let Some(leaf) = self.sessions[id.index()].kind.leaf() else {
@@ -167,14 +167,14 @@ impl Exchange {
         let own_loop = self
             .shared
             .leafs
-            .seats
+            .accounts
             .get(&account)
-            .map(|seat| &*seat.own_loop);
+            .map(|in_account| &*in_account.own_loop);
         if is_loop && own_loop == Some(filter) {
             return 1;
         }
         let is_own_service = filter.starts_with(OWN_SERVICES) && account != AccountId::SYSTEM;
-        if is_own_service || !leaf.rules.may_be_told(filter) {
+        if is_own_service || !leaf.rules.may_announce(filter) {
             return 0;
         }
         let near = self.routers[account].weight_without(REMOTE, filter, queue);

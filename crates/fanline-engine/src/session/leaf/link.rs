@@ -1,15 +1,15 @@
-//! What is known of one link.
+//! The state of one leaf connection.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::told::Told;
+use super::announced::Announced;
 use super::{Compressed, Dialled, LeafRemote, Rules};
 use crate::codec::leaf::level_name;
 use crate::codec::s2::Level;
 
-/// What a hub is shown; empty where there is nothing.
+/// Credentials for a hub; fields without a value are empty.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as in CONNECT")]
 pub struct LeafCredentials {
@@ -28,67 +28,67 @@ impl fmt::Debug for LeafCredentials {
     }
 }
 
-/// Which side of a link this server is on.
+/// Which side of the connection this server is.
 #[derive(Clone, Debug)]
 pub(crate) enum Side {
-    /// The other one has come here.
+    /// The other side has dialed.
     Listening,
-    /// This one has dialled.
+    /// This side has dialed.
     Dialling(Box<Dialled>),
 }
 
-/// How far a link is.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// CONNECT, or the INFO that answers it, has not come.
+    /// CONNECT, or the INFO that answers it, is outstanding.
     Greeting,
     /// Messages and interest cross.
     Ready,
 }
 
-/// One link, as its session knows it.
+/// The state of one leaf connection.
 #[derive(Debug)]
 pub(crate) struct Leaf {
     pub(crate) side: Side,
     pub(crate) phase: Phase,
     pub(crate) rules: Rules,
-    pub(crate) told: Told,
-    /// What the other one is called, its cluster, and its account.
+    pub(crate) announced: Announced,
+    /// Name, cluster, and account of the other side.
     pub(crate) name: String,
     pub(crate) cluster: String,
     pub(crate) remote_account: String,
-    /// It is not told what other leafs want.
+    /// Interest of other leaf connections is not announced to it.
     pub(crate) isolates: bool,
-    /// It tells of messages that are traced, and leaves alone those that are only for that.
+    /// The other side understands traced messages, and does not deliver those that ask for a trace alone.
     pub(crate) takes_traces: bool,
-    /// It calls itself the hub of this link, though it has dialled.
+    /// The other side is the hub, although it has dialed.
     pub(crate) is_remote_hub: bool,
-    /// It has come, and has said that it has JetStream.
+    /// The other side has dialed, and has JetStream.
     pub(crate) has_jetstream: bool,
-    /// When it may be dialled again, if not as usual.
+    /// The delay before the remote is dialed again, if not the usual one.
     pub(crate) retry_after: Option<Duration>,
-    /// What the other side has complained of.
+    /// The error that the other side has sent.
     pub(crate) complaint: Option<String>,
-    /// Where else the hub says that it is.
+    /// Other URLs of the hub.
     pub(crate) urls: Vec<String>,
-    /// By what both have agreed to compress.
+    /// The compression that both sides have agreed on.
     pub(crate) compressed: Option<Compressed>,
-    /// How often it had been there before.
+    /// How often the connection was established before.
     pub(crate) reconnects: u64,
-    /// The subjects by which it is seen that it closes a cycle; nothing crosses while there are any.
-    pub(crate) circling: Vec<Box<[u8]>>,
-    /// When it is cut if there still are.
+    /// Loop subjects that show that the connection closes a cycle. Nothing crosses while there are any.
+    pub(crate) loops: Vec<Box<[u8]>>,
+    /// When the connection is closed if there are still any.
     pub(crate) held_until: Option<Duration>,
 }
 
 impl Leaf {
-    /// A connection that was accepted, or one that was dialled.
+    /// The state of a connection that was accepted, or of one that was dialed.
     pub(crate) fn new(dialled: Option<Dialled>, compressed: Option<Compressed>) -> Self {
         Leaf {
             side: dialled.map_or(Side::Listening, |dialled| Side::Dialling(dialled.into())),
             phase: Phase::Greeting,
             rules: Rules::default(),
-            told: Told::default(),
+            announced: Announced::default(),
             name: String::new(),
             cluster: String::new(),
             remote_account: String::new(),
@@ -101,36 +101,37 @@ impl Leaf {
             urls: Vec::new(),
             compressed,
             reconnects: 0,
-            circling: Vec::new(),
+            loops: Vec::new(),
             held_until: None,
         }
     }
 
-    /// Whether nothing crosses it because it closes a cycle.
+    /// Returns whether nothing crosses the connection because it closes a cycle.
     pub(crate) fn is_held(&self) -> bool {
-        !self.circling.is_empty()
+        !self.loops.is_empty()
     }
 
-    /// Whether the other sides of both are servers of one cluster: those hear each other without this one.
+    /// Returns whether the other sides of both are servers of one cluster, which exchange messages without this one.
     pub(crate) fn is_beside(&self, other: &Leaf) -> bool {
         !self.cluster.is_empty() && self.cluster == other.cluster
     }
 
-    /// By what it is known again when it comes back: of a remote it is no matter which of its servers it is.
-    pub(crate) fn known_as(&self) -> String {
+    /// Returns the key by which a connection is recognized when it is established again. All servers of a remote are
+    /// the same.
+    pub(crate) fn key(&self) -> String {
         match self.remote() {
             Some(remote) => format!("> {}", remote.id),
             None => format!("< {} {}", self.name, self.remote_account),
         }
     }
 
-    /// How what is written is compressed, by the last round trip that was measured.
+    /// Returns the compression level of output for a round trip.
     pub(crate) fn level(&self, rtt: Option<Duration>) -> Option<Level> {
         let compressed = self.compressed.as_ref()?;
         Some(compressed.level(rtt))
     }
 
-    /// What that is called.
+    /// Returns the name of the compression.
     pub(crate) fn compression(&self, rtt: Option<Duration>) -> &'static str {
         self.level(rtt).map_or("off", level_name)
     }
@@ -139,7 +140,7 @@ impl Leaf {
         self.phase == Phase::Ready
     }
 
-    /// What was dialled for.
+    /// Returns the remote that was dialed.
     pub(crate) fn remote(&self) -> Option<&Arc<LeafRemote>> {
         match &self.side {
             Side::Listening => None,
@@ -147,7 +148,7 @@ impl Leaf {
         }
     }
 
-    /// Whether this server is the spoke of it.
+    /// Returns whether this server is the spoke.
     pub(crate) fn is_spoke(&self) -> bool {
         match &self.side {
             Side::Listening => self.is_remote_hub,
@@ -156,7 +157,7 @@ impl Leaf {
     }
 }
 
-/// What monitoring tells of a link.
+/// A leaf connection in monitoring.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "named as in nats-server's /leafz")]
 pub struct LeafStatus {
@@ -174,24 +175,24 @@ pub struct LeafStatus {
     pub out_bytes: u64,
     pub subscriptions: usize,
     pub subscriptions_list: Vec<String>,
-    /// Of those that were dialled, which one.
+    /// The remote that was dialed.
     pub remote: Option<u64>,
     pub compression: &'static str,
     pub websocket: bool,
     pub reconnects: u64,
 }
 
-/// What whoever has dialled wants to know of a link that has ended.
+/// What the dialer needs to know of a leaf connection that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeafEnded {
-    /// Which server it was dialled for.
+    /// The remote that was dialed.
     pub remote: Option<u64>,
-    /// Whether anything could cross.
+    /// Whether the handshake was complete.
     pub was_ready: bool,
-    /// How long to wait, if not as long as usual.
+    /// The delay before the remote is dialed again, if not the usual one.
     pub retry_after: Option<Duration>,
-    /// What the other side has complained of.
+    /// The error that the other side has sent.
     pub complaint: Option<String>,
-    /// Where else the hub says that it is.
+    /// Other URLs of the hub.
     pub urls: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What comes from a leaf.
+//! Input of leaf connections.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,24 +17,21 @@ use crate::exchange::run::Intake;
 use crate::exchange::text::text;
 use crate::outbox::Chunk;
 
-/// What the replies of a stream's deliveries begin with.
+/// Prefix of the reply subjects of a stream's deliveries.
 const STREAM_REPLIES: &[u8] = b"$JS.ACK.";
 
 impl LeafSession<'_> {
-    /// Takes bytes from a leaf; as [`receive`](Shard::receive) does from a client.
+    /// Handles input; see [`Shard::receive`](crate::Shard::receive).
     pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
-        let rtt_before = self.broker.exchange.sessions[self.id.index()].rtt;
+        let rtt_before = self.session().rtt;
         self.broker.exchange.outputs.begin_batch();
         self.broker.exchange.outputs.now = now;
-        self.broker.exchange.sessions[self.id.index()].active_at = now;
+        self.session_mut().active_at = now;
         let mut intake = self.begin_intake(chunk);
         while receipt.consumed < input.len() {
-            if self.broker.exchange.sessions[self.id.index()]
-                .ending
-                .is_some()
-            {
+            if self.session().ending.is_some() {
                 receipt.consumed = input.len();
                 break;
             }
@@ -51,10 +48,7 @@ impl LeafSession<'_> {
                     self.handle(verb, now);
                     intake = self.begin_intake(chunk);
                     receipt.consumed += taken;
-                    if self.broker.exchange.sessions[self.id.index()]
-                        .check
-                        .is_some()
-                    {
+                    if self.session().check.is_some() {
                         receipt.awaits_check = true;
                         break;
                     }
@@ -73,27 +67,27 @@ impl LeafSession<'_> {
         self.broker.exchange.end_run(&intake);
         self.broker.end_intake(&intake);
         self.broker.end_overrun();
-        self.broker.exchange.tell_leafs();
+        self.broker.exchange.announce_to_leafs();
         receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
-        receipt.was_measured = self.broker.exchange.sessions[self.id.index()].rtt != rtt_before;
+        receipt.was_measured = self.session().rtt != rtt_before;
         if let Some((congested, _)) = self.broker.exchange.outputs.congested {
-            self.broker.exchange.sessions[self.id.index()].stalls += 1;
+            self.session_mut().stalls += 1;
             receipt.congested = Some(congested);
         }
         receipt
     }
 
-    /// Does what a verb other than a message says.
+    /// Handles a verb other than a message.
     fn handle(&mut self, verb: LeafVerb<'_>, now: Duration) {
         match verb {
             LeafVerb::Connect(json) => self.connect(json),
             LeafVerb::Info(json) => self.info(json),
-            LeafVerb::Error(error) => self.note_complaint(error),
+            LeafVerb::Error(error) => self.handle_error(error),
             LeafVerb::Ping => self.broker.exchange.send(self.id, b"PONG\r\n"),
             LeafVerb::Pong => self.any().pong(now),
             LeafVerb::Ok | LeafVerb::Message(_) => {}
             LeafVerb::Wants { .. } | LeafVerb::WantsNoMore { .. } if !self.link().is_ready() => {
-                self.refuse_early();
+                self.refuse_before_handshake();
             }
             LeafVerb::Wants {
                 filter,
@@ -104,16 +98,16 @@ impl LeafSession<'_> {
         }
     }
 
-    /// Somebody speaks before it was let in.
-    fn refuse_early(&mut self) {
+    /// Refuses a verb that comes before the handshake is complete.
+    fn refuse_before_handshake(&mut self) {
         match self.link().side {
             Side::Listening => self.any().refuse_credentials(),
             Side::Dialling(_) => self.broker.end(self.id, CloseReason::ProtocolViolation),
         }
     }
 
-    /// The other side gives up, and says why.
-    fn note_complaint(&mut self, error: &[u8]) {
+    /// Handles an error: the other side closes the connection.
+    fn handle_error(&mut self, error: &[u8]) {
         let error = text(error);
         let retry_after = LeafError::retry_after(&error);
         self.broker
@@ -126,7 +120,7 @@ impl LeafSession<'_> {
         self.broker.end(self.id, CloseReason::ParseError);
     }
 
-    /// What the messages of one leaf have in common until it says something else.
+    /// Begins an intake: what the messages of the connection have in common until its next other verb.
     fn begin_intake<'a>(&self, chunk: &'a Chunk) -> Intake<'a> {
         let leaf = self.link();
         let mut intake = self.broker.begin_intake(self.id, chunk);
@@ -140,7 +134,7 @@ impl LeafSession<'_> {
         intake
     }
 
-    /// Takes a message. `from` is where its verb begins in the chunk.
+    /// Handles a message. `from` is where its verb begins in the chunk.
     fn message<'a>(&mut self, intake: &mut Intake<'a>, message: &LeafMessage<'a>, from: usize) {
         let LeafMessage { publish, groups } = message;
         if groups.is_empty()
@@ -151,18 +145,18 @@ impl LeafSession<'_> {
         }
         self.broker.exchange.end_run(intake);
         if !intake.is_admitted {
-            return self.refuse_early();
+            return self.refuse_before_handshake();
         }
         intake.count(publish);
         let leaf = self.link();
         if leaf.is_held() {
             return;
         }
-        // What the memo holds was allowed when it came for the first time.
+        // The subject in the memo was permitted when it was routed first.
         if intake.is_restricted
             && !self.broker.exchange.routers[intake.account].holds(intake.memo, publish.topic)
         {
-            match leaf.rules.may_take(publish.topic) {
+            match leaf.rules.may_receive(publish.topic) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(()) => return self.refuse_message(publish.topic),
@@ -192,19 +186,19 @@ impl LeafSession<'_> {
         }
     }
 
-    /// A hub has said what may be published, and this is not among it.
-    fn refuse_message(&mut self, topic: &[u8]) {
+    /// Handles a message that permissions do not allow.
+    fn refuse_message(&mut self, subject: &[u8]) {
         let leaf = self.link_mut();
         if leaf.is_spoke() {
-            // It was said for this side to keep, and what a hub does is its own business.
+            // The permissions are the hub's for this side. They do not bind the hub itself.
             return;
         }
         leaf.retry_after = Some(RETRY_AFTER_CLASH);
-        self.any().deny_publish(topic);
+        self.any().deny_publish(subject);
         self.broker.end(self.id, CloseReason::ProtocolViolation);
     }
 
-    /// Gives a message to all who want it.
+    /// Delivers a message.
     fn pass_on(
         &mut self,
         intake: &mut Intake<'_>,
@@ -240,7 +234,7 @@ impl LeafSession<'_> {
         };
         let memo = &mut intake.memo;
         if publish.args.is_empty() || !shown.is_empty() {
-            // Not in the form in which it is passed on.
+            // The arguments are not in the form that subscribers receive.
             let publish = Publish {
                 reply,
                 ..publish.clone()
@@ -255,7 +249,8 @@ impl LeafSession<'_> {
     }
 }
 
-/// The reply of a stream's delivery, and the topic that its reader is shown, if that is another.
+/// Splits the reply of a stream's delivery from the subject that its reader is shown; empty if that is the message's
+/// own.
 fn split_shown(reply: &[u8]) -> (&[u8], &[u8]) {
     if !reply.starts_with(STREAM_REPLIES) {
         return (reply, &[]);

@@ -1,34 +1,36 @@
-//! What may cross a link.
+//! Rules of what may cross a leaf connection.
 
 use std::sync::Arc;
 
 use crate::auth::{AccessError, Allowed, Lists, Permissions, Rights, covers, overlap};
 use crate::codec::leaf::{LOOPS, Subjects};
 
-/// What JetStream keeps to itself, so that each side has its own.
+/// Subjects of JetStream that do not cross, so that each side has its own.
 const JETSTREAM: [&str; 3] = ["$JS.API.>", "$KV.>", "$OBJ.>"];
 
-/// What answers are sent to, and how loops are found: nobody's permission is needed.
+/// Prefixes of responses and loop subjects, which need no permission.
 const FREE: [&[u8]; 4] = [b"_R_.", b"$JS.ACK.", b"_GR_.", LOOPS];
 
-/// What may cross a link, in both directions. The default is everything.
+/// Rules of what may cross a leaf connection, in both directions. By default everything may.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
-    /// All of them have to allow it. To publish is to give to this side, to subscribe to have from it.
+    /// Permissions of the other side, all of which have to allow a message: publishing is sending to this side,
+    /// subscribing is receiving from it.
     rights: Vec<Arc<Rights>>,
-    /// Filters that do not cross towards this side, and those that do not leave it.
+    /// Filters of messages that do not come in, and of those that do not go out.
     deny_in: Vec<String>,
     deny_out: Vec<String>,
 }
 
 impl Rules {
-    /// The other side may do this.
+    /// Adds permissions of the other side.
     pub(crate) fn grant(&mut self, rights: Arc<Rights>) {
         self.rights.push(rights);
     }
 
-    /// The other side has said what this one may give to it and have from it.
-    pub(crate) fn obey(
+    /// Adds the permissions that the other side has announced: subjects that this side may send, and those that it
+    /// may receive.
+    pub(crate) fn apply_announced(
         &mut self,
         give: Option<&Subjects>,
         have: Option<&Subjects>,
@@ -58,51 +60,51 @@ impl Rules {
         Ok(())
     }
 
-    /// Messages that match these do not come in, or do not go out.
+    /// Denies messages that match these filters, inwards and outwards.
     pub(crate) fn deny(&mut self, inwards: &[String], outwards: &[String]) {
         self.deny_in.extend_from_slice(inwards);
         self.deny_out.extend_from_slice(outwards);
     }
 
-    /// Each side keeps its own JetStream.
-    pub(crate) fn part_jetstream(&mut self) {
+    /// Separates the JetStreams of both sides.
+    pub(crate) fn separate_jetstream(&mut self) {
         let own = JETSTREAM.map(String::from);
         self.deny(&own, &own);
     }
 
-    /// Whether there is anything to ask.
+    /// Returns whether there are no rules.
     pub(crate) fn is_empty(&self) -> bool {
         self.rights.is_empty() && self.deny_in.is_empty() && self.deny_out.is_empty()
     }
 
-    /// Whether a message may go out.
-    pub(crate) fn may_give(&self, topic: &[u8], queue: &[u8]) -> bool {
-        is_free(topic)
-            || (!matches_any(&self.deny_out, topic)
-                && (self.rights.iter()).all(|rights| rights.may_receive(topic, queue)))
+    /// Returns whether a message may go out.
+    pub(crate) fn may_send(&self, subject: &[u8], queue: &[u8]) -> bool {
+        is_free(subject)
+            || (!matches_any(&self.deny_out, subject)
+                && (self.rights.iter()).all(|rights| rights.may_receive(subject, queue)))
     }
 
-    /// Whether a message may come in. `Err` when the other side was told that it may not.
-    pub(crate) fn may_take(&self, topic: &[u8]) -> Result<bool, ()> {
-        if is_free(topic) {
+    /// Returns whether a message may come in. `Err` if the other side knows that it may not.
+    pub(crate) fn may_receive(&self, subject: &[u8]) -> Result<bool, ()> {
+        if is_free(subject) {
             return Ok(true);
         }
-        if !self.rights.iter().all(|rights| rights.may_publish(topic)) {
+        if !self.rights.iter().all(|rights| rights.may_publish(subject)) {
             return Err(());
         }
-        Ok(!matches_any(&self.deny_in, topic))
+        Ok(!matches_any(&self.deny_in, subject))
     }
 
-    /// Whether interest of the other side makes sense: it may have some of it.
-    pub(crate) fn may_be_wanted(&self, filter: &[u8], queue: &[u8]) -> bool {
+    /// Returns whether some messages of a filter may go out.
+    pub(crate) fn may_subscribe(&self, filter: &[u8], queue: &[u8]) -> bool {
         is_free(filter)
             || (!covered_by_any(&self.deny_out, filter)
                 && (self.rights.iter())
                     .all(|rights| is_wide(filter) || rights.may_subscribe(filter, queue)))
     }
 
-    /// Whether the other side is told that this is wanted: it may give some of it.
-    pub(crate) fn may_be_told(&self, filter: &[u8]) -> bool {
+    /// Returns whether some messages of a filter may come in, so that its interest is announced.
+    pub(crate) fn may_announce(&self, filter: &[u8]) -> bool {
         is_free(filter)
             || (!covered_by_any(&self.deny_in, filter)
                 && (self.rights.iter()).all(|rights| is_wide(filter) || rights.may_publish(filter)))
@@ -118,22 +120,22 @@ impl From<Lists> for Subjects {
     }
 }
 
-fn is_free(topic: &[u8]) -> bool {
-    FREE.iter().any(|prefix| topic.starts_with(prefix))
+fn is_free(subject: &[u8]) -> bool {
+    FREE.iter().any(|prefix| subject.starts_with(prefix))
 }
 
-/// Whether there are wildcards in it: what is not allowed is then kept back message by message.
+/// Returns whether a filter has wildcards. Its messages are checked one by one.
 fn is_wide(filter: &[u8]) -> bool {
     filter
         .split(|b| *b == b'.')
         .any(|token| matches!(token, b"*" | b">"))
 }
 
-fn matches_any(denied: &[String], topic: &[u8]) -> bool {
-    let Ok(topic) = std::str::from_utf8(topic) else {
+fn matches_any(denied: &[String], subject: &[u8]) -> bool {
+    let Ok(subject) = std::str::from_utf8(subject) else {
         return false;
     };
-    denied.iter().any(|filter| overlap(filter, topic))
+    denied.iter().any(|filter| overlap(filter, subject))
 }
 
 fn covered_by_any(denied: &[String], filter: &[u8]) -> bool {
@@ -156,13 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hub_says_is_kept() {
+    fn permissions_of_a_hub_are_applied() {
         let mut rules = Rules::default();
         assert!(rules.is_empty());
         let give = subjects(&["out.>"], &["out.secret"]);
         let have = subjects(&["in.*"], &[]);
-        rules.obey(Some(&give), Some(&have)).unwrap();
-        for (topic, may_give, may_take) in [
+        rules.apply_announced(Some(&give), Some(&have)).unwrap();
+        for (subject, may_send, may_receive) in [
             ("out.a", true, false),
             ("out.secret", false, false),
             ("in.a", false, true),
@@ -170,30 +172,38 @@ mod tests {
             ("_R_.0.x", true, true),
             ("$JS.ACK.s.c.1", true, true),
         ] {
-            let bytes = topic.as_bytes();
-            assert_eq!(rules.may_give(bytes, b""), may_give, "{topic}");
-            assert_eq!(rules.may_take(bytes).is_ok(), may_take, "{topic}");
+            let bytes = subject.as_bytes();
+            assert_eq!(rules.may_send(bytes, b""), may_send, "{subject}");
+            assert_eq!(rules.may_receive(bytes).is_ok(), may_receive, "{subject}");
         }
-        assert!(rules.may_be_told(b"in.>") && rules.may_be_told(b"in.a"));
-        assert!(!rules.may_be_told(b"other") && !rules.may_be_wanted(b"in.a", b""));
-        assert!(rules.may_be_wanted(b"out.a", b"q") && rules.may_be_wanted(b"$LDS.x", b""));
+        assert!(rules.may_announce(b"in.>") && rules.may_announce(b"in.a"));
+        assert!(!rules.may_announce(b"other") && !rules.may_subscribe(b"in.a", b""));
+        assert!(rules.may_subscribe(b"out.a", b"q") && rules.may_subscribe(b"$LDS.x", b""));
     }
 
     #[test]
-    fn each_side_keeps_its_own_streams() {
+    fn jetstream_does_not_cross() {
         let mut rules = Rules::default();
-        rules.part_jetstream();
-        for (topic, expected) in [
+        rules.separate_jetstream();
+        for (subject, expected) in [
             ("$JS.API.INFO", false),
             ("$KV.b.k", false),
             ("$JS.hub.API.INFO", true),
             ("$JS.ACK.s.c.1", true),
             ("a", true),
         ] {
-            assert_eq!(rules.may_give(topic.as_bytes(), b""), expected, "{topic}");
-            assert_eq!(rules.may_take(topic.as_bytes()), Ok(expected), "{topic}");
+            assert_eq!(
+                rules.may_send(subject.as_bytes(), b""),
+                expected,
+                "{subject}"
+            );
+            assert_eq!(
+                rules.may_receive(subject.as_bytes()),
+                Ok(expected),
+                "{subject}"
+            );
         }
-        assert!(!rules.may_be_told(b"$JS.API.>") && rules.may_be_told(b"$JS.>"));
-        assert!(rules.may_be_told(b"$JS.leaf.API.>"));
+        assert!(!rules.may_announce(b"$JS.API.>") && rules.may_announce(b"$JS.>"));
+        assert!(rules.may_announce(b"$JS.leaf.API.>"));
     }
 }

@@ -1,4 +1,4 @@
-//! What leaf connections are configured with, and what is agreed on before a session begins.
+//! Settings of leaf connections, and what both sides agree on before a session begins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,52 +6,52 @@ use std::time::Duration;
 use super::super::Broker;
 use super::{Compressed, LeafCredentials, LeafListener};
 use crate::auth::{Access, Peer};
-use crate::codec::leaf::{InfoTold, LeafInfo, info_line};
+use crate::codec::leaf::{InfoRecipient, LeafInfo, info_line};
 
-/// A server to be attached to, as far as the engine cares.
+/// A remote of the configuration, as far as the engine needs it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeafRemote {
-    /// A number that no other has as long as the server runs.
+    /// A number that no other remote has while the server runs.
     pub id: u64,
-    /// The account here.
+    /// The local account.
     pub account: String,
-    /// This side is the hub, though it dials.
+    /// This side is the hub, although it dials.
     pub is_hub: bool,
-    /// Subjects that are not taken from there.
+    /// Filters of messages that are not accepted from the remote.
     pub deny_imports: Vec<String>,
-    /// Subjects that do not go there.
+    /// Filters of messages that are not sent to the remote.
     pub deny_exports: Vec<String>,
-    /// What other leafs want is not told to it.
+    /// Interest of other leaf connections is not announced to the remote.
     pub isolates: bool,
-    /// It is asked to keep what its other leafs want to itself.
+    /// The remote is requested not to announce the interest of its other leaf connections.
     pub requests_isolation: bool,
 }
 
-/// What is agreed on before the session of a link begins.
+/// What both sides agree on before the session begins.
 #[derive(Clone, Debug, Default)]
 pub struct Agreed {
-    /// When it was greeted, if that was before: the time to answer counts from then.
+    /// When INFO was sent, if that was earlier: the authentication timeout counts from then.
     pub greeted_at: Option<Duration>,
-    /// Nothing is compressed when `None`.
+    /// Compression; `None` is none.
     pub compressed: Option<Compressed>,
 }
 
-/// A connection to a hub, whose INFO has come.
+/// A connection to a hub that has sent its INFO.
 #[derive(Clone, Debug, Default)]
 pub struct Dialled {
-    /// What for.
+    /// The remote that was dialed.
     pub remote: Arc<LeafRemote>,
-    /// What the hub has said.
+    /// The hub's INFO.
     pub info: LeafInfo,
-    /// What it is shown.
+    /// Credentials for the hub.
     pub credentials: LeafCredentials,
 }
 
 impl Broker {
-    /// The INFO that a link begins with at this side, for those who get it before their TLS begins.
+    /// Returns the first INFO, for connections that receive it before TLS begins.
     pub(crate) fn leaf_greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
         let listener = self.leaf_listener();
-        let told = InfoTold {
+        let told = InfoRecipient {
             client_id: cid,
             nonce: &peer.nonce,
             needs_auth: self.leaf_access().is_required(),
@@ -60,19 +60,19 @@ impl Broker {
         info_line(&self.exchange.info, &listener.port(), &told)
     }
 
-    /// Whether leafs are told a nonce to be signed.
+    /// Returns whether INFO has a nonce to be signed.
     pub(crate) fn leafs_need_nonce(&self) -> bool {
-        // A proxy signs it, too.
+        // Proxies sign it too.
         self.leaf_access().needs_nonce() || !self.exchange.access.proxies().is_empty()
     }
 
-    /// What leaf connections that are accepted are configured with.
+    /// Returns the settings of the listener.
     pub(crate) fn leaf_listener(&self) -> Arc<LeafListener> {
         let listener = self.exchange.config.leafs.as_ref();
         listener.map_or_else(Arc::default, Arc::clone)
     }
 
-    /// Who may come as a leaf.
+    /// Returns the directory of users that may connect as leaf nodes.
     pub(crate) fn leaf_access(&self) -> Arc<Access> {
         let listener = self.leaf_listener();
         Arc::clone(listener.access.as_ref().unwrap_or(&self.exchange.access))
@@ -86,7 +86,7 @@ mod tests {
     use crate::codec::nats::info::ServerInfo;
 
     #[test]
-    fn a_hub_is_understood_by_a_spoke() {
+    fn spoke_parses_info_of_a_hub() {
         let server = ServerInfo {
             server_name: "hub".into(),
             jetstream: true,
@@ -101,7 +101,7 @@ mod tests {
                 deny: Vec::new(),
             }),
         };
-        let told = InfoTold {
+        let told = InfoRecipient {
             client_id: 7,
             nonce: "n",
             needs_auth: true,
@@ -119,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_side_wants_is_understood_by_the_other() {
-        let told = InfoTold {
+    fn compression_request_is_parsed() {
+        let told = InfoRecipient {
             client_id: 7,
             nonce: "",
             needs_auth: false,

@@ -78,7 +78,7 @@ impl MqttSession<'_> {
             return self.any().refuse_credentials();
         }
         let expires_in = grant.expires_in;
-        self.any().settle_in(grant);
+        self.any().apply_grant(grant);
         let session = self.session_mut();
         if session.ending.is_some() {
             return;

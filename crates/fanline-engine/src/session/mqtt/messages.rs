@@ -244,7 +244,7 @@ pub(crate) struct Opened {
 /// See [`RegistryMessage::Retained`].
 #[derive(Clone, Debug)]
 pub(crate) struct RetainedBatch {
-    /// What was requested; `from` is the sequence to continue at.
+    /// The request; its `from` is the sequence to continue at.
     pub(super) request: RetainedRequest,
     pub(super) messages: Vec<RetainedMessage>,
     pub(super) has_more: bool,

@@ -372,8 +372,8 @@ fn groups_served(broker: &Broker, account: AccountId, subject: &[u8], qos: Qos) 
     groups.of_subject(account, subject)
 }
 
-/// Publishes the will of a client that is gone, and stores it above QoS 0 or if it is retained. Nobody waits for an
-/// acknowledgement. `client` is the client's id hash.
+/// Publishes the will of a client that is gone, and stores it above QoS 0 or if it is retained. There is no
+/// acknowledgement to wait for. `client` is the client's id hash.
 pub(super) fn publish_will(broker: &mut Broker, account: AccountId, will: &Will, client: &str) {
     let publish = &will.publish();
     let client = Some(client).filter(|_| publish.qos != Qos::AtMostOnce);

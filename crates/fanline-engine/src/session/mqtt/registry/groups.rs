@@ -1,4 +1,4 @@
-//! The registry's side of shared subscriptions above QoS 0: which have members, and who has claimed which message.
+//! The registry's side of shared subscriptions above QoS 0: their members, and the sessions that have claimed messages.
 
 use hashbrown::{HashMap, HashSet};
 

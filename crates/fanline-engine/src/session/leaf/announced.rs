@@ -1,4 +1,4 @@
-//! What a leaf was told that is wanted here.
+//! Interest that was announced to a leaf connection.
 
 use hashbrown::HashMap;
 
@@ -7,7 +7,7 @@ use crate::slack::Slack;
 /// A filter with a queue group or none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
-    /// The filter, and behind a blank, which none of them holds, the queue.
+    /// The filter, then a space, which no filter contains, and the queue group.
     bytes: Box<[u8]>,
     filter_bytes: u32,
 }
@@ -24,7 +24,7 @@ impl Key {
         }
     }
 
-    /// Both in one.
+    /// Returns both as one key.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -33,21 +33,21 @@ impl Key {
         &self.bytes[..self.filter_bytes as usize]
     }
 
-    /// The queue; empty when there is none.
+    /// Returns the queue group; empty without one.
     pub(crate) fn queue(&self) -> &[u8] {
         (self.bytes.get(self.filter_bytes as usize + 1..)).unwrap_or_default()
     }
 }
 
-/// The weights that a leaf knows of.
+/// Weights that were announced.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Announced {
     weights: HashMap<Key, u32>,
     slack: Slack,
 }
 
-impl Told {
-    /// Takes note of a weight; whether the leaf has to be told.
+impl Announced {
+    /// Notes a weight. Returns whether it has to be announced.
     pub(crate) fn note(&mut self, key: &Key, weight: u32) -> bool {
         if weight == 0 {
             let was_told = self.weights.remove(key).is_some();
@@ -65,7 +65,7 @@ impl Told {
         }
     }
 
-    /// All that it knows of.
+    /// Returns all filters that were announced.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.weights.keys()
     }
@@ -76,8 +76,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_differences_are_told() {
-        let mut told = Told::default();
+    fn only_differences_are_announced() {
+        let mut told = Announced::default();
         let (plain, group) = (Key::new(b"a.b", b""), Key::new(b"a.b", b"q"));
         assert_eq!((plain.filter(), plain.queue()), (&b"a.b"[..], &b""[..]));
         assert_eq!((group.filter(), group.queue()), (&b"a.b"[..], &b"q"[..]));
