@@ -149,7 +149,7 @@ fn cipher_suites_that_fanline_does_not_have_are_left_out() {
     let text = suites(&format!("TLS_RSA_WITH_RC4_128_SHA, {good}"));
     check_warning(
         &text,
-        "left out, Fanline does not have them: TLS_RSA_WITH_RC4_128_SHA",
+        "ignored, because Fanline does not support them: TLS_RSA_WITH_RC4_128_SHA",
     );
     assert_eq!(
         loaded(&text).unwrap().options.tls.unwrap().cipher_suites,
@@ -314,8 +314,8 @@ fn the_system_account_alone_protects_itself_alone() {
         let named = access.no_auth_user().map(|user| user.name());
         assert_eq!(named.is_some(), is_open, "{text}");
         assert!(access.is_required(), "{text}");
-        let is_told = access.has_no_auth_user(fanline_engine::auth::ConnectionKind::Standard);
-        assert!(!is_told, "{text}");
+        let has_user = access.has_no_auth_user(fanline_engine::auth::ConnectionKind::Standard);
+        assert!(!has_user, "{text}");
     }
 }
 

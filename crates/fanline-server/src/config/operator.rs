@@ -208,7 +208,7 @@ pub(super) fn token(text: &str) -> Result<String, String> {
     let found = lines.find(|line| line.starts_with(TOKEN_BEGIN));
     found
         .map(String::from)
-        .ok_or_else(|| format!("{text}: there is no JWT in it"))
+        .ok_or_else(|| format!("{text}: no JWT found"))
 }
 
 #[cfg(test)]

@@ -402,7 +402,7 @@ fn wrong_values_are_told_with_their_place() {
     );
     check_faults(
         "max_file_store: 1\n\njetstream {\n  prot: 1\n  host: x }",
-        "c.conf:1:1: unknown field \"max_file_store\"; it belongs into jetstream { }\n\
+        "c.conf:1:1: unknown field \"max_file_store\"; it belongs in jetstream { }\n\
          c.conf:4:3: unknown field \"prot\"\n\
          c.conf:5:3: unknown field \"host\"; it belongs at the top, outside of all blocks",
     );

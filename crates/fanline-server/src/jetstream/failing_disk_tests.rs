@@ -12,7 +12,7 @@ use fanline_engine::store::{Disk, DiskError, FileId};
 use super::disk::{EIO, OpenFiles};
 use super::setup::streams_over;
 use super::store_folder::{AccountsFolder, StreamFolders};
-use super::tests::{PATIENCE, TempFolder, server_of, stop};
+use super::tests::{TIME_LIMIT, TempFolder, server_of, stop};
 use crate::client::Client;
 
 const WORKS: u8 = 0;
@@ -159,7 +159,7 @@ impl Disk for FailingDisk {
 }
 
 async fn ask(client: &Client, topic: &str, payload: &str) -> String {
-    let answer = client.request(topic, payload.to_owned(), PATIENCE).await;
+    let answer = client.request(topic, payload.to_owned(), TIME_LIMIT).await;
     let answer = answer.unwrap_or_else(|error| panic!("{topic}: {error}"));
     String::from_utf8_lossy(answer.payload()).into_owned()
 }

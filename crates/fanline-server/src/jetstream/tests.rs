@@ -18,7 +18,7 @@ use super::{Parts, StoreFolder, start};
 use crate::Options;
 use crate::server::{self, Handle};
 
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(20);
 const STREAM: &str = "ECHO";
 const ACCOUNT: &str = "$G";
 const STREAM_ID: StreamId = StreamId(7);
@@ -219,7 +219,7 @@ pub(super) fn server_of<H: Handler + Send + 'static>(
 
 pub(super) async fn stop(server: &Handle) {
     server.shutdown();
-    timeout(PATIENCE, server.wait()).await.expect("it stops");
+    timeout(TIME_LIMIT, server.wait()).await.expect("it stops");
 }
 
 #[tokio::test]
@@ -233,7 +233,7 @@ async fn what_is_published_reaches_jetstream_and_is_answered() {
             let client = server.client().await.expect("connected");
             for topic in ["echo.now", "echo.self", "echo.later", "echo.kept"] {
                 for payload in [&b""[..], b"tea", &[b'x'; 100_000]] {
-                    let reply = client.request(topic, payload.to_vec(), PATIENCE).await;
+                    let reply = client.request(topic, payload.to_vec(), TIME_LIMIT).await;
                     assert_eq!(reply.expect("an answer").payload(), payload, "{topic}");
                     if topic == "echo.kept" {
                         kept.extend_from_slice(payload);
@@ -254,10 +254,10 @@ async fn panic_while_a_shard_does_the_work_stops_the_server() {
     let folder = TempFolder::new();
     let server = server(1, &folder);
     let client = server.client().await.expect("connected");
-    let reply = client.request("echo.now", "tea", PATIENCE).await;
+    let reply = client.request("echo.now", "tea", TIME_LIMIT).await;
     assert_eq!(reply.expect("an answer").payload(), &b"tea"[..]);
     client.publish("echo.panic", "").await.expect("sent");
-    timeout(PATIENCE, server.wait()).await.expect("it stops");
+    timeout(TIME_LIMIT, server.wait()).await.expect("it stops");
     assert!(server.has_panicked());
 }
 

@@ -1,4 +1,4 @@
-//! Who gets in.
+//! Connection limits.
 
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,8 @@ fn the_connection_that_is_one_too_many_is_told_so() {
     }
 }
 
-/// Once those that had been refused counted as long as they lingered, so that clients that kept
-/// knocking kept each other out of a server with room.
+/// Refused connections used to count while they lingered, so clients that reconnected repeatedly excluded each
+/// other from a server with room.
 #[test]
 fn a_place_that_is_left_is_free_although_refused_clients_linger() {
     for shards in SHARD_COUNTS {

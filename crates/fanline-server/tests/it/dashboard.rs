@@ -1,4 +1,4 @@
-//! The dashboard from the page's side: what is served, who is let in, what each may see and do.
+//! The dashboard's HTTP API and WebSocket: files, sign-in, and access of each visitor.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -41,7 +41,7 @@ fn with_ada(dashboard: Dashboard) -> TestServer {
     })
 }
 
-/// Accounts of Ada and Bob beside the system's.
+/// Returns a server with accounts of Ada and Bob beside the system account.
 fn with_accounts() -> TestServer {
     let mut config = AccessConfig::default();
     let hash = hash_password(4, [7; SALT_BYTES], "s3cret").unwrap();
@@ -141,7 +141,7 @@ impl Visitor {
     }
 }
 
-/// What a client is told when it sends something.
+/// Returns the error after a client has sent a frame.
 fn error_after(client: &mut RawClient<Page<TcpStream>>, sent: &str) -> String {
     client.send(sent);
     loop {
@@ -290,7 +290,7 @@ fn wrong_credentials_are_refused() {
     assert_eq!(visitor.ask("POST", "session", &long).status, 400);
 }
 
-/// Signs in by a signature of a new nonce, as the page does. `change` has its way with what is sent.
+/// Signs in with the signature of a new nonce, as the page does. `change` may modify the request.
 fn sign_in(
     visitor: &Visitor,
     key: &SecretKey,
@@ -328,7 +328,7 @@ fn a_key_signs_in_without_being_shown() {
     signed_in.session = reply.json()["session"].as_str().unwrap().into();
     assert_eq!(signed_in.get("session")["user"], nkey.as_str());
     assert_eq!(signed_in.ask("POST", "ticket", "").status, 200);
-    // A signature is good for one time, and for the nonce that it is of.
+    // A signature is valid once, and only for its nonce.
     let again = visitor.ask("POST", "session", &used.to_string());
     assert_eq!(again.status, 401);
     let other = SecretKey::new(KeyKind::User, [6; KEY_BYTES]);
@@ -346,7 +346,7 @@ fn a_key_signs_in_without_being_shown() {
 #[test]
 fn a_token_and_its_key_sign_in_where_an_operator_says_who_there_is() {
     let folder = TempFolder::new("dashboard");
-    // The server has to look for this account.
+    // The server has to look up this account.
     let file = folder.0.join(operator::public(KeyKind::Account, 3));
     fs::write(file.with_extension("jwt"), operator::account(3, 1)).unwrap();
     let server = TestServer::with(Options {
@@ -372,7 +372,7 @@ fn requests_of_other_pages_are_refused() {
         assert_eq!(reply.status, 403, "{start}");
         assert!(!reply.head.contains("access-control-allow-origin"));
     }
-    // A name that leads here is not this host's to everybody.
+    // Another host name that resolves to this machine.
     let mut talker = Talker::new(connect(visitor.address));
     talker.say(
         "POST /dashboard/api/ticket HTTP/1.1\r\nHost: elsewhere.example\r\nConnection: close\r\n\
@@ -473,7 +473,7 @@ fn a_page_that_only_shows_reads_and_does_not_write() {
     }
 }
 
-/// A page could say something before it has connected, when nobody has to show credentials.
+/// Without required credentials, a page used to be able to publish before it had connected.
 #[test]
 fn a_page_that_only_shows_writes_nothing_before_its_connect_either() {
     let server = server(|_| {});

@@ -1,4 +1,4 @@
-//! The system account over real sockets: who may ask what, and who is told of what.
+//! The system account over real sockets: permitted requests and published events.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::raw::{PATIENCE, SHARD_COUNTS, TestServer, block_on, options};
 
-/// Accounts A, B and SYS, which is that of the server, with a user each; A has one more, who may little.
+/// Accounts A, B, and the system account SYS, with one user each, and a restricted user in A.
 fn accounts() -> AccessConfig {
     let mut config = AccessConfig {
         system_account: Some("SYS".into()),
@@ -65,7 +65,7 @@ async fn next(subscription: &mut Subscription) -> (String, Value) {
     (message.subject().to_owned(), body)
 }
 
-/// The names of the connections in an answer, which are those of their users.
+/// Returns the names of the connections in a response, which are those of their users.
 fn names(answer: &Value) -> Vec<&str> {
     let all = answer["data"]["connections"].as_array();
     let all = all.unwrap_or_else(|| panic!("no connections in {answer}"));
@@ -125,7 +125,7 @@ async fn everybody_is_told_who_he_is() {
         let permissions = json!({ "publish": { "allow": ["$SYS.REQ.USER.INFO"] } });
         assert_eq!(info["data"]["permissions"], permissions);
     }
-    // Where nobody has to show anything, too.
+    // The same without required credentials.
     let server = TestServer::start(2);
     let options = ConnectOptions::new(&format!("nats://{}", server.address()));
     let guest = Client::connect(&options.expect("an address")).await;
@@ -277,7 +277,7 @@ async fn who_comes_and_goes_is_told_with_its_account() {
         let (_, event) = next(&mut refusals).await;
         assert_eq!(event["reason"], "Authentication Failure", "{event}");
         assert!(!event.to_string().contains("wrong"), "{event}");
-        // Nobody but the system account hears of any of it.
+        // Only the system account receives these.
         let mut all = b.subscribe("$SYS.>").await.expect("subscribed");
         b.flush().await.expect("flushed");
         client(&server, "a").await;
@@ -310,7 +310,7 @@ async fn connections_are_closed_on_request() {
 async fn nothing_that_is_asked_ends_the_answers() {
     let server = TestServer::with(Options {
         limits: Limits {
-            // Less than what the server itself needs, and than what it has to say.
+            // Lower than the system client needs, in subscriptions and payload.
             subscriptions_max: Some(3),
             payload_bytes_max: 1024,
             ..Limits::default()
@@ -338,7 +338,7 @@ async fn nothing_that_is_asked_ends_the_answers() {
         assert!(problem.contains("at most 1024"), "{large}");
         let nobody = ask(&system, "$SYS.REQ.USER.nobody.INFO", "").await;
         assert_eq!(nobody["data"]["user"], "", "{nobody}");
-        // Users that change are no business of the server's own client.
+        // Changes of users do not affect the system client.
         let replaced = server.handle.replace_access(accounts());
         replaced.expect("it is the same directory");
     }

@@ -50,7 +50,7 @@ fn left_out(field: &Given<'_>, is_other: fn(&str) -> bool) -> Option<String> {
     names.retain(|name| is_other(name));
     (!names.is_empty()).then(|| {
         format!(
-            "{}: left out, Fanline does not have them: {}",
+            "{}: ignored, because Fanline does not support them: {}",
             field.key,
             names.join(", ")
         )
@@ -352,7 +352,7 @@ fn pin(item: &Given<'_>) -> Read<[u8; 32]> {
     let text = item.text()?;
     let wrong = || {
         item.fault(format!(
-            "error parsing 'pinned_certs' key {text}: it has 64 hexadecimal digits"
+            "error parsing 'pinned_certs' key {text}: expected 64 hexadecimal digits"
         ))
     };
     if text.len() != 64 || !text.is_ascii() {
@@ -389,7 +389,7 @@ fn handshake(field: &Given<'_>) -> Read<TlsHandshake> {
 pub(super) fn timeout(field: &Given<'_>) -> Read<Duration> {
     match field.node.value {
         Value::Float(seconds) => Duration::try_from_secs_f64(seconds)
-            .map_err(|_| field.fault(format!("{}: {seconds} is no duration", field.key))),
+            .map_err(|_| field.fault(format!("{}: {seconds} is not a duration", field.key))),
         _ => field.duration(),
     }
 }

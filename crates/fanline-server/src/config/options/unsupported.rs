@@ -181,9 +181,8 @@ impl table::Block for Flags {
             let is_on = given.boolean().unwrap_or(false);
             let key = given.key;
             let is_known = FLAGS.iter().any(|flag| flag.eq_ignore_ascii_case(key));
-            (is_on && is_known).then(|| {
-                format!("feature flag {key} is without effect: Fanline does not have what it switches on")
-            })
+            (is_on && is_known)
+                .then(|| format!("feature flag {key} has no effect: Fanline does not support it"))
         })
         .help("One of them.")];
 }
@@ -197,10 +196,9 @@ fn ocsp(given: &Given<'_>) -> Read<()> {
     };
     match mode {
         Some(mode) if mode.eq_ignore_ascii_case("never") => Ok(()),
-        _ => {
-            Err(given
-                .fault("ocsp: OCSP is not supported by Fanline; leave it out to start without"))
-        }
+        _ => Err(given.fault(
+            "ocsp: OCSP is not supported by Fanline; remove the option to start without it",
+        )),
     }
 }
 

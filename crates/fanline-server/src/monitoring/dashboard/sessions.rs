@@ -89,9 +89,9 @@ impl Sessions {
 
 /// Grants by secret.
 #[derive(Default)]
-struct Secrets(HashMap<String, Held>);
+struct Secrets(HashMap<String, Entry>);
 
-struct Held {
+struct Entry {
     grant: Grant,
     ends_at: Duration,
 }
@@ -111,7 +111,7 @@ impl Secrets {
             self.0.remove(&first);
         }
         let secret = new_secret()?;
-        self.0.insert(secret.clone(), Held { grant, ends_at });
+        self.0.insert(secret.clone(), Entry { grant, ends_at });
         Some(secret)
     }
 

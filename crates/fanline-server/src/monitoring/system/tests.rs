@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::server::{Handle, Server};
 
 /// Time limit of any wait; reached only by a hang.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 struct Stage {
     server: Handle,
@@ -52,7 +52,7 @@ impl Stage {
     }
 
     async fn ask(&self, subject: &str, body: &str) -> Value {
-        let asked = self.system.request(subject, body.to_owned(), PATIENCE);
+        let asked = self.system.request(subject, body.to_owned(), TIME_LIMIT);
         let answer = asked.await.expect("an answer");
         serde_json::from_slice(answer.payload()).expect("JSON")
     }
@@ -77,7 +77,7 @@ fn every_endpoint_answers_with_who_it_is() {
             for to in ["PING", stage.id()] {
                 let answer = stage.ask(&format!("$SYS.REQ.SERVER.{to}.{name}"), "").await;
                 let server = match asked {
-                    super::Asked::Idz => &answer,
+                    super::Operation::Idz => &answer,
                     _ => &answer["server"],
                 };
                 assert_eq!(server["name"], "asked", "{name}: {answer}");
