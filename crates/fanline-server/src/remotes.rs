@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_failures_some_are_logged() {
+    fn failures_are_logged_at_the_configured_interval() {
         let check = |every: Option<u64>, expected: &[u64]| {
             let logged: Vec<u64> = (1..=61).filter(|at| is_logged(*at, every)).collect();
             assert_eq!(logged, expected, "{every:?}");

@@ -155,7 +155,7 @@ impl Draft {
         limits.payload_bytes_max = most;
         self.warn(
             &place,
-            format!("max_payload: limited to {most} bytes, because a message has to fit into max_pending"),
+            format!("max_payload: taken as {most} bytes: a message has to fit into max_pending"),
         );
     }
 

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn preloaded_accounts_are_those_that_they_are_called() {
+    fn preloaded_token_must_match_its_account() {
         let account = key(KeyKind::Account, 2).public().encode();
         let nats = json!({"type": "account", "version": 2});
         let token = sign(

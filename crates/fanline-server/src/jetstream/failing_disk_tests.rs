@@ -165,7 +165,7 @@ async fn ask(client: &Client, topic: &str, payload: &str) -> String {
 }
 
 #[tokio::test]
-async fn publishes_are_refused_until_there_is_room() {
+async fn publishes_fail_until_the_disk_has_room() {
     let folder = TempFolder::new();
     let how = Arc::new(AtomicU8::new(WORKS));
     let failing = Arc::clone(&how);

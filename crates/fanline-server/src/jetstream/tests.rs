@@ -223,7 +223,7 @@ pub(super) async fn stop(server: &Handle) {
 }
 
 #[tokio::test]
-async fn what_is_published_reaches_jetstream_and_is_answered() {
+async fn messages_reach_jetstream_and_get_replies() {
     for shards in [1, 3] {
         let folder = TempFolder::new();
         let server = server(shards, &folder);
@@ -262,7 +262,7 @@ async fn panic_while_a_shard_does_the_work_stops_the_server() {
 }
 
 #[test]
-fn a_store_folder_belongs_to_one_at_a_time() {
+fn store_folder_in_use_is_refused() {
     let folder = TempFolder::new();
     let first = StoreFolder::open(&folder.0).expect("it is free");
     let second = StoreFolder::open(&folder.0);
@@ -311,7 +311,7 @@ fn store_is_found_with_the_folder_that_it_reports() {
     let Err(StoreFolderError::Io(error)) = StoreFolder::open(&at("old")) else {
         panic!("either may be meant");
     };
-    assert!(error.to_string().contains("holds streams, too"), "{error}");
+    assert!(error.to_string().contains("also holds streams"), "{error}");
 }
 
 #[test]

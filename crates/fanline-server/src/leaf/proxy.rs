@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_asked_for_the_hub() {
+    fn connect_request_names_the_hub() {
         let hub = ServerAddress::from_url(&Url::split("[::1]"), false, 7422).unwrap();
         let made = Proxy::new(&proxy("http://squid:3128", Some(("ada", "secret")))).unwrap();
         assert_eq!(made.address.host_and_port(), "squid:3128");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_proxy_is_refused() {
+    fn invalid_proxy_url_is_rejected() {
         for url in ["ftp://squid", "squid:3128", ""] {
             assert!(Proxy::new(&proxy(url, None)).is_err(), "{url}");
         }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_that_is_gone_or_busy_ends_the_request() {
+    fn request_to_an_ended_or_busy_shard_fails() {
         let (gone, inbox) = mpsc::unbounded_channel();
         drop(inbox);
         assert_eq!(ask_one(gone), Err(Refusal::Silent));

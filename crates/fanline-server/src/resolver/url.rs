@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_none_is_an_error() {
+    async fn invalid_response_is_an_error() {
         for answer in [
             &b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"[..],
             b"HTTP/1.1 200 OK\r\ncontent-length: 2000000\r\n\r\na",
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn other_urls_are_refused() {
+    fn invalid_url_is_rejected() {
         for url in ["", "/a", "ftp://a/", "nats://a", "http://"] {
             assert!(matches!(Url::new(&at(url)), Err(UrlError::Url(_))), "{url}");
         }

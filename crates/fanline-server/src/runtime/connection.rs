@@ -696,7 +696,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_much_to_read_lets_sockets_that_became_ready_go_first() {
+    fn connection_yields_to_ready_sockets_after_two_full_reads() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (accepted, _) = listener.accept().unwrap();

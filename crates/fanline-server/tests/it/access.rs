@@ -48,11 +48,11 @@ pub(crate) use however_clients_come;
 however_clients_come!(
     tokens,
     passwords_plain_and_hashed,
-    what_follows_a_connect_that_takes_time_waits,
+    input_behind_a_slow_connect_waits,
     nkeys,
     who_shows_nothing_is_the_user_named_for_it,
     users_come_the_way_they_may,
-    who_must_come_through_a_proxy_does_not_come_without,
+    proxy_required_user_is_refused_without_a_proxy,
     who_comes_through_a_trusted_proxy_may,
     who_says_nothing_is_sent_away,
     publishing,
@@ -209,7 +209,7 @@ fn passwords_plain_and_hashed(over: Over) {
 }
 
 /// Bytes after a CONNECT in the same packet wait for the decision, and are not lost.
-fn what_follows_a_connect_that_takes_time_waits(over: Over) {
+fn input_behind_a_slow_connect_waits(over: Over) {
     let hash = hash_password(6, [3; SALT_BYTES], "pw").unwrap();
     let server = server(over, with_users(vec![User::new("bob", hash.as_str())]));
     for (pass, expected) in [("pw", vec!["PONG", "PONG"]), ("no", vec![REFUSAL])] {
@@ -308,7 +308,7 @@ fn users_come_the_way_they_may(over: Over) {
 }
 
 /// Such a user used to be admitted from anywhere.
-fn who_must_come_through_a_proxy_does_not_come_without(over: Over) {
+fn proxy_required_user_is_refused_without_a_proxy(over: Over) {
     let mut ada = User::new("ada", "pw");
     ada.proxy_required = true;
     let open = || User::new("ada", "pw");

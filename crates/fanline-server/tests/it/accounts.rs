@@ -456,7 +456,7 @@ async fn accounts_are_told_apart_in_monitoring() {
 }
 
 #[tokio::test]
-async fn an_account_has_only_what_it_may_have() {
+async fn account_limits_apply() {
     for shards in [1, 2] {
         let mut config = three();
         config.account_mut("B").limits = ClientLimits {
@@ -504,7 +504,7 @@ async fn an_account_has_only_what_it_may_have() {
 }
 
 #[tokio::test]
-async fn topics_have_other_names() {
+async fn account_mappings_rename_subjects() {
     let mut config = three();
     let mapping = Mapping::new("old.*.*", "new.$2.$1").expect("a mapping");
     config.account_mut("C").mappings.push(mapping);

@@ -98,7 +98,7 @@ async fn assert_all_is_there(server: &Handle) {
 }
 
 #[tokio::test]
-async fn what_is_encrypted_is_read_with_its_key_alone() {
+async fn encrypted_store_needs_its_key() {
     let folder = TempFolder::new("encrypted");
     let server = start(&folder, "swordfish");
     fill(&server).await;

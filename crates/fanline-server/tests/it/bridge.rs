@@ -107,7 +107,7 @@ fn make_stream(server: &Handle, messages: std::ops::Range<u32>) {
 }
 
 #[test]
-fn what_is_emitted_reaches_clients_and_observers() {
+fn emitted_values_reach_clients_and_observers() {
     for shards in SHARD_COUNTS {
         let server = TestServer::start(shards);
         let mut outside = server.client();
@@ -143,7 +143,7 @@ fn what_is_emitted_reaches_clients_and_observers() {
 }
 
 #[test]
-fn what_clients_publish_reaches_observers() {
+fn client_messages_reach_observers() {
     for shards in SHARD_COUNTS {
         let server = TestServer::start(shards);
         let orders: Source<Message> = server.handle.observe("orders.*").expect("observed");
@@ -176,7 +176,7 @@ fn bytes_are_not_copied_in_the_process() {
 }
 
 #[test]
-fn values_go_round_in_each_codec() {
+fn values_survive_each_codec() {
     let server = TestServer::start(2);
     let bridge = server.handle.bridge().expect("a bridge");
     let json: Source<Tick> = bridge.observe_as("json", Json).expect("observed");
@@ -200,7 +200,7 @@ fn values_go_round_in_each_codec() {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_the_rest_goes_on() {
+fn faults_are_reported_and_later_messages_pass() {
     let server = TestServer::start(1);
     let bridge = server.handle.bridge().expect("a bridge");
     let (_faults, faults) = follow(&bridge.faults());
@@ -251,7 +251,7 @@ fn what_is_wrong_is_told_and_the_rest_goes_on() {
 }
 
 #[test]
-fn subjects_that_are_none_are_refused() {
+fn invalid_subjects_are_rejected() {
     let server = TestServer::start(1);
     let source = Subject::<String>::new();
     for wrong in ["", "a..b", "a b", "a.>.b", ".a"] {
@@ -372,7 +372,7 @@ fn replies_and_headers_are_kept() {
 }
 
 #[test]
-fn the_order_of_a_publisher_is_kept_for_all() {
+fn order_of_a_publisher_holds_for_all_receivers() {
     let server = TestServer::start(2);
     let (_guard, inside) = follow::<u32>(&server.handle.observe_as("n", Json).expect("observed"));
     let mut outside = server.client();
@@ -393,7 +393,7 @@ fn the_order_of_a_publisher_is_kept_for_all() {
 }
 
 #[test]
-fn what_an_observer_publishes_comes_after_what_it_was_given() {
+fn message_published_by_an_observer_follows_its_cause() {
     let server = TestServer::start(1);
     let bridge = server.handle.bridge().expect("a bridge");
     let mut outside = server.client();
@@ -408,7 +408,7 @@ fn what_an_observer_publishes_comes_after_what_it_was_given() {
 }
 
 #[test]
-fn the_server_forgets_what_nobody_observes() {
+fn subscription_ends_without_observers() {
     let server = TestServer::start(1);
     let source = server.handle.observe("quiet").expect("observed");
     let subscriptions = || {
@@ -445,7 +445,7 @@ fn the_last_records_of_a_stream_come_first_and_then_what_follows() {
 }
 
 #[test]
-fn replays_are_as_long_as_was_asked_for() {
+fn replay_has_the_requested_length() {
     let server = with_jetstream();
     make_stream(&server.handle, 0..6);
     let replayed = |replay: Result<Source<Message>, BridgeError>, expected: &[u32]| {
@@ -498,7 +498,7 @@ fn deleted_records_do_not_make_a_replay_longer() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_said_at_once() {
+fn impossible_replay_fails_immediately() {
     let server = TestServer::start(1);
     let stream = |name| server.handle.stream(name);
     assert!(matches!(
@@ -517,7 +517,7 @@ fn what_cannot_be_replayed_is_said_at_once() {
 }
 
 #[test]
-fn a_stream_that_is_not_there_or_goes_away_is_told() {
+fn missing_or_deleted_stream_is_reported() {
     let server = with_jetstream();
     let bridge = server.handle.bridge().expect("a bridge");
     let missing = bridge.stream("NONE").replay(Replay::all());
@@ -588,7 +588,7 @@ fn a_hub_waits_for_the_server_and_records_for_a_hub() {
 }
 
 #[test]
-fn a_server_binds_hubs_without_being_asked_for_a_bridge() {
+fn handle_binds_hubs_with_the_default_bridge() {
     let server = TestServer::start(1);
     let handle = &server.handle;
     // From the server: messages of all publishers, for each consumer of a hub.
@@ -709,7 +709,7 @@ fn the_end_of_the_server_is_the_end_of_the_bridge() {
 }
 
 #[test]
-fn a_bridge_ends_with_the_last_who_needs_it() {
+fn bridge_closes_with_its_last_user() {
     let server = TestServer::start(1);
     let words = Subject::<String>::new();
     let open = || {
@@ -873,7 +873,7 @@ fn an_observer_that_panics_is_removed_and_the_rest_goes_on() {
 
 /// A subscriber that reads nothing. With `Drop` the emitter continues, and skipped values are counted.
 #[test]
-fn an_emitter_that_does_not_wait_leaves_values_out() {
+fn emitter_with_drop_skips_values() {
     let server = TestServer::start(1);
     let bridge = server.handle.bridge().expect("a bridge");
     let (_faults, faults) = follow(&bridge.faults());

@@ -191,7 +191,7 @@ fn refused(server: &TestServer, user: &str, pass: &str) {
 }
 
 #[test]
-fn the_service_decides() {
+fn callout_service_admits_clients() {
     let server = server(config(&[]), PATIENT);
     with_service(&server, || {
         let mut ada = admitted(&server, "ada", "ada");
@@ -217,7 +217,7 @@ fn the_service_decides() {
 }
 
 #[test]
-fn whom_it_does_not_let_in_is_sent_away() {
+fn client_rejected_by_the_service_is_disconnected() {
     let server = server(config(&[]), PATIENT);
     with_service(&server, || {
         refused(&server, "ada", "other");
@@ -227,7 +227,7 @@ fn whom_it_does_not_let_in_is_sent_away() {
 }
 
 #[test]
-fn who_is_not_answered_about_is_sent_away_in_time() {
+fn client_without_a_response_is_disconnected_in_time() {
     let server = server(config(&[]), Duration::from_secs(1));
     with_service(&server, || {
         let told = connect(&server, "nobody", "nobody").lines_to_end();
@@ -240,7 +240,7 @@ fn who_is_not_answered_about_is_sent_away_in_time() {
 }
 
 #[test]
-fn without_the_service_only_it_comes_in() {
+fn without_the_service_only_its_own_user_is_admitted() {
     let server = server(config(&[]), Duration::from_secs(1));
     let told = connect(&server, "ada", "ada").lines_to_end();
     assert!(
@@ -256,7 +256,7 @@ fn without_the_service_only_it_comes_in() {
 }
 
 #[test]
-fn users_of_other_accounts_are_none_of_its_business() {
+fn service_cannot_place_users_in_other_accounts() {
     let server = server(config(&["AUTH"]), PATIENT);
     admitted(&server, "tern", "pw");
     with_service(&server, || {
@@ -269,7 +269,7 @@ fn users_of_other_accounts_are_none_of_its_business() {
 /// The request is sealed for the service, so other clients of its account cannot read it. The response is
 /// sealed as well, or signed in clear; any other response refuses the client.
 #[test]
-fn what_is_asked_is_sealed_for_the_service() {
+fn callout_request_is_sealed_for_the_service() {
     for (how, is_admitted) in [("sealed", true), ("clear", true), ("rubbish", false)] {
         let (own, public) = curve_key();
         let mut config = config(&[]);
@@ -323,7 +323,7 @@ fn what_is_asked_is_sealed_for_the_service() {
 /// In operator mode, the account of the client's token determines the service, and the response's token the
 /// user's account.
 #[test]
-fn an_account_has_a_service_of_its_own() {
+fn accounts_have_their_own_callout_services() {
     let auth = account_with(2, 1, |claims| {
         claims["nats"]["authorization"] = json!({
             "auth_users": [public(KeyKind::User, 9)],

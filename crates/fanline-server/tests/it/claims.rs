@@ -112,7 +112,7 @@ fn failed(account: Option<&str>, problem: &str) -> Value {
 }
 
 #[test]
-fn a_folder_is_told_of_accounts_and_tells_of_them() {
+fn folder_resolver_stores_and_returns_tokens() {
     let folder = TempFolder::new("claims-told");
     let server = in_folder(&folder, |_| {});
     let mut system = admitted(&server, SYSTEM);
@@ -160,7 +160,7 @@ fn account_of(folder: &TempFolder, number: u8) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_a_reason() {
+fn invalid_claims_are_rejected_with_a_reason() {
     let folder = TempFolder::new("claims-wrong");
     let server = in_folder(&folder, |_| {});
     let mut system = admitted(&server, SYSTEM);
@@ -256,7 +256,7 @@ fn accounts_are_deleted_where_that_is_allowed() {
 }
 
 #[test]
-fn without_a_folder_known_accounts_are_told_anew() {
+fn memory_resolver_updates_known_accounts() {
     let server = server(ResolverOptions::Memory);
     let mut system = admitted(&server, SYSTEM);
     let of = |number| format!("$SYS.REQ.ACCOUNT.{}.CLAIMS.UPDATE", name(number));
@@ -315,7 +315,7 @@ fn a_newer_token_in_the_folder_counts_after_a_restart() {
 
 /// `nats account info` shows a user the permissions and expiry of its token.
 #[test]
-fn users_of_tokens_are_told_who_they_are() {
+fn user_info_reports_claims_of_tokens() {
     const INFO: &str = "$SYS.REQ.USER.INFO";
     let server = server(ResolverOptions::Memory);
     let token = user(2, |claims| {

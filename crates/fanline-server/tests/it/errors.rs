@@ -19,7 +19,7 @@ fn an_error_reaches_a_client_that_keeps_sending() {
 }
 
 #[test]
-fn what_was_right_before_an_error_still_counts() {
+fn valid_lines_before_an_error_take_effect() {
     let server = TestServer::start(2);
     let mut subscriber = server.client();
     subscriber.subscribe("a", "1");

@@ -48,7 +48,7 @@ pub(crate) async fn stop(server: &Handle) {
 }
 
 #[tokio::test]
-async fn what_is_published_is_kept_and_given_out() {
+async fn published_messages_are_stored_and_delivered() {
     for shards in SHARD_COUNTS {
         let folder = TempFolder::new(&format!("kept-{shards}"));
         let server = Server::start(with_store(shards, &folder)).expect("the server starts");
@@ -89,7 +89,7 @@ async fn what_is_published_is_kept_and_given_out() {
 
 /// As in nats-server, so that consumers need not wait for a missing heartbeat.
 #[tokio::test]
-async fn who_waits_for_records_is_told_that_the_server_stops() {
+async fn waiting_pull_gets_409_when_the_server_stops() {
     for shards in SHARD_COUNTS {
         let folder = TempFolder::new(&format!("goodbye-{shards}"));
         let server = Server::start(with_store(shards, &folder)).expect("the server starts");
@@ -216,7 +216,7 @@ async fn damage_costs_one_record_or_one_stream() {
 }
 
 #[tokio::test]
-async fn streams_and_consumers_are_there_again() {
+async fn streams_and_consumers_survive_a_restart() {
     let folder = TempFolder::new("again");
     for round in 0..3 {
         let server = Server::start(with_store(2, &folder)).expect("the server starts");
@@ -249,7 +249,7 @@ async fn is_bound(client: &Client) -> bool {
 /// A client that subscribes to everything must not make a consumer deliver, and perhaps acknowledge, messages
 /// for an absent receiver.
 #[tokio::test]
-async fn who_watches_is_no_receiver() {
+async fn wildcard_observer_does_not_activate_a_push_consumer() {
     for shards in SHARD_COUNTS {
         let folder = TempFolder::new(&format!("watched-{shards}"));
         let server = Server::start(with_store(shards, &folder)).expect("the server starts");

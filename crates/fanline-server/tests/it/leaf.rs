@@ -157,7 +157,7 @@ fn messages_cross_both_ways_in_order() {
 }
 
 #[test]
-fn requests_are_answered_across_and_refused_when_nobody_is_there() {
+fn requests_cross_links_and_fail_without_responders() {
     let hub = hub("hub", 2, LeafnodeListener::default());
     let spoke = spoke("spoke", 2, vec![remote(&hub)]);
     block_on(async {
@@ -227,7 +227,7 @@ fn remotes_are_added_and_removed_while_the_others_stay() {
 }
 
 #[test]
-fn only_those_come_who_may_and_where_they_belong() {
+fn leaf_nodes_authenticate_and_join_their_account() {
     let mut config = AccessConfig::default();
     config.account_mut("A");
     config.account_mut("B").users.push(User::new("b", "pw"));
@@ -291,7 +291,7 @@ fn is_answered(leaf: &mut RawClient) -> bool {
 }
 
 #[test]
-fn who_must_come_through_a_proxy_comes_through_one_that_is_trusted() {
+fn proxy_required_leaf_node_needs_a_trusted_proxy() {
     let key = |number| SecretKey::new(KeyKind::User, [number; KEY_BYTES]);
     let access = |trusted: u8| AccessConfig {
         proxies: vec![key(trusted).public()],
@@ -333,7 +333,7 @@ fn who_must_come_through_a_proxy_comes_through_one_that_is_trusted() {
 }
 
 #[test]
-fn garbage_on_the_port_disturbs_nobody() {
+fn garbage_on_the_leaf_port_affects_only_its_sender() {
     let hub = hub("hub", 1, LeafnodeListener::default());
     let spoke = spoke("spoke", 1, vec![remote(&hub)]);
     for (garbage, expected) in [
@@ -457,7 +457,7 @@ async fn ada(server: &TestServer) -> Client {
 
 /// Clients of a spoke without JetStream use the hub's as if it were local.
 #[test]
-fn a_domain_is_meant_by_those_who_name_none() {
+fn default_domain_applies_to_clients_without_one() {
     let hub = TestServer::with(Options {
         jetstream: Some(JetStreamOptions {
             domain: Some("hub".into()),
@@ -495,7 +495,7 @@ fn a_domain_is_meant_by_those_who_name_none() {
 
 /// Setups without domains have one JetStream for all servers, configured on both sides.
 #[test]
-fn jetstream_is_kept_apart_unless_nobody_wants_it() {
+fn jetstream_api_is_separate_unless_configured_otherwise() {
     for (domain, crosses) in [(None, false), (Some(""), true)] {
         let with = |options| Options {
             auth: meaning(domain),

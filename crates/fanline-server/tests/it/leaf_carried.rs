@@ -298,7 +298,7 @@ fn secret_proxy(authority: &Authority) -> SocketAddr {
 }
 
 #[test]
-fn links_go_through_a_proxy_that_is_spoken_to_by_tls() {
+fn links_go_through_an_https_proxy() {
     let authority = Authority::new();
     let proxy = secret_proxy(&authority);
     let trusting = || TlsOptions {
@@ -352,7 +352,7 @@ fn links_go_through_a_proxy_that_is_spoken_to_by_tls() {
 }
 
 #[test]
-fn links_that_come_after_a_reload_are_compressed_as_it_says() {
+fn new_links_use_the_reloaded_compression() {
     let with = |compression: LeafCompression| Options {
         leafnodes: LeafnodeOptions {
             listener: Some(LeafnodeListener {
@@ -395,7 +395,7 @@ fn asks_for_compression(hub: &TestServer) -> TcpStream {
 }
 
 #[test]
-fn what_is_no_stream_costs_its_sender_alone() {
+fn invalid_compressed_stream_closes_only_its_link() {
     let hub = hub("hub", 1, LeafnodeListener::default());
     let spoke = spoke("spoke", 1, vec![remote(&hub)]);
     let head = &b"\xff\x06\x00\x00S2sTwO"[..];
@@ -421,7 +421,7 @@ fn what_is_no_stream_costs_its_sender_alone() {
 }
 
 #[test]
-fn the_system_account_is_told_of_links() {
+fn links_are_published_in_the_system_account() {
     let mut config = AccessConfig {
         system_account: Some("SYS".into()),
         ..AccessConfig::default()

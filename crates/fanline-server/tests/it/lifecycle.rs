@@ -56,7 +56,7 @@ fn a_lame_duck_says_so_and_closes() {
 /// loop. Each shard also took a step whether it had clients or not, so one client could outlive the duration
 /// several times.
 #[test]
-fn a_lame_duck_that_nobody_holds_ends_all_the_same() {
+fn lame_duck_without_handles_ends_in_time() {
     for shards in SHARD_COUNTS {
         let handle = Server::start(Options {
             lame_duck_grace_period: Duration::from_millis(10),

@@ -109,36 +109,33 @@ fn a_large_payload_is_not_copied_for_each_subscriber() {
 /// Each pending message of 4 KiB used to hold its read buffer of 128 KiB: thirty times the limit of pending
 /// bytes.
 #[test]
-fn what_waits_for_a_subscriber_that_does_not_read_is_bounded() {
+fn memory_of_pending_messages_is_bounded() {
     const PENDING_BYTES_MAX: usize = 8 * MIB;
-    in_a_process_of_its_own(
-        "memory::what_waits_for_a_subscriber_that_does_not_read_is_bounded",
-        || {
-            for shards in [1, 2] {
-                let server = TestServer::with_limits(shards, patient(PENDING_BYTES_MAX));
-                // One on each shard.
-                let mut slow = server.clients(shards);
-                for slow in &mut slow {
-                    slow.subscribe("slow", "1");
-                }
-                let mut publisher = server.client();
-                let payload = vec![b'x'; 4096];
-                let mut frames = publish_frame("slow", &payload);
-                for _ in 0..31 {
-                    frames.extend(publish_frame("nobody", &payload));
-                }
-                reset_peak();
-                let before = resident_bytes("VmRSS");
-                for _ in 0..2 * PENDING_BYTES_MAX / payload.len() {
-                    publisher.send(&frames);
-                }
-                publisher.settle();
-                let grown = resident_bytes("VmHWM").saturating_sub(before);
-                let most = shards * PENDING_BYTES_MAX * 4 + 32 * MIB;
-                assert!(grown < most, "{shards} shards: {} MiB", grown / MIB);
+    in_a_process_of_its_own("memory::memory_of_pending_messages_is_bounded", || {
+        for shards in [1, 2] {
+            let server = TestServer::with_limits(shards, patient(PENDING_BYTES_MAX));
+            // One on each shard.
+            let mut slow = server.clients(shards);
+            for slow in &mut slow {
+                slow.subscribe("slow", "1");
             }
-        },
-    );
+            let mut publisher = server.client();
+            let payload = vec![b'x'; 4096];
+            let mut frames = publish_frame("slow", &payload);
+            for _ in 0..31 {
+                frames.extend(publish_frame("nobody", &payload));
+            }
+            reset_peak();
+            let before = resident_bytes("VmRSS");
+            for _ in 0..2 * PENDING_BYTES_MAX / payload.len() {
+                publisher.send(&frames);
+            }
+            publisher.settle();
+            let grown = resident_bytes("VmHWM").saturating_sub(before);
+            let most = shards * PENDING_BYTES_MAX * 4 + 32 * MIB;
+            assert!(grown < most, "{shards} shards: {} MiB", grown / MIB);
+        }
+    });
 }
 
 fn patient(pending_bytes_max: usize) -> Limits {

@@ -317,7 +317,7 @@ fn connz_finds_words_among_all_connections() {
 }
 
 #[test]
-fn connz_remembers_who_closed_and_why() {
+fn connz_lists_closed_connections_with_reasons() {
     let server = Running::start(Auth::User {
         name: "ada".into(),
         password: "s3cret".into(),
@@ -353,7 +353,7 @@ fn connz_remembers_who_closed_and_why() {
 }
 
 #[test]
-fn nothing_is_left_of_a_client_that_wanted_a_great_deal() {
+fn memory_of_many_subscriptions_is_freed_with_their_client() {
     const COUNT: usize = 20_000;
     let server = Running::start(Auth::Open);
     let mut other = server.client(QUIET, "SUB b 1\r\n");
@@ -510,7 +510,7 @@ async fn with_a_stream() -> (Running, Vec<String>) {
 }
 
 #[tokio::test]
-async fn jetstream_is_told_of() {
+async fn jetstream_endpoints_report_streams_and_consumers() {
     let (server, said) = with_a_stream().await;
     assert!(said[1].contains("\"err_code\":10028"), "{}", said[1]);
     let jsz = server.json("/jsz?consumers=1&config=1");
@@ -597,7 +597,7 @@ fn garbage_costs_its_sender_only() {
 /// Operators need to know which client is slow. It is reported by name, with the subjects that it does not
 /// read, while it is behind and after it was dropped.
 #[test]
-fn who_is_slow_is_told_by_name() {
+fn slow_consumer_is_reported_by_name() {
     let server = Running::start_with(Options {
         limits: Limits {
             write_deadline: Duration::from_secs(1),

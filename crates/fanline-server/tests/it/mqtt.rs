@@ -278,7 +278,7 @@ fn a_group_shares() {
 
 /// Settings that Eclipse Paho's interoperability tests require.
 #[test]
-fn settings_of_the_listener_change_what_clients_are_told() {
+fn listener_settings_change_connack_and_limits() {
     let mut config = AccessConfig::default();
     let mut anybody = User::new("anybody", "pw");
     anybody.permissions = Some(Permissions {
@@ -366,7 +366,7 @@ fn users_permissions_and_kinds_apply() {
 }
 
 #[test]
-fn what_is_wrong_costs_its_sender_only() {
+fn invalid_packet_closes_only_its_connection() {
     let server = TestServer::with(in_memory(1));
     let mut witness = client(&server, V4, "witness");
     witness.subscribe(&[("ok", 0)]);
@@ -602,7 +602,7 @@ fn the_domain_of_mqtt_is_this_servers_own() {
 
 /// A client whose own id looks like an assigned one is not assigned one (MQTT-3.2.2-16).
 #[test]
-fn an_id_is_assigned_to_the_nameless_alone() {
+fn id_is_assigned_only_to_clients_without_one() {
     let server = TestServer::with(in_memory(1));
     let mut named = MqttClient::open(address(&server), V5);
     let told = named.greet(&Hello::new("fanline-1"));
@@ -644,7 +644,7 @@ fn topics_may_be_as_long_as_they_can_be() {
 }
 
 #[test]
-fn a_reload_says_how_much_may_be_under_way() {
+fn reload_changes_receive_maximum() {
     let with = |max_ack_pending| Options {
         mqtt: Some(MqttOptions {
             max_ack_pending,

@@ -111,7 +111,7 @@ fn check(server: &TestServer, token: &str, signer: u8, is_admitted: bool) {
 }
 
 #[test]
-fn users_of_known_accounts_come_in() {
+fn users_of_known_accounts_are_admitted() {
     let server = server(&[account(2, 1)], None);
     check(&server, &user(2, |_| {}), 9, true);
     check(&server, &user(2, |_| {}), 8, false);
@@ -128,7 +128,7 @@ fn users_of_known_accounts_come_in() {
 }
 
 #[test]
-fn unknown_accounts_are_looked_for() {
+fn unknown_accounts_are_looked_up() {
     let folder = TempFolder::new("operator");
     let server = server(&[], Some(folder.0.clone()));
     check(&server, &user(2, |_| {}), 9, false);
@@ -197,7 +197,7 @@ fn expired_token_ends_an_mqtt_connection() {
 }
 
 #[test]
-fn what_expires_ends() {
+fn expired_user_is_disconnected() {
     let server = server(&[account(2, 1)], None);
     let token = user(2, |claims| claims["exp"] = (now() + 2).into());
     let mut client = connect(&server, &token, 9);

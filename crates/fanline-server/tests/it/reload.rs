@@ -27,7 +27,7 @@ fn connect(server: &TestServer, password: &str) -> RawClient {
 }
 
 #[test]
-fn those_whose_credentials_hold_stay() {
+fn clients_with_valid_credentials_stay_connected() {
     for shards in SHARD_COUNTS {
         let server = TestServer::with(Options {
             auth: user("one"),
@@ -132,7 +132,7 @@ fn a_reload_that_makes_no_sense_changes_nothing() {
 }
 
 #[test]
-fn another_address_is_told_to_those_who_come_later() {
+fn new_clients_get_the_new_advertised_address() {
     let server = TestServer::start(2);
     let mut before = server.client();
     for (address, expected) in [
@@ -263,7 +263,7 @@ fn reload_many(server: &TestServer, shards: usize) {
 }
 
 #[test]
-fn five_thousand_users_are_reloaded_and_nobody_notices_who_stays_as_he_is() {
+fn reload_of_5000_users_does_not_affect_unchanged_ones() {
     for shards in [1, 4] {
         let server = TestServer::with(Options {
             auth: many(|_, _| true),

@@ -16,7 +16,7 @@ const WINDOW: usize = 64;
 
 /// Dropped for its pending bytes.
 #[test]
-fn one_that_never_reads_is_dropped_and_the_others_get_everything() {
+fn stuck_subscriber_is_dropped_and_others_get_everything() {
     for shards in SHARD_COUNTS {
         let server = TestServer::with_limits(
             shards,
@@ -41,7 +41,7 @@ fn one_that_never_reads_is_dropped_and_the_others_get_everything() {
 
 /// Dropped for its write deadline: all messages fit into its limit.
 #[test]
-fn one_that_never_reads_is_dropped_at_the_write_deadline() {
+fn stuck_subscriber_is_dropped_at_the_write_deadline() {
     for shards in SHARD_COUNTS {
         let server = TestServer::with_limits(
             shards,

@@ -11,7 +11,7 @@ use crate::transports::{Authority, Talker, TlsClient, connect};
 
 #[cfg(unix)]
 #[test]
-fn a_unix_socket_is_a_way_in() {
+fn clients_connect_over_a_unix_socket() {
     let folder = TempFolder::new("sockets");
     let path = folder.path("nats.sock");
     let start = || {
@@ -44,7 +44,7 @@ fn a_unix_socket_is_a_way_in() {
 }
 
 #[test]
-fn a_proxy_tells_whose_connection_it_is() {
+fn proxy_header_sets_the_client_address() {
     let server = TestServer::with(Options {
         proxy_protocol: true,
         ..options(1)
@@ -128,7 +128,7 @@ impl<S: std::io::Read + std::io::Write> ReadWrite for S {}
 /// The monitoring port used to admit WebSocket clients without the TLS or certificate that the listener
 /// requires.
 #[test]
-fn monitoring_is_no_way_around_the_websocket_listener() {
+fn monitoring_port_does_not_bypass_the_websocket_listener() {
     let authority = Authority::new();
     let required = TlsOptions {
         client_certificates: ClientCertificates::Required,

@@ -8,7 +8,7 @@ const SESSION: &str = "CONNECT {\"verbose\":false,\"headers\":true,\"no_responde
     PUB a.b 4\r\ngone\r\nPUB nobody reply.to 1\r\nx\r\nPING\r\n";
 
 #[test]
-fn a_session_may_be_cut_anywhere() {
+fn input_may_be_split_anywhere() {
     let server = TestServer::start(1);
     let whole = replay(&server, SESSION.len());
     assert_eq!(whole.len(), 5, "{whole:?}");

@@ -110,7 +110,7 @@ async fn users_of_the_system_account_ask_for_everything_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn everybody_is_told_who_he_is() {
+async fn user_info_reports_the_requester() {
     for shards in SHARD_COUNTS {
         let server = start(shards, accounts());
         for (user, account) in [("a", "A"), ("b", "B"), ("sys", "SYS")] {
@@ -134,7 +134,7 @@ async fn everybody_is_told_who_he_is() {
 }
 
 #[tokio::test]
-async fn answers_are_packed_for_who_asks_so() {
+async fn responses_are_compressed_on_request() {
     let server = start(1, accounts());
     let system = client(&server, "sys").await;
     for (accepted, expected) in [("gzip", "gzip"), ("snappy", "identity")] {
@@ -162,7 +162,7 @@ async fn answers_are_packed_for_who_asks_so() {
 }
 
 #[tokio::test]
-async fn subscribers_are_counted_in_the_account_of_who_asks() {
+async fn subscribers_are_counted_in_the_requesters_account() {
     const SUBSCRIBERS: &str = "$SYS.DEBUG.SUBSCRIBERS";
     for shards in SHARD_COUNTS {
         let mut config = accounts();
@@ -211,7 +211,7 @@ async fn subscribers_are_counted_in_the_account_of_who_asks() {
 }
 
 #[tokio::test]
-async fn accounts_are_told_of_themselves_only() {
+async fn accounts_receive_only_their_own_statistics() {
     for shards in SHARD_COUNTS {
         let mut config = accounts();
         config.account_mut("B").imports.push(Import {
@@ -242,7 +242,7 @@ async fn accounts_are_told_of_themselves_only() {
 }
 
 #[tokio::test]
-async fn who_comes_and_goes_is_told_with_its_account() {
+async fn connect_events_name_the_account() {
     for shards in SHARD_COUNTS {
         let server = start(shards, accounts());
         let system = client(&server, "sys").await;
@@ -307,7 +307,7 @@ async fn connections_are_closed_on_request() {
 }
 
 #[tokio::test]
-async fn nothing_that_is_asked_ends_the_answers() {
+async fn no_request_stops_the_service() {
     let server = TestServer::with(Options {
         limits: Limits {
             // Lower than the system client needs, in subscriptions and payload.
@@ -345,7 +345,7 @@ async fn nothing_that_is_asked_ends_the_answers() {
 }
 
 #[tokio::test]
-async fn a_reload_is_for_whoever_has_started_the_server() {
+async fn reload_request_reaches_the_program() {
     let server = start(1, accounts());
     let system = client(&server, "sys").await;
     let idz = ask(&system, "$SYS.REQ.SERVER.PING.IDZ", "").await;

@@ -43,7 +43,7 @@ fn tls_begins_after_info() {
 }
 
 #[test]
-fn what_is_large_or_comes_in_pieces_is_carried_whole() {
+fn large_and_split_messages_arrive_whole_over_tls() {
     let authority = Authority::new();
     let server = server(TlsOptions {
         handshake: TlsHandshake::First,
@@ -79,7 +79,7 @@ fn what_is_large_or_comes_in_pieces_is_carried_whole() {
 }
 
 #[test]
-fn whoever_speaks_in_clear_is_told_that_he_may_not() {
+fn clear_client_gets_tls_required_error() {
     let authority = Authority::new();
     let server = server(authority.tls());
     let mut client = Talker::new(connect(server.address()));
@@ -108,7 +108,7 @@ fn both_are_served_where_that_is_allowed() {
 }
 
 #[test]
-fn a_handshake_that_may_come_first_need_not() {
+fn handshake_first_auto_accepts_both_orders() {
     let authority = Authority::new();
     let server = server(TlsOptions {
         handshake: TlsHandshake::FirstWithin(Duration::from_millis(50)),
@@ -127,7 +127,7 @@ fn a_handshake_that_may_come_first_need_not() {
 }
 
 #[test]
-fn certificates_of_clients_are_looked_at() {
+fn client_certificates_are_verified() {
     let authority = Authority::new();
     let stranger = Authority::new();
     let (ada, ada_key) = authority.user("ada");
@@ -160,7 +160,7 @@ fn certificates_of_clients_are_looked_at() {
 /// `openssl req -x509` creates certificates of authorities, which people use for clients. nats-server accepts
 /// one that is in its file of authorities, and so does this server, without other exceptions.
 #[test]
-fn an_authority_that_is_listed_may_be_a_client() {
+fn listed_authority_is_accepted_as_client() {
     use rcgen::ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
     let authority = Authority::new();
     let plain = authority.own("plain", |_| {});
@@ -226,7 +226,7 @@ impl<S: Read + Write> Talker<S> {
 }
 
 #[test]
-fn the_certificate_is_the_one_of_the_name() {
+fn certificate_is_chosen_by_host_name() {
     let authority = Authority::new();
     let server = server(TlsOptions {
         certificates: vec![
@@ -296,7 +296,7 @@ fn new_certificates_are_for_new_connections() {
 }
 
 #[test]
-fn a_reload_says_what_is_asked_of_new_clients() {
+fn reload_changes_client_certificate_requirements() {
     let authority = Authority::new();
     let ca = authority.ca();
     let tls = TlsOptions {
@@ -326,7 +326,7 @@ fn a_reload_says_what_is_asked_of_new_clients() {
 }
 
 #[test]
-fn a_reload_switches_tls_on_and_off_for_those_who_come_later() {
+fn reload_turns_tls_on_and_off_for_new_connections() {
     let authority = Authority::new();
     let ca = authority.ca();
     for shards in SHARD_COUNTS {
@@ -467,7 +467,7 @@ fn a_thousand_half_open_handshakes_end_and_others_are_served() {
 }
 
 #[test]
-fn our_own_client_speaks_it_too() {
+fn fanline_client_connects_over_tls() {
     let authority = Authority::new();
     let (ada, _) = authority.user("ada");
     for is_first in [false, true] {

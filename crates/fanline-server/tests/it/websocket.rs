@@ -309,7 +309,7 @@ fn compressed_message_may_end_with_an_empty_frame() {
 }
 
 #[test]
-fn what_is_large_is_carried_whole() {
+fn large_messages_arrive_whole() {
     for extra in [
         "",
         "Sec-WebSocket-Extensions: permessage-deflate\r\n",
@@ -362,7 +362,7 @@ fn browsers_get_small_frames() {
 }
 
 #[test]
-fn the_end_has_a_code() {
+fn close_frame_has_a_code() {
     let limits = Limits {
         payload_bytes_max: 1000,
         ..Limits::default()
@@ -401,7 +401,7 @@ fn the_end_has_a_code() {
 }
 
 #[test]
-fn a_server_that_stops_says_so() {
+fn stopping_server_sends_a_close_frame() {
     let server = server(WebSocketOptions::default());
     let mut page = page(&server, "");
     page.connect();
@@ -436,7 +436,7 @@ fn cookies_are_credentials() {
 
 /// The listener's credentials apply only to its own clients.
 #[test]
-fn the_listener_may_ask_for_something_else() {
+fn listener_has_its_own_credentials() {
     let token = |token: &str| Auth::Token(token.into());
     for (of_server, of_listener, fields, is_admitted) in [
         (Auth::Open, token("web"), "", false),
@@ -479,7 +479,7 @@ fn the_listener_may_ask_for_something_else() {
 }
 
 #[test]
-fn who_shows_nothing_over_websocket_is_the_user_named_for_it() {
+fn no_auth_user_of_the_listener_applies() {
     let mut config = AccessConfig::default();
     config.account_mut("A").users.push(User::new("ada", "pw"));
     config.account_mut("B").users.push(User::new("guest", "pw"));
@@ -502,7 +502,7 @@ fn who_shows_nothing_over_websocket_is_the_user_named_for_it() {
 }
 
 #[test]
-fn masks_may_be_left_out_if_that_was_agreed() {
+fn masks_are_optional_if_agreed() {
     let server = server(WebSocketOptions::default());
     let mut page = page(&server, "Nats-No-Masking: true\r\n");
     assert!(page.response.contains("Nats-No-Masking: true\r\n"));
@@ -511,7 +511,7 @@ fn masks_may_be_left_out_if_that_was_agreed() {
 }
 
 #[test]
-fn a_header_does_not_change_the_address_that_counts() {
+fn forwarded_for_does_not_change_the_checked_address() {
     // Networks in tokens (`src`) are compared with the socket's address, because any client may send the
     // header.
     let server = server(WebSocketOptions::default());
@@ -539,7 +539,7 @@ fn it_works_within_tls() {
 }
 
 #[test]
-fn what_is_no_upgrade_gets_an_answer() {
+fn invalid_upgrade_gets_an_error_response() {
     let server = server(WebSocketOptions {
         same_origin: true,
         ..WebSocketOptions::default()

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_what_is_kept() {
+    fn sessions_tickets_and_nonces_are_bounded() {
         let mut sessions = Sessions::default();
         let first = sessions.sign_in(ada(), NOON).expect("a secret");
         for n in 1..=SESSIONS_MAX {

@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_says_what_can_be_asked() {
+    fn token_store_determines_served_requests() {
         for (store, count) in [
             (TokenStore::Full, 7),
             (TokenStore::Cache, 5),

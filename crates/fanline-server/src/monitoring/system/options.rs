@@ -100,7 +100,7 @@ mod tests {
     use crate::monitoring::system::endpoints::{self, Operation};
 
     #[test]
-    fn only_those_who_are_meant_answer() {
+    fn only_servers_in_the_filter_answer() {
         let me = Myself {
             name: "east-1",
             host: "0.0.0.0",

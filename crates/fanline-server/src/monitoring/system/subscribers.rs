@@ -47,7 +47,7 @@ mod tests {
 
     /// Counts of nats-server 2.15 for the same subscriptions.
     #[test]
-    fn what_counts() {
+    fn subscriptions_that_count_equal_those_of_nats_server() {
         let subs = [
             ("foo", ""),
             ("foo", "q"),

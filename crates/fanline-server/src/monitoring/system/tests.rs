@@ -71,7 +71,7 @@ fn run(test: impl AsyncFnOnce(Stage)) {
 }
 
 #[test]
-fn every_endpoint_answers_with_who_it_is() {
+fn every_response_holds_the_server_identity() {
     run(async |stage: Stage| {
         for (name, asked) in super::endpoints::of_all() {
             for to in ["PING", stage.id()] {
@@ -116,7 +116,7 @@ fn bodies_are_options_and_filters() {
 }
 
 #[test]
-fn who_comes_and_goes_is_told_and_can_be_kicked() {
+fn connects_and_disconnects_are_published_and_clients_can_be_kicked() {
     run(async |stage: Stage| {
         let mut events = stage
             .system

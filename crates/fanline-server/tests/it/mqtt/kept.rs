@@ -6,7 +6,7 @@ use crate::folder::TempFolder;
 use crate::raw::TestServer;
 
 #[test]
-fn retained_messages_are_for_those_who_come_later() {
+fn retained_message_reaches_later_subscribers() {
     let folder = TempFolder::new("mqtt-retained-messages-are-for-those-who-come-later");
     {
         let server = TestServer::with(on_disk(&folder, 2));
@@ -70,7 +70,7 @@ fn a_thousand_retained_messages() {
 }
 
 #[test]
-fn a_will_is_sent_unless_its_client_takes_leave() {
+fn will_is_sent_unless_the_client_disconnects() {
     let server = TestServer::with(in_memory(2));
     let mut watcher = client(&server, V4, "watcher");
     watcher.subscribe(&[("gone/+", 1)]);
@@ -165,7 +165,7 @@ fn a_session_outlives_its_connection_and_the_server() {
 }
 
 #[test]
-fn what_was_held_is_released_after_a_restart() {
+fn held_qos_2_message_is_released_after_a_restart() {
     let folder = TempFolder::new("mqtt-what-was-held-is-released-after-a-restart");
     let id = {
         let server = TestServer::with(on_disk(&folder, 1));
@@ -193,7 +193,7 @@ fn what_was_held_is_released_after_a_restart() {
 }
 
 #[test]
-fn a_delayed_will_is_for_those_who_stay_away() {
+fn delayed_will_is_canceled_by_a_reconnect() {
     let server = TestServer::with(in_memory(2));
     let mut watcher = client(&server, V4, "watcher");
     watcher.subscribe(&[("late/+", 0)]);
@@ -221,7 +221,7 @@ fn a_delayed_will_is_for_those_who_stay_away() {
 
 /// The session does not store it, but its client may have received it already (MQTT-4.4.0-1).
 #[test]
-fn a_retained_message_that_was_begun_comes_again() {
+fn retained_message_in_flight_is_redelivered() {
     let folder = TempFolder::new("mqtt-a-retained-message-that-was-begun-comes-again");
     let server = TestServer::with(on_disk(&folder, 2));
     for (version, id) in [(V4, "four"), (V5, "five")] {
