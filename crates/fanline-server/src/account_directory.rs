@@ -74,7 +74,7 @@ impl Directory {
     }
 
     /// Stores a token, unless the stored token of that account was issued at the same time or later. The caller
-    /// verifies who signed it.
+    /// verifies the signer.
     ///
     /// # Errors
     /// Fails if the token is of another account, there are too many, or the disk fails.

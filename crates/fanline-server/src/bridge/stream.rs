@@ -55,7 +55,7 @@ impl BridgedStream {
     ///
     /// Stored messages are read once, in the background, and shared by all observers, so an early snapshot may
     /// be incomplete. For a time window, the age of a stored message counts from its storage until it is read,
-    /// and from then on anew. With a [`filter`](Self::filter) and a number of messages, all messages of those
+    /// and from then on again. With a [`filter`](Self::filter) and a number of messages, all messages of those
     /// subjects are read to find the last ones; observers receive only these.
     ///
     /// Reading ends at most a second after the last source and observer are dropped. If reading fails, as when
