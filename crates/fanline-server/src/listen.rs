@@ -1,7 +1,7 @@
 //! Listening sockets.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 #[cfg(unix)]
 use std::os::unix::fs::FileTypeExt as _;
 #[cfg(unix)]
@@ -14,19 +14,42 @@ use socket2::{Domain, Protocol, Socket, Type};
 /// reconnect at once after a restart.
 const BACKLOG: i32 = 4096;
 
-/// Listens on a host and port; port 0 picks a free one.
-pub(crate) fn bind(host: &str, port: u16) -> io::Result<TcpListener> {
+/// A listening socket.
+pub(crate) struct Listening {
+    pub(crate) socket: TcpListener,
+    /// The configured address, with the port that the system chose for port 0.
+    pub(crate) address: SocketAddr,
+}
+
+/// Listens on a host and port; port 0 is any free one.
+pub(crate) fn bind(host: &str, port: u16) -> io::Result<Listening> {
     let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in (host, port).to_socket_addrs()? {
-        match bind_address(address) {
-            Ok(listener) => return Ok(listener),
+        match bind_all_families(address) {
+            Ok(socket) => {
+                let port = socket.local_addr()?.port();
+                let address = SocketAddr::new(address.ip(), port);
+                return Ok(Listening { socket, address });
+            }
             Err(error) => last_error = error,
         }
     }
     Err(last_error)
 }
 
-/// Listens on a unix socket. Replaces a socket file that has no listener.
+/// Binds an address. As in nats-server, `0.0.0.0` includes IPv6, where the host has it.
+fn bind_all_families(address: SocketAddr) -> io::Result<TcpListener> {
+    if address.ip() == Ipv4Addr::UNSPECIFIED {
+        let with_ipv6 = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port());
+        match bind_address(with_ipv6) {
+            Err(error) if error.kind() != io::ErrorKind::AddrInUse => {}
+            bound => return bound,
+        }
+    }
+    bind_address(address)
+}
+
+/// Listens on a unix socket. One that nobody listens on any more is replaced.
 #[cfg(unix)]
 pub(crate) fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|what| what.file_type().is_socket());
@@ -64,7 +87,7 @@ pub(crate) fn reachable_urls(listening: SocketAddr) -> Vec<String> {
     }
     interfaces()
         .into_iter()
-        .filter(|ip| !ip.is_loopback() && (listening.is_ipv6() || ip.is_ipv4()))
+        .filter(|ip| !ip.is_loopback())
         .map(|ip| SocketAddr::new(ip, listening.port()).to_string())
         .collect()
 }

@@ -62,16 +62,14 @@ fn listeners(options: &Options, addresses: &Addresses) -> Value {
     Value::Object(Map::from_iter(of))
 }
 
-/// Returns the URLs of one listener: one for each address of the host if it listens on all interfaces.
+/// The URLs of one listener: one for each interface if it listens on all, IPv6 included.
 fn urls(scheme: &str, listening: SocketAddr, interfaces: &[IpAddr]) -> Vec<String> {
     let url = |address: SocketAddr| format!("{scheme}://{address}");
     if !listening.ip().is_unspecified() {
         return vec![url(listening)];
     }
-    let taken = interfaces
+    interfaces
         .iter()
-        .filter(|address| listening.is_ipv6() || address.is_ipv4());
-    taken
         .map(|address| url(SocketAddr::new(*address, listening.port())))
         .collect()
 }
@@ -91,7 +89,10 @@ mod tests {
         let interfaces = interfaces.map(|text| text.parse().expect("an address"));
         for (listening, expected) in [
             ("127.0.0.1:5", &["ws://127.0.0.1:5"][..]),
-            ("0.0.0.0:5", &["ws://127.0.0.1:5", "ws://10.1.2.3:5"]),
+            (
+                "0.0.0.0:5",
+                &["ws://127.0.0.1:5", "ws://10.1.2.3:5", "ws://[::1]:5"],
+            ),
             (
                 "[::]:5",
                 &["ws://127.0.0.1:5", "ws://10.1.2.3:5", "ws://[::1]:5"],

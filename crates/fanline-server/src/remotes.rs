@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::codec::leaf::LeafEnded;
+use fanline_engine::leaf::LeafEnded;
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;

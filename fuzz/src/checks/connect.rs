@@ -41,6 +41,7 @@ pub fn check(data: &[u8]) {
         auth: Auth::Open,
         shards: 1,
         traces: true,
+        leafs: None,
     };
     let mut shard = Shard::new(0, Arc::new(config), ServerInfo::default(), 1);
     let id = shard.open(1, Peer::default(), false, Duration::ZERO);

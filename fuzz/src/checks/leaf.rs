@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanline_engine::codec::leaf::LEAF_LINE_BYTES_MAX;
 use fanline_engine::codec::leaf::parse::{LeafParsed, LeafVerb, parse_leaf};
-use fanline_engine::codec::leaf::{Agreed, LEAF_LINE_BYTES_MAX};
+use fanline_engine::leaf::Agreed;
 use fanline_engine::{Auth, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
 
 /// Long inputs are cut at some places only: every place would take time with its square.
@@ -71,6 +72,7 @@ fn check_hub(data: &[u8]) {
         auth: Auth::Open,
         shards: 1,
         traces: false,
+        leafs: None,
     };
     let now = Duration::ZERO;
     let mut hub = Shard::new(0, Arc::new(config), ServerInfo::default(), 7);

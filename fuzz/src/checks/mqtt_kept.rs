@@ -96,6 +96,7 @@ impl World {
             auth: Auth::Open,
             shards: 2,
             traces: false,
+            leafs: None,
         });
         let accounts = Accounts(folders.clone());
         let keeper = JetStreamService::new(1, &config, 7, |ports| {

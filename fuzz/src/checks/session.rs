@@ -72,6 +72,7 @@ impl World {
             auth: Auth::Open,
             shards: SHARDS,
             traces: false,
+            leafs: None,
         });
         let make = |i| Shard::new(i, config.clone(), ServerInfo::default(), 7);
         World {

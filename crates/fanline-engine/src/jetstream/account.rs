@@ -1,4 +1,4 @@
-//! An account's JetStream: where every message for it arrives, and all that it says comes from.
+//! The JetStream of one account: handles every message for it, and publishes all its messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,10 +21,10 @@ use crate::store::documents::Documents;
 use crate::store::{self, Filters, Record, SyncMode};
 use crate::subject::Filter;
 
-/// What everything for JetStream is published to.
+/// Subjects of all JetStream requests.
 const FILTERS: [&str; 2] = ["$JS.API.>", "$JS.SNAPSHOT.>"];
 
-/// What an account's JetStream is told once.
+/// Fixed settings of an account's JetStream.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The account's name, for acknowledgements and events.
@@ -33,32 +33,32 @@ pub struct Settings {
     pub domain: Option<String>,
     /// The server's id, for events.
     pub server_id: String,
-    /// The server's name: it leads every stream.
+    /// The server's name, reported as the leader of every stream.
     pub server_name: String,
     /// The server's version, for metadata.
     pub server_version: String,
-    /// What is done with fields of requests that nobody knows.
+    /// How unknown fields of requests are treated.
     pub strictness: Strictness,
     /// What the account may use.
     pub limits: AccountLimits,
     /// What all accounts together may use.
     pub server_limits: ServerLimits,
-    /// What each stream and each consumer may have.
+    /// Limits of each stream and each consumer.
     pub asset_limits: AssetLimits,
-    /// When records are brought to the disk, if their stream does not say.
+    /// When records are synced, unless their stream specifies it.
     pub sync: SyncMode,
-    /// What everything on disk is sealed with.
+    /// Key that encrypts everything on disk.
     pub key: Option<store::Key>,
 }
 
 /// All streams of one account.
 ///
-/// # In which order it is called
+/// # Calling order
 ///
-/// [`handle`](Self::handle) for each message that has come, [`handle_interest`](Self::handle_interest),
-/// [`handle_synced`](Self::handle_synced) and [`handle_timeout`](Self::handle_timeout) as things happen;
-/// then [`settle`](Self::settle) once, in which records go out; then [`poll_sync`](Self::poll_sync) until
-/// there is nothing, [`release_acks`](Self::release_acks), and [`next_timeout`](Self::next_timeout).
+/// [`handle`](Self::handle) for each message, [`handle_interest`](Self::handle_interest),
+/// [`handle_synced`](Self::handle_synced), and [`handle_timeout`](Self::handle_timeout) as these events
+/// happen. Then [`settle`](Self::settle) once, which sends records; then [`poll_sync`](Self::poll_sync) until
+/// it returns `None`, [`release_acks`](Self::release_acks), and [`next_timeout`](Self::next_timeout).
 /// [`close`](Self::close) comes last.
 pub struct JetStream {
     pub(super) settings: Settings,
@@ -69,27 +69,27 @@ pub struct JetStream {
     pub(super) stats: ApiStats,
     pub(super) transfers: Transfers,
     pub(super) usage: Usage,
-    /// What other accounts have set aside, as far as this one has to know.
+    /// Reservations of other accounts, as far as this account needs them.
     pub(super) reserved_elsewhere: Reserved,
-    /// Batches of all streams.
+    /// Open batches of all streams.
     pub(super) batches: OpenBatches,
     receivers: Receivers,
     inlets: Inlets,
     /// `$JS.<domain>.API.`
     domain_prefix: Option<Box<[u8]>>,
     touched: Vec<Key>,
-    /// The streams that may have something to sync.
+    /// Streams that may have something to sync.
     pub(super) unsynced: BTreeSet<Key>,
-    /// Those that had nothing more, and may have acknowledgements to release.
+    /// Streams that have nothing left to sync, and may have acknowledgements to release.
     pub(super) unreleased: Vec<Key>,
     problems: Vec<String>,
-    /// Streams that could not be taken back, and why. What is left of them stays until they are deleted.
+    /// Streams that could not be recovered, and why. Their files stay until they are deleted.
     pub(super) broken: BTreeMap<String, String>,
 }
 
 impl JetStream {
-    /// Takes back what the folders hold and asks for what is published to it. Without folders, streams on
-    /// disk are refused. `seed` makes the names that are drawn differ from those of other runs.
+    /// Recovers the streams in the folders and subscribes to JetStream requests. Without folders, streams on
+    /// disk are refused. `seed` makes generated names differ from those of other runs.
     pub fn new(
         settings: Settings,
         folders: Option<Box<dyn Folders>>,
@@ -136,7 +136,7 @@ impl JetStream {
         jetstream
     }
 
-    /// Takes a message that was published to what was asked for.
+    /// Handles a message to a subject that JetStream subscribes to.
     pub fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
         if let Some(key) = self.inlets.stream(message.topic) {
             if let Some(stream) = self.streams.touch(key) {
@@ -144,9 +144,16 @@ impl JetStream {
             }
             return;
         }
-        if let Some(topic) = self.stored_as(message.topic) {
-            // Other domains put into the stores of this one by its name.
-            return self.handle(&Message { topic, ..*message }, now, port);
+        if let Some(subject) = self.stored_as(message.topic) {
+            // Other domains write to the buckets of this domain by its name.
+            return self.handle(
+                &Message {
+                    topic: subject,
+                    ..*message
+                },
+                now,
+                port,
+            );
         }
         if message.topic.starts_with(b"$JS.") {
             self.handle_own(message, now, port);
@@ -169,16 +176,16 @@ impl JetStream {
         }
     }
 
-    /// Whether [`handle`](Self::handle) deals with a message to this topic, and [`settle`](Self::settle)
-    /// with what follows from it, soon and without waiting for a disk: publishes to streams in memory, what
-    /// their consumers ask for, and acknowledgements.
-    pub fn is_quick(&self, topic: &[u8]) -> bool {
-        let key = if topic.starts_with(b"$JS.") {
-            asked_stream(topic)
+    /// Returns whether [`handle`](Self::handle) and the following [`settle`](Self::settle) process a message
+    /// to this subject quickly and without waiting for a disk. True for publishes to streams in memory, pull
+    /// requests of their consumers, and acknowledgements.
+    pub fn is_quick(&self, subject: &[u8]) -> bool {
+        let key = if subject.starts_with(b"$JS.") {
+            asked_stream(subject)
                 .and_then(|name| std::str::from_utf8(name).ok())
                 .and_then(|name| self.streams.find(name))
         } else {
-            self.streams.holder(topic)
+            self.streams.holder(subject)
         };
         let stream = key.and_then(|key| self.streams.get(key));
         stream.is_some_and(|stream| {
@@ -187,28 +194,32 @@ impl JetStream {
         })
     }
 
-    /// Takes a message to JetStream itself.
+    /// Returns whether there is a stream of this name.
+    pub(super) fn has_stream(&self, name: &str) -> bool {
+        self.streams.find(name).is_some()
+    }
+
+    /// Handles a message to JetStream itself.
     fn handle_own(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        let topic = message.topic;
-        if let Some(path) = topic.strip_prefix(b"$JS.API.") {
+        let subject = message.topic;
+        if let Some(path) = subject.strip_prefix(b"$JS.API.") {
             api::handle(self, path, message, now, port);
-        } else if topic.starts_with(b"$JS.ACK.") {
+        } else if subject.starts_with(b"$JS.ACK.") {
             self.handle_ack(message, now, port);
-        } else if topic.starts_with(b"$JS.FC.") {
+        } else if subject.starts_with(b"$JS.FC.") {
             self.handle_flow_control(message, now, port);
-        } else if topic.starts_with(b"$JS.SNAPSHOT.") {
+        } else if subject.starts_with(b"$JS.SNAPSHOT.") {
             self.handle_transfer(message, now, port);
         } else if let Some(prefix) = &self.domain_prefix
-            && let Some(path) = topic.strip_prefix(&**prefix)
+            && let Some(path) = subject.strip_prefix(&**prefix)
         {
             api::handle(self, path, message, now, port);
         }
     }
 
-    /// The topic under which something is kept that was published to `$JS.<domain>.API.$KV.…`, or to
-    /// `$OBJ` in its place.
-    fn stored_as<'a>(&self, topic: &'a [u8]) -> Option<&'a [u8]> {
-        let path = topic.strip_prefix(&**self.domain_prefix.as_ref()?)?;
+    /// Returns the subject under which to store a message to `$JS.<domain>.API.$KV.…`, or to `$OBJ` instead.
+    fn stored_as<'a>(&self, subject: &'a [u8]) -> Option<&'a [u8]> {
+        let path = subject.strip_prefix(&**self.domain_prefix.as_ref()?)?;
         let is_store = path.starts_with(b"$KV.") || path.starts_with(b"$OBJ.");
         is_store.then_some(path)
     }
@@ -244,9 +255,9 @@ impl JetStream {
         }
     }
 
-    /// The first one has subscribed to a filter, or the last one has left it.
+    /// Handles the first subscription to a filter, or the end of the last one.
     pub fn handle_interest(&mut self, filter: &[u8], now: Now, port: &mut dyn Port) {
-        // Consumers that were made a moment ago want to know, too.
+        // Consumers created a moment ago must be notified, too.
         for key in self.streams.touched().to_vec() {
             self.note_receivers(key);
         }
@@ -263,7 +274,7 @@ impl JetStream {
         self.begin_snapshots(now, port);
     }
 
-    /// Takes note of where a stream's consumers push to.
+    /// Updates the deliver subjects of a stream's consumers.
     pub(super) fn note_receivers(&mut self, key: Key) {
         let receivers = &mut self.receivers;
         if let Some(stream) = self.streams.get_mut(key) {
@@ -273,7 +284,7 @@ impl JetStream {
         }
     }
 
-    /// Does what is due.
+    /// Runs due timers.
     pub fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
         while let Some(key) = self.streams.take_due(now.since_start) {
             if let Some(stream) = self.streams.touch(key) {
@@ -285,7 +296,7 @@ impl JetStream {
         self.expire_transfers(now, port);
     }
 
-    /// Does what follows from all that has happened: deliveries, copies, and what is kept of consumers.
+    /// Performs what follows from the handled events: deliveries, copies, and saving the state of consumers.
     pub fn settle(&mut self, now: Now, port: &mut dyn Port) {
         let mut touched = std::mem::take(&mut self.touched);
         self.streams.take_touched(&mut touched);
@@ -301,8 +312,8 @@ impl JetStream {
             return;
         };
         stream.tend_sources(now, &mut self.random, port);
-        if let Some(topics) = stream.take_moved_inlets() {
-            self.inlets.set(key, topics);
+        if let Some(subjects) = stream.take_moved_inlets() {
+            self.inlets.set(key, subjects);
         }
         stream.settle(now, port);
         let (storage, bytes) = (stream.config().storage, stream.bytes());
@@ -316,7 +327,7 @@ impl JetStream {
         self.unsynced.insert(key);
     }
 
-    /// Copies what is new into a stream from its origins, and from it into those that copy it.
+    /// Copies new records into a stream from its origins, and from it into its copies.
     fn copy(&mut self, key: Key, now: Now, port: &mut dyn Port) {
         let Some(stream) = self.streams.get(key) else {
             return;
@@ -329,7 +340,7 @@ impl JetStream {
             .filter_map(|origin| self.streams.find(origin));
         pairs.extend(origins.map(|origin| (key, origin)));
         if let Some(stream) = self.streams.get_mut(key) {
-            // What cannot be removed now goes with the next consumer that goes.
+            // Records that cannot be removed now are removed when the next consumer is.
             let _ = stream.keep_for_copies(&copies);
         }
         for (reader, origin) in pairs {
@@ -344,7 +355,7 @@ impl JetStream {
         }
     }
 
-    /// The names of the streams that copy from one of this name.
+    /// Returns the names of the streams that copy from this one.
     pub(super) fn copies_of(&self, origin: &str) -> Vec<String> {
         let readers = self.streams.readers(origin).iter();
         let copies = readers.filter_map(|reader| self.streams.get(*reader));
@@ -362,8 +373,8 @@ impl JetStream {
         }
     }
 
-    /// Shows the records of a stream whose subjects match, in order, until it is said that it is enough.
-    /// Those that cannot be read are passed by.
+    /// Calls `each` for the records of a stream whose subjects match, in order, until it returns `false`.
+    /// Unreadable records are skipped.
     pub(super) fn read(
         &mut self,
         stream: &str,
@@ -388,7 +399,7 @@ impl JetStream {
         }
     }
 
-    /// Leaves the origins elsewhere of a stream that goes.
+    /// Deletes the consumers of a removed stream at its remote origins.
     pub(super) fn leave_origins(&mut self, key: Key, port: &mut dyn Port) {
         if let Some(stream) = self.streams.get_mut(key) {
             stream.leave_origins(port);
@@ -396,7 +407,7 @@ impl JetStream {
         self.inlets.set(key, Vec::new());
     }
 
-    /// Tells those who wait for records that the server stops: to be called before connections end.
+    /// Notifies clients that wait for records that the server stops. Call it before connections close.
     pub fn say_goodbye(&mut self, now: Now, port: &mut dyn Port) {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
@@ -409,8 +420,8 @@ impl JetStream {
         }
     }
 
-    /// Brings all to the disk, and waits for it: to be called once, before the server stops. Streams that
-    /// the disk fails are reported, and do not stop the others.
+    /// Writes and syncs everything, and blocks until it is done. Call it once, before the server stops.
+    /// Streams that fail to close are reported and do not stop the others.
     pub fn close(&mut self, now: Now, port: &mut dyn Port) {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
@@ -420,20 +431,22 @@ impl JetStream {
             let Some((stream, documents, held)) = self.streams.with_held(key) else {
                 continue;
             };
-            // States of consumers count on removals that the log syncs now.
+            // The states of consumers rely on removals that closing the log syncs.
             let closed = stream.close(port);
             match closed.and_then(|()| documents.map_or(Ok(()), Documents::sync_now)) {
                 Ok(()) => held.release_all(port),
                 Err(error) => {
                     let name = stream.config().name.clone();
-                    self.report(format!("stream {name} is not closed well: {error}"));
+                    self.report(format!(
+                        "stream {name} could not be closed cleanly: {error}"
+                    ));
                     self.fail_held(key, error, port);
                 }
             }
         }
     }
 
-    /// Gives up all that it has subscribed to: the account has no JetStream from now on.
+    /// Cancels all subscriptions: the account loses JetStream.
     pub(super) fn unsubscribe_all(&mut self, port: &mut dyn Port) {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
@@ -448,7 +461,7 @@ impl JetStream {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) and [`settle`](Self::settle) are due, since the
+    /// Returns when [`handle_timeout`](Self::handle_timeout) and [`settle`](Self::settle) are due, since the
     /// server's start.
     pub fn next_timeout(&self) -> Option<Duration> {
         if self.streams.has_touched() {
@@ -458,7 +471,7 @@ impl JetStream {
         timers.into_iter().flatten().min()
     }
 
-    /// What went wrong where nobody was told, in words, since last time.
+    /// Returns the problems since the last call that no client was notified of, as text.
     pub fn take_problems(&mut self) -> Vec<String> {
         std::mem::take(&mut self.problems)
     }
@@ -467,27 +480,27 @@ impl JetStream {
         self.problems.push(problem);
     }
 
-    /// Another account's part of what the server has for all of them.
+    /// Sets what other accounts use of the server's limits.
     pub(super) fn set_elsewhere(&mut self, used: Used) {
         self.usage.set_elsewhere(used);
     }
 
-    /// The same of what was set aside.
+    /// Sets what other accounts have reserved.
     pub(super) fn set_reserved_elsewhere(&mut self, reserved: Reserved) {
         self.reserved_elsewhere = reserved;
     }
 
-    /// What all streams use.
+    /// Returns what all streams use.
     pub(super) fn used(&self) -> Used {
         self.usage.used()
     }
 
-    /// What the account may use from now on.
+    /// Sets the limits of the account.
     pub(super) fn set_limits(&mut self, limits: AccountLimits) {
         self.settings.limits = limits;
     }
 
-    /// What all streams but one have set aside.
+    /// Returns what all streams except one have reserved.
     pub(super) fn reserved(&self, but: Option<Key>) -> Reserved {
         let mut reserved = Reserved::default();
         let others = self.streams.iter().filter(|(key, _)| Some(*key) != but);
@@ -496,16 +509,16 @@ impl JetStream {
     }
 }
 
-/// The stream that something quick is asked of, by the whole topic.
-fn asked_stream(topic: &[u8]) -> Option<&[u8]> {
+/// Returns the stream of a quick request, from the whole subject.
+fn asked_stream(subject: &[u8]) -> Option<&[u8]> {
     const QUICK: [&[u8]; 2] = [b"$JS.API.CONSUMER.MSG.NEXT.", b"$JS.API.DIRECT.GET."];
-    if let Some(ack) = AckTopic::parse(topic) {
+    if let Some(ack) = AckTopic::parse(subject) {
         return Some(ack.stream);
     }
     let rest = QUICK
         .iter()
-        .find_map(|prefix| topic.strip_prefix(*prefix))?;
-    // Without anything after the stream, a batch may be asked for.
+        .find_map(|prefix| subject.strip_prefix(*prefix))?;
+    // Without a token after the stream, the request may be for a batch.
     let end = rest.iter().position(|byte| *byte == b'.')?;
     Some(&rest[..end])
 }

@@ -17,95 +17,95 @@ use crate::store::{DiskError, Record, SyncId};
 use crate::timers::Timers;
 use crate::trace::Asked;
 
-/// What is asked of JetStream, in every account.
+/// Subject of JetStream requests, in every account.
 const API: &str = "$JS.API.>";
 const API_PREFIX: &[u8] = b"$JS.API.";
 
-/// An account that imports this request has the API of another account in place of its own.
+/// An account that imports this request uses the API of another account instead of its own.
 const ACCOUNT_INFO: &str = "$JS.API.INFO";
 
-/// Where the streams of each account are kept.
+/// Folders with the streams of each account.
 pub trait AccountFolders: Send {
-    /// Whether anything was kept for this account.
+    /// Returns whether this account has stored streams.
     fn has(&self, account: &str) -> bool;
 
-    /// The folders of this account's streams, which are made room for when there is none.
+    /// Returns the folders of this account's streams, creating a parent folder if necessary.
     ///
     /// # Errors
-    /// As the system says.
+    /// The system's error.
     fn of(&mut self, account: &str) -> Result<Box<dyn Folders>, DiskError>;
 }
 
-/// What to sync for a stream of an account.
+/// A sync request for a stream of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountSync {
-    /// To be given to [`Handler::handle_synced`].
+    /// Id to pass to [`Handler::handle_synced`].
     pub account: AccountId,
-    /// The account's name, and so its folder's.
+    /// Name of the account and of its folder.
     pub account_name: String,
-    /// What of it.
+    /// Sync request of the stream.
     pub sync: StreamSync,
 }
 
-/// An account's JetStream in numbers.
+/// Totals of an account's JetStream.
 #[derive(Clone, Debug)]
 pub struct AccountOverview {
-    /// Whose it is.
+    /// Name of the account.
     pub name: String,
-    /// What it may use.
+    /// Limits of the account.
     pub limits: AccountLimits,
-    /// What it has.
+    /// Totals, and streams if requested.
     pub overview: Overview,
 }
 
-/// One JetStream for each account that may have one. It is made when it is used for the first time, or
-/// when something was kept for it.
+/// One JetStream for each account that may have one. It is created on first use, or at the start if the
+/// account has stored streams.
 ///
-/// It is called as a [`JetStream`] is.
+/// Its methods are called in the same order as those of [`JetStream`].
 pub struct JetStreams {
-    /// What all of them are told; the account and its limits are each one's own.
+    /// Settings of all accounts; each has its own account name and limits.
     settings: Settings,
     folders: Option<Box<dyn AccountFolders>>,
-    /// Gives each JetStream a seed of its own, also one that starts again.
+    /// Seeds each JetStream, including one that starts again.
     random: Random,
     seats: Vec<Seat>,
     used: Used,
-    /// Those that something was said to since they were settled.
+    /// Accounts with events since they were settled.
     touched: BTreeSet<AccountId>,
-    /// The accounts that may have something to sync.
+    /// Accounts that may have something to sync.
     unsynced: BTreeSet<AccountId>,
-    /// Those that had nothing more, and may have acknowledgements to release.
+    /// Accounts that have nothing left to sync, and may have acknowledgements to release.
     unreleased: Vec<AccountId>,
     timers: Timers<AccountId>,
     problems: Vec<String>,
 }
 
-/// An account's place.
+/// State of one account.
 struct Seat {
     name: String,
     state: State,
     used: Used,
-    /// Where traces of others go.
+    /// Where to send traces of messages that others traced.
     trace: Option<TraceTo>,
-    /// Its clients mean the JetStream of another server, where this one has none for them.
+    /// Its clients use the JetStream of another server because this one has none for them.
     is_elsewhere: bool,
-    /// Requests of the API are subscribed to, to answer or to refuse them.
+    /// Requests of the API are subscribed to, to answer or refuse them.
     has_api: bool,
 }
 
 #[derive(Default)]
 enum State {
-    /// It has no JetStream, and is told so.
+    /// JetStream is disabled for the account, and requests are refused.
     #[default]
     Refused,
-    /// It may have one.
+    /// JetStream is enabled but not created yet.
     Granted(AccountLimits),
     Running(Box<JetStream>),
 }
 
 impl JetStreams {
-    /// No account has any yet. Without folders, streams on disk are refused. `seed` makes the names that
-    /// are drawn differ from those of other runs.
+    /// Creates it without accounts. Without folders, streams on disk are refused. `seed` makes generated
+    /// names differ from those of other runs.
     pub fn new(
         settings: Settings,
         folders: Option<Box<dyn AccountFolders>>,
@@ -125,7 +125,7 @@ impl JetStreams {
         }
     }
 
-    /// Subscribes to the API's requests in an account, or gives them up.
+    /// Subscribes to the API's requests in an account, or unsubscribes from them.
     fn set_api(&mut self, account: AccountId, has_api: bool, ports: &mut dyn Ports) {
         while self.seats.len() <= account.index() {
             self.seats.push(Seat::default());
@@ -145,8 +145,8 @@ impl JetStreams {
         }
     }
 
-    /// Says what an account may use from now on; `None` is nothing. The streams that it has stay where they
-    /// are, and those that were kept for it are taken back.
+    /// Sets what an account may use from now on; `None` disables JetStream. Existing streams stay, and stored
+    /// ones are recovered.
     fn grant(
         &mut self,
         account: AccountId,
@@ -171,7 +171,7 @@ impl JetStreams {
         }
     }
 
-    /// Makes the JetStream of an account that may have one.
+    /// Creates the JetStream of an account that may have one.
     fn start(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
         let seat = &mut self.seats[account.index()];
         let State::Granted(limits) = &seat.state else {
@@ -187,7 +187,7 @@ impl JetStreams {
             .transpose();
         let folders = folders.unwrap_or_else(|error| {
             let name = &seat.name;
-            let problem = format!("account {name} has no folder for its streams: {error}");
+            let problem = format!("account {name}: cannot open the folder of its streams: {error}");
             self.problems.push(problem);
             None
         });
@@ -197,7 +197,7 @@ impl JetStreams {
         self.touched.insert(account);
     }
 
-    /// Brings all to the disk, and forgets it. Nobody hears of it any more.
+    /// Syncs the account's JetStream and drops it. It answers no more requests.
     fn close_account(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
         let seat = &mut self.seats[account.index()];
         if let State::Running(mut jetstream) = std::mem::take(&mut seat.state) {
@@ -216,7 +216,7 @@ impl JetStreams {
         }
     }
 
-    /// The JetStream of an account, to be told something.
+    /// Returns the JetStream of an account and marks it as touched.
     fn touch(&mut self, account: AccountId) -> Option<&mut JetStream> {
         let seat = self.seats.get_mut(account.index())?;
         let State::Running(jetstream) = &mut seat.state else {
@@ -227,7 +227,7 @@ impl JetStreams {
         Some(jetstream)
     }
 
-    /// What other accounts have set aside.
+    /// Returns what other accounts have reserved.
     fn reserved_elsewhere(&self, account: AccountId) -> Reserved {
         let mut reserved = Reserved::default();
         for (at, seat) in self.seats.iter().enumerate() {
@@ -285,7 +285,7 @@ impl Handler for JetStreams {
             State::Granted(_) => self.start(account, now, ports),
             State::Running(_) => {}
         }
-        // Only streams that are made or changed depend on it.
+        // Only creating and changing streams depends on it.
         if message.topic.starts_with(b"$JS.API.STREAM.") {
             let reserved = self.reserved_elsewhere(account);
             if let Some(jetstream) = self.touch(account) {
@@ -307,7 +307,7 @@ impl Handler for JetStreams {
     ) -> bool {
         let seat = self.seats.get(account.index());
         let by_parent = seat.and_then(|seat| seat.trace.clone());
-        // It was decided where it came in whether it is one of those that are told of.
+        // Whether to trace was already decided where the message arrived.
         let Some(asked) = Asked::read(message.headers, by_parent.as_ref(), 0) else {
             return true;
         };
@@ -343,9 +343,9 @@ impl Handler for JetStreams {
         self.timers.next()
     }
 
-    fn is_quick(&self, account: AccountId, topic: &[u8]) -> bool {
+    fn is_quick(&self, account: AccountId, subject: &[u8]) -> bool {
         self.running(account)
-            .is_some_and(|jetstream| jetstream.is_quick(topic))
+            .is_some_and(|jetstream| jetstream.is_quick(subject))
     }
 
     fn read(
@@ -364,6 +364,11 @@ impl Handler for JetStreams {
         {
             jetstream.read(stream, filters, from, each);
         }
+    }
+
+    fn has_stream(&self, account: AccountId, stream: &str) -> bool {
+        let jetstream = self.running(account);
+        jetstream.is_some_and(|jetstream| jetstream.has_stream(stream))
     }
 
     fn settle(&mut self, now: Now, ports: &mut dyn Ports) {
@@ -444,7 +449,7 @@ impl Handler for JetStreams {
         }
     }
 
-    /// As long as there is no account beside `$G`, that one may use everything.
+    /// While `$G` is the only account, it may use everything.
     fn set_accounts(&mut self, access: &Access, now: Now, ports: &mut dyn Ports) {
         let is_alone = access.accounts().len() <= AccountId::SYSTEM.index() + 1;
         for (id, account) in (0..).map(AccountId).zip(access.accounts()) {

@@ -1,4 +1,4 @@
-//! Events: what happens to streams and consumers, told to those who listen.
+//! Advisories: events of streams and consumers, published for subscribers.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::info::StateInfo;
 use super::{Message, Now, Port, Timestamp};
 use crate::random::Random;
 
-/// What all events have in front.
+/// Fields that all events begin with.
 #[derive(Serialize)]
 struct Event<T> {
     r#type: String,
@@ -48,14 +48,14 @@ struct ApiAudit<'a> {
     response: &'a str,
 }
 
-/// Who asked: as much as is known where streams are kept.
+/// The requester, as far as the JetStream service knows it.
 #[derive(Serialize)]
 struct Client<'a> {
     acc: &'a str,
     server: &'a str,
 }
 
-/// What happened to a stream or a consumer.
+/// Action on a stream or a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Create,
@@ -64,7 +64,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// The word in the event's subject, and the one in its body.
+    /// Returns the word in the event's subject, and the one in its body.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Action::Create => ("CREATED", "create"),
@@ -74,7 +74,7 @@ impl Action {
     }
 }
 
-/// Whose events they are, and what they are numbered by.
+/// Publishes the advisories of one account.
 pub(super) struct Advisories {
     account: String,
     server: String,
@@ -94,9 +94,9 @@ impl Advisories {
 
     pub(super) fn stream(&mut self, action: Action, stream: &str, now: Now, port: &mut dyn Port) {
         let (word, action) = action.words();
-        let topic = format!("$JS.EVENT.ADVISORY.STREAM.{word}.{stream}");
+        let subject = format!("$JS.EVENT.ADVISORY.STREAM.{word}.{stream}");
         let what = StreamAction { stream, action };
-        self.send("stream_action", &topic, what, now, port);
+        self.send("stream_action", &subject, what, now, port);
     }
 
     pub(super) fn consumer(
@@ -107,17 +107,18 @@ impl Advisories {
         port: &mut dyn Port,
     ) {
         let (word, action) = action.words();
-        let topic = format!("$JS.EVENT.ADVISORY.CONSUMER.{word}.{stream}.{consumer}");
+        let subject = format!("$JS.EVENT.ADVISORY.CONSUMER.{word}.{stream}.{consumer}");
         let what = ConsumerAction {
             stream,
             consumer,
             action,
         };
-        self.send("consumer_action", &topic, what, now, port);
+        self.send("consumer_action", &subject, what, now, port);
     }
 
-    /// A backup or a restore has begun or is complete; `what` is one of `snapshot_create`,
-    /// `snapshot_complete`, `restore_create`, `restore_complete`. The first tells what is backed up.
+    /// Reports the beginning or end of a backup or restore. `what` is one of `snapshot_create`,
+    /// `snapshot_complete`, `restore_create`, `restore_complete`. The first includes the state that is backed
+    /// up.
     pub(super) fn transfer(
         &mut self,
         what: &'static str,
@@ -126,11 +127,11 @@ impl Advisories {
         port: &mut dyn Port,
     ) {
         let word = what.to_ascii_uppercase();
-        let topic = format!("$JS.EVENT.ADVISORY.STREAM.{word}.{stream}");
-        self.send(what, &topic, Transfer { stream, state }, now, port);
+        let subject = format!("$JS.EVENT.ADVISORY.STREAM.{word}.{stream}");
+        self.send(what, &subject, Transfer { stream, state }, now, port);
     }
 
-    /// A request of the API was answered.
+    /// Reports an answered API request.
     pub(super) fn audit(
         &mut self,
         request: &Message<'_>,
@@ -138,8 +139,8 @@ impl Advisories {
         now: Now,
         port: &mut dyn Port,
     ) {
-        const TOPIC: &str = "$JS.EVENT.ADVISORY.API";
-        if !port.has_interest(TOPIC.as_bytes()) {
+        const SUBJECT: &str = "$JS.EVENT.ADVISORY.API";
+        if !port.has_interest(SUBJECT.as_bytes()) {
             return;
         }
         let text = String::from_utf8_lossy;
@@ -154,18 +155,18 @@ impl Advisories {
             request: &text(request.payload),
             response: &text(response),
         };
-        self.send("api_audit", TOPIC, what, now, port);
+        self.send("api_audit", SUBJECT, what, now, port);
     }
 
     fn send(
         &mut self,
         what: &str,
-        topic: &str,
+        subject: &str,
         body: impl Serialize,
         now: Now,
         port: &mut dyn Port,
     ) {
-        if !port.has_interest(topic.as_bytes()) {
+        if !port.has_interest(subject.as_bytes()) {
             return;
         }
         let event = Event {
@@ -175,12 +176,12 @@ impl Advisories {
             what: body,
             domain: self.domain.clone(),
         };
-        // Of strings and numbers only, it can be written.
+        // Serializing only strings and numbers does not fail.
         let Ok(payload) = serde_json::to_vec(&event) else {
             return;
         };
         port.publish(&Message {
-            topic: topic.as_bytes(),
+            topic: subject.as_bytes(),
             payload: &payload,
             ..Message::default()
         });

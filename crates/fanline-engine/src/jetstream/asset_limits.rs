@@ -1,4 +1,4 @@
-//! What a server grants to each stream and to each consumer, in whatever account they are.
+//! Limits of the server for each stream and each consumer, in every account.
 
 use std::time::Duration;
 
@@ -8,36 +8,36 @@ use super::{
 };
 use crate::limits::AccountLimits;
 
-/// What a server grants to each stream and to each consumer; `None` is what holds without it.
+/// Limits for each stream and each consumer; `None` means the built-in limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AssetLimits {
-    /// Records of one consumer that wait for an acknowledgement.
+    /// Records of one consumer that are waiting for an acknowledgement.
     pub ack_pending_max: Option<i64>,
-    /// Records that one pull request asks for.
+    /// Records in one pull request.
     pub request_batch_max: Option<i64>,
-    /// How long a stream remembers the ids of messages.
+    /// How long a stream remembers message ids.
     pub duplicate_window_max: Option<Nanos>,
-    /// Consumers of one stream, where neither the stream nor its account says.
+    /// Consumers of one stream, unless the stream or its account sets a limit.
     pub consumers_default: Option<i64>,
-    /// Batches.
+    /// Limits of batches.
     pub batches: BatchLimits,
 }
 
-/// What a server grants to batches of publishes; `None` is what holds without it.
+/// Limits of batches of publishes; `None` means the built-in limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// Batches of a stream at a time; as many of those that are stored all or none as of the others.
+    /// Open batches of a stream, for atomic batches and for fast ones separately.
     pub open_per_stream_max: Option<usize>,
-    /// The same of all streams of an account.
+    /// Open batches of all streams of an account, counted in the same way.
     pub open_max: Option<usize>,
-    /// Messages of a batch that is stored all or none.
+    /// Messages in an atomic batch.
     pub messages_max: Option<usize>,
-    /// After which time without a message a batch is given up.
+    /// Time without a message after which a batch is abandoned.
     pub idle_max: Option<Duration>,
 }
 
 impl AssetLimits {
-    /// Fills in what a stream leaves open and the server has a lower limit for.
+    /// Fills in values that a stream leaves open and for which the server has a lower limit.
     pub(super) fn fill_stream(
         &self,
         config: &mut StreamConfig,
@@ -61,7 +61,7 @@ impl AssetLimits {
         Ok(())
     }
 
-    /// Whether a stream of this configuration may be.
+    /// Checks the configuration of a stream.
     pub(super) fn check_stream(&self, config: &StreamConfig) -> Result<(), ApiError> {
         match self.duplicate_window_max {
             Some(max) if config.duplicate_window > max => Err(ApiError::stream_invalid_config(
@@ -71,8 +71,8 @@ impl AssetLimits {
         }
     }
 
-    /// Fills in what a consumer leaves open and the server or the account has a lower limit for, and checks
-    /// the server's: they come before the stream's own.
+    /// Fills in values that a consumer leaves open and for which the server or the account has a lower limit.
+    /// Also checks the server's limits, which come before the stream's own.
     pub(super) fn fill_consumer(
         &self,
         config: &mut ConsumerConfig,
@@ -131,9 +131,9 @@ mod tests {
         }
     }
 
-    /// The window asked for, the age in seconds, and the window that comes of it or the error.
+    /// Requested window, age in seconds, and resulting window or error.
     #[test]
-    fn windows_of_streams() {
+    fn streams_are_limited_in_duplicate_window() {
         for (window, age, expected) in [
             (0, 0, Ok(30)),
             (0, 10, Ok(10)),
@@ -159,9 +159,9 @@ mod tests {
         }
     }
 
-    /// What is asked for, what the stream and the account grant, and what comes of it or the error.
+    /// Requested value, limits of the stream and the account, and resulting value or error.
     #[test]
-    fn acknowledgements_of_consumers() {
+    fn consumers_are_limited_in_pending_acks() {
         for (wanted, stream, account, expected) in [
             (0, 0, -1, Ok(500)),
             (0, 0, 100, Ok(100)),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_requests() {
+    fn consumers_are_limited_in_request_batch() {
         for (wanted, push, expected) in [
             (0, "", Ok(50)),
             (-3, "", Ok(50)),

@@ -1,4 +1,4 @@
-//! Group commit of an account's streams: their logs, and what is kept beside them.
+//! Group commit of an account's streams: their logs and documents.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use super::account::JetStream;
 use super::streams::{Entry, Key, StreamId};
 use crate::store::{DiskError, SyncId, SyncRequest};
 
-/// Set in the ids of syncs of documents, which are counted apart from those of logs.
+/// Bit in the ids of syncs of documents, which are numbered independently of those of logs.
 const OF_DOCUMENTS: u64 = 1 << 63;
 
-/// How long after a failure the disk is tried again.
+/// Delay after a failure before the disk is used again.
 const DISK_RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// What to sync for a stream.
+/// A sync request of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamSync {
-    /// To be given to [`JetStream::handle_synced`].
+    /// Id to pass to [`JetStream::handle_synced`].
     pub stream: StreamId,
-    /// The stream's name, and so its folder's.
+    /// Name of the stream and of its folder.
     pub name: String,
     /// What to sync.
     pub request: SyncRequest,
 }
 
 impl JetStream {
-    /// Returns what to sync now; to be polled until there is nothing.
+    /// Returns what to sync now; call it until it returns `None`.
     pub fn poll_sync(&mut self, now: Duration) -> Option<StreamSync> {
         while let Some(key) = self.unsynced.last().copied() {
             if let Some(entry) = self.streams.entry(key)
@@ -43,8 +43,8 @@ impl JetStream {
         None
     }
 
-    /// Takes the result of a sync that [`poll_sync`](Self::poll_sync) has requested. Then `poll_sync` and
-    /// [`release_acks`](Self::release_acks) are due.
+    /// Takes the result of a sync that [`poll_sync`](Self::poll_sync) requested. Call `poll_sync` and
+    /// [`release_acks`](Self::release_acks) afterwards.
     pub fn handle_synced(
         &mut self,
         stream: StreamId,
@@ -72,8 +72,8 @@ impl JetStream {
         self.note_disk(key, failure, now);
     }
 
-    /// Sends the acknowledgements and answers that are true by now; errors, where the disk fails. To be called when
-    /// [`poll_sync`](Self::poll_sync) has returned `None`, so that the disk is busy meanwhile.
+    /// Sends the acknowledgements and answers that are durable now, or errors if the disk fails. Call it when
+    /// [`poll_sync`](Self::poll_sync) has returned `None`, so that the next sync runs meanwhile.
     pub fn release_acks(&mut self, now: Duration, port: &mut dyn Port) {
         let mut unreleased = std::mem::take(&mut self.unreleased);
         for key in unreleased.drain(..) {
@@ -83,7 +83,7 @@ impl JetStream {
             entry.stream.release_acks(port);
             let is_resting = entry.rests(now);
             let failure = entry.failure();
-            // While a disk that has failed is tried again, nobody knows whether it works.
+            // While a failed disk is retried, its state is unknown.
             let before = entry.retried();
             match failure {
                 Some(error) => self.fail_held(key, error, port),
@@ -92,13 +92,13 @@ impl JetStream {
             if !is_resting {
                 self.note_disk(key, failure.or(before), now);
             }
-            // A checkpoint that was begun goes on by itself.
+            // A checkpoint that has begun continues by itself.
             self.streams.set_timer(key);
         }
         self.unreleased = unreleased;
     }
 
-    /// Notes whether the disk fails. That it does, and that it does no more, is reported once.
+    /// Notes whether the disk fails. Each change is reported once.
     fn note_disk(&mut self, key: Key, failure: Option<DiskError>, now: Duration) {
         let rest = failure.map(|error| (error, now.saturating_add(DISK_RETRY_DELAY)));
         let was = self.streams.set_rest(key, rest);
@@ -108,14 +108,14 @@ impl JetStream {
         let name = self.streams.get(key).map(|stream| &stream.config().name);
         let name = name.cloned().unwrap_or_default();
         self.report(match failure {
-            Some(error) => format!("stream {name}: the disk takes nothing: {error}"),
-            None => format!("stream {name}: the disk works again"),
+            Some(error) => format!("stream {name}: the disk refuses writes: {error}"),
+            None => format!("stream {name}: the disk accepts writes again"),
         });
     }
 }
 
 impl Entry {
-    /// What to sync now: the log first, since states of consumers count on removals there.
+    /// Returns what to sync now: the log first, because states of consumers rely on its removals.
     fn next_request(&mut self, now: Duration) -> Option<SyncRequest> {
         if self.rests(now) {
             return None;
@@ -131,7 +131,7 @@ impl Entry {
         Some(request)
     }
 
-    /// Why the disk takes nothing now.
+    /// Returns why the disk refuses writes now.
     fn failure(&self) -> Option<DiskError> {
         let documents = self.documents.as_ref();
         let documents = documents.filter(|_| self.stream.may_write_states());
@@ -139,14 +139,14 @@ impl Entry {
         self.stream.failure().or(of_documents)
     }
 
-    /// Why the disk failed before, while a sync is under way that tries it again.
+    /// Returns why the disk failed before, while a sync retries it.
     fn retried(&self) -> Option<DiskError> {
         let documents = self.documents.as_ref();
         let is_syncing = self.stream.is_syncing() || documents.is_some_and(|it| it.is_syncing());
         self.rests.filter(|_| is_syncing).map(|(error, _)| error)
     }
 
-    /// Whether the disk has failed, and is not tried again yet.
+    /// Whether the disk has failed and is not retried yet.
     fn rests(&self, now: Duration) -> bool {
         self.rests.is_some_and(|(_, until)| now < until)
     }

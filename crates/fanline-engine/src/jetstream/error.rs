@@ -1,20 +1,20 @@
-//! Every error that a JetStream request can be answered with: one entry each.
+//! All errors with which a JetStream request can be answered: one entry each.
 //!
-//! Codes and wording are nats-server's, since clients branch on them and users search for them.
+//! Codes and texts are nats-server's, because clients branch on them and users search for them.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a request was refused, in the shape in which it is sent.
+/// Why a request was refused, in wire format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiError {
-    /// What kind of fault it is, in HTTP's numbers.
+    /// HTTP status of the error class.
     pub code: u16,
-    /// Which fault it is. Clients branch on this one.
+    /// Code of the error, on which clients branch.
     pub err_code: u16,
-    /// The fault in words.
+    /// Description of the error.
     pub description: Cow<'static, str>,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for ApiError {
 
 impl std::error::Error for ApiError {}
 
-/// Errors whose wording never changes are constants.
+/// Defines errors with a constant text.
 macro_rules! fixed {
     ($($name:ident = $code:literal, $err_code:literal, $text:literal;)*) => {
         impl ApiError { $(
@@ -37,7 +37,7 @@ macro_rules! fixed {
     };
 }
 
-/// Errors whose wording names something are functions of it.
+/// Defines errors whose text has parameters.
 macro_rules! worded {
     ($($name:ident($($arg:ident),+) = $code:literal, $err_code:literal, $text:literal;)*) => {
         impl ApiError { $(
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn on_the_wire() {
+    fn errors_serialize_as_in_nats_server() {
         let fixed = serde_json::to_string(&ApiError::STREAM_NOT_FOUND).unwrap();
         assert_eq!(
             fixed,

@@ -1,24 +1,24 @@
-//! Where streams are kept: a folder for each.
+//! Storage of streams: a folder for each.
 
 use crate::store::{Disk, DiskError};
 
-/// The folders of one account's streams. A folder is named as its stream.
+/// The folders of one account's streams, named after them.
 pub trait Folders: Send {
-    /// The names of all folders, in any order.
+    /// Returns the names of all folders, in any order.
     ///
     /// # Errors
-    /// When they cannot be listed.
+    /// The folders cannot be listed.
     fn list(&mut self) -> Result<Vec<String>, DiskError>;
 
-    /// Opens a folder, which is made when it is not there.
+    /// Opens a folder, creating it if necessary.
     ///
     /// # Errors
-    /// As the system says.
+    /// The system's error.
     fn open(&mut self, stream: &str) -> Result<Box<dyn Disk>, DiskError>;
 
-    /// Removes a folder with all that is in it.
+    /// Removes a folder with its content.
     ///
     /// # Errors
-    /// As the system says.
+    /// The system's error.
     fn remove(&mut self, stream: &str) -> Result<(), DiskError>;
 }

@@ -1,8 +1,7 @@
-//! Answers that wait until what they promise is on the disk.
+//! Answers that wait until their effect is on the disk.
 //!
-//! A purge, a deletion, an acknowledgement that is confirmed: none of them has a sequence of its own, as a
-//! publish has. So each waits for a mark in the log and for a ticket of the documents, and one sync of
-//! either serves all who wait.
+//! Purges, deletions, and confirmed acknowledgements have no sequence of their own, unlike publishes. So each
+//! answer waits for a mark in the log and a ticket of the documents; one sync of either serves all of them.
 
 use std::collections::VecDeque;
 
@@ -12,53 +11,55 @@ use super::streams::Key;
 use super::{ApiError, Message, Now, Port};
 use crate::store::DiskError;
 
-/// So many answers of one stream wait for the disk. Beyond that requests are refused, and
-/// acknowledgements not confirmed: whoever sent one asks again.
+/// Maximum answers of one stream that wait for the disk. Above it, requests are refused and acknowledgements
+/// are not confirmed, so that their senders retry.
 const HELD_MAX: usize = 65_536;
 
-/// The answers of one stream that wait, in the order in which they were given.
+/// The pending answers of one stream, oldest first.
 #[derive(Default)]
 pub(super) struct Held(VecDeque<Waiting>);
 
 struct Waiting {
-    /// The log must be safe up to this mark,
+    /// Mark up to which the log must be safe.
     log: u64,
-    /// and the documents up to this ticket.
+    /// Ticket up to which the documents must be safe.
     documents: u64,
     answer: Answer,
 }
 
-/// Something that is said once it is true.
+/// An answer to send once its effect is durable.
 pub(super) struct Answer {
     pub(super) reply: Box<[u8]>,
     pub(super) payload: Vec<u8>,
-    /// What was asked for; `None` when an acknowledgement is confirmed.
+    /// Endpoint of the request; `None` for a confirmed acknowledgement.
     pub(super) endpoint: Option<&'static Endpoint>,
 }
 
 impl Answer {
     fn send(&self, port: &mut dyn Port) {
-        port.publish(&Message {
+        let message = Message {
             topic: &self.reply,
             payload: &self.payload,
             ..Message::default()
-        });
+        };
+        port.answer(&message, Ok(0));
     }
 
-    /// What is asked of the API is answered in any case.
+    /// Sends an error. Only API requests get one; an acknowledgement stays unconfirmed.
     fn refuse(&self, error: &ApiError, port: &mut dyn Port) {
         if let Some(endpoint) = self.endpoint {
-            port.publish(&Message {
+            let message = Message {
                 topic: &self.reply,
                 payload: &api::refusal(endpoint, error),
                 ..Message::default()
-            });
+            };
+            port.answer(&message, Err(error));
         }
     }
 }
 
 impl Held {
-    /// Sends all: they are true, or nobody will know.
+    /// Sends all: their effect is durable or can no longer be observed.
     pub(super) fn release_all(&mut self, port: &mut dyn Port) {
         self.0
             .drain(..)
@@ -83,7 +84,7 @@ impl Held {
 }
 
 impl JetStream {
-    /// Says something once all that has been done to a stream so far is as safe as the stream makes it.
+    /// Sends an answer once all changes to a stream so far are as safe as the stream makes them.
     pub(super) fn hold(&mut self, key: Key, answer: Answer, port: &mut dyn Port) {
         let Some((stream, documents, held)) = self.streams.with_held(key) else {
             return answer.send(port);
@@ -96,12 +97,12 @@ impl JetStream {
         }
         held.0.push_back(Waiting {
             log: stream.mark(),
-            documents: documents.map_or(0, |documents| documents.given()),
+            documents: documents.map_or(0, |documents| documents.last_ticket()),
             answer,
         });
     }
 
-    /// Says what has come true.
+    /// Sends the answers that are durable now.
     pub(super) fn release_held(&mut self, key: Key, port: &mut dyn Port) {
         if let Some((stream, documents, held)) = self.streams.with_held(key) {
             let documents = documents.map_or(u64::MAX, |documents| documents.durable());
@@ -109,15 +110,15 @@ impl JetStream {
         }
     }
 
-    /// The disk has failed: nobody knows what it holds.
+    /// Refuses all answers: the disk has failed and its content is unknown.
     pub(super) fn fail_held(&mut self, key: Key, error: DiskError, port: &mut dyn Port) {
         if let Some((_, _, held)) = self.streams.with_held(key) {
             held.fail(&super::stream::refused(error.into()), port);
         }
     }
 
-    /// Confirms acknowledgements that were sent as requests, once it is on the disk how far their
-    /// consumers are. While that is being written others gather, unless it is the last time.
+    /// Confirms acknowledgements that were sent as requests, once the state of their consumers is on the
+    /// disk. Further ones accumulate while a state is being written, except with `last`.
     pub(super) fn confirm_acks(&mut self, key: Key, last: bool, now: Now, port: &mut dyn Port) {
         let Some((stream, mut documents)) = self.streams.with_documents(key) else {
             return;

@@ -1,4 +1,4 @@
-//! What a stream and an account tell of themselves, in the shape in which it is sent.
+//! Descriptions of streams and accounts in wire format.
 
 use std::collections::BTreeMap;
 
@@ -9,111 +9,111 @@ use super::{API_LEVEL, Now, StreamConfig, Timestamp};
 use crate::limits::AccountLimits;
 use crate::store::StoreState;
 
-/// A stream, in a reply.
+/// Description of a stream.
 #[derive(Clone, Debug, Serialize)]
 pub struct StreamInfo {
-    /// What it was asked to be.
+    /// Configuration.
     pub config: StreamConfig,
-    /// When it was made.
+    /// Time of its creation.
     pub created: Timestamp,
-    /// What it holds.
+    /// State.
     pub state: StateInfo,
-    /// The domain of the server, if it has one.
+    /// Domain of the server, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// Who holds it.
+    /// Server of the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterInfo>,
-    /// How far it has copied its origin.
+    /// Progress of copying its origin, for a mirror.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mirror: Option<SourceStatus>,
-    /// How far it has copied its sources.
+    /// Progress of copying its sources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceStatus>,
-    /// The time of this.
+    /// Time of this description.
     pub ts: Timestamp,
 }
 
-/// What a stream holds.
+/// State of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StateInfo {
-    /// Records.
+    /// Number of records.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of all records.
     pub bytes: u64,
-    /// Sequence of the first.
+    /// Sequence of the first record.
     pub first_seq: u64,
-    /// Its time.
+    /// Time of the first record.
     pub first_ts: Timestamp,
-    /// Sequence of the last that there ever was.
+    /// The highest sequence ever assigned.
     pub last_seq: u64,
-    /// Its time.
+    /// Time of the newest record.
     pub last_ts: Timestamp,
-    /// Distinct subjects.
+    /// Number of distinct subjects.
     #[serde(skip_serializing_if = "is_zero")]
     pub num_subjects: u64,
-    /// How many records each of the subjects has that were asked for.
+    /// Number of records of each requested subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subjects: Option<BTreeMap<String, u64>>,
-    /// Records that were deleted from between others.
+    /// Number of deleted records between others.
     #[serde(skip_serializing_if = "is_zero")]
     pub num_deleted: u64,
-    /// Their sequences, when they were asked for.
+    /// Deleted sequences, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Vec<u64>>,
-    /// What the disk has lost.
+    /// Records lost on disk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostInfo>,
-    /// Its consumers.
+    /// Number of consumers.
     pub consumer_count: u64,
 }
 
-/// What the disk has lost.
+/// Records lost on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LostInfo {
-    /// Sequences; not known for a damaged record, and so empty.
+    /// Sequences; empty because a damaged record's sequence is unknown.
     pub msgs: Vec<u64>,
-    /// How many records.
+    /// Number of records.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of the records.
     pub bytes: u64,
 }
 
-/// Who holds a stream.
+/// Server of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClusterInfo {
-    /// The server.
+    /// Name of the server.
     pub leader: String,
 }
 
-/// An account, in a reply.
+/// Description of an account.
 #[derive(Clone, Debug, Serialize)]
 pub struct AccountInfo {
     /// Bytes of streams in memory.
     pub memory: u64,
     /// Bytes of streams on disk.
     pub storage: u64,
-    /// Bytes that streams in memory have set aside.
+    /// Bytes reserved by streams in memory.
     pub reserved_memory: i64,
-    /// Bytes that streams on disk have set aside.
+    /// Bytes reserved by streams on disk.
     pub reserved_storage: i64,
-    /// Streams.
+    /// Number of streams.
     pub streams: u64,
-    /// Consumers of all streams.
+    /// Number of consumers of all streams.
     pub consumers: u64,
-    /// What it may use.
+    /// Limits of the account.
     pub limits: AccountLimits,
-    /// The domain of the server, if it has one.
+    /// Domain of the server, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// How the API is used.
+    /// Statistics of the API.
     pub api: ApiStats,
-    /// Use and limits by the number of replicas, if the account has such limits.
+    /// Usage and limits by number of replicas, if the account has such limits.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tiers: BTreeMap<String, TierInfo>,
 }
 
-/// What an account uses and may use of streams with one number of replicas, in a reply.
+/// Usage and limits of streams with one number of replicas.
 #[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs, reason = "as in AccountInfo")]
 pub struct TierInfo {
@@ -126,14 +126,14 @@ pub struct TierInfo {
     pub limits: AccountLimits,
 }
 
-/// How the API is used.
+/// Statistics of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ApiStats {
-    /// The level that the server speaks.
+    /// API level of the server.
     pub level: u8,
-    /// Requests so far.
+    /// Number of requests so far.
     pub total: u64,
-    /// Those that failed.
+    /// Number of failed requests.
     pub errors: u64,
 }
 
@@ -148,7 +148,7 @@ impl Default for ApiStats {
 }
 
 impl StreamInfo {
-    /// What a stream tells of itself.
+    /// Returns the description of a stream.
     pub(super) fn of(stream: &mut Stream, domain: Option<&str>, now: Now) -> StreamInfo {
         let config = stream.config().clone();
         let mut origins = stream.source_status(now);
@@ -179,7 +179,7 @@ impl StateInfo {
         StateInfo {
             messages: state.messages,
             bytes: state.bytes,
-            // A stream that never held anything has no first record, unless it was told where to begin.
+            // A stream that never held a record has no first sequence, unless one is configured.
             first_seq: match state.last_sequence {
                 0 => stream.config().first_seq,
                 _ => state.first_sequence,

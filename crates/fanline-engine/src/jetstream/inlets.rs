@@ -1,34 +1,34 @@
-//! Where the streams that copy from elsewhere are spoken to by their origins.
+//! Subjects on which streams receive copies from remote origins.
 
 use hashbrown::HashMap;
 
 use super::streams::Key;
 
-/// Topics that one stream listens to, and nobody else.
+/// The subjects on which each stream receives copies.
 #[derive(Debug, Default)]
 pub(super) struct Inlets {
-    by_topic: HashMap<Box<[u8]>, Key>,
+    by_subject: HashMap<Box<[u8]>, Key>,
     by_stream: HashMap<Key, Vec<Box<[u8]>>>,
 }
 
 impl Inlets {
-    /// The stream that a message to this topic is for.
-    pub(super) fn stream(&self, topic: &[u8]) -> Option<Key> {
-        self.by_topic.get(topic).copied()
+    /// Returns the stream that receives messages on this subject.
+    pub(super) fn stream(&self, subject: &[u8]) -> Option<Key> {
+        self.by_subject.get(subject).copied()
     }
 
-    /// A stream listens to these from now on, and to no other.
-    pub(super) fn set(&mut self, key: Key, topics: Vec<Box<[u8]>>) {
-        for topic in self.by_stream.remove(&key).unwrap_or_default() {
-            self.by_topic.remove(&topic);
+    /// Sets the subjects of a stream, replacing its earlier ones.
+    pub(super) fn set(&mut self, key: Key, subjects: Vec<Box<[u8]>>) {
+        for subject in self.by_stream.remove(&key).unwrap_or_default() {
+            self.by_subject.remove(&subject);
         }
-        if topics.is_empty() {
+        if subjects.is_empty() {
             return;
         }
-        for topic in &topics {
-            self.by_topic.insert(topic.clone(), key);
+        for subject in &subjects {
+            self.by_subject.insert(subject.clone(), key);
         }
-        self.by_stream.insert(key, topics);
+        self.by_stream.insert(key, subjects);
     }
 }
 
@@ -37,13 +37,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_has_those_it_said_last() {
+    fn set_replaces_earlier_subjects() {
         let mut inlets = Inlets::default();
-        let topics = |names: &[&str]| names.iter().map(|name| name.as_bytes().into()).collect();
-        inlets.set(1, topics(&["a", "b"]));
-        inlets.set(2, topics(&["c"]));
-        inlets.set(1, topics(&["b", "d"]));
-        let found = ["a", "b", "c", "d"].map(|topic| inlets.stream(topic.as_bytes()));
+        let subjects = |names: &[&str]| names.iter().map(|name| name.as_bytes().into()).collect();
+        inlets.set(1, subjects(&["a", "b"]));
+        inlets.set(2, subjects(&["c"]));
+        inlets.set(1, subjects(&["b", "d"]));
+        let found = ["a", "b", "c", "d"].map(|subject| inlets.stream(subject.as_bytes()));
         assert_eq!(found, [None, Some(1), Some(2), Some(1)]);
         inlets.set(1, Vec::new());
         assert_eq!(inlets.stream(b"b"), None);

@@ -1,4 +1,4 @@
-//! Streams and consumers come, change and go, and what is kept of them beside their records.
+//! Creates, changes, and deletes streams and consumers, and maintains their documents.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,20 +14,20 @@ use super::{
 use crate::store::DiskError;
 use crate::store::documents::Documents;
 
-/// The document that says what a stream is.
+/// Name of the document with the configuration of a stream.
 pub(super) const STREAM: &str = "stream";
-/// Documents that say what a consumer is begin with this.
+/// Prefix of documents with the configuration of a consumer.
 pub(super) const CONSUMER: &str = "consumer.";
-/// Documents that say how far a consumer is begin with this.
+/// Prefix of documents with the state of a consumer.
 pub(super) const STATE: &str = "state.";
 
-/// The document that says how far a stream's sources are.
+/// Name of the document with the progress of a stream's sources.
 pub(super) const SOURCES: &str = "sources";
 
-/// What a stream or a consumer is, is written twice: the second document begins with this.
+/// Prefix of the second copy of a configuration: each is written twice.
 pub(super) const COPY: &str = "copy.";
 
-/// What a document says of a stream or a consumer.
+/// Document of a stream's or consumer's configuration.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Kept<T> {
     pub(super) created: i64,
@@ -35,7 +35,7 @@ pub(super) struct Kept<T> {
 }
 
 impl JetStream {
-    /// Makes a stream with an empty log.
+    /// Creates a stream with an empty log.
     pub(super) fn make_stream(
         &mut self,
         config: StreamConfig,
@@ -46,7 +46,7 @@ impl JetStream {
         self.keep_stream(home, config, now, port)
     }
 
-    /// Makes a stream of a log, and writes down that it is one. When that fails nothing is left of it.
+    /// Creates a stream on a storage and writes its configuration. On failure nothing remains.
     pub(super) fn keep_stream(
         &mut self,
         home: Home,
@@ -58,7 +58,8 @@ impl JetStream {
         let is_in_folder = home.documents.is_some();
         let kept = self.write_stream(home, config, now, port);
         if let (Err(_), true, Some(folders)) = (&kept, is_in_folder, &mut self.folders) {
-            // What cannot be removed now says at the next start that it was not answered for.
+            // A folder that cannot be removed now is removed at the next start, because its stream was not
+            // confirmed.
             let _ = folders.remove(&name);
         }
         kept
@@ -80,7 +81,7 @@ impl JetStream {
         self.add_stream(home, config, created, now, port)
     }
 
-    /// Makes a stream of a log.
+    /// Adds a stream with its storage.
     pub(super) fn add_stream(
         &mut self,
         home: Home,
@@ -105,7 +106,7 @@ impl JetStream {
         Ok(self.streams.insert(stream, home.documents))
     }
 
-    /// Puts another configuration in force, which has been checked.
+    /// Applies a changed configuration, which was checked.
     pub(super) fn change_stream(
         &mut self,
         key: Key,
@@ -123,7 +124,7 @@ impl JetStream {
         changed
     }
 
-    /// Deletes a stream with its consumers and all that is kept of it.
+    /// Deletes a stream with its consumers and files.
     pub(super) fn delete_stream(
         &mut self,
         key: Key,
@@ -136,7 +137,7 @@ impl JetStream {
             self.delete_consumer(key, id, now, port);
         }
         self.leave_origins(key, port);
-        // What waits for the disk is true of a stream that is gone.
+        // A deleted stream fulfills everything that pending answers promise.
         if let Some((_, _, held)) = self.streams.with_held(key) {
             held.release_all(port);
         }
@@ -152,7 +153,7 @@ impl JetStream {
         Ok(())
     }
 
-    /// Gives up the subscriptions of a stream and its consumers.
+    /// Cancels the subscriptions of a stream and its consumers.
     pub(super) fn unsubscribe_stream(&self, key: Key, port: &mut dyn Port) {
         let Some(stream) = self.streams.get(key) else {
             return;
@@ -165,7 +166,7 @@ impl JetStream {
         }
     }
 
-    /// Removes what is left of a stream that could not be taken back; says whether it was one.
+    /// Deletes the files of a stream that could not be recovered. Returns whether there was one.
     pub(super) fn delete_broken(&mut self, name: &str) -> Result<bool, ApiError> {
         if !self.broken.contains_key(name) {
             return Ok(false);
@@ -176,7 +177,7 @@ impl JetStream {
         Ok(self.broken.remove(name).is_some())
     }
 
-    /// Removes what is on disk of a stream.
+    /// Removes a stream's folder.
     pub(super) fn remove_folder(&mut self, config: &StreamConfig) -> Result<(), ApiError> {
         match &mut self.folders {
             Some(folders) if config.storage == Storage::File => folders
@@ -186,7 +187,7 @@ impl JetStream {
         }
     }
 
-    /// Makes a consumer; its configuration has been checked in every way.
+    /// Creates a consumer; its configuration was fully checked.
     pub(super) fn make_consumer(
         &mut self,
         key: Key,
@@ -201,7 +202,7 @@ impl JetStream {
         let made = stream.with_consumers(now, port, |consumers, context| {
             let made = consumers.create(config.clone(), created, context);
             let id = made.map_err(ApiError::consumer_create)?;
-            // Where it begins, nobody could tell any more after a crash.
+            // After a crash its starting point could not be computed again.
             if let (Some(consumer), Some(documents)) = (consumers.get(id), &mut documents) {
                 let mut state = Vec::new();
                 consumer.encode_state(&mut state);
@@ -219,7 +220,7 @@ impl JetStream {
         made
     }
 
-    /// Puts another configuration in force, which has been checked.
+    /// Applies a changed configuration, which was checked.
     pub(super) fn change_consumer(
         &mut self,
         (key, id): (Key, ConsumerId),
@@ -242,7 +243,7 @@ impl JetStream {
             updated.map_err(ApiError::consumer_create)
         })?;
         if filters_change {
-            // What the disk cannot remove now goes with the next consumer that goes.
+            // Records that the disk cannot remove now are removed when the next consumer is.
             let _ = stream.remove_unneeded();
         }
         Ok(())
@@ -270,7 +271,7 @@ impl JetStream {
         self.change_consumer(of, config, now, port)
     }
 
-    /// Deletes a consumer and all that is kept of it.
+    /// Deletes a consumer and its documents.
     pub(super) fn delete_consumer(
         &mut self,
         key: Key,
@@ -289,7 +290,7 @@ impl JetStream {
             return;
         };
         forget_consumer(documents, consumer.name());
-        // What the disk cannot remove now goes with the next consumer that goes.
+        // Records that the disk cannot remove now are removed when the next consumer is.
         let _ = stream.remove_unneeded();
         if !consumer.config().direct {
             let stream = stream.config().name.clone();
@@ -299,7 +300,7 @@ impl JetStream {
         self.note_receivers(key);
     }
 
-    /// Writes down how far the sources of a stream are, if that is due, or in any case.
+    /// Writes the progress of a stream's sources if that is due, or with `all` in any case.
     pub(super) fn keep_sources(&mut self, key: Key, all: bool, now: Now) {
         if let Some((stream, Some(documents))) = self.streams.with_documents(key)
             && let Some(progress) = stream.sources_to_keep(now.since_start, all)
@@ -308,7 +309,7 @@ impl JetStream {
         }
     }
 
-    /// Writes down how far the consumers of a stream are, if that is due, or in any case.
+    /// Writes the states of a stream's consumers if that is due, or with `all` in any case.
     pub(super) fn keep_consumers(&mut self, key: Key, all: bool, now: Now, port: &mut dyn Port) {
         let Some((stream, mut documents)) = self.streams.with_documents(key) else {
             return;
@@ -328,8 +329,8 @@ impl JetStream {
     }
 }
 
-/// What receivers of a stream say to it. By its name, so that what they say to a stream elsewhere goes
-/// there and nowhere else.
+/// Returns the filters of messages from subscribers to a stream. They contain its name, so that messages for
+/// a stream on another server go only there.
 fn own_filters(stream: &str) -> [String; 2] {
     [format!("$JS.ACK.{stream}.>"), format!("$JS.FC.{stream}.>")]
 }
@@ -345,7 +346,7 @@ fn change(
     let created = stream.created();
     stream.update(config, now, port)?;
     let config = stream.config().clone();
-    // First what is new, so that what stays is never without interest.
+    // Adds new subjects first, so that unchanged ones never lack interest.
     for subject in config.subjects.iter().filter(|s| !was.subjects.contains(s)) {
         port.subscribe(subject.as_bytes());
     }
@@ -361,7 +362,7 @@ fn change(
     }
 }
 
-/// Writes down what a consumer is. That of a durable one is on the disk before it is answered.
+/// Writes a consumer's configuration; of a durable consumer it is synced before the answer.
 pub(super) fn keep_consumer(
     documents: Option<&mut Documents>,
     created: i64,
@@ -375,14 +376,14 @@ pub(super) fn keep_consumer(
     write(documents, &name, &kept, config.is_durable()).map_err(ApiError::consumer_create)
 }
 
-/// Writes down how far a consumer is.
+/// Writes a consumer's state.
 pub(super) fn keep_state(documents: &mut Documents, consumer: &Consumer, state: &[u8]) {
     if !consumer.config().mem_storage {
         documents.put(&format!("{STATE}{}", consumer.name()), state.to_vec());
     }
 }
 
-/// Takes away what says what a consumer is, and how far it is.
+/// Removes the documents of a consumer.
 fn forget_consumer(documents: Option<&mut Documents>, name: &str) {
     let Some(documents) = documents else { return };
     for of in [CONSUMER, &format!("{COPY}{CONSUMER}"), STATE] {
@@ -396,7 +397,7 @@ fn write(
     value: &impl Serialize,
     at_once: bool,
 ) -> Result<(), DiskError> {
-    // Of strings and numbers only, it can be written.
+    // Serializing only strings and numbers does not fail.
     let json = serde_json::to_vec(value).unwrap_or_default();
     documents.put(&format!("{COPY}{name}"), json.clone());
     documents.put(name, json);

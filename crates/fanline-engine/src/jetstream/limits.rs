@@ -1,4 +1,4 @@
-//! What an account may use, and what it does use.
+//! Limits and usage of an account.
 
 use hashbrown::HashMap;
 
@@ -6,7 +6,7 @@ use super::streams::Key;
 use super::{ApiError, Settings, Storage, StreamConfig};
 use crate::limits::{AccountLimits, tier_name};
 
-/// What all accounts together may use; `None` is no limit.
+/// What all accounts together may use; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerLimits {
     /// Bytes of all streams in memory.
@@ -16,7 +16,7 @@ pub struct ServerLimits {
 }
 
 impl ServerLimits {
-    /// Whether a stream of this configuration may be, beside others that have reserved so much.
+    /// Checks the configuration of a stream, given the reservations of others.
     pub(super) fn check(self, config: &StreamConfig, others: Reserved) -> Result<(), ApiError> {
         let (max, reserved, exceeded) = match config.storage {
             Storage::Memory => (
@@ -30,7 +30,7 @@ impl ServerLimits {
                 ApiError::STORAGE_RESOURCES_EXCEEDED,
             ),
         };
-        // What names no size wants room, too: where all is set aside there is none.
+        // A stream without a size also needs space: there is none when everything is reserved.
         let wanted = reserved.saturating_add(config.max_bytes.max(1));
         let is_exceeded = |max| u64::try_from(wanted).is_ok_and(|wanted| wanted > max);
         match max.is_some_and(is_exceeded) {
@@ -40,8 +40,8 @@ impl ServerLimits {
     }
 }
 
-/// How many bytes each stream has, and all of them together. It is brought up to date once a round, so
-/// the server's limit may be exceeded by what one round holds; the account's own is kept for each message.
+/// Bytes of each stream, and their sum. Updated once a round, so one round may exceed the server's limit; the
+/// account's own limit is checked for each message.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
     streams: HashMap<Key, (Storage, u64)>,
@@ -50,7 +50,7 @@ pub(super) struct Usage {
     elsewhere: Used,
 }
 
-/// Bytes that are used.
+/// Bytes in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Used {
     pub(super) memory: u64,
@@ -63,7 +63,7 @@ impl Used {
         self.storage += other.storage;
     }
 
-    /// What is left when some of it is not counted.
+    /// Returns the bytes without `part`.
     pub(super) fn without(self, part: Used) -> Used {
         Used {
             memory: self.memory.saturating_sub(part.memory),
@@ -73,7 +73,7 @@ impl Used {
 }
 
 impl Usage {
-    /// What the streams of this account use.
+    /// Returns what the streams of this account use.
     pub(super) fn used(&self) -> Used {
         Used {
             memory: self.memory,
@@ -81,25 +81,25 @@ impl Usage {
         }
     }
 
-    /// Takes note of what other accounts use.
+    /// Sets what other accounts use.
     pub(super) fn set_elsewhere(&mut self, elsewhere: Used) {
         self.elsewhere = elsewhere;
     }
 
-    /// Takes note of what a stream has now.
+    /// Sets the bytes of a stream.
     pub(super) fn set(&mut self, key: Key, storage: Storage, bytes: u64) {
         let before = self.streams.insert(key, (storage, bytes));
         self.take(before);
         *self.of(storage) += bytes;
     }
 
-    /// Takes note of a stream that is gone.
+    /// Removes a stream.
     pub(super) fn remove(&mut self, key: Key) {
         let before = self.streams.remove(&key);
         self.take(before);
     }
 
-    /// Whether there is room for so many bytes more in the account, and for any in the server.
+    /// Checks whether the account has space for `bytes` more, and the server for any.
     pub(super) fn check(
         &self,
         storage: Storage,
@@ -121,7 +121,7 @@ impl Usage {
                 server.storage_bytes_max,
             ),
         };
-        // A negative number is no limit.
+        // A negative number means no limit.
         if u64::try_from(granted).is_ok_and(|granted| used.saturating_add(bytes) > granted) {
             return Err(ApiError::ACCOUNT_RESOURCES_EXCEEDED);
         }
@@ -146,7 +146,7 @@ impl Usage {
     }
 }
 
-/// What the streams of an account have set aside by their limits of bytes.
+/// Bytes that the streams of an account reserve by their `max_bytes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reserved {
     pub(super) memory: i64,
@@ -170,7 +170,7 @@ impl Reserved {
 }
 
 impl AccountLimits {
-    /// Whether there are limits for streams with so many replicas.
+    /// Whether there are limits for streams with this number of replicas.
     pub(super) fn check_tier(&self, replicas: i64) -> Result<(), ApiError> {
         match self.tiers.is_empty() || self.tiers.contains_key(&tier_name(replicas)) {
             true => Ok(()),
@@ -178,7 +178,7 @@ impl AccountLimits {
         }
     }
 
-    /// The limits that are shown as the account's own: none beside tiers.
+    /// Returns the limits to show as the account's own: none if it has tiers.
     pub(super) fn shown(&self) -> Self {
         match self.tiers.is_empty() {
             true => self.clone(),
@@ -186,7 +186,7 @@ impl AccountLimits {
         }
     }
 
-    /// Whether a stream of this configuration may be, beside others that have reserved so much.
+    /// Checks the configuration of a stream, given the reservations of others.
     pub(super) fn check(&self, config: &StreamConfig, others: Reserved) -> Result<(), ApiError> {
         if self.max_bytes_required && config.max_bytes <= 0 {
             return Err(ApiError::STREAM_MAX_BYTES_REQUIRED);
@@ -214,7 +214,7 @@ impl AccountLimits {
         Ok(())
     }
 
-    /// Whether bytes of this kind are counted message by message.
+    /// Whether bytes of this storage are counted message by message.
     pub(super) fn bounds(&self, storage: Storage) -> bool {
         match storage {
             Storage::Memory => self.max_memory >= 0,
@@ -222,7 +222,7 @@ impl AccountLimits {
         }
     }
 
-    /// The most consumers that a stream may have; `otherwise` holds where nobody says.
+    /// Returns the maximum consumers of a stream; `otherwise` applies if neither stream nor account sets it.
     pub(super) fn consumers_max(&self, config: &StreamConfig, otherwise: Option<i64>) -> usize {
         let limits = [config.max_consumers, self.max_consumers];
         let lowest = limits.into_iter().filter(|limit| *limit > 0).min();
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_server_has_room_for() {
+    fn server_limits_count_reservations() {
         let limits = ServerLimits {
             memory_bytes_max: Some(1_000),
             storage_bytes_max: None,
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used() {
+    fn usage_is_checked_against_account_and_server() {
         let mut settings = Settings {
             server_limits: ServerLimits {
                 memory_bytes_max: Some(100),

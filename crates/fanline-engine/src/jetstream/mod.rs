@@ -1,7 +1,7 @@
-//! JetStream: streams that keep what is published, and consumers that are given it at their pace.
+//! JetStream: streams that store published messages, and consumers that deliver them at the subscribers'
+//! pace.
 //!
-//! It decides and does not wait: messages and the time are handed in, and what it has to say goes out
-//! through a [`Port`].
+//! The code does no I/O: it receives messages and the time as arguments, and publishes through a [`Port`].
 
 mod account;
 mod accounts;
@@ -46,82 +46,91 @@ pub use limits::ServerLimits;
 pub use overview::{Overview, OverviewWanted, StreamOverview};
 pub use streams::StreamId;
 
-/// The time, in both of its senses.
+/// The current time on two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now {
-    /// Since the server started; never goes back. Timers are set by it.
+    /// Time since the server's start, which never goes back; for timers.
     pub since_start: Duration,
-    /// Nanoseconds since 1970 UTC. Records are stamped with it.
+    /// Nanoseconds since 1970 UTC; for timestamps of records.
     pub unix_nanos: i64,
 }
 
-/// A message, as it comes in and as it goes out.
+/// A message received or sent by JetStream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// What it is published to.
+    /// Subject to which it is published.
     pub topic: &'a [u8],
-    /// Where an answer goes; empty when none is wanted.
+    /// Reply subject, or empty.
     pub reply: &'a [u8],
-    /// The whole block of headers, from `NATS/1.0` to its empty line; or empty.
+    /// Whole header block from `NATS/1.0` to its empty line, or empty.
     pub headers: &'a [u8],
-    /// What it says.
+    /// Payload.
     pub payload: &'a [u8],
-    /// What it was published to as its reader is to see it, when it comes in and that is another topic; else
-    /// empty. A consumer's record goes to a deliver subject and shows its own.
+    /// Subject that its subscriber sees, if it differs from `topic`, or empty. A consumer publishes a record
+    /// to the deliver subject, and the subscriber sees the record's own subject.
     pub shown: &'a [u8],
 }
 
-/// What lies outside: everybody who publishes and subscribes.
+/// The outcome of a publish, an acknowledgement, or an API request: the sequence of the stored record, or 0 if none was
+/// stored.
+pub type Outcome<'a> = Result<u64, &'a ApiError>;
+
+/// The account's subscribers and publishers, as JetStream reaches them.
 pub trait Port {
-    /// Publishes a message to all who want it, streams of the same account included.
+    /// Publishes a message to all subscribers, including streams of the same account.
     fn publish(&mut self, message: &Message<'_>);
 
-    /// Publishes a message to `to`, while those who get it read the message's own topic as its subject:
-    /// how a consumer's records reach its deliver subject or the inbox of a pull request.
+    /// Publishes the reply to a publish, an acknowledgement, or an API request. Its requester may use the outcome
+    /// in place of the message.
+    fn answer(&mut self, message: &Message<'_>, _outcome: Outcome<'_>) {
+        self.publish(message);
+    }
+
+    /// Publishes a message to `to`, but its subscribers see the message's own subject. A consumer delivers
+    /// records so to its deliver subject or to the inbox of a pull request.
     fn deliver(&mut self, to: &[u8], message: &Message<'_>);
 
-    /// Whether anybody is subscribed to this topic now.
-    fn has_interest(&mut self, topic: &[u8]) -> bool;
+    /// Returns whether this subject has a subscriber now.
+    fn has_interest(&mut self, subject: &[u8]) -> bool;
 
-    /// Whether anybody is subscribed to just this topic now as a member of a queue group; without one,
-    /// as no member of any. Who listens to more than it, as to watch, is not who records are meant for.
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool;
+    /// Returns whether exactly this subject has a subscriber in a queue group now; with an empty `group`, a
+    /// subscriber outside any. Wildcard subscriptions, as for monitoring, do not count: records are not meant
+    /// for them.
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool;
 
-    /// Whether anybody is subscribed to just this filter: to a topic itself, not to a wildcard that matches.
+    /// Returns whether exactly this filter is subscribed to, not a wildcard that matches it.
     fn is_subscribed(&mut self, filter: &[u8]) -> bool {
         self.has_interest(filter)
     }
 
-    /// Returns whether a message to this topic also goes to subscribers that are not JetStream, in this
+    /// Returns whether a message to this subject also goes to subscribers that are not JetStream, in this
     /// account or through an import.
-    fn has_others(&mut self, _topic: &[u8]) -> bool {
+    fn has_others(&mut self, _subject: &[u8]) -> bool {
         false
     }
 
-    /// Asks for what is published to this filter. Asked for twice, it is given back twice.
+    /// Subscribes to a filter. Two subscriptions need two calls of [`unsubscribe`](Port::unsubscribe).
     fn subscribe(&mut self, filter: &[u8]);
 
-    /// Gives back what [`subscribe`](Port::subscribe) asked for.
+    /// Cancels a subscription of [`subscribe`](Port::subscribe).
     fn unsubscribe(&mut self, filter: &[u8]);
 }
 
-/// What lies outside of each account.
+/// The port of each account.
 pub trait Ports {
-    /// What lies outside of one of them.
+    /// Returns the port of an account.
     fn of(&mut self, account: AccountId) -> &mut dyn Port;
 }
 
-/// What a [`JetStreamService`](crate::JetStreamService) does its work for: JetStream, and nothing in the tests of the
-/// service.
+/// The work of a [`JetStreamService`](crate::JetStreamService): JetStream, or a stub in the service's tests.
 ///
-/// # In which order it is called
+/// # Calling order
 ///
-/// `handle*` for each thing that has come, as many times as there is something; then
-/// [`settle`](Handler::settle) once, in which what was gathered goes out: records are written,
-/// consumers are served; then [`poll_sync`](Handler::poll_sync) until there is nothing, and
+/// `handle*` for each event, as often as there are any. Then [`settle`](Handler::settle) once, which writes
+/// records and serves consumers. Then [`poll_sync`](Handler::poll_sync) until it returns `None`, and
 /// [`release_acks`](Handler::release_acks).
 pub trait Handler {
-    /// Takes a message whose topic matches what was subscribed to.
+    /// Handles a message whose subject matches a subscription.
     fn handle(
         &mut self,
         account: AccountId,
@@ -130,8 +139,7 @@ pub trait Handler {
         ports: &mut dyn Ports,
     );
 
-    /// Tells where a message goes that is traced, and came to the shard of this index. Whether it is to be
-    /// handled as well.
+    /// Traces a message that arrived at the shard of this index. Returns whether to handle it as well.
     fn trace(
         &mut self,
         _account: AccountId,
@@ -143,8 +151,7 @@ pub trait Handler {
         true
     }
 
-    /// Takes note that the first one has subscribed to a filter, or the last one has left it, or that a
-    /// queue group there has changed.
+    /// Handles the first subscription to a filter, the end of the last one, or a change of its queue groups.
     fn handle_interest(
         &mut self,
         account: AccountId,
@@ -154,19 +161,19 @@ pub trait Handler {
         ports: &mut dyn Ports,
     );
 
-    /// Does what is due by now.
+    /// Runs due timers.
     fn handle_timeout(&mut self, now: Now, ports: &mut dyn Ports);
 
-    /// When [`handle_timeout`](Handler::handle_timeout) is to be called next, since the server's start.
+    /// Returns when to call [`handle_timeout`](Handler::handle_timeout) next, since the server's start.
     fn next_timeout(&self) -> Option<Duration>;
 
-    /// Whether a message to this topic is dealt with soon, and without waiting for a disk.
-    fn is_quick(&self, _account: AccountId, _topic: &[u8]) -> bool {
+    /// Returns whether a message to this subject is processed quickly and without waiting for a disk.
+    fn is_quick(&self, _account: AccountId, _subject: &[u8]) -> bool {
         false
     }
 
-    /// Shows the records of a stream whose subjects match, from a place on and in order, until it is said
-    /// that it is enough.
+    /// Calls `each` for the records of a stream whose subjects match, in order from a sequence on, until it
+    /// returns `false`.
     fn read(
         &mut self,
         _account: AccountId,
@@ -177,16 +184,21 @@ pub trait Handler {
     ) {
     }
 
+    /// Returns whether an account has a stream here.
+    fn has_stream(&self, _account: AccountId, _stream: &str) -> bool {
+        false
+    }
+
     /// Ends a round of calls.
     fn settle(&mut self, now: Now, ports: &mut dyn Ports);
 
-    /// Returns what to sync now; to be polled until there is nothing.
+    /// Returns what to sync now; call it until it returns `None`.
     fn poll_sync(&mut self, _now: Duration) -> Option<AccountSync> {
         None
     }
 
-    /// Takes the result of a sync that [`poll_sync`](Handler::poll_sync) has requested. Then `poll_sync` and
-    /// [`release_acks`](Handler::release_acks) are due.
+    /// Takes the result of a sync that [`poll_sync`](Handler::poll_sync) requested. Call `poll_sync` and
+    /// [`release_acks`](Handler::release_acks) afterwards.
     fn handle_synced(
         &mut self,
         _account: AccountId,
@@ -197,20 +209,20 @@ pub trait Handler {
     ) {
     }
 
-    /// Sends what waits for the disk and is true by now. To be called when [`poll_sync`](Handler::poll_sync) has
-    /// returned `None`, so that the disk is busy meanwhile.
+    /// Sends pending answers that are durable now. Call it when [`poll_sync`](Handler::poll_sync) has
+    /// returned `None`, so that the next sync runs meanwhile.
     fn release_acks(&mut self, _now: Duration, _ports: &mut dyn Ports) {}
 
-    /// Tells clients that wait for records that the server stops: to be called before connections end.
+    /// Notifies clients that wait for records that the server stops. Call it before connections close.
     fn say_goodbye(&mut self, _now: Now, _ports: &mut dyn Ports) {}
 
-    /// Writes and syncs everything, and waits for it: to be called once, before the server stops.
+    /// Writes and syncs everything, and blocks until it is done. Call it once, before the server stops.
     fn close(&mut self, _now: Now, _ports: &mut dyn Ports) {}
 
-    /// Sets which accounts there are from now on, and what each may use.
+    /// Sets the accounts, and what each may use.
     fn set_accounts(&mut self, _access: &Access, _now: Now, _ports: &mut dyn Ports) {}
 
-    /// Returns what there is, account by account.
+    /// Returns the totals of each account.
     fn overview(
         &mut self,
         _wanted: OverviewWanted,
@@ -220,7 +232,7 @@ pub trait Handler {
         Vec::new()
     }
 
-    /// Returns problems that no client was told of, in words, since last time.
+    /// Returns the problems since the last call that no client was notified of, as text.
     fn take_problems(&mut self) -> Vec<String> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! What JetStream tells of itself as a whole: what monitoring shows.
+//! Totals of JetStream for monitoring.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use super::stream::{SourceStatus, Stream};
 use super::streams::Key;
 use super::{Now, Port, Storage, StreamConfig, Timestamp};
 
-/// How much is to be told beside the sums.
+/// Details to include in an overview.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OverviewWanted {
     /// Each stream.
@@ -20,52 +20,52 @@ pub struct OverviewWanted {
     pub consumers: bool,
     /// Each consumer that belongs to another stream.
     pub direct_consumers: bool,
-    /// What each of them was asked to be.
+    /// Configurations of streams and consumers.
     pub config: bool,
 }
 
-/// All of JetStream in numbers.
+/// Totals of JetStream.
 #[derive(Clone, Debug, Default)]
 pub struct Overview {
-    /// What it may use.
+    /// Limits of the server.
     pub limits: ServerLimits,
-    /// How many accounts it is the sum of.
+    /// Number of accounts in the totals.
     pub accounts: u64,
     /// Bytes of streams in memory.
     pub memory: u64,
     /// Bytes of streams on disk.
     pub storage: u64,
-    /// Bytes that streams in memory have set aside.
+    /// Bytes reserved by streams in memory.
     pub reserved_memory: i64,
-    /// Bytes that streams on disk have set aside.
+    /// Bytes reserved by streams on disk.
     pub reserved_storage: i64,
-    /// How the API is used.
+    /// Statistics of the API.
     pub api: ApiStats,
-    /// Streams.
+    /// Number of streams.
     pub streams: u64,
-    /// Consumers of all streams.
+    /// Number of consumers of all streams.
     pub consumers: u64,
-    /// Records of all streams.
+    /// Number of records of all streams.
     pub messages: u64,
-    /// Records that the disk has lost.
+    /// Number of records lost on disk.
     pub lost: u64,
-    /// The streams in the order in which they were made, if they are wanted.
+    /// Streams in order of creation, if requested.
     pub stream_detail: Vec<StreamOverview>,
 }
 
-/// A stream, as monitoring shows it.
+/// A stream, for monitoring.
 #[derive(Clone, Debug, Serialize)]
 pub struct StreamOverview {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// When it was made.
+    /// Time of its creation.
     pub created: Timestamp,
-    /// Who holds it.
+    /// Server of the stream.
     pub cluster: ClusterInfo,
-    /// What it was asked to be.
+    /// Configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<StreamConfig>,
-    /// What it holds.
+    /// State.
     pub state: StateInfo,
     /// Its consumers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -73,10 +73,10 @@ pub struct StreamOverview {
     /// Its consumers that belong to other streams.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub direct_consumer_detail: Vec<ConsumerInfo>,
-    /// How far it has copied its origin.
+    /// Progress of copying its origin, for a mirror.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mirror: Option<SourceStatus>,
-    /// How far it has copied its sources.
+    /// Progress of copying its sources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceStatus>,
 }
@@ -97,11 +97,11 @@ impl Overview {
 }
 
 impl Overview {
-    /// All accounts together, without their streams.
+    /// Returns the sum of all accounts, without their streams.
     pub fn sum(accounts: &[AccountOverview]) -> Overview {
         let mut sum = Overview::default();
         for AccountOverview { overview: one, .. } in accounts {
-            // The server's, and so the same for all.
+            // A limit of the server, the same for all accounts.
             sum.limits = one.limits;
             sum.accounts += 1;
             sum.memory += one.memory;
@@ -120,7 +120,7 @@ impl Overview {
 }
 
 impl JetStream {
-    /// What there is, in numbers, and what else is wanted of it.
+    /// Returns the totals, and the requested details.
     pub fn overview(&mut self, wanted: OverviewWanted, now: Now, port: &mut dyn Port) -> Overview {
         let reserved = self.reserved(None);
         let mut overview = Overview {

@@ -1,5 +1,4 @@
-//! Which streams push to whom, so that a subscription that comes or goes is looked at by those only that
-//! it concerns.
+//! Index of deliver subjects, so that a changed subscription affects only the streams that push to it.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +8,12 @@ use crate::subject::Filter;
 /// The deliver subjects of all push consumers.
 #[derive(Debug, Default)]
 pub(super) struct Receivers {
-    /// By subject and stream: how many consumers.
+    /// Number of consumers by subject and stream.
     consumers: BTreeMap<(Box<[u8]>, Key), usize>,
 }
 
 impl Receivers {
-    /// A consumer of a stream pushes to a subject from now on, or does no more.
+    /// Adds or removes a push consumer of a stream.
     pub(super) fn change(&mut self, key: Key, subject: Box<[u8]>, is_there: bool) {
         let entry = (subject, key);
         if is_there {
@@ -27,8 +26,8 @@ impl Receivers {
         }
     }
 
-    /// The streams with a consumer that pushes to what a filter matches. Most filters are literal, and
-    /// are looked up; the others are compared with every deliver subject.
+    /// Returns the streams with a consumer that pushes to a subject that the filter matches. Most filters are
+    /// literal and looked up; others are compared with every deliver subject.
     pub(super) fn of(&self, filter: Filter<'_>) -> Vec<Key> {
         let mut keys: Vec<Key> = if filter.is_literal() {
             let subject: Box<[u8]> = filter.as_bytes().into();
@@ -51,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn found_by_filter() {
+    fn streams_are_found_by_filter() {
         let mut receivers = Receivers::default();
         for (key, subject) in [(7, "d.a"), (7, "d.a"), (3, "d.b"), (9, "d.a"), (1, "e")] {
             receivers.change(key, subject.as_bytes().into(), true);

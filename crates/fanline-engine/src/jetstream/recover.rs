@@ -1,4 +1,4 @@
-//! What was kept is taken back when the server starts.
+//! Recovery of stored streams at the start of the server.
 
 use std::collections::BTreeSet;
 
@@ -13,26 +13,27 @@ use crate::store::documents::{Documents, Found};
 use crate::store::{DiskError, Recovery};
 
 impl JetStream {
-    /// Takes back all streams that the folders hold. One that cannot be read does not stop the others.
+    /// Recovers all streams in the folders. An unreadable stream does not stop the others.
     pub(super) fn recover(&mut self, now: Now, port: &mut dyn Port) {
         let listed = self.folders.as_mut().map(|folders| folders.list());
         let names = match listed {
             None => return,
             Some(Ok(names)) => names,
             Some(Err(error)) => {
-                return self.report(format!("the folders of streams cannot be listed: {error}"));
+                return self.report(format!("cannot list the folders of streams: {error}"));
             }
         };
         for name in names {
             if let Err(error) = self.recover_stream(&name, now, port) {
-                self.report(format!("stream {name} is not taken back: {error}"));
+                self.report(format!("stream {name} could not be recovered: {error}"));
                 self.broken.insert(name, error.description.into_owned());
             }
         }
         self.remove_unneeded();
     }
 
-    /// Removes what nobody needs any more. Who copies from a stream is known only once all are back.
+    /// Removes records that no consumer or copy needs. The copies of a stream are known only after all
+    /// streams are recovered.
     fn remove_unneeded(&mut self) {
         let all = self.streams.iter();
         let all: Vec<_> = all
@@ -49,7 +50,7 @@ impl JetStream {
                 .and_then(|()| stream.remove_acknowledged());
             if let Err(error) = removed {
                 self.report(format!(
-                    "stream {name}: what nobody needs is not removed: {error}"
+                    "stream {name}: unneeded records could not be removed: {error}"
                 ));
             }
         }
@@ -61,17 +62,19 @@ impl JetStream {
         now: Now,
         port: &mut dyn Port,
     ) -> Result<(), ApiError> {
-        // How the log is opened is written beside it.
+        // The log's options are in a document.
         let (_, found) = self.open_documents(name)?;
         if found.documents.is_empty() && found.damaged.is_empty() {
-            // Nobody was told that there is such a stream: the server stopped while making it.
+            // The stream was never confirmed: the server stopped while creating it.
             let folders = self.folders.as_mut();
             let removed = folders.map_or(Ok(()), |folders| folders.remove(name));
             return removed.map_err(ApiError::stream_delete);
         }
         let kept: Option<Kept<StreamConfig>> = read(&found, STREAM)?;
         let Some(Kept { created, config }) = kept else {
-            return Err(ApiError::stream_create("it does not say what it is"));
+            return Err(ApiError::stream_create(
+                "the folder has no stream configuration",
+            ));
         };
         if config.name != name {
             return Err(ApiError::STREAM_MISMATCH);
@@ -89,19 +92,21 @@ impl JetStream {
             let finished = stream.finish_rollups(from, port);
             finished.map_err(ApiError::stream_create)?;
         }
-        // Consumers count what is left: they must not hear of it later.
+        // Counted before consumers are recovered, which must not see these removals later.
         stream.settle_removed(port);
         stream.with_consumers(now, port, |consumers, context| {
             for name in consumer_names(&found) {
                 if let Err(error) = recover_consumer(consumers, &found, name, context) {
-                    problems.push(format!("consumer {name} is not taken back: {error}"));
+                    problems.push(format!("consumer {name} could not be recovered: {error}"));
                 }
             }
         });
         if stream.consumers().has_unsaved()
             && let Err(error) = self.save_consumers(key, now, port)
         {
-            problems.push(format!("the state of its consumers is not saved: {error}"));
+            problems.push(format!(
+                "the states of its consumers could not be saved: {error}"
+            ));
         }
         for problem in problems {
             self.report(format!("stream {name}: {problem}"));
@@ -109,7 +114,7 @@ impl JetStream {
         Ok(())
     }
 
-    /// Brings to the disk how far consumers are whose state was ahead of the log, before anything is stored.
+    /// Syncs the states of consumers that were ahead of the log, before new records are stored.
     fn save_consumers(&mut self, key: Key, now: Now, port: &mut dyn Port) -> Result<(), DiskError> {
         self.keep_consumers(key, true, now, port);
         let documents = self.streams.with_documents(key);
@@ -118,14 +123,14 @@ impl JetStream {
     }
 }
 
-/// What was wrong with a folder, in words.
+/// Describes what was wrong with a folder.
 fn problems(found: &Found, recovery: &Recovery) -> Vec<String> {
     let damaged = found.damaged.iter();
     let mut problems: Vec<String> = damaged
         .map(|name| format!("document {name} is damaged"))
         .collect();
     if recovery.index_was_bad {
-        problems.push("its index was damaged and has been made again".to_owned());
+        problems.push("its index was damaged and has been rebuilt".to_owned());
     }
     let lost = &recovery.lost;
     if lost.messages > 0 || lost.bytes > 0 {
@@ -137,7 +142,7 @@ fn problems(found: &Found, recovery: &Recovery) -> Vec<String> {
     problems
 }
 
-/// The names of all consumers of which at least one document is left.
+/// Returns the names of all consumers with at least one remaining document.
 fn consumer_names(found: &Found) -> BTreeSet<&str> {
     let names = found.documents.iter().map(|(name, _)| name.as_str());
     let first = names.map(|name| name.strip_prefix(COPY).unwrap_or(name));
@@ -161,12 +166,12 @@ fn recover_consumer(
     if let Some(Ok(_)) = restored {
         return Ok(());
     }
-    // Without its state it begins anew: records come twice rather than never.
+    // Without its state it starts over: records are redelivered rather than lost.
     let made = consumers.create(config, created, context);
     made.map(|_| ()).map_err(ApiError::consumer_create)
 }
 
-/// What was written twice.
+/// Reads a document or its second copy.
 fn read<T: DeserializeOwned>(found: &Found, name: &str) -> Result<Option<T>, ApiError> {
     let json = content(found, name).or_else(|| content(found, &format!("{COPY}{name}")));
     let value = json.map(serde_json::from_slice).transpose();

@@ -1,4 +1,4 @@
-//! A log and documents for each stream: in memory, or in a folder of its own.
+//! Storage of each stream: a log and documents, in memory or in its own folder.
 
 use std::time::Duration;
 
@@ -7,19 +7,18 @@ use super::{ApiError, Compression, PersistMode, Storage, StreamConfig, SyncMode 
 use crate::store::documents::{Documents, Found};
 use crate::store::{self, FileOptions, Recovery, Store, StoreLimits, SyncMode};
 
-/// How often records of a stream with `sync: interval` are brought to the disk, if the server does not
-/// say.
+/// Interval between syncs of a stream with `sync: interval`, unless the server configures one.
 const INTERVAL_DEFAULT: Duration = Duration::from_secs(120);
 
-/// Where a stream is kept.
+/// Storage of one stream.
 pub(super) struct Home {
     pub(super) store: Store,
-    /// What is kept beside its records; a stream in memory has none.
+    /// Documents beside its records; `None` for a stream in memory.
     pub(super) documents: Option<Documents>,
 }
 
 impl JetStream {
-    /// A place for a new stream.
+    /// Creates the storage of a new stream.
     pub(super) fn make_home(&mut self, config: &StreamConfig) -> Result<Home, ApiError> {
         if config.storage == Storage::Memory {
             return Ok(Home {
@@ -27,13 +26,13 @@ impl JetStream {
                 documents: None,
             });
         }
-        // What a crash has left of another stream of this name is not this one's.
+        // Removes the remains of an earlier stream of this name after a crash.
         self.remove_folder(config)?;
         let (home, _, _) = self.open_home(config)?;
         Ok(home)
     }
 
-    /// The place of a folder, what its documents say, and what was wrong with its log.
+    /// Opens the storage in a folder. Also returns its documents, and what was wrong with its log.
     pub(super) fn open_home(
         &mut self,
         config: &StreamConfig,
@@ -66,7 +65,7 @@ impl JetStream {
         Ok((home, found, recovery))
     }
 
-    /// The documents of a folder and what they say, without its log.
+    /// Opens the documents of a folder, without its log.
     pub(super) fn open_documents(&mut self, name: &str) -> Result<(Documents, Found), ApiError> {
         let seed = self.random.number();
         let folders = self.folders.as_mut();
@@ -76,13 +75,13 @@ impl JetStream {
         Documents::open_sealed(disk, key.as_ref(), seed).map_err(ApiError::stream_create)
     }
 
-    /// The key that a stream's files are sealed with.
+    /// Returns the key that encrypts a stream's files.
     fn key_of(&self, stream: &str) -> Option<store::Key> {
         let key = self.settings.key.as_ref();
         key.map(|key| key.of_stream(&self.settings.account, stream))
     }
 
-    /// When the records of a stream are brought to the disk.
+    /// Returns when the records of a stream are synced.
     pub(super) fn sync_mode(&self, config: &StreamConfig) -> SyncMode {
         let interval = match self.settings.sync {
             SyncMode::Interval(interval) => interval,
@@ -92,7 +91,7 @@ impl JetStream {
             Some(Asked::Commit) => SyncMode::Commit,
             Some(Asked::Interval) => SyncMode::Interval(interval),
             Some(Asked::None) => SyncMode::None,
-            // An acknowledgement may come first: so it was asked for.
+            // With this option an acknowledgement may precede the sync.
             None if config.persist_mode == PersistMode::Async => SyncMode::Interval(interval),
             None => self.settings.sync,
         }

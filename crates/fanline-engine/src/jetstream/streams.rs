@@ -1,4 +1,4 @@
-//! The streams of an account: by name, by subject, by when they are due.
+//! The streams of an account: by name, by subject, and by next timer.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::subject::Filter;
 use crate::subject::trie::{Trie, Vacant};
 use crate::timers::Timers;
 
-/// Names a stream for as long as it lives; never given twice.
+/// Unique id of a stream; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
-/// A stream's place in the table.
+/// Index of a stream in the table; reused after its deletion.
 pub(super) type Key = usize;
 
 /// All streams, in a table.
@@ -28,29 +28,29 @@ pub(super) struct Streams {
     by_name: HashMap<Box<str>, Key>,
     by_id: HashMap<StreamId, Key>,
     by_subject: Trie<Holder>,
-    /// The topic that was looked up last, and who stores it: publishers stay with one for a while.
+    /// The last subject looked up, and its stream: publishers often repeat a subject.
     last_held: (Vec<u8>, Option<Key>),
-    /// Who copies from a stream of this name, whether it exists or not.
+    /// Streams that copy from a stream of this name, whether it exists or not.
     readers: HashMap<Box<str>, Vec<Key>>,
     timers: Timers<Key>,
-    /// Those that something has happened to since [`take_touched`](Streams::take_touched).
+    /// Streams with events since [`take_touched`](Streams::take_touched).
     touched: Vec<Key>,
     ids: u64,
 }
 
 pub(super) struct Entry {
     pub(super) stream: Stream,
-    /// What is kept beside its records; a stream in memory has none.
+    /// Documents beside its records; `None` for a stream in memory.
     pub(super) documents: Option<Documents>,
     /// Answers that wait for the disk.
     held: Held,
     pub(super) id: StreamId,
     is_touched: bool,
-    /// The disk has failed: why, and when it is tried again.
+    /// After a disk failure: the error, and when to retry.
     pub(super) rests: Option<(DiskError, Duration)>,
 }
 
-/// The stream that holds a subject.
+/// The stream that stores a subject.
 #[derive(Default)]
 struct Holder(Option<Key>);
 
@@ -77,7 +77,7 @@ impl Streams {
         self.entries.get(key).map(|entry| entry.id)
     }
 
-    /// A stream with all that belongs to it, without touching it.
+    /// Returns a stream with its parts, without touching it.
     pub(super) fn entry(&mut self, key: Key) -> Option<&mut Entry> {
         self.entries.get_mut(key)
     }
@@ -86,7 +86,7 @@ impl Streams {
         self.entries.get(key).map(|entry| &entry.stream)
     }
 
-    /// A stream to do something with; it counts as touched.
+    /// Returns a stream to change; it counts as touched.
     pub(super) fn touch(&mut self, key: Key) -> Option<&mut Stream> {
         let entry = self.entries.get_mut(key)?;
         if !entry.is_touched {
@@ -96,12 +96,12 @@ impl Streams {
         Some(&mut entry.stream)
     }
 
-    /// A stream to look at, or to do something with that nothing follows from.
+    /// Returns a stream to inspect, or to change without consequences.
     pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Stream> {
         self.entries.get_mut(key).map(|entry| &mut entry.stream)
     }
 
-    /// A stream and what is kept beside its records.
+    /// Returns a stream and its documents.
     pub(super) fn with_documents(
         &mut self,
         key: Key,
@@ -110,7 +110,7 @@ impl Streams {
         Some((&mut entry.stream, entry.documents.as_mut()))
     }
 
-    /// The same, and the answers that wait for both to be on the disk.
+    /// Returns a stream, its documents, and its pending answers.
     pub(super) fn with_held(
         &mut self,
         key: Key,
@@ -120,13 +120,13 @@ impl Streams {
         Some((&mut entry.stream, documents, &mut entry.held))
     }
 
-    /// Two streams at once, without touching either.
+    /// Returns two streams at once, without touching either.
     pub(super) fn pair(&mut self, one: Key, other: Key) -> Option<(&mut Stream, &mut Stream)> {
         let (one, other) = self.entries.get2_mut(one, other)?;
         Some((&mut one.stream, &mut other.stream))
     }
 
-    /// All, in the order of their names.
+    /// Returns all streams in name order.
     pub(super) fn sorted(&self) -> Vec<(&str, Key)> {
         let names = self.by_name.iter().map(|(name, key)| (&**name, *key));
         let mut sorted: Vec<_> = names.collect();
@@ -138,39 +138,39 @@ impl Streams {
         self.entries.iter().map(|(key, entry)| (key, &entry.stream))
     }
 
-    /// The stream that stores what is published to a topic; that is remembered for the next time.
-    pub(super) fn find_holder(&mut self, topic: &[u8]) -> Option<Key> {
-        let found = self.holder(topic);
+    /// Returns the stream that stores messages to a subject, and caches it for the next call.
+    pub(super) fn find_holder(&mut self, subject: &[u8]) -> Option<Key> {
+        let found = self.holder(subject);
         let (last, holder) = &mut self.last_held;
-        if last != topic {
+        if last != subject {
             last.clear();
-            last.extend_from_slice(topic);
+            last.extend_from_slice(subject);
             *holder = found;
         }
         found
     }
 
-    /// The stream that stores what is published to a topic.
-    pub(super) fn holder(&self, topic: &[u8]) -> Option<Key> {
+    /// Returns the stream that stores messages to a subject.
+    pub(super) fn holder(&self, subject: &[u8]) -> Option<Key> {
         let (last, holder) = &self.last_held;
-        if last == topic && !topic.is_empty() {
+        if last == subject && !subject.is_empty() {
             return *holder;
         }
         let mut found = None;
-        self.by_subject.filters_matching(topic, &mut |holder| {
+        self.by_subject.filters_matching(subject, &mut |holder| {
             found = found.or(holder.0);
         });
         found
     }
 
-    /// The streams that copy from one of this name.
+    /// Returns the streams that copy from one of this name.
     pub(super) fn readers(&self, origin: &str) -> &[Key] {
         self.readers.get(origin).map_or(&[], Vec::as_slice)
     }
 
-    /// A mirror that answers direct reads in the place of an origin of this name.
+    /// Returns a mirror that answers direct reads for an origin of this name.
     pub(super) fn stand_in(&self, origin: &str) -> Option<Key> {
-        // Mirrors are few, and asked for only where there is no such stream.
+        // A scan suffices: mirrors are few, and this is called only if there is no such stream.
         let stands_in = |stream: &Stream| {
             let config = stream.config();
             let mirror = config.mirror.as_ref().filter(|_| config.mirror_direct);
@@ -209,7 +209,7 @@ impl Streams {
         Some(entry.stream)
     }
 
-    /// Takes a stream's subjects and origins out of the tables, before they change.
+    /// Removes a stream's subjects and origins from the tables, before they change.
     pub(super) fn leave(&mut self, key: Key) {
         self.last_held.0.clear();
         let Some(entry) = self.entries.get(key) else {
@@ -227,7 +227,7 @@ impl Streams {
         });
     }
 
-    /// Puts a stream's subjects and origins into the tables.
+    /// Adds a stream's subjects and origins to the tables.
     pub(super) fn enter(&mut self, key: Key) {
         self.last_held.0.clear();
         let Some(entry) = self.entries.get(key) else {
@@ -245,7 +245,7 @@ impl Streams {
         }
     }
 
-    /// Whether another stream than this one holds a topic that one of the filters matches.
+    /// Whether another stream stores a subject that one of the filters matches.
     pub(super) fn is_any_held(
         &self,
         filters: &[String],
@@ -265,12 +265,12 @@ impl Streams {
         Ok(false)
     }
 
-    /// Those that something has happened to.
+    /// Returns the streams with events.
     pub(super) fn touched(&self) -> &[Key] {
         &self.touched
     }
 
-    /// Those that something has happened to since last time.
+    /// Returns the streams with events since the last call.
     pub(super) fn take_touched(&mut self, touched: &mut Vec<Key>) {
         touched.append(&mut self.touched);
         for key in touched {
@@ -284,7 +284,7 @@ impl Streams {
         !self.touched.is_empty()
     }
 
-    /// Sets when a stream is due anew.
+    /// Updates when a stream is due.
     pub(super) fn set_timer(&mut self, key: Key) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
@@ -297,7 +297,7 @@ impl Streams {
         self.timers.set(key, timers.into_iter().flatten().min());
     }
 
-    /// Notes whether the disk fails now, and until when it is left alone then; gives how it failed before.
+    /// Sets the disk failure of a stream and when to retry. Returns the earlier failure.
     pub(super) fn set_rest(
         &mut self,
         key: Key,
@@ -311,18 +311,18 @@ impl Streams {
         was.map(|(error, _)| error)
     }
 
-    /// When the first of them is due.
+    /// Returns when the first stream is due.
     pub(super) fn next_timer(&self) -> Option<Duration> {
         self.timers.next()
     }
 
-    /// One that is due by now; its timer is gone.
+    /// Returns a stream that is due, and removes its timer.
     pub(super) fn take_due(&mut self, now: Duration) -> Option<Key> {
         self.timers.pop(now)
     }
 }
 
-/// Whether some topic that matches the filter is one of the stream's.
+/// Whether the filter matches some subject of the stream.
 pub(super) fn holds(stream: &Stream, filter: &str) -> bool {
     let subjects = &stream.config().subjects;
     Filter::parse(filter.as_bytes()).is_ok() && subjects.iter().any(|s| super::overlap(s, filter))

@@ -1,10 +1,10 @@
-//! Where a message that is traced goes in JetStream; see [`crate::trace`].
+//! Traces of messages in JetStream; see [`crate::trace`].
 
 use super::{JetStream, Message, Now, Port, Timestamp};
 use crate::trace::{Asked, Event, ROUTER, Teller, Trace};
 
 impl JetStream {
-    /// Tells which stream stores a message that is traced.
+    /// Reports which stream stores a traced message.
     pub(super) fn trace(
         &mut self,
         asked: Asked,

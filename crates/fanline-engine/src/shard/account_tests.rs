@@ -59,7 +59,7 @@ pub(super) fn world(shards: usize, config: AccessConfig) -> (World, Access) {
 pub(super) fn client(world: &mut World, access: &Access, shard: usize, account: &str) -> Client {
     let client = world.client(shard);
     let account = access.account_id(account).unwrap();
-    world.shards[shard].bind(client.id, account);
+    world.shards[shard].broker.bind(client.id, account);
     client
 }
 

@@ -40,7 +40,7 @@ fn world(shards: usize, sampling: Sampling) -> (World, [Client; 3]) {
     let mut world = World::with(shards, Limits::default(), Auth::Directory(access.into()));
     let clients = ids.map(|account| {
         let client = world.client(0);
-        world.shards[0].bind(client.id, account);
+        world.shards[0].broker.bind(client.id, account);
         client
     });
     world.say(clients[1], "SUB latency 1\r\n");

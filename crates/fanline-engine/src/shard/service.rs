@@ -9,8 +9,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
-use super::mqtt::{Around, Desk, Floor, Note};
-use super::{Receipt, SHARDS_MAX, ShardConfig};
+use super::{SHARDS_MAX, ShardConfig};
 use crate::accounts::{BRIDGES_MAX, Requests};
 use crate::auth::{Access, AccountId, overlap};
 use crate::codec::nats::args;
@@ -23,8 +22,10 @@ use crate::exchange::router::{
     replies_of,
 };
 use crate::exchange::targets::RemoteTargets;
-use crate::jetstream::{Handler, Message, Now, Port, Ports};
+use crate::jetstream::{Handler, Message, Now, Outcome, Port, Ports};
 use crate::random::{FastRandom, Purpose, Random, Seed};
+use crate::session::Receipt;
+use crate::session::mqtt::{Connections, Context, RegistryMessage, ServicePorts, SessionRegistry};
 use crate::subject::is_literal_topic;
 
 /// How much may be posted before a round ends, so that what goes out does not pile up.
@@ -41,7 +42,7 @@ const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// be applied before it waits for anything.
 pub struct JetStreamService<H> {
     handler: H,
-    mqtt: Desk,
+    mqtt: SessionRegistry,
     outside: Outside,
 }
 
@@ -62,6 +63,8 @@ struct Outside {
     crossings: RemoteTargets,
     /// Questions to other accounts that wait for an answer.
     requests: Requests,
+    /// MQTT clients, whose sessions are sent answers.
+    mqtt: Connections,
     /// When it was last called, since the server's start.
     now: Duration,
     random: FastRandom,
@@ -95,6 +98,7 @@ impl<H: Handler> JetStreamService<H> {
             announcements: (0..config.shards).map(|_| Batch::default()).collect(),
             crossings: RemoteTargets::default(),
             requests: Requests::default(),
+            mqtt: Connections::default(),
             now: Duration::ZERO,
             random: FastRandom::new(secrets.number()),
             secrets,
@@ -103,7 +107,7 @@ impl<H: Handler> JetStreamService<H> {
         };
         JetStreamService {
             handler: make(&mut outside),
-            mqtt: Desk::new(&config.limits.mqtt),
+            mqtt: SessionRegistry::new(&config.limits.mqtt),
             outside,
         }
     }
@@ -135,9 +139,9 @@ impl<H: Handler> JetStreamService<H> {
                 // Who connects is no business of the JetStream service's, unless it is an MQTT client.
                 Said::Had { .. } => {}
                 Said::Note(note) => {
-                    if let Some(note) = (note as &dyn Any).downcast_ref::<Note>() {
-                        let (mqtt, mut around) = self.desk(now);
-                        mqtt.handle(note, &mut around);
+                    if let Some(message) = (note as &dyn Any).downcast_ref::<RegistryMessage>() {
+                        let (registry, mut context) = self.registry(now);
+                        registry.handle(message, &mut context);
                     }
                 }
                 Said::Interest {
@@ -216,18 +220,18 @@ impl<H: Handler> JetStreamService<H> {
         self.outside.now = now.since_start;
         self.outside.expire_requests();
         self.handler.handle_timeout(now, &mut self.outside);
-        let (mqtt, mut around) = self.desk(now);
-        mqtt.handle_timeout(&mut around);
+        let (registry, mut context) = self.registry(now);
+        registry.handle_timeout(&mut context);
     }
 
-    /// The desk for MQTT, and what surrounds it.
-    fn desk(&mut self, now: Now) -> (&mut Desk, Around<'_>) {
-        let around = Around {
+    /// Returns the registry of MQTT sessions, and what surrounds it.
+    fn registry(&mut self, now: Now) -> (&mut SessionRegistry, Context<'_>) {
+        let context = Context {
             now,
             handler: &mut self.handler,
-            floor: &mut self.outside,
+            ports: &mut self.outside,
         };
-        (&mut self.mqtt, around)
+        (&mut self.mqtt, context)
     }
 
     /// When [`handle_timeout`](JetStreamService::handle_timeout) is to be called next.
@@ -244,8 +248,8 @@ impl<H: Handler> JetStreamService<H> {
     pub fn settle(&mut self, now: Now) {
         self.handler.settle(now, &mut self.outside);
         let accounts = self.outside.routers.len();
-        let (mqtt, mut around) = self.desk(now);
-        mqtt.know(accounts, &mut around);
+        let (registry, mut context) = self.registry(now);
+        registry.restore_accounts(accounts, &mut context);
     }
 
     /// The batch for a shard, to be taken and handed to its [`apply`](super::Shard::apply).
@@ -308,6 +312,18 @@ impl Outside {
     /// Puts the message into the batch of everybody who is subscribed to `to` in an account, and in those
     /// that import it. `bridges` is how many have led here.
     fn post(&mut self, account: AccountId, to: &[u8], message: &Message<'_>, bridges: u8) {
+        self.post_except(None, account, to, message, bridges);
+    }
+
+    /// The same without the subscribers of one shard that are in no queue group.
+    fn post_except(
+        &mut self,
+        except: Option<u16>,
+        account: AccountId,
+        to: &[u8],
+        message: &Message<'_>,
+        bridges: u8,
+    ) {
         let Outside {
             routers,
             crossings,
@@ -315,7 +331,11 @@ impl Outside {
             ..
         } = self;
         let route = routers.of(account).route(to, &mut RouteMemo::default());
-        crossings.set_plain(route.plain_remote);
+        let mut plain = route.plain_remote;
+        if let Some(shard) = except {
+            plain.set(Remote::Shard(shard), false);
+        }
+        crossings.set_plain(plain);
         for (group, members) in route.groups() {
             let mut ticket = random.ticket(group.weight);
             let picked = members.iter().find_map(|member| match *member {
@@ -444,24 +464,39 @@ impl Ports for Outside {
     }
 }
 
-impl Floor for Outside {
-    fn tell(&mut self, shard: u16, note: Note) {
-        self.produced_bytes += note.bytes();
+impl ServicePorts for Outside {
+    fn send(&mut self, shard: u16, message: RegistryMessage) {
+        self.produced_bytes += message.bytes();
         if let Some(batch) = self.outgoing.get_mut(usize::from(shard)) {
-            batch.push_note(note);
+            batch.push_note(message);
         }
     }
 
-    fn tell_all(&mut self, note: &Note) {
+    fn send_to_all(&mut self, message: &RegistryMessage) {
         for shard in 0..self.index {
-            self.tell(shard, note.clone());
+            self.send(shard, message.clone());
         }
+    }
+
+    fn publish_to_others(&mut self, account: AccountId, message: &Message<'_>) {
+        self.post_except(Some(self.index), account, message.topic, message, 0);
+    }
+
+    fn connections(&mut self) -> &mut Connections {
+        &mut self.mqtt
     }
 }
 
 impl Port for Outside {
     fn publish(&mut self, message: &Message<'_>) {
         self.post(self.account, message.topic, message, 0);
+    }
+
+    fn answer(&mut self, message: &Message<'_>, outcome: Outcome<'_>) {
+        if let Some((shard, answer)) = self.mqtt.answer(self.account, message.topic, outcome) {
+            self.send(shard, answer);
+        }
+        self.publish(message);
     }
 
     fn deliver(&mut self, to: &[u8], message: &Message<'_>) {

@@ -1,16 +1,18 @@
 //! What a shard tells of itself and of its sessions.
 
-use super::session::{ConnectionStatus, SubscriptionStatus};
-use super::{LeafTraffic, Session, SessionId, Shard, leafs};
-use crate::codec::leaf::{Leaf, LeafEnded};
+use super::leafs::ended;
+use super::{LeafTraffic, Session, SessionId, Shard};
 use crate::codec::nats::error::CloseReason;
+use crate::exchange::backlog::Backlog;
 use crate::exchange::totals::Totals;
+use crate::session::leaf::{Leaf, LeafEnded};
+use crate::session::{ConnectionStatus, SubscriptionStatus};
 
 /// The traffic of a session, if it is a leaf connection's.
 fn leaf_traffic(session: &Session) -> LeafTraffic {
-    match session.kind.leaf {
-        None => LeafTraffic::default(),
-        Some(_) => LeafTraffic {
+    match session.kind.is_leaf() {
+        false => LeafTraffic::default(),
+        true => LeafTraffic {
             in_msgs: session.in_msgs,
             in_bytes: session.in_bytes,
             out_msgs: session.out_msgs,
@@ -102,7 +104,7 @@ impl Shard {
     /// Forgets a session whose connection is closed. `None` when there is none.
     pub fn remove(&mut self, id: SessionId, reason: CloseReason) -> Option<Ended> {
         self.end(id, reason);
-        self.end_overrun();
+        self.broker.end_overrun();
         while self.forget_some(id) {}
         self.broker
             .exchange
@@ -123,7 +125,7 @@ impl Shard {
         Some(Ended {
             status: session.status(),
             reason,
-            leaf: leafs::ended(&session),
+            leaf: ended(&session),
         })
     }
 
@@ -160,16 +162,16 @@ impl Shard {
                 status.subscriptions_added -= session.subscriptions as u64;
                 continue;
             }
-            status.connections += usize::from(session.kind.leaf.is_none());
+            status.connections += usize::from(!session.kind.is_leaf());
             let is_linked = |leaf: &Leaf| leaf.is_ready();
-            status.leafnodes += usize::from(session.kind.leaf.as_deref().is_some_and(is_linked));
+            status.leafnodes += usize::from(session.kind.leaf().is_some_and(is_linked));
             status.leafs.add(&leaf_traffic(session));
             status.in_msgs += session.in_msgs;
             status.in_bytes += session.in_bytes;
             status.out_msgs += session.out_msgs;
             status.out_bytes += session.out_bytes;
             status.stalled_clients += session.stalls;
-            if let Some(mqtt) = &session.kind.mqtt {
+            if let Some(mqtt) = session.kind.mqtt() {
                 status.mqtt_connections += 1;
                 status.mqtt_in_flight += mqtt.in_flight();
             }
@@ -191,6 +193,17 @@ impl Shard {
         Some(status)
     }
 
+    /// Whether a connection takes less than there is.
+    pub fn is_behind(&self, id: SessionId) -> bool {
+        let session = self.broker.exchange.sessions.get(id.index());
+        session.is_some_and(|session| session.out.blocked_since().is_some())
+    }
+
+    /// What waits for a connection that takes less than there is; `None` when it takes everything.
+    pub fn backlog(&self, id: SessionId) -> Option<Backlog> {
+        self.broker.exchange.backlog(id)
+    }
+
     /// The subscriptions of one connection, none when it is gone.
     pub fn subscriptions(&self, id: SessionId) -> Vec<SubscriptionStatus> {
         let Some(session) = self.broker.exchange.sessions.get(id.index()) else {
@@ -201,7 +214,7 @@ impl Shard {
                 let sub = self.broker.exchange.subs.get(sub);
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 SubscriptionStatus {
-                    subject: text(&self.router_of(session).filter_of(sub)),
+                    subject: text(&self.broker.exchange.router_of(session).filter_of(sub)),
                     queue: text(sub.queue()),
                     sid: text(sub.sid()),
                     msgs: sub.delivered(),

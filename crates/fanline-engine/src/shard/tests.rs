@@ -1,7 +1,7 @@
 use super::*;
 use crate::auth::Auth;
-use crate::auth::Peer;
 use crate::limits::Limits;
+use crate::session::connections::FORGOTTEN_AT_ONCE;
 
 /// Shards that are driven by hand, and what each of their clients was sent.
 pub(super) struct World {
@@ -30,6 +30,7 @@ impl World {
             auth,
             shards,
             traces: false,
+            leafs: None,
         });
         let shards = (0..shards)
             .map(|i| {

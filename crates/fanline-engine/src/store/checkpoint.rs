@@ -1,4 +1,4 @@
-//! Writing a checkpoint, step by step, so that none of them holds up the store for long.
+//! Writes a checkpoint step by step, so that no step blocks the store for long.
 
 use std::collections::VecDeque;
 use std::vec::IntoIter;
@@ -11,26 +11,26 @@ use super::segment::{Body, Segment};
 use super::subjects::Subjects;
 use super::upkeep::Phase;
 
-/// So many subjects, or expiries, are written in one step,
+/// Maximum subjects or expiries to write in one step.
 const SUBJECTS_PER_STEP: usize = if cfg!(test) { 3 } else { 4096 };
-/// or segments of about so many bytes, or so much of what is sealed.
+/// Approximate bytes of segments, or bytes of an encrypted checkpoint, to write in one step.
 const BYTES_PER_STEP: usize = if cfg!(test) { 500 } else { 1 << 20 };
 
-/// A checkpoint that is being written: of what was there when it was begun.
+/// A checkpoint being written: the state when it was begun.
 pub(super) struct Checkpoint {
     file: FileId,
-    /// How much of the file is there.
+    /// Bytes written to the file.
     at: u64,
     writer: Writer,
     segments: VecDeque<Segment>,
     has_subjects: bool,
     expiries: IntoIter<(i64, u64)>,
-    /// What is still to be written of it all, once that is sealed.
-    sealed: Option<Vec<u8>>,
+    /// Remaining bytes of an encrypted checkpoint, once all of it is encrypted.
+    encrypted: Option<Vec<u8>>,
 }
 
 impl Store {
-    /// Begins a checkpoint of all that there is now, with its first step.
+    /// Begins a checkpoint of the current state, and performs its first step.
     pub(super) fn begin_checkpoint(&mut self) -> Result<(), DiskError> {
         let Some(files) = &mut self.files else {
             return Ok(());
@@ -63,15 +63,15 @@ impl Store {
             segments: self.segments.iter().map(Segment::without_slots).collect(),
             has_subjects: true,
             expiries: expiries.into_iter(),
-            sealed: None,
+            encrypted: None,
         }));
         self.subjects.freeze();
         self.upkeep.begin();
-        self.go_on_with_checkpoint()
+        self.continue_checkpoint()
     }
 
-    /// Does the next step of a checkpoint that is being written.
-    pub(super) fn go_on_with_checkpoint(&mut self) -> Result<(), DiskError> {
+    /// Performs the next step of a checkpoint.
+    pub(super) fn continue_checkpoint(&mut self) -> Result<(), DiskError> {
         let (Some(mut checkpoint), Some(files)) = (self.upkeep.checkpoint.take(), &mut self.files)
         else {
             return Ok(());
@@ -81,43 +81,43 @@ impl Store {
             Ok(false) => self.upkeep.checkpoint = Some(checkpoint),
             Err(error) => {
                 self.upkeep.checkpoint = Some(checkpoint);
-                self.give_up_checkpoint();
+                self.abandon_checkpoint();
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    /// Writes a whole checkpoint, at once.
+    /// Writes a whole checkpoint at once.
     pub(super) fn write_checkpoint(&mut self) -> Result<(), DiskError> {
-        self.give_up_checkpoint();
+        self.abandon_checkpoint();
         self.begin_checkpoint()?;
         while self.upkeep.checkpoint.is_some() {
-            self.go_on_with_checkpoint()?;
+            self.continue_checkpoint()?;
         }
         Ok(())
     }
 
-    /// Lets go of a checkpoint that is not written to its end. The old one stays good.
-    pub(super) fn give_up_checkpoint(&mut self) {
+    /// Abandons an unfinished checkpoint. The old one stays valid.
+    pub(super) fn abandon_checkpoint(&mut self) {
         self.subjects.thaw();
         let (Some(checkpoint), Some(files)) = (self.upkeep.checkpoint.take(), &mut self.files)
         else {
             return;
         };
         files.disk.close(checkpoint.file);
-        // It has no meaning, but takes room.
+        // The file has no effect, but takes space.
         let _ = files.disk.remove(index::NEW_NAME);
         self.upkeep.phase = Phase::Idle;
     }
 }
 
 impl Checkpoint {
-    /// Says whether all is written.
+    /// Writes the next part, and returns whether all is written.
     fn step(&mut self, subjects: &mut Subjects, files: &mut Files) -> Result<bool, DiskError> {
-        if self.sealed.is_none() {
+        if self.encrypted.is_none() {
             let is_all = self.encode(subjects);
-            match (&mut files.packing.cipher, is_all) {
+            match (&mut files.encoding.cipher, is_all) {
                 (None, _) => {
                     files
                         .disk
@@ -126,24 +126,24 @@ impl Checkpoint {
                     self.writer.clear();
                     return Ok(is_all);
                 }
-                // It is sealed as a whole.
+                // The checkpoint is encrypted as a whole.
                 (Some(_), false) => return Ok(false),
                 (Some(cipher), true) => {
-                    self.sealed = Some(cipher.seal_file(self.writer.bytes()));
+                    self.encrypted = Some(cipher.seal_file(self.writer.bytes()));
                     self.writer.clear();
                 }
             }
         }
-        let sealed = self.sealed.as_deref().unwrap_or_default();
+        let encrypted = self.encrypted.as_deref().unwrap_or_default();
         let from = usize::try_from(self.at).unwrap_or(usize::MAX);
-        let part = sealed.get(from..).unwrap_or_default();
+        let part = encrypted.get(from..).unwrap_or_default();
         let part = &part[..part.len().min(BYTES_PER_STEP)];
         files.disk.write_at(self.file, self.at, part)?;
         self.at += part.len() as u64;
-        Ok(self.at >= sealed.len() as u64)
+        Ok(self.at >= encrypted.len() as u64)
     }
 
-    /// Encodes what comes next; says whether that is the end.
+    /// Encodes the next part, and returns whether it was the last.
     fn encode(&mut self, subjects: &mut Subjects) -> bool {
         let writer = &mut self.writer;
         let end = writer.bytes().len() + BYTES_PER_STEP;

@@ -1,28 +1,28 @@
-//! Sealing with a key: AES-256-GCM or ChaCha20-Poly1305.
+//! Encryption with AES-256-GCM or ChaCha20-Poly1305.
 //!
-//! Each start of a store seals with a key of its own, which is derived from the one that it was given
-//! and a random number, its *epoch*; in it the nonces count. So no nonce is used twice, whatever a
-//! crash has made of what was written.
+//! Each start of a store encrypts with its own key, derived from the configured key and a random number, the
+//! *epoch*. Nonces count up within an epoch. So no nonce is used twice, whatever a crash did to earlier
+//! writes.
 
 use ring::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf;
 
-/// Before what is sealed: epoch and nonce; behind it: the tag.
+/// Bytes added to a content: epoch and nonce before it, the tag behind it.
 pub(super) const SEAL_BYTES: usize = NUMBERS_BYTES + TAG_BYTES;
 const NUMBERS_BYTES: usize = 16;
 const TAG_BYTES: usize = 16;
 const NONCE_BYTES: usize = 12;
-/// So many keys of earlier starts are kept at hand.
-const KNOWN_MAX: usize = 16;
+/// Number of keys of earlier starts to cache.
+const CACHED_KEYS_MAX: usize = 16;
 
 const FILE_MAGIC: &[u8; 4] = b"FSea";
 const FILE_VERSION: u16 = 1;
 const FILE_HEAD_BYTES: usize = 16;
 
-/// How bytes are sealed. What is sealed already is opened either way.
+/// The algorithm for new data. Existing data is decrypted with either.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// AES-256-GCM: the faster one where the processor has instructions for it.
+    /// AES-256-GCM: faster on processors with AES instructions.
     #[default]
     Aes,
     /// ChaCha20-Poly1305.
@@ -30,7 +30,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The lowest bit of an epoch.
+    /// Returns the lowest bit of an epoch, which names the algorithm.
     fn bit(self) -> u64 {
         match self {
             Algorithm::Aes => 0,
@@ -46,12 +46,12 @@ impl Algorithm {
     }
 }
 
-/// What a store's files are sealed with.
+/// The key that encrypts a store's files.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key {
     pub(super) secret: [u8; 32],
     algorithm: Algorithm,
-    /// Streams use it as it is: so did stores of the first builds.
+    /// Streams use the key itself instead of a derived one, as the first builds did.
     pub(super) is_shared: bool,
 }
 
@@ -65,7 +65,7 @@ impl Key {
         }
     }
 
-    /// The same key, which streams use as it is.
+    /// Returns the same key, used by streams as it is.
     pub(super) fn shared(self) -> Self {
         Key {
             is_shared: true,
@@ -73,14 +73,14 @@ impl Key {
         }
     }
 
-    /// Derives the key of one stream, so that records of one cannot be put into another.
+    /// Derives the key of one stream, so that records of one stream cannot be moved to another.
     #[must_use]
     pub(crate) fn of_stream(&self, account: &str, stream: &str) -> Self {
         if self.is_shared {
             return self.clone();
         }
         let derived = hkdf::Salt::new(hkdf::HKDF_SHA256, b"fanline stream").extract(&self.secret);
-        // A name has no zero byte.
+        // A name contains no zero byte.
         let info = [account.as_bytes(), b"\0", stream.as_bytes()];
         let mut secret = [0; 32];
         derived
@@ -93,7 +93,7 @@ impl Key {
         }
     }
 
-    /// The same key, with which is sealed so from now on.
+    /// Returns the same key with the algorithm for new data.
     #[must_use]
     pub fn sealing_with(self, algorithm: Algorithm) -> Self {
         Key { algorithm, ..self }
@@ -106,7 +106,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// What two users of the same key and random number are kept apart by.
+/// Separates two users of the same key and random number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     Log,
@@ -122,14 +122,14 @@ impl Purpose {
     }
 }
 
-/// Why sealed bytes cannot be had.
+/// Why a decryption failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Closed {
+pub(super) enum OpenError {
     WrongKey,
     Damaged,
 }
 
-/// Seals and opens.
+/// Encrypts and decrypts.
 pub(super) struct Cipher {
     derived: hkdf::Prk,
     purpose: Purpose,
@@ -141,7 +141,7 @@ pub(super) struct Cipher {
 }
 
 impl Cipher {
-    /// The `epoch` is to be another one each time.
+    /// Creates a cipher. `epoch` must be different each time.
     pub(super) fn new(key: &Key, purpose: Purpose, epoch: u64) -> Self {
         let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"fanline store");
         let derived = salt.extract(&key.secret);
@@ -159,12 +159,12 @@ impl Cipher {
         cipher
     }
 
-    /// Tells keys from each other, and nothing of them. Never 0.
+    /// Returns a value that distinguishes keys without revealing them. Never 0.
     pub(super) fn key_check(&self) -> u64 {
         self.key_check
     }
 
-    /// Appends `content`, sealed together with what is known of it.
+    /// Appends the encrypted `content`, authenticated together with `known`.
     pub(super) fn seal(&mut self, known: [u8; 28], content: &[u8], out: &mut Vec<u8>) {
         let number = self.next_nonce;
         self.next_nonce += 1;
@@ -179,7 +179,7 @@ impl Cipher {
         out.extend_from_slice(tag.as_ref());
     }
 
-    /// Gives what was sealed; `None` when it was not so.
+    /// Decrypts bytes of [`seal`](Self::seal); `None` when they are not intact.
     pub(super) fn open<'a>(
         &mut self,
         known: [u8; 28],
@@ -189,7 +189,7 @@ impl Cipher {
         let (numbers, content) = sealed.split_at_checked(NUMBERS_BYTES)?;
         let epoch = u64::from_le_bytes(numbers[..8].try_into().ok()?);
         let number = u64::from_le_bytes(numbers[8..].try_into().ok()?);
-        let at = self.key_of(epoch)?;
+        let at = self.cached_key(epoch)?;
         out.clear();
         out.extend_from_slice(content);
         let (_, key) = &self.known[at];
@@ -197,13 +197,13 @@ impl Cipher {
         opened.ok().map(|plain| &*plain)
     }
 
-    fn key_of(&mut self, epoch: u64) -> Option<usize> {
+    fn cached_key(&mut self, epoch: u64) -> Option<usize> {
         let known = self.known.iter().position(|(known, _)| *known == epoch);
         if known.is_some() {
             return known;
         }
         let key = self.derive(epoch)?;
-        if self.known.len() >= KNOWN_MAX {
+        if self.known.len() >= CACHED_KEYS_MAX {
             self.known.remove(1);
         }
         self.known.push((epoch, key));
@@ -218,7 +218,7 @@ impl Cipher {
         Some(LessSafeKey::new(UnboundKey::from(derived)))
     }
 
-    /// A whole file, sealed.
+    /// Returns a whole file, encrypted.
     pub(super) fn seal_file(&mut self, content: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(FILE_HEAD_BYTES + SEAL_BYTES + content.len() + 4);
         out.extend_from_slice(FILE_MAGIC);
@@ -232,32 +232,32 @@ impl Cipher {
     }
 }
 
-/// Whether a file is sealed. One bit that is wrong makes it damaged, not open.
+/// Whether a file is encrypted. A flipped bit makes an encrypted file damaged, never plain.
 fn is_sealed_file(bytes: &[u8]) -> bool {
     bytes.starts_with(FILE_MAGIC)
 }
 
-/// The content of a file that was sealed; a file that is not is given as it is.
+/// Returns the content of a file, decrypted if it was encrypted.
 pub(super) fn open_file<'a>(
     cipher: Option<&mut Cipher>,
     bytes: &'a [u8],
     out: &'a mut Vec<u8>,
-) -> Result<&'a [u8], Closed> {
+) -> Result<&'a [u8], OpenError> {
     if !is_sealed_file(bytes) {
         return Ok(bytes);
     }
-    let (content, sum) = bytes.split_last_chunk::<4>().ok_or(Closed::Damaged)?;
+    let (content, sum) = bytes.split_last_chunk::<4>().ok_or(OpenError::Damaged)?;
     if crc32fast::hash(content) != u32::from_le_bytes(*sum) {
-        return Err(Closed::Damaged);
+        return Err(OpenError::Damaged);
     }
     let (head, sealed) = content
         .split_at_checked(FILE_HEAD_BYTES)
-        .ok_or(Closed::Damaged)?;
-    let cipher = cipher.ok_or(Closed::WrongKey)?;
+        .ok_or(OpenError::Damaged)?;
+    let cipher = cipher.ok_or(OpenError::WrongKey)?;
     if head[8..] != cipher.key_check.to_le_bytes() {
-        return Err(Closed::WrongKey);
+        return Err(OpenError::WrongKey);
     }
-    cipher.open([0; 28], sealed, out).ok_or(Closed::Damaged)
+    cipher.open([0; 28], sealed, out).ok_or(OpenError::Damaged)
 }
 
 fn key_check(derived: &hkdf::Prk) -> u64 {
@@ -271,7 +271,7 @@ fn key_check(derived: &hkdf::Prk) -> u64 {
     let filled = derived
         .expand(&[&b"check"[..]], Bytes)
         .and_then(|okm| okm.fill(&mut check));
-    // A derivation of so few bytes does not fail.
+    // Deriving so few bytes does not fail.
     debug_assert!(filled.is_ok());
     u64::from_le_bytes(check).max(1)
 }

@@ -1,7 +1,7 @@
-//! Group commit: what to sync, when, and what a finished sync makes durable.
+//! Group commit: what to sync, when, and which records a finished sync makes durable.
 //!
-//! [`Store::poll_sync`] writes what waits and returns a [`SyncRequest`]; a thread that may wait for the disk performs
-//! it; [`Store::handle_synced`] takes the result, after which [`Store::durable`] may have advanced.
+//! [`Store::poll_sync`] writes pending bytes and returns a [`SyncRequest`]. A thread that may block performs
+//! it. [`Store::handle_synced`] takes the result, after which [`Store::durable`] may have advanced.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::files::Files;
 use super::index;
 use super::upkeep::Phase;
 
-/// A store with more unsynced bytes than this requests a sync before its time.
+/// Unsynced bytes at which a store requests a sync early.
 const UNSYNCED_BYTES_WANTED: u64 = 32 << 20;
-/// What nobody waits for, as the removal of a record that was acknowledged, is synced after this at the
-/// latest: with the next record, as a rule.
+/// Changes that no client waits for, such as the removal of an acknowledged record, are synced after this
+/// time at the latest, and usually with the next record.
 pub(super) const UNAWAITED_MAX: Duration = Duration::from_millis(250);
-/// At most so many compactions precede a checkpoint.
+/// Maximum compactions before a checkpoint.
 const COMPACTIONS_PER_CHECKPOINT: usize = 2;
 
 /// When an acknowledgement may be sent.
@@ -25,20 +25,20 @@ pub enum SyncMode {
     /// When the record is on the disk.
     #[default]
     Commit,
-    /// When the operating system has it; it is brought to the disk this often.
+    /// When the operating system has the record; it is synced at this interval.
     Interval(Duration),
-    /// When the operating system has it, which brings it to the disk when it likes.
+    /// When the operating system has the record, which it writes to the disk at its own time.
     None,
 }
 
-/// Names one [`SyncRequest`].
+/// Id of a [`SyncRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncId(pub u64);
 
-/// What to bring to the disk, by a thread that may wait for it. Files first, then the folder.
+/// What to bring to the disk, by a thread that may block. Files first, then the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncRequest {
-    /// To be given to [`Store::handle_synced`](super::Store::handle_synced).
+    /// Id to pass to [`Store::handle_synced`](super::Store::handle_synced).
     pub id: SyncId,
     /// Files to sync.
     pub files: Vec<FileId>,
@@ -46,7 +46,7 @@ pub struct SyncRequest {
     pub folder: bool,
 }
 
-/// The sync that is under way, and what it covers.
+/// The sync under way, and what it covers.
 pub(super) struct InFlight {
     id: u64,
     sequence: u64,
@@ -56,17 +56,17 @@ pub(super) struct InFlight {
 }
 
 impl Store {
-    /// Returns what to sync now; `None` when there is nothing, or while a sync is under way. Writes what waits to be
-    /// written. To be polled after every batch of appends, after [`handle_synced`](Self::handle_synced), and at
+    /// Writes pending bytes and returns what to sync now; `None` when there is nothing, or while a sync is
+    /// under way. Call it after every batch of appends, after [`handle_synced`](Self::handle_synced), and at
     /// [`next_sync_at`](Self::next_sync_at).
     pub fn poll_sync(&mut self, now: Duration) -> Option<SyncRequest> {
         self.log_floor();
         self.log_sync_point(now);
         self.free_full_disk();
-        // One that fails is begun again when the next is due.
-        let _ = self.go_on_with_checkpoint();
+        // A checkpoint that fails is restarted when the next is due.
+        let _ = self.continue_checkpoint();
         if self.files.as_ref()?.is_syncing() {
-            // Written while the last batch is synced: it is ready for the next.
+            // Written during the current sync, so that the next one can start at once.
             let _ = self.files.as_mut()?.write();
             return None;
         }
@@ -75,7 +75,7 @@ impl Store {
             for _ in 0..COMPACTIONS_PER_CHECKPOINT {
                 self.compact();
             }
-            // The old one stays good when this fails; it is tried again later.
+            // If this fails, the old checkpoint stays valid; it is retried later.
             if self.begin_checkpoint().is_err() {
                 self.upkeep.written_then = self.upkeep.written;
                 self.upkeep.retired_bytes = 0;
@@ -95,24 +95,24 @@ impl Store {
         Some(request)
     }
 
-    /// Requests that all changes so far, removals too, are synced without delay, because a client waits for them.
-    /// To be called before [`poll_sync`](Self::poll_sync); records need no such request.
+    /// Requests a sync of all changes so far, removals included, without delay, because a client waits for
+    /// them. Call it before [`poll_sync`](Self::poll_sync). Records need no such request.
     pub fn request_sync(&mut self) {
         if let Some(files) = &mut self.files {
             files.is_awaited = true;
         }
     }
 
-    /// Returns when [`poll_sync`](Self::poll_sync) has something to do although nothing was appended.
+    /// Returns when to call [`poll_sync`](Self::poll_sync) even if nothing is appended.
     pub fn next_sync_at(&self) -> Option<Duration> {
         match self.upkeep.phase {
-            // At once, when others have had their turn.
+            // Immediately, after other work had a chance to run.
             Phase::Writing => Some(Duration::ZERO),
             _ => self.files.as_ref()?.next_sync_at(),
         }
     }
 
-    /// Takes the result of a sync that [`poll_sync`](Self::poll_sync) has requested.
+    /// Takes the result of a sync that [`poll_sync`](Self::poll_sync) requested.
     pub fn handle_synced(&mut self, id: SyncId, result: Result<(), DiskError>) {
         let Some(files) = &mut self.files else { return };
         let Some(done) = files.end_sync(id, result) else {
@@ -140,7 +140,7 @@ impl Store {
                 self.upkeep.phase = Phase::Idle;
                 for mut retired in self.upkeep.retired.drain(..self.upkeep.removable) {
                     files.close(&mut retired.file);
-                    // What is left is removed at the next start.
+                    // The next start removes the remaining files.
                     let _ = files.disk.remove(&retired.file.name());
                 }
             }
@@ -148,10 +148,7 @@ impl Store {
         }
     }
 
-    /// Performs by itself what [`poll_sync`](Self::poll_sync) requests, and waits for it.
-    ///
-    /// # Errors
-    /// The disk fails.
+    /// Performs what [`poll_sync`](Self::poll_sync) requests, and blocks until it is done.
     pub fn sync_now(&mut self, now: Duration) -> Result<(), DiskError> {
         self.request_sync();
         while let Some(request) = self.poll_sync(now) {
@@ -173,7 +170,7 @@ impl Files {
         }
     }
 
-    /// Begins a sync of what is written, and of `extra`. `must` requests one even if the mode would wait.
+    /// Begins a sync of what is written, and of `extra`. With `must`, even if the mode would wait.
     fn begin_sync(
         &mut self,
         now: Duration,
@@ -222,7 +219,7 @@ impl Files {
         })
     }
 
-    /// Whether what is written is to be synced now: a record waits to be acknowledged, or it is time.
+    /// Whether to sync now: a record waits for its acknowledgement, or the time has come.
     fn must_commit(&mut self, now: Duration) -> bool {
         let has_new = self.synced < self.written;
         if has_new || self.is_awaited || !self.sealed.is_empty() || self.is_folder_dirty {
@@ -232,7 +229,7 @@ impl Files {
         now >= since + UNAWAITED_MAX
     }
 
-    /// Returns when a sync is due though nothing happens.
+    /// Returns when a sync is due if nothing happens.
     fn next_sync_at(&self) -> Option<Duration> {
         if self.is_syncing() {
             return None;
@@ -251,38 +248,38 @@ impl Files {
         self.in_flight.is_some()
     }
 
-    /// Takes the result of a sync, and returns what it covers; `None` when it is not the one that is under way, or
-    /// failed.
+    /// Takes the result of a sync and returns what it covered; `None` when it failed or is not the one under
+    /// way.
     fn end_sync(&mut self, id: SyncId, result: Result<(), DiskError>) -> Option<InFlight> {
-        let asked = self.in_flight.take_if(|asked| asked.id == id.0)?;
+        let in_flight = self.in_flight.take_if(|in_flight| in_flight.id == id.0)?;
         self.unsynced_removals.finish(id, result.is_ok());
         if let Err(error) = result {
             self.failure = Some(error);
             self.must_rewrite = true;
             self.is_awaited = true;
-            self.is_folder_dirty |= asked.folder;
+            self.is_folder_dirty |= in_flight.folder;
             return None;
         }
-        self.synced = self.synced.max(asked.sequence);
+        self.synced = self.synced.max(in_flight.sequence);
         // The active file may have been sealed since.
-        if self.sealed.len() > asked.sealed {
-            let sealed = &mut self.sealed[asked.sealed];
-            let done = asked.active_bytes.saturating_sub(sealed.from);
+        if self.sealed.len() > in_flight.sealed {
+            let sealed = &mut self.sealed[in_flight.sealed];
+            let done = in_flight.active_bytes.saturating_sub(sealed.from);
             let done = usize::try_from(done)
                 .unwrap_or(usize::MAX)
                 .min(sealed.bytes.len());
             sealed.bytes.drain(..done);
             sealed.from += done as u64;
         } else {
-            self.synced_to = self.synced_to.max(asked.active_bytes);
+            self.synced_to = self.synced_to.max(in_flight.active_bytes);
         }
-        for mut sealed in self.sealed.drain(..asked.sealed) {
+        for mut sealed in self.sealed.drain(..in_flight.sealed) {
             sealed.bytes.clear();
             if sealed.bytes.capacity() > self.spare.capacity() {
                 self.spare = sealed.bytes;
             }
         }
         self.trim();
-        Some(asked)
+        Some(in_flight)
     }
 }

@@ -1,47 +1,48 @@
-//! Taking the dead out of segments in which few live.
+//! Removes dead records from segments in which few are live.
 
 use std::ops::Range;
 
 use super::Store;
 use super::files::{SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead};
 use super::record::{self, Head, Kind, Stamp};
-use super::scan::{Found, Scanner};
-use super::segment::{Body, Holds, Segment, hash_name};
+use super::scan::{Scanned, Scanner};
+use super::segment::{BloomFilter, Body, Segment, hash_name};
 use super::slots::{Slot, Slots};
 use super::types::{NewRecord, StoreError};
 
-/// So many segments' worth of bytes are read for one compaction: it holds up the store.
+/// Maximum segments' worth of bytes to read for one compaction, which blocks the store.
 const SEGMENTS_READ_MAX: u64 = 4;
-/// So many segments become one.
+/// Maximum number of segments that become one.
 const RUN_MAX: usize = 64;
 
-/// The sequences of a segment's records are so far apart at most: see [`Slots`].
+/// Maximum distance between the sequences of a segment's records: see [`Slots`].
 const SEQUENCES_MAX: u64 = u32::MAX as u64;
 
-/// What is made of several segments.
+/// The result of compacting several segments.
 struct Compacted {
     bytes: Vec<u8>,
     slots: Slots,
     segment: Segment,
-    held: Vec<u64>,
-    /// Deeds on sequences below these have nothing to act on,
+    hashes: Vec<u64>,
+    /// Control records for sequences below this have nothing to act on.
     oldest: u64,
-    /// and those from here on were done by leaving records out.
+    /// Control records for sequences from here on were applied by leaving records out.
     first: u64,
     salt: u32,
 }
 
 impl Store {
-    /// Makes one segment of several in which few records live. The old files stay until a checkpoint
-    /// does without them, so nothing is lost when it fails.
+    /// Merges a run of segments with few live records into one. The old files stay until a checkpoint no
+    /// longer needs them, so a failure loses nothing.
     pub(super) fn compact(&mut self) {
         if let Some(run) = self.mostly_dead() {
-            // It is tried again with the next checkpoint.
+            // It is retried with the next checkpoint.
             let _ = self.compact_run(run);
         }
     }
 
-    /// Neighbours of which more than half is dead, and that together fill at most half a segment.
+    /// Returns adjacent segments of which more than half is dead and which together fill at most half a
+    /// segment.
     fn mostly_dead(&self) -> Option<Range<usize>> {
         let sealed = self.segments.len() - 1;
         let segment_bytes = self.segment_bytes as u64;
@@ -84,7 +85,7 @@ impl Store {
             generation: generations.max().unwrap_or(0) + 1,
             through: next.number - 1,
             salt: self.files.as_ref().map_or(0, |files| files.salt),
-            key_check: self.files.as_ref().map_or(0, |f| f.packing.key_check()),
+            key_check: self.files.as_ref().map_or(0, |f| f.encoding.key_check()),
             first: self.segments[run.start].first,
             previous_bytes: 0,
             has_sync_points: true,
@@ -99,7 +100,7 @@ impl Store {
             bytes: head.to_bytes().to_vec(),
             slots: Slots::with_base(head.first),
             segment: Segment::unloaded(head.first, head.first.saturating_sub(1), 0, file),
-            held: Vec::new(),
+            hashes: Vec::new(),
             oldest: self.segments[0].first,
             first: head.first,
             salt: head.salt,
@@ -112,7 +113,7 @@ impl Store {
             }
         }
         file.bytes = out.bytes.len() as u64;
-        // Also one without a record: a number that is missing says that a file is.
+        // Written even without a record: a missing number means a missing file.
         if let Some(files) = &mut self.files {
             file.file = Some(files.write_sealed(&file.name(), &out.bytes)?);
         }
@@ -129,13 +130,13 @@ impl Store {
         segment.body = Body::File(file);
         segment.slots = Some(out.slots);
         segment.note_marks(self.segment_bytes);
-        out.held.sort_unstable();
-        out.held.dedup();
-        let mut holds = Holds::new(out.held.len());
-        for hash in out.held {
-            holds.insert(hash);
+        out.hashes.sort_unstable();
+        out.hashes.dedup();
+        let mut bloom = BloomFilter::new(out.hashes.len());
+        for hash in out.hashes {
+            bloom.insert(hash);
         }
-        segment.holds = Some(holds);
+        segment.bloom = Some(bloom);
         self.segments.insert(run.start, segment);
         self.retire_dead(run.start);
         self.evict(usize::MAX);
@@ -149,8 +150,9 @@ impl Store {
         }
     }
 
-    /// Copies what lives of a segment, bytes and checksums as they are, and the deeds that earlier
-    /// segments need. Says `false` when there is a hole in it: it is left to readers to report.
+    /// Copies the live records of a segment, bytes and checksums unchanged, and the control records that
+    /// earlier segments need. Returns `false` when the segment has a hole, which is left for readers to
+    /// report.
     fn copy_living(&mut self, at: usize, out: &mut Compacted) -> Result<bool, StoreError> {
         self.load(at)?;
         let mut bytes = Vec::new();
@@ -166,7 +168,7 @@ impl Store {
         let mut number = 0;
         let mut scanner = Scanner::new(&bytes, SEGMENT_HEAD_BYTES, out.salt, false);
         while let Some((offset, found)) = scanner.next() {
-            let Found::Sound(head) = found else {
+            let Scanned::Sound(head) = found else {
                 return Ok(false);
             };
             let record = &bytes[offset..offset + head.len()];
@@ -184,10 +186,10 @@ impl Store {
                 if head.has_replaced()
                     && let Some(plain) = files.plain(record)
                 {
-                    out.keep_deed_of(plain);
+                    out.keep_control_of(plain);
                 }
             } else {
-                out.held.push(hash_name(self.subjects.name(slot.subject)));
+                out.hashes.push(hash_name(self.subjects.name(slot.subject)));
                 out.push(&head, record, *slot);
             }
             number += 1;
@@ -212,7 +214,7 @@ impl Compacted {
         self.bytes.extend_from_slice(record);
     }
 
-    /// Whether a deed may act on records before these segments.
+    /// Whether a control record may act on records before these segments.
     fn needs(&self, head: &Head) -> bool {
         let has_earlier = self.oldest < self.first;
         match head.kind {
@@ -223,21 +225,21 @@ impl Compacted {
         }
     }
 
-    /// A record that goes may have made another one go.
-    fn keep_deed_of(&mut self, record: &[u8]) {
+    /// Preserves the removal that a dropped record caused when it replaced another one.
+    fn keep_control_of(&mut self, record: &[u8]) {
         let replaced = record::decode(record).and_then(|parts| parts.replaced);
         let Some(replaced) = replaced.filter(|s| (self.oldest..self.first).contains(s)) else {
             return;
         };
-        let deed = NewRecord::default();
+        let control = NewRecord::default();
         let stamp = Stamp {
             kind: Kind::Remove,
             sequence: replaced,
             replaced: None,
             salt: Some(self.salt),
         };
-        if let Some(bytes) = record::encoded_bytes(&deed, false) {
-            record::encode(&mut self.bytes, &stamp, &deed, bytes);
+        if let Some(bytes) = record::encoded_bytes(&control, false) {
+            record::encode(&mut self.bytes, &stamp, &control, bytes);
         }
     }
 }

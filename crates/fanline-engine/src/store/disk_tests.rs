@@ -1,4 +1,4 @@
-//! The log on a disk that fails.
+//! The log on a failing disk.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,8 +12,11 @@ use super::faulty::{Dice, Faulty, Reach};
 use super::tests::{Model, Step, apply, compare, compiled, step};
 use super::*;
 
-/// The seeds that a plain run tries; `FANLINE_SEEDS=from..to` tries others.
-#[expect(clippy::disallowed_methods, reason = "a long run is asked for by hand")]
+/// The seeds of a plain run; `FANLINE_SEEDS=from..to` selects others.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a long run is in_flight for by hand"
+)]
 pub(crate) fn seeds() -> Range<u64> {
     let given = std::env::var("FANLINE_SEEDS").ok();
     let range = given.as_deref().and_then(|given| given.split_once(".."));
@@ -29,8 +32,8 @@ pub(super) fn options() -> FileOptions {
     }
 }
 
-/// Half of all seeds pack what they write.
-fn packing(seed: u64) -> FileOptions {
+/// Half of all seeds encode record bodies.
+fn encoding(seed: u64) -> FileOptions {
     FileOptions {
         compression: match seed % 8 {
             1 | 3 => Compression::Lz4,
@@ -50,7 +53,7 @@ fn open_with(disk: &Faulty, limits: &StoreLimits, options: &FileOptions) -> (Sto
     Store::file(Box::new(disk.clone()), options, limits).unwrap()
 }
 
-/// Syncs until there is nothing to sync.
+/// Syncs until nothing is left to sync.
 pub(super) fn settle(store: &mut Store, disk: &mut Faulty, dice: &mut Dice) {
     store.request_sync();
     let mut now = Duration::ZERO;
@@ -74,27 +77,27 @@ fn steps(seed: u64) -> impl FnMut() -> Step {
     move || strategy.new_tree(&mut runner).unwrap().current()
 }
 
-/// Some steps are more than a sync point waits for records.
+/// Some steps exceed the time that a sync point waits for records.
 const MILLIS_PER_STEP: u64 = 60;
 
-/// What must be there after a crash: a state that the store was in, at the last sync or later.
+/// A store and the states that may exist after a crash: those from the last sync on.
 struct Rounds {
     seed: u64,
     disk: Faulty,
     dice: Dice,
     store: Store,
     model: Model,
-    /// The model after each step since the request of the last good sync.
+    /// States of the model after each step since the request of the last good sync.
     states: VecDeque<Model>,
-    /// The request that is under way, what it covers, and how many states came before it.
-    asked: Option<(SyncRequest, Reach, usize)>,
+    /// The request under way, what it covers, and the number of states before it.
+    in_flight: Option<(SyncRequest, Reach, usize)>,
     now: i64,
 }
 
 impl Rounds {
     fn new(seed: u64) -> Self {
         let disk = Faulty::new();
-        let (store, _) = open_with(&disk, &StoreLimits::default(), &packing(seed));
+        let (store, _) = open_with(&disk, &StoreLimits::default(), &encoding(seed));
         Rounds {
             seed,
             disk,
@@ -102,7 +105,7 @@ impl Rounds {
             store,
             model: Model::default(),
             states: [Model::default()].into(),
-            asked: None,
+            in_flight: None,
             now: 0,
         }
     }
@@ -117,15 +120,15 @@ impl Rounds {
         if self.dice.one_in(2) {
             self.store.unload();
         }
-        if self.asked.is_none()
+        if self.in_flight.is_none()
             && self.dice.one_in(3)
             && let Some(request) = self.store.poll_sync(self.since_start())
         {
             let reach = self.disk.reach(&request);
-            self.asked = Some((request, reach, self.states.len() - 1));
+            self.in_flight = Some((request, reach, self.states.len() - 1));
         }
         if self.dice.one_in(3)
-            && let Some((request, reach, before)) = self.asked.take()
+            && let Some((request, reach, before)) = self.in_flight.take()
         {
             let result = self.disk.perform_until(&request, &reach, &mut self.dice);
             if result.is_ok() {
@@ -147,11 +150,11 @@ impl Rounds {
         } else {
             self.disk.kill();
         }
-        self.asked = None;
-        // What was sealed so far is numbered anew: the random number is another one each time.
+        self.in_flight = None;
+        // A random number that differs each time, as the store requires for encryption.
         let options = FileOptions {
             seed: self.seed + 1_000_000 * u64::try_from(self.now).unwrap(),
-            ..packing(self.seed)
+            ..encoding(self.seed)
         };
         let (store, recovery) = open_with(&self.disk, &self.model.limits, &options);
         assert!(!recovery.index_was_bad, "{recovery:?}");
@@ -179,7 +182,7 @@ impl Rounds {
         self.model = found;
         self.model.limits = *self.store.limits();
         compare(&mut self.store, &self.model, &mut compiled());
-        // What is not synced now may be gone after the next crash, but what was, may not.
+        // Unsynced data may be lost in the next crash, but synced data may not.
         settle(&mut self.store, &mut self.disk, &mut self.dice);
         self.states = [self.model.clone()].into();
     }
@@ -196,11 +199,11 @@ impl Rounds {
     }
 }
 
-/// Seeds of torn records that look as if one bit was flipped: the lost sector has but one bit of them.
+/// Seeds of torn records that look like a flipped bit: the lost sector holds just one bit of them.
 const ONE_BIT_TORN: [u64; 3] = [25_097, 118_507, 130_557];
 
 #[test]
-fn what_was_acknowledged_survives_power_cuts_and_kills() {
+fn acknowledged_records_survive_power_cuts_and_kills() {
     for seed in ONE_BIT_TORN.into_iter().chain(seeds()) {
         let mut rounds = Rounds::new(seed);
         let mut next = steps(seed);
@@ -215,7 +218,7 @@ fn what_was_acknowledged_survives_power_cuts_and_kills() {
 }
 
 #[test]
-fn what_was_acknowledged_survives_failing_syncs_too() {
+fn acknowledged_records_survive_failing_syncs() {
     for seed in seeds().step_by(3) {
         let mut rounds = Rounds::new(seed ^ 0xABCD);
         rounds.disk.set_failing_syncs(20);
@@ -231,14 +234,14 @@ fn what_was_acknowledged_survives_failing_syncs_too() {
     }
 }
 
-/// A store with a history, closed or killed, and what it holds.
+/// Returns a disk with the history of a store, closed or killed, and its content.
 fn aged(seed: u64, is_closed: bool) -> (Faulty, Model) {
     let mut rounds = Rounds::new(seed);
     let mut next = steps(seed);
     for _ in 0..200 {
         rounds.step(&next());
     }
-    if let Some((request, _, _)) = rounds.asked.take() {
+    if let Some((request, _, _)) = rounds.in_flight.take() {
         let result = rounds.disk.perform(&request, &mut rounds.dice);
         rounds.store.handle_synced(request.id, result);
     }
@@ -251,14 +254,15 @@ fn aged(seed: u64, is_closed: bool) -> (Faulty, Model) {
 }
 
 #[test]
-fn a_flipped_bit_costs_at_most_one_record_and_is_told() {
+fn flipped_bit_loses_at_most_one_record_and_is_reported() {
     for seed in seeds() {
         let (disk, model) = aged(seed, seed % 2 == 0);
         if model.limits.messages_max.is_some() || model.limits.bytes_max.is_some() {
-            // A deed that is lost brings records back, and they make others go.
+            // A lost control record restores records, which make limits remove others.
             continue;
         }
-        let whole = Model::read_from(&mut open_with(&disk.copy(), &model.limits, &packing(seed)).0);
+        let whole =
+            Model::read_from(&mut open_with(&disk.copy(), &model.limits, &encoding(seed)).0);
         let same = (vec![], vec![], model.last, model.last);
         assert_eq!(
             whole.difference(&model),
@@ -268,7 +272,7 @@ fn a_flipped_bit_costs_at_most_one_record_and_is_told() {
         );
         let mut dice = Dice::new(seed);
         let (file, at) = disk.flip(&mut dice);
-        let (mut store, recovery) = open_with(&disk, &model.limits, &packing(seed));
+        let (mut store, recovery) = open_with(&disk, &model.limits, &encoding(seed));
         let mut missing = Vec::new();
         for sequence in model.first()..=model.last {
             let record = match store.read(sequence) {
@@ -277,7 +281,7 @@ fn a_flipped_bit_costs_at_most_one_record_and_is_told() {
                 Err(error) => panic!("{error}"),
             };
             if !model.agrees(sequence, record.as_ref()) {
-                // What is back was removed by the record or the deed that is lost.
+                // These were removed by the record or control record that is lost.
                 missing.extend(model.has(sequence).then_some(sequence));
             }
         }
@@ -287,17 +291,17 @@ fn a_flipped_bit_costs_at_most_one_record_and_is_told() {
         let context = format!("{seed}, {file} at {at}: {missing:?}, {recovery:?}, {limits:?}");
         assert!(missing.len() <= 1, "{context}");
         assert!(missing.is_empty() || told, "{context}");
-        // Without the deed that removed it, an erased record is one more that cannot be read.
+        // An erased record whose removal is lost is also unreadable.
         assert!(lost.messages <= 2, "{context}");
     }
 }
 
 #[test]
-fn without_an_index_everything_is_found_again() {
+fn store_without_index_is_fully_recovered() {
     for seed in seeds().step_by(3) {
         let (mut disk, model) = aged(seed, true);
         disk.remove(index::NAME).unwrap();
-        let (mut store, recovery) = open_with(&disk, &model.limits, &packing(seed));
+        let (mut store, recovery) = open_with(&disk, &model.limits, &encoding(seed));
         assert_eq!(recovery.lost, Lost::default());
         let found = Model::read_from(&mut store);
         let expected = (vec![], vec![], model.last, model.last);
@@ -312,17 +316,17 @@ fn without_an_index_everything_is_found_again() {
 }
 
 #[test]
-fn after_a_close_nothing_is_replayed() {
+fn closed_store_replays_nothing() {
     for seed in seeds().step_by(10) {
         let (disk, model) = aged(seed, true);
-        let (mut store, recovery) = open_with(&disk, &model.limits, &packing(seed));
+        let (mut store, recovery) = open_with(&disk, &model.limits, &encoding(seed));
         assert_eq!(recovery, Recovery::default());
         compare(&mut store, &model, &mut compiled());
     }
 }
 
 #[test]
-fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
+fn full_disk_refuses_appends_until_space_is_free() {
     let mut disk = Faulty::new();
     let mut dice = Dice::new(1);
     let (mut store, _) = open(&disk, &StoreLimits::default());
@@ -360,7 +364,7 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn what_is_removed_from_a_full_disk_makes_room() {
+fn removal_from_full_disk_frees_space() {
     let purge: fn(&mut Store) = |store| assert!(store.purge(b"", None, 0).unwrap() > 0);
     let purge_half: fn(&mut Store) = |store| {
         let half = store.last_sequence() / 2;
@@ -400,16 +404,16 @@ fn what_is_removed_from_a_full_disk_makes_room() {
     }
 }
 
-/// Acknowledgements of an interest stream remove records all the time: a sync for each few of them took the disk
-/// from the records that publishers waited for.
+/// Story: acknowledgements of an interest stream remove records all the time. A sync for every few of them
+/// slowed the records that publishers waited for.
 #[test]
-fn removals_are_synced_with_the_next_record_or_soon_or_when_somebody_waits() {
+fn removals_are_synced_with_next_record_or_after_delay_or_on_request() {
     const SOON: Duration = Duration::from_millis(250);
     let mut disk = Faulty::new();
     let mut dice = Dice::new(1);
     let (mut store, _) = open(&disk, &StoreLimits::default());
     let append = |store: &mut Store| store.append(&NewRecord::default()).unwrap();
-    let mut asks = |store: &mut Store, now: Duration| {
+    let mut polls = |store: &mut Store, now: Duration| {
         let request = store.poll_sync(now);
         if let Some(request) = &request {
             store.handle_synced(request.id, disk.perform(request, &mut dice));
@@ -419,36 +423,36 @@ fn removals_are_synced_with_the_next_record_or_soon_or_when_somebody_waits() {
     for _ in 0..4 {
         append(&mut store);
     }
-    assert!(asks(&mut store, Duration::ZERO));
-    // A sync point waits for records that it can be written with, and needs no sync itself.
-    assert!(!asks(&mut store, Duration::ZERO));
+    assert!(polls(&mut store, Duration::ZERO));
+    // A sync point waits for records to be written with, and needs no sync itself.
+    assert!(!polls(&mut store, Duration::ZERO));
     assert_eq!(store.next_sync_at(), Some(SOON));
-    assert!(!asks(&mut store, SOON) && store.next_sync_at().is_none());
+    assert!(!polls(&mut store, SOON) && store.next_sync_at().is_none());
 
-    // Soon.
+    // After a short delay.
     let began = Duration::from_secs(1);
     assert_eq!(store.remove(1, false), Ok(true));
-    assert!(!asks(&mut store, began));
+    assert!(!polls(&mut store, began));
     assert_eq!(store.next_sync_at(), Some(began + SOON));
-    assert!(!asks(&mut store, began + SOON / 2));
-    assert!(asks(&mut store, began + SOON));
+    assert!(!polls(&mut store, began + SOON / 2));
+    assert!(polls(&mut store, began + SOON));
     assert_eq!(store.next_sync_at(), None);
 
     // With the next record.
     assert_eq!(store.remove(2, false), Ok(true));
-    assert!(!asks(&mut store, began));
+    assert!(!polls(&mut store, began));
     append(&mut store);
-    assert!(asks(&mut store, began) && store.next_sync_at().is_none());
+    assert!(polls(&mut store, began) && store.next_sync_at().is_none());
 
-    // When somebody waits: once.
+    // Once, when a client waits.
     assert_eq!(store.remove(3, false), Ok(true));
-    assert!(!asks(&mut store, began));
+    assert!(!polls(&mut store, began));
     store.request_sync();
-    assert!(asks(&mut store, began));
+    assert!(polls(&mut store, began));
     assert_eq!(store.remove(4, false), Ok(true));
-    assert!(!asks(&mut store, began));
+    assert!(!polls(&mut store, began));
 
-    // What was synced is gone for good, also after the power went.
+    // Synced removals survive a power cut.
     disk.crash(&mut dice);
     let (mut store, _) = open(&disk, &StoreLimits::default());
     for sequence in 1..=3 {
@@ -457,7 +461,7 @@ fn removals_are_synced_with_the_next_record_or_soon_or_when_somebody_waits() {
     assert!(store.read(5).unwrap().is_some());
 }
 
-/// The zeros of every file that hold no record, told by their count at its end.
+/// Returns the number of trailing zeros of every segment's file.
 fn zeros_at_the_end(disk: &mut Faulty) -> Vec<usize> {
     let segments = disk
         .names()
@@ -473,8 +477,8 @@ fn zeros_at_the_end(disk: &mut Faulty) -> Vec<usize> {
 }
 
 #[test]
-fn what_is_written_ahead_is_nobodys() {
-    // A record ends with a byte that is not zero, so that what is behind it can be told from it.
+fn zeros_written_ahead_are_not_records() {
+    // A record ends with a byte that is not zero, which separates it from the zeros behind it.
     let record = NewRecord {
         subject: b"a",
         payload: b"x",
@@ -492,11 +496,11 @@ fn what_is_written_ahead_is_nobodys() {
         settle(&mut store, &mut disk, &mut dice);
     }
     let messages = store.messages();
-    // Full segments end with their last record, or with the seven zeros that a sync point ends with.
+    // Full segments end with their last record, or with the seven zeros at the end of a sync point.
     let zeros = zeros_at_the_end(&mut disk);
     assert!(zeros[0] < 8 && zeros[1] < 8 && zeros[2] > 8, "{zeros:?}");
 
-    // The length of a full one was not on the disk yet when the power went.
+    // The power failed before the length of a full segment was on the disk.
     let names = disk.names();
     let file = disk.open(&names[0], false).unwrap();
     let end = disk.len(file).unwrap();
@@ -508,7 +512,7 @@ fn what_is_written_ahead_is_nobodys() {
     assert_eq!(store.messages(), messages);
     assert!(zeros_at_the_end(&mut disk).iter().all(|zeros| *zeros < 8));
 
-    // Nor does a store that is closed leave any.
+    // A closed store leaves no zeros either.
     for _ in 0..30 {
         store.append(&record).unwrap();
         settle(&mut store, &mut disk, &mut dice);
@@ -522,7 +526,7 @@ fn what_is_written_ahead_is_nobodys() {
 }
 
 #[test]
-fn deeds_alone_fill_segments_too() {
+fn control_records_alone_fill_segments() {
     let mut disk = Faulty::new();
     let mut dice = Dice::new(1);
     let (mut store, _) = open(&disk, &StoreLimits::default());
@@ -546,7 +550,7 @@ fn deeds_alone_fill_segments_too() {
 }
 
 #[test]
-fn sealed_records_are_read_with_their_key_alone() {
+fn encrypted_records_need_their_key() {
     let key = |byte| Some(Key::new([byte; 32]));
     let with = |key, compression| FileOptions {
         key,
@@ -569,7 +573,7 @@ fn sealed_records_are_read_with_their_key_alone() {
             store.close().unwrap();
             recovery
         };
-        // Sealed from the second record on.
+        // Encrypted from the second record on.
         append(&with(None, compression), b"plain");
         append(&with(key(1), compression), b"sealed.one");
         append(&with(key(1), compression), b"sealed.two");
@@ -597,7 +601,7 @@ fn sealed_records_are_read_with_their_key_alone() {
 }
 
 #[test]
-fn compressed_records_take_less_and_count_the_same() {
+fn compressed_records_use_less_disk_and_count_full_size() {
     let text = b"all the same words again and again, ".repeat(100);
     let used = [Compression::None, Compression::Lz4].map(|compression| {
         let disk = Faulty::new();
@@ -624,7 +628,7 @@ fn compressed_records_take_less_and_count_the_same() {
 }
 
 #[test]
-fn space_is_given_back() {
+fn compaction_and_purge_free_disk_space() {
     let mut disk = Faulty::new();
     let mut dice = Dice::new(1);
     let limits = StoreLimits {
@@ -638,7 +642,7 @@ fn space_is_given_back() {
     let (mut store, _) = Store::file(Box::new(disk.clone()), &options, &limits).unwrap();
     for round in 0..1000 {
         for key in 0..30 {
-            // Some keys are never written again.
+            // Some keys are written only once.
             let key = if key == 7 { 1000 + round } else { key };
             let subject = format!("kv.{key}");
             let record = NewRecord {
@@ -650,7 +654,7 @@ fn space_is_given_back() {
         }
         settle(&mut store, &mut disk, &mut dice);
     }
-    // Of 4 MB that were written, 0.1 MB live.
+    // 0.1 MB of the 4 MB written are live.
     assert!(disk.used_bytes() < 500_000, "{}", disk.used_bytes());
     store.purge(b"", None, 0).unwrap();
     settle(&mut store, &mut disk, &mut dice);
@@ -664,10 +668,10 @@ fn space_is_given_back() {
     assert_eq!(disk.names().len(), 2);
 }
 
-/// Where a record is told by 32 bits of its distance from the first one of its segment, and compaction joined segments
-/// without looking how far apart they were: their records came back under other sequences.
+/// Story: slots store the distance to the segment's first sequence in 32 bits. Compaction joined segments
+/// that were too far apart, and their records reappeared under other sequences.
 #[test]
-fn segments_that_are_far_apart_are_not_joined() {
+fn compaction_does_not_join_segments_too_far_apart() {
     let disk = Faulty::new();
     let (mut store, _) = open(&disk, &StoreLimits::default());
     let mut kept = Vec::new();

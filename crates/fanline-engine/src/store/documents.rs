@@ -1,8 +1,8 @@
-//! Small named documents beside the log: each is replaced as a whole, or not at all.
+//! Small named documents beside the log: each is replaced atomically.
 
 use std::collections::BTreeMap;
 
-use super::cipher::{self, Cipher, Closed, Key, Purpose};
+use super::cipher::{self, Cipher, Key, OpenError, Purpose};
 use super::commit::{SyncId, SyncRequest};
 use super::disk::{Disk, DiskError, FileId};
 use super::files::read_whole;
@@ -14,23 +14,23 @@ const HEAD_BYTES: usize = 16;
 const SUFFIX: &str = ".doc";
 const NEW_SUFFIX: &str = ".doc.new";
 
-/// The documents of a folder. They are written when [`poll_sync`](Self::poll_sync) is asked, and
-/// safe once [`durable`](Self::durable) has reached the ticket that [`put`](Self::put) gave.
+/// The documents of a folder. [`poll_sync`](Self::poll_sync) writes them. A document is safe once
+/// [`durable`](Self::durable) has reached the ticket that [`put`](Self::put) returned.
 pub struct Documents {
     disk: Box<dyn Disk>,
     cipher: Option<Cipher>,
-    /// To be written; `None` is to be removed.
-    waiting: BTreeMap<String, Option<Vec<u8>>>,
-    /// Written beside the old ones, to be synced and renamed.
+    /// Contents to write; `None` removes the document.
+    pending: BTreeMap<String, Option<Vec<u8>>>,
+    /// Written beside the old ones; to be synced and renamed.
     written: Vec<Written>,
     /// Names were changed, and the folder is not synced.
     is_folder_dirty: bool,
     in_flight: Option<SyncId>,
     next_id: u64,
-    given: u64,
-    /// Tickets up to here are written, renamed, safe.
-    written_to: u64,
-    renamed_to: u64,
+    last_ticket: u64,
+    /// Highest tickets that are written, renamed, and safe.
+    written_ticket: u64,
+    renamed_ticket: u64,
     durable: u64,
     failure: Option<DiskError>,
 }
@@ -41,29 +41,29 @@ struct Written {
     file: Option<FileId>,
 }
 
-/// What a folder held.
+/// The documents that a folder held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Names and contents, in order of names.
     pub documents: Vec<(String, Vec<u8>)>,
-    /// Names of those that are damaged. They are left where they are until they are replaced.
+    /// Names of damaged documents. Their files stay until they are replaced.
     pub damaged: Vec<String>,
 }
 
 impl Documents {
-    /// All documents of a folder, sealed or not.
+    /// Opens the documents of a folder, encrypted or not.
     ///
     /// # Errors
-    /// The disk fails, or some document is sealed. Damage is no error: it is told.
+    /// The disk fails, or a document is encrypted. Damaged documents are listed, not an error.
     pub fn open(disk: Box<dyn Disk>) -> Result<(Self, Found), StoreError> {
         Self::open_sealed(disk, None, 0)
     }
 
-    /// The same with a key: what is written from now on is sealed, but for names. The seed is a random
-    /// number, another one each time.
+    /// Opens them with a key: from now on contents are encrypted, but not names. `seed` is a random number, a
+    /// different one each time.
     ///
     /// # Errors
-    /// The disk fails, or some document is sealed with another key.
+    /// The disk fails, or a document is encrypted with another key.
     pub fn open_sealed(
         disk: Box<dyn Disk>,
         key: Option<&Key>,
@@ -76,7 +76,7 @@ impl Documents {
         }
     }
 
-    /// Says besides whether the key was another.
+    /// Also returns whether the key was wrong.
     fn read(
         mut disk: Box<dyn Disk>,
         mut cipher: Option<Cipher>,
@@ -100,7 +100,7 @@ impl Documents {
             read?;
             let mut opened = Vec::new();
             let plain = cipher::open_file(cipher.as_mut(), &bytes, &mut opened);
-            is_key_wrong |= plain == Err(Closed::WrongKey);
+            is_key_wrong |= plain == Err(OpenError::WrongKey);
             let decoded = match (name.as_deref(), plain) {
                 (Some(name), Ok(plain)) => decode(name, plain).map(<[u8]>::to_vec),
                 _ => None,
@@ -113,38 +113,38 @@ impl Documents {
         let documents = Documents {
             disk,
             cipher,
-            waiting: BTreeMap::new(),
+            pending: BTreeMap::new(),
             written: Vec::new(),
             is_folder_dirty: false,
             in_flight: None,
             next_id: 1,
-            given: 0,
-            written_to: 0,
-            renamed_to: 0,
+            last_ticket: 0,
+            written_ticket: 0,
+            renamed_ticket: 0,
             durable: 0,
             failure: None,
         };
         Ok((documents, found, is_key_wrong))
     }
 
-    /// Puts a document in the place of what has its name. Of several before the next sync the last
-    /// one is written.
+    /// Stores a document, replacing any of the same name, and returns its ticket. Of several versions before
+    /// the next sync, the last is written.
     pub fn put(&mut self, name: &str, content: Vec<u8>) -> u64 {
-        self.waiting.insert(name.to_owned(), Some(content));
-        self.given += 1;
-        self.given
+        self.pending.insert(name.to_owned(), Some(content));
+        self.last_ticket += 1;
+        self.last_ticket
     }
 
-    /// Takes a document away.
+    /// Removes a document, and returns its ticket.
     pub fn remove(&mut self, name: &str) -> u64 {
-        self.waiting.insert(name.to_owned(), None);
-        self.given += 1;
-        self.given
+        self.pending.insert(name.to_owned(), None);
+        self.last_ticket += 1;
+        self.last_ticket
     }
 
-    /// The last ticket that was given.
-    pub fn given(&self) -> u64 {
-        self.given
+    /// Returns the last ticket.
+    pub fn last_ticket(&self) -> u64 {
+        self.last_ticket
     }
 
     /// Whether a sync is under way.
@@ -152,18 +152,18 @@ impl Documents {
         self.in_flight.is_some()
     }
 
-    /// Tickets up to this one are safe.
+    /// Returns the ticket up to which all changes are safe.
     pub fn durable(&self) -> u64 {
         self.durable
     }
 
-    /// Why the disk does not take what is written; `None` when it does.
+    /// Returns why the last write failed; `None` while writes succeed.
     pub fn failure(&self) -> Option<DiskError> {
         self.failure
     }
 
-    /// What is to be brought to the disk now; `None` when nothing is, or while it is being done, or
-    /// when the disk refuses what waits: that is tried again with the next call.
+    /// Writes pending documents and returns what to sync now; `None` when there is nothing, while a sync is
+    /// under way, or when the disk refuses the write, which the next call retries.
     pub fn poll_sync(&mut self) -> Option<SyncRequest> {
         if self.in_flight.is_some() {
             return None;
@@ -184,9 +184,13 @@ impl Documents {
         })
     }
 
-    /// Takes the result of a sync that [`poll_sync`](Self::poll_sync) has requested.
+    /// Takes the result of a sync that [`poll_sync`](Self::poll_sync) requested.
     pub fn handle_synced(&mut self, id: SyncId, result: Result<(), DiskError>) {
-        if self.in_flight.take_if(|asked| *asked == id).is_none() {
+        if self
+            .in_flight
+            .take_if(|in_flight| *in_flight == id)
+            .is_none()
+        {
             return;
         }
         if let Err(error) = result {
@@ -195,7 +199,7 @@ impl Documents {
         }
         if self.is_folder_dirty {
             self.is_folder_dirty = false;
-            self.durable = self.renamed_to;
+            self.durable = self.renamed_ticket;
         }
         if self.written.is_empty() {
             return;
@@ -208,11 +212,11 @@ impl Documents {
     /// Brings all to the disk before it returns.
     ///
     /// # Errors
-    /// The disk fails; what waits is kept for another try.
+    /// The disk fails; pending documents stay for another attempt.
     pub fn sync_now(&mut self) -> Result<(), DiskError> {
-        // What another thread was asked to sync is synced here once more.
+        // A sync that another thread is performing is repeated here.
         self.in_flight = None;
-        while self.durable < self.given {
+        while self.durable < self.last_ticket {
             let Some(request) = self.poll_sync() else {
                 return Err(self.failure.unwrap_or(DiskError::NotFound));
             };
@@ -230,8 +234,8 @@ impl Documents {
     }
 
     fn write(&mut self) -> Result<(), DiskError> {
-        let to = self.given;
-        while let Some((name, content)) = self.waiting.pop_first() {
+        let to = self.last_ticket;
+        while let Some((name, content)) = self.pending.pop_first() {
             let file = match &content {
                 None => Ok(None),
                 Some(bytes) => self.write_one(&name, bytes).map(Some),
@@ -243,13 +247,13 @@ impl Documents {
                     file,
                 }),
                 Err(error) => {
-                    self.waiting.insert(name, content);
+                    self.pending.insert(name, content);
                     self.write_again(error);
                     return Err(error);
                 }
             }
         }
-        self.written_to = to;
+        self.written_ticket = to;
         Ok(())
     }
 
@@ -284,22 +288,22 @@ impl Documents {
             };
             self.is_folder_dirty = true;
             if let Err(error) = done {
-                self.waiting.entry(written.name).or_insert(written.content);
+                self.pending.entry(written.name).or_insert(written.content);
                 return Err(error);
             }
         }
-        self.renamed_to = self.written_to;
+        self.renamed_ticket = self.written_ticket;
         Ok(())
     }
 
-    /// What was written waits again, unless something newer does.
+    /// Makes written documents pending again, unless a newer version is.
     fn write_again(&mut self, error: DiskError) {
         self.failure = Some(error);
         for written in self.written.drain(..) {
             if let Some(file) = written.file {
                 self.disk.close(file);
             }
-            self.waiting.entry(written.name).or_insert(written.content);
+            self.pending.entry(written.name).or_insert(written.content);
         }
     }
 }
@@ -327,7 +331,7 @@ fn decode<'a>(name: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     is_sound.then_some(content)
 }
 
-/// The checksum of a name and of all bytes but those that hold the checksum.
+/// Returns the checksum of a name and of all bytes except the checksum itself.
 fn sum(name: &str, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(name.as_bytes());
@@ -336,7 +340,7 @@ fn sum(name: &str, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// A name as a file system takes it, and as no two names share it.
+/// Escapes a name for a file system; distinct names stay distinct.
 fn escape(name: &str) -> String {
     let mut escaped = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -376,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_escaped_and_back() {
+    fn names_round_trip_through_escaping() {
         for name in ["plain", "a.b", "ä/ö", "%41", "", "..", "con sumer*>"] {
             let escaped = escape(name);
             assert!(!escaped.contains(['/', '.', ' ']), "{escaped}");
@@ -385,11 +389,11 @@ mod tests {
     }
 
     #[test]
-    fn either_the_old_or_the_new_one_is_there_after_a_crash() {
+    fn crash_leaves_old_or_new_document() {
         for seed in 0..1000 {
             let mut dice = Dice::new(seed);
             let mut disk = Faulty::new();
-            // What may be found under each name: the last safe one, or any that came later.
+            // Contents that each name may have: the last safe one, or a later one.
             let mut allowed: BTreeMap<String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
             for _ in 0..3 {
                 let (mut documents, found) = open(&disk);
@@ -398,7 +402,7 @@ mod tests {
                 for (name, allowed) in &mut allowed {
                     let content = found.get(name).cloned();
                     assert!(allowed.contains(&content), "seed {seed}: {name}");
-                    // What was found may not be on the disk for good: names are synced first.
+                    // What was found may not be durable yet: names are synced first.
                     *allowed = vec![content];
                 }
                 disk.sync_folder().unwrap();
@@ -421,7 +425,7 @@ mod tests {
                         documents.handle_synced(request.id, result);
                     }
                 }
-                // Of what is safe, all that came before is gone.
+                // Versions before the last safe one must be gone.
                 let mut safe_from = BTreeMap::new();
                 for (ticket, name, version) in tickets {
                     if ticket <= documents.durable() {
@@ -439,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn sealed_ones_are_read_with_their_key_alone() {
+    fn encrypted_documents_need_their_key() {
         let disk = Faulty::new();
         let (mut plain, _) = open(&disk);
         plain.put("old", b"known to all".to_vec());
@@ -459,7 +463,7 @@ mod tests {
         assert_eq!(other.err(), Some(StoreError::WrongKey));
         let without = Documents::open(Box::new(disk.clone()));
         assert_eq!(without.err(), Some(StoreError::WrongKey));
-        // With the other algorithm it is the same key.
+        // The key is the same with the other algorithm.
         let key = key.sealing_with(Algorithm::ChaCha);
         let (mut documents, same) = open_sealed(&key, 4).unwrap();
         assert_eq!(same, found);
@@ -470,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_and_costs_that_document_alone() {
+    fn damage_is_reported_and_loses_one_document() {
         for seed in 0..300 {
             let disk = Faulty::new();
             let (mut documents, _) = open(&disk);

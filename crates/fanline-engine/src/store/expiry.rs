@@ -1,12 +1,12 @@
-//! When records with a time to live of their own go.
+//! Timers of records with a time to live of their own.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::types::NEVER;
 
-/// Times and sequences, earliest first. Records that went otherwise stay in it until they are more
-/// than half of it. Costs nothing while no record has a time to live.
+/// Times and sequences, earliest first. Timers of records that were removed otherwise stay until they are
+/// more than half of all. Takes no memory while no record has a time to live.
 #[derive(Default)]
 pub(super) struct Expiry {
     heap: BinaryHeap<Reverse<(i64, u64)>>,
@@ -20,7 +20,7 @@ impl Expiry {
         }
     }
 
-    /// A record that has a time to live went in another way. Says whether it is time to
+    /// Notes that a record with a time to live was removed otherwise. Returns whether to call
     /// [`retain`](Self::retain).
     pub(super) fn note_gone(&mut self) -> bool {
         self.gone += 1;
@@ -33,15 +33,15 @@ impl Expiry {
         self.gone = 0;
     }
 
-    /// The earliest.
+    /// Returns the earliest timer.
     pub(super) fn peek(&self) -> Option<(i64, u64)> {
         self.heap.peek().map(|Reverse(entry)| *entry)
     }
 
-    /// Takes out the earliest if its time has come.
+    /// Removes and returns the earliest timer if it is due.
     pub(super) fn pop_until(&mut self, now: i64) -> Option<(i64, u64)> {
         self.peek().filter(|(at, _)| *at <= now)?;
-        // It is about to be noted as gone, but is not in here any more.
+        // The caller removes this record and counts it as gone, but its timer is no longer here.
         self.gone = self.gone.saturating_sub(1);
         self.heap.pop().map(|Reverse(entry)| entry)
     }

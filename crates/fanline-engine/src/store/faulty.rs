@@ -1,4 +1,4 @@
-//! A disk in memory that forgets, tears, flips and fails, by seed.
+//! A disk in memory that loses, tears, and flips bytes and fails, all from a seed.
 #![expect(
     clippy::disallowed_types,
     reason = "a test looks at the disk that its store owns"
@@ -11,11 +11,11 @@ use super::commit::SyncRequest;
 use super::disk::{Disk, DiskError, FileId};
 use crate::random::FastRandom;
 
-/// The units in which a volatile cache reaches the disk: any of them may be missing after a power cut.
+/// Units in which a volatile cache reaches the disk: any of them may be missing after a power cut.
 const PAGE_BYTES: [usize; 2] = [4096, 512];
 const EIO: DiskError = DiskError::Other(5);
 
-/// Choices by seed.
+/// Random choices from a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(FastRandom);
 
@@ -33,10 +33,10 @@ impl Dice {
     }
 }
 
-/// How much of each file of a request is covered.
+/// How much of each file of a request a sync covers.
 pub(crate) struct Reach(Vec<usize>);
 
-/// The disk; clones are the same disk.
+/// The disk; clones share it.
 #[derive(Clone)]
 pub(crate) struct Faulty(Arc<Mutex<World>>);
 
@@ -47,9 +47,9 @@ struct World {
     folder_changes: Vec<Change>,
     files: Vec<Content>,
     handles: Vec<usize>,
-    /// All files together may be so large.
+    /// Maximum bytes of all files together.
     room_bytes: Option<usize>,
-    /// So many of a hundred syncs fail.
+    /// Percentage of syncs that fail.
     failing_syncs_percent: usize,
     read_bytes: usize,
 }
@@ -65,7 +65,7 @@ enum Change {
 struct Content {
     bytes: Vec<u8>,
     synced: Vec<u8>,
-    /// Since the last sync, in order, and how many there were before.
+    /// Effects since the last sync, in order, and the number of earlier ones.
     effects: VecDeque<Effect>,
     effects_before: usize,
 }
@@ -76,12 +76,12 @@ enum Effect {
     Truncate(usize),
 }
 
-/// How much of what was not synced survives a power cut.
+/// How much of the unsynced data survives a power cut.
 #[derive(Clone, Copy)]
 enum Survives {
     Nothing,
     All,
-    /// Of each page any version, of each file any length, of the folder any subset of its changes.
+    /// Any version of each page, any length of each file, any subset of the folder's changes.
     Some,
 }
 
@@ -94,7 +94,7 @@ impl Survives {
         }
     }
 
-    /// Whether the latest of so many versions survives, in the place of the one chosen before.
+    /// Whether the latest of `versions` versions replaces the one chosen before.
     fn takes(self, dice: &mut Dice, versions: usize) -> bool {
         match self {
             Survives::Nothing => false,
@@ -112,7 +112,7 @@ impl Effect {
         }
     }
 
-    /// The bytes that it changes, of a file that has this length before or after it.
+    /// Returns the bytes that it changes in a file with this length before or after it.
     fn range(&self, length: usize) -> std::ops::Range<usize> {
         match self {
             Effect::Write(at, part) => *at..at + part.len(),
@@ -122,7 +122,7 @@ impl Effect {
 }
 
 impl Content {
-    /// Brings the first effects to the disk, up to this number of all that there ever were.
+    /// Brings effects to the disk, up to this number of all effects so far.
     fn sync(&mut self, until: usize) {
         while self.effects_before < until
             && let Some(effect) = self.effects.pop_front()
@@ -136,16 +136,16 @@ impl Content {
         self.effects_before + self.effects.len()
     }
 
-    fn forget_effects(&mut self) {
+    fn drop_effects(&mut self) {
         self.effects_before = self.effects_end();
         self.effects.clear();
     }
 
-    /// What a power cut leaves of it.
+    /// Returns what a power cut leaves of the file.
     fn after_crash(&self, page_bytes: usize, survives: Survives, dice: &mut Dice) -> Vec<u8> {
         let mut now = self.synced.clone();
         let mut length = (1, now.len());
-        // For each page that was changed, how many versions it had, and the one that survives.
+        // Number of versions of each changed page, and the version that survives.
         let mut pages: BTreeMap<usize, (usize, Vec<u8>)> = BTreeMap::new();
         for effect in &self.effects {
             let before = now.len();
@@ -179,7 +179,7 @@ impl Content {
     }
 }
 
-/// A page, with zeros behind the file's end.
+/// Returns a page, with zeros behind the file's end.
 fn page_of(bytes: &[u8], page: usize, page_bytes: usize) -> Vec<u8> {
     let from = (page * page_bytes).min(bytes.len());
     let to = (from + page_bytes).min(bytes.len());
@@ -231,12 +231,12 @@ impl Faulty {
         self.world().used_bytes()
     }
 
-    /// How much was read since this was last asked.
+    /// Returns the bytes read since the last call.
     pub(crate) fn take_read_bytes(&self) -> usize {
         std::mem::take(&mut self.world().read_bytes)
     }
 
-    /// Whether some file holds these bytes.
+    /// Whether a file contains these bytes.
     pub(crate) fn contains(&self, bytes: &[u8]) -> bool {
         let world = self.world();
         let mut files = world.names.values().map(|file| &world.files[*file].bytes);
@@ -247,7 +247,7 @@ impl Faulty {
         self.world().names.keys().cloned().collect()
     }
 
-    /// The power goes: of what was not synced, any part may be there, in any order over all files.
+    /// Cuts the power: any part of the unsynced data survives, in any order over all files.
     pub(crate) fn crash(&self, dice: &mut Dice) {
         let mut world = self.world();
         let survives = Survives::choose(dice);
@@ -262,21 +262,21 @@ impl Faulty {
         for file in &mut world.files {
             file.synced = file.after_crash(page_bytes, survives, dice);
             file.bytes = file.synced.clone();
-            file.forget_effects();
+            file.drop_effects();
         }
     }
 
-    /// Another disk with the same on it.
+    /// Copies the disk.
     pub(crate) fn copy(&self) -> Self {
         Faulty(Arc::new(Mutex::new(self.world().clone())))
     }
 
-    /// Only the process died: the system has all that was written.
+    /// Kills the process: the system still has everything that was written.
     pub(crate) fn kill(&self) {
         self.world().handles.clear();
     }
 
-    /// Turns one bit of some file over; says which file.
+    /// Flips one bit of a file. Returns the file and the offset.
     pub(crate) fn flip(&self, dice: &mut Dice) -> (String, usize) {
         let mut world = self.world();
         let sizes: Vec<_> = world
@@ -290,7 +290,7 @@ impl Faulty {
                 let bit = 1 << dice.below(8);
                 world.files[file].bytes[at] ^= bit;
                 world.files[file].synced = world.files[file].bytes.clone();
-                world.files[file].forget_effects();
+                world.files[file].drop_effects();
                 return (name, at);
             }
             at -= bytes;
@@ -298,14 +298,14 @@ impl Faulty {
         unreachable!("the folder is empty");
     }
 
-    /// How much of the disk a sync covers that is asked for now: what is written later may be missing.
+    /// Returns what a sync requested now covers: later writes may be missing.
     pub(crate) fn reach(&self, request: &SyncRequest) -> Reach {
         let world = self.world();
         let reach = |file: &FileId| world.files[world.handles[file.0 as usize]].effects_end();
         Reach(request.files.iter().map(reach).collect())
     }
 
-    /// Does what the thread does that waits for the disk, some time after it was asked to.
+    /// Performs a request some time after it was made, as a sync thread does.
     pub(crate) fn perform_until(
         &mut self,
         request: &SyncRequest,
@@ -324,7 +324,7 @@ impl Faulty {
         }
     }
 
-    /// Does what the shell's thread does.
+    /// Performs a request, as a sync thread does.
     pub(crate) fn perform(
         &mut self,
         request: &SyncRequest,
@@ -335,10 +335,10 @@ impl Faulty {
             if fails && dice.one_in(2) {
                 let mut world = self.world();
                 let file = world.handles[file.0 as usize];
-                // The system drops the pages and says so once.
+                // The system drops the pages and reports the error once.
                 let content = &mut world.files[file];
                 content.bytes = content.synced.clone();
-                content.forget_effects();
+                content.drop_effects();
                 return Err(EIO);
             }
             self.sync_file(*file)?;

@@ -1,39 +1,39 @@
-//! The files of a store: what is written when, and what is on the disk.
+//! The files of a store: when bytes are written, and which of them are on the disk.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use super::commit::{InFlight, SyncId, SyncMode, SyncRequest, UNAWAITED_MAX};
 use super::disk::{Disk, DiskError, FileId};
+use super::encoding::BodyEncoding;
 use super::log::SEQUENCE_MAX;
-use super::packing::Packing;
 use super::record::{self, Head, Stamp};
 use super::types::{NewRecord, StoreError};
 use super::unsynced::UnsyncedRemovals;
 
-/// Both copies of a segment's head.
+/// Bytes of both copies of a segment's head.
 pub(super) const SEGMENT_HEAD_BYTES: usize = 2 * HEAD_COPY_BYTES;
 const HEAD_COPY_BYTES: usize = 48;
 const MAGIC: &[u8; 4] = b"FLog";
 const VERSION: u16 = 2;
-/// The first, without sync points.
+/// The first version, without sync points.
 const VERSION_MIN: u16 = 1;
-/// What waits to be written is written without being asked for when it reaches this.
+/// Pending bytes at which the store writes without waiting for a request.
 const UNWRITTEN_BYTES_MAX: usize = 1 << 20;
-/// So much of what was written last is kept for readers.
-const KEPT_BYTES: usize = 1 << 18;
-/// Reading on from where the last read ended fetches this much.
+/// Newest bytes of the active file that stay in memory for readers, even when synced.
+const TAIL_BYTES_MIN: usize = 1 << 18;
+/// Bytes to read at once when a read continues where the last one ended.
 const READ_AHEAD_BYTES: usize = 1 << 17;
-/// What is not synced yet is kept in memory; above this appends are refused.
+/// Unsynced bytes stay in memory. Above this limit appends are refused.
 const UNSYNCED_BYTES_MAX: u64 = 256 << 20;
-/// Zeros are written so far ahead of small batches, and to the end of a page: a sync of bytes that take
-/// the place of others need not write down that the file has grown, which is half of its time.
+/// Zeros are written this far ahead of small batches, up to the end of a page. A sync that overwrites
+/// existing bytes need not record a new file length, which takes half of a sync's time.
 pub(super) const AHEAD_BYTES: usize = 256 << 10;
 const PAGE_BYTES: u64 = 4096;
-/// A batch is small up to this part of it; as much must be in the file, too, so that streams that hold
-/// next to nothing take no more.
+/// A batch is small up to this fraction of the zeros ahead. The file must also be at least that long, so that
+/// nearly empty streams take no extra space.
 const AHEAD_PER_BATCH: usize = 4;
-/// How many parts of files are kept that were read lately.
+/// Number of cached ranges of recently read files.
 const WINDOWS: usize = 4;
 
 /// The file of a segment.
@@ -41,9 +41,9 @@ const WINDOWS: usize = 4;
 pub(super) struct SegmentFile {
     pub(super) number: u32,
     pub(super) generation: u32,
-    /// Open if it was read or written lately.
+    /// Open if it was read or written recently.
     pub(super) file: Option<FileId>,
-    /// How long it is, or will be when all is written.
+    /// Length, including bytes that are not written yet.
     pub(super) bytes: u64,
 }
 
@@ -52,29 +52,29 @@ impl SegmentFile {
         format!("{:010}-{:05}.log", self.number, self.generation)
     }
 
-    /// Number and generation of a file's name.
+    /// Parses number and generation from a file name.
     pub(super) fn parse_name(name: &str) -> Option<(u32, u32)> {
         let (number, generation) = name.strip_suffix(".log")?.split_once('-')?;
         let (number, generation) = (number.parse().ok()?, generation.parse().ok()?);
-        // The next ones are one more.
+        // Both must have a successor.
         (number < u32::MAX && generation < u32::MAX).then_some((number, generation))
     }
 }
 
-/// What a segment says of itself.
+/// The head of a segment's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHead {
     pub(super) number: u32,
     pub(super) generation: u32,
-    /// The last number of those that were compacted into it.
+    /// The last number of the segments that were compacted into this one.
     pub(super) through: u32,
     pub(super) salt: u32,
     pub(super) first: u64,
-    /// What its records are sealed with; 0 when they are not.
+    /// Check value of the key of its records; 0 when they are not encrypted.
     pub(super) key_check: u64,
-    /// The length of the file before it when this one was begun; 0 when that is not known.
+    /// Length of the previous segment's file when this one was begun; 0 when unknown.
     pub(super) previous_bytes: u32,
-    /// Whether sync points are written to it.
+    /// Whether sync points are written to this file.
     pub(super) has_sync_points: bool,
 }
 
@@ -96,7 +96,7 @@ impl SegmentHead {
         bytes
     }
 
-    /// From the first copy that is sound.
+    /// Parses the first intact copy.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let version = |copy: &[u8]| u16::from_le_bytes([copy[4], copy[5]]);
         let mut copies = bytes.get(..SEGMENT_HEAD_BYTES)?.chunks(HEAD_COPY_BYTES);
@@ -121,14 +121,14 @@ impl SegmentHead {
     }
 }
 
-/// A file that is full but not known to be on the disk.
+/// A full file that may not be on the disk yet.
 pub(super) struct Sealed {
     pub(super) file: FileId,
     pub(super) from: u64,
     pub(super) bytes: Vec<u8>,
 }
 
-/// A part of a file that was read.
+/// A cached range of a file.
 #[derive(Default)]
 struct Window {
     file: Option<FileId>,
@@ -149,8 +149,8 @@ pub(super) struct Located {
 enum Source {
     Tail,
     Window(usize),
-    /// What was packed.
-    Unpacked,
+    /// The buffer of a decoded record.
+    Decoded,
 }
 
 impl Located {
@@ -163,7 +163,7 @@ impl Located {
         }
     }
 
-    /// Whether they came from the disk, so that they are to be checked.
+    /// Whether the bytes came from the disk and must be checked.
     pub(super) fn is_from_disk(&self) -> bool {
         matches!(self.source, Source::Window(_))
     }
@@ -174,41 +174,41 @@ pub(super) struct Files {
     pub(super) disk: Box<dyn Disk>,
     pub(super) salt: u32,
     pub(super) mode: SyncMode,
-    pub(super) packing: Packing,
-    /// A record before it is packed, or after it was unpacked.
+    pub(super) encoding: BodyEncoding,
+    /// A record before encoding or after decoding.
     plain: Vec<u8>,
     pub(super) active: FileId,
-    /// Of the file that is written, from `tail_from` on: what is not synced, and some before.
+    /// Bytes of the active file from `tail_from` on: all that is not synced, and some that is.
     tail: Vec<u8>,
     tail_from: u64,
     pub(super) written_to: u64,
     pub(super) synced_to: u64,
-    /// Where the last record ends that is to be synced; what may follow is a sync point.
+    /// End of the last record to sync; what follows it may be a sync point.
     pub(super) dirty_to: u64,
-    /// Up to where the last sync point says that this file is synced.
+    /// The synced length of the active file that the last sync point records.
     sync_point: u64,
-    /// Since when a sync point waits for records that it can be written with.
+    /// Time since which a sync point waits for records to be written with.
     pub(super) sync_point_since: Option<Duration>,
-    /// Zeros are written up to here, if this is behind the end, and so far at a time.
+    /// Zeros are written up to here if this is beyond the end of the file.
     ahead_to: u64,
     ahead_bytes: usize,
     pub(super) sealed: Vec<Sealed>,
     pub(super) spare: Vec<u8>,
-    /// The highest sequence of all that was appended, is written, is synced.
+    /// The highest sequence that was appended; those that are written and synced follow.
     appended: u64,
     pub(super) written: u64,
     pub(super) synced: u64,
-    /// All records below this are gone, and the log does not say so yet.
+    /// All records below this are gone; the log does not record it yet.
     floor: Option<u64>,
-    /// The folder has changes that are not synced.
+    /// The folder has unsynced changes.
     pub(super) is_folder_dirty: bool,
     pub(super) in_flight: Option<InFlight>,
     pub(super) unsynced_removals: UnsyncedRemovals,
     pub(super) next_id: u64,
     pub(super) last_sync: Duration,
-    /// Somebody waits for all that was done so far.
+    /// A client waits for a sync of all changes so far.
     pub(super) is_awaited: bool,
-    /// Since when there is something to sync that nobody waits for.
+    /// Time since which there are unsynced changes that no client waits for.
     pub(super) unawaited_since: Option<Duration>,
     pub(super) failure: Option<DiskError>,
     pub(super) must_rewrite: bool,
@@ -217,18 +217,18 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Without a file to write to, until [`begin`](Self::begin).
+    /// Creates it without an active file, which [`begin`](Self::begin) sets.
     pub(super) fn new(
         disk: Box<dyn Disk>,
         mode: SyncMode,
-        packing: Packing,
+        encoding: BodyEncoding,
         ahead_bytes: usize,
     ) -> Self {
         Files {
             disk,
             salt: 0,
             mode,
-            packing,
+            encoding,
             plain: Vec::new(),
             active: FileId(u32::MAX),
             tail: Vec::new(),
@@ -260,7 +260,7 @@ impl Files {
         }
     }
 
-    /// Goes on writing at the end of a file that is synced.
+    /// Continues to append at the end of a synced file.
     pub(super) fn begin(&mut self, active: FileId, bytes: u64, last: u64) {
         self.active = active;
         self.tail_from = bytes;
@@ -274,12 +274,12 @@ impl Files {
         self.synced = last;
     }
 
-    /// What was found at the start is synced, and no sync point says so.
-    pub(super) fn want_sync_point(&mut self) {
+    /// Requests a sync point: what a start read is synced, and no sync point records it.
+    pub(super) fn require_sync_point(&mut self) {
         self.sync_point = 0;
     }
 
-    /// Whether something can be appended now.
+    /// Checks whether records can be appended now.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         match self.failure {
             Some(failure) => Err(failure.into()),
@@ -288,15 +288,15 @@ impl Files {
         }
     }
 
-    /// What is kept in memory because it may have to be written again.
+    /// Returns the bytes that stay in memory because they may have to be written again.
     pub(super) fn unsynced_bytes(&self) -> u64 {
         let sealed: u64 = self.sealed.iter().map(|s| s.bytes.len() as u64).sum();
         sealed + self.end() - self.needed_from().max(self.tail_from)
     }
 
-    /// Adds a record behind the others; it is written with the next batch.
+    /// Appends a record; the next batch writes it.
     pub(super) fn push(&mut self, stamp: &Stamp, record: &NewRecord<'_>, bytes: u32) -> Head {
-        let head = if self.packing.is_off() {
+        let head = if self.encoding.is_off() {
             let stamp = Stamp {
                 salt: Some(self.salt),
                 ..*stamp
@@ -305,15 +305,16 @@ impl Files {
         } else {
             self.plain.clear();
             let head = record::encode(&mut self.plain, stamp, record, bytes);
-            self.packing
-                .pack(&self.plain, &head, self.salt, &mut self.tail)
+            self.encoding
+                .encode(&self.plain, &head, self.salt, &mut self.tail)
         };
         self.dirty_to = self.end();
         head
     }
 
-    /// Adds a sync point if there is more to say than the last one said, and records wait to be written with it or none
-    /// has come for a while. `number` is that of the file that is written. Says whether it did.
+    /// Appends a sync point if more is synced than the last one records, and if records wait to be written
+    /// with it or none arrived for a while. `number` is that of the active file. Returns whether it appended
+    /// one.
     pub(super) fn push_sync_point(&mut self, number: u32, now: Duration) -> bool {
         if self.synced_to <= self.sync_point || !self.sealed.is_empty() {
             self.sync_point_since = None;
@@ -329,33 +330,33 @@ impl Files {
         true
     }
 
-    /// A record as it was before it was packed; `None` when it cannot be unpacked.
+    /// Returns a record with its body decoded; `None` when that fails.
     pub(super) fn plain<'a>(&'a mut self, record: &'a [u8]) -> Option<&'a [u8]> {
-        if !Head::peek(record)?.is_packed() {
+        if !Head::peek(record)?.has_encoded_body() {
             return Some(record);
         }
-        self.packing.unpack(record, &mut self.plain)?;
+        self.encoding.decode(record, &mut self.plain)?;
         Some(&self.plain)
     }
 
-    /// The same for a record that was located.
-    pub(super) fn unpack(&mut self, located: &Located) -> Option<Located> {
+    /// Decodes the body of a located record.
+    pub(super) fn decode(&mut self, located: &Located) -> Option<Located> {
         let mut plain = std::mem::take(&mut self.plain);
         let record = self.bytes(located);
-        let unpacked = match Head::peek(record) {
-            Some(head) if head.is_packed() => {
-                let mut packing = std::mem::take(&mut self.packing);
-                let done = packing.unpack(self.bytes(located), &mut plain);
-                self.packing = packing;
-                done.map(|()| Located::clamped(Source::Unpacked, 0, plain.len(), plain.len()))
+        let decoded = match Head::peek(record) {
+            Some(head) if head.has_encoded_body() => {
+                let mut encoding = std::mem::take(&mut self.encoding);
+                let done = encoding.decode(self.bytes(located), &mut plain);
+                self.encoding = encoding;
+                done.map(|()| Located::clamped(Source::Decoded, 0, plain.len(), plain.len()))
             }
             _ => Some(*located),
         };
         self.plain = plain;
-        unpacked
+        decoded
     }
 
-    /// Where the next record goes.
+    /// Returns the offset of the next record.
     pub(super) fn end(&self) -> u64 {
         self.tail_from + self.tail.len() as u64
     }
@@ -363,12 +364,12 @@ impl Files {
     pub(super) fn note_appended(&mut self, sequence: u64) {
         self.appended = self.appended.max(sequence);
         if self.end() - self.written_to >= UNWRITTEN_BYTES_MAX as u64 {
-            // A failure is kept, and refuses the next append.
+            // The failure is stored and refuses the next append.
             let _ = self.write();
         }
     }
 
-    /// Writes what waits.
+    /// Writes pending bytes.
     pub(super) fn write(&mut self) -> Result<(), DiskError> {
         let result = self.write_again().and_then(|()| {
             let from = usize::try_from(self.written_to - self.tail_from).unwrap_or(usize::MAX);
@@ -387,7 +388,7 @@ impl Files {
         Ok(())
     }
 
-    /// Makes the file longer than it is needed by now, if what is written comes in small parts.
+    /// Extends the file by zeros if batches are small.
     fn write_ahead(&mut self, batch_bytes: u64) {
         let small = (self.ahead_bytes / AHEAD_PER_BATCH) as u64;
         let is_used_up = self.written_to > self.ahead_to && self.written_to >= small;
@@ -398,13 +399,13 @@ impl Files {
         let to = self.written_to + self.ahead_bytes as u64;
         self.ahead_to = to.next_multiple_of(PAGE_BYTES);
         let zeros = usize::try_from(self.ahead_to - self.written_to).unwrap_or(0);
-        // Where there is no room for it, syncs take longer.
+        // Without room for the zeros syncs only take longer.
         let _ = self
             .disk
             .write_at(self.active, self.written_to, &vec![0; zeros]);
     }
 
-    /// Takes off the zeros behind the last record.
+    /// Truncates the zeros after the last record.
     pub(super) fn cut_ahead(&mut self) -> Result<(), DiskError> {
         if self.ahead_to > self.written_to {
             self.disk.truncate(self.active, self.written_to)?;
@@ -413,7 +414,7 @@ impl Files {
         Ok(())
     }
 
-    /// After a failed sync, everything since the last good one.
+    /// Rewrites everything since the last good sync after a failed one.
     fn write_again(&mut self) -> Result<(), DiskError> {
         if !self.must_rewrite {
             return Ok(());
@@ -432,13 +433,13 @@ impl Files {
         Ok(())
     }
 
-    /// Forgets what is written and synced, but for the newest part.
+    /// Drops written and synced bytes from memory, except the newest.
     pub(super) fn trim(&mut self) {
         let needed_from = self
             .needed_from()
-            .min(self.end().saturating_sub(KEPT_BYTES as u64));
+            .min(self.end().saturating_sub(TAIL_BYTES_MIN as u64));
         let gone = usize::try_from(needed_from.saturating_sub(self.tail_from)).unwrap_or(0);
-        if gone >= KEPT_BYTES {
+        if gone >= TAIL_BYTES_MIN {
             self.tail.drain(..gone);
             self.tail_from += gone as u64;
         }
@@ -451,10 +452,10 @@ impl Files {
         }
     }
 
-    /// Goes on in another file. What is to be written is written first.
+    /// Continues in a new file, after writing what is pending.
     pub(super) fn roll(&mut self, head: &SegmentHead) -> Result<SegmentFile, StoreError> {
         self.write()?;
-        // A start can tell them from records.
+        // A restart can tell the zeros from records, so a failure does no harm.
         let _ = self.cut_ahead();
         let mut next = SegmentFile {
             number: head.number,
@@ -490,7 +491,7 @@ impl Files {
         Ok(next)
     }
 
-    /// Makes a file that is not written any more; it is synced with the next batch.
+    /// Creates a file that will not be appended to; the next batch syncs it.
     pub(super) fn write_sealed(&mut self, name: &str, bytes: &[u8]) -> Result<FileId, DiskError> {
         let file = self.disk.open(name, true)?;
         let written = self
@@ -511,7 +512,7 @@ impl Files {
         Ok(file)
     }
 
-    /// Finds the bytes of a record, in memory if they are there, else on the disk.
+    /// Locates the bytes of a record in memory, or reads them from the disk.
     pub(super) fn locate(
         &mut self,
         segment: &mut SegmentFile,
@@ -539,22 +540,23 @@ impl Files {
         Ok(Located::clamped(source, from, bytes, window.bytes.len()))
     }
 
-    /// What was located, as long as nothing else was.
+    /// Returns located bytes. They are valid until the next record is located.
     pub(super) fn bytes(&self, located: &Located) -> &[u8] {
         let all = match located.source {
             Source::Tail => &self.tail,
             Source::Window(at) => &self.windows[at].bytes,
-            Source::Unpacked => &self.plain,
+            Source::Decoded => &self.plain,
         };
         &all[located.from..located.to]
     }
 
-    /// After a failed sync the system may show something else than was written.
+    /// Returns the failure if a sync has failed since: the system may then return other bytes than were
+    /// written.
     pub(super) fn distrust(&self) -> Option<DiskError> {
         self.failure.filter(|_| self.must_rewrite)
     }
 
-    /// Does what a request asks for.
+    /// Performs a sync request.
     pub(super) fn perform(&mut self, request: &SyncRequest) -> Result<(), DiskError> {
         for file in &request.files {
             self.disk.sync_file(*file)?;
@@ -565,7 +567,7 @@ impl Files {
         }
     }
 
-    /// Syncs all, here and now.
+    /// Syncs everything before it returns.
     pub(super) fn sync_all(&mut self) -> Result<(), DiskError> {
         for sealed in &self.sealed {
             self.disk.sync_file(sealed.file)?;
@@ -584,7 +586,7 @@ impl Files {
         offset: u64,
         bytes: usize,
     ) -> Result<usize, DiskError> {
-        // Who reads on is given more at once; others what they ask for.
+        // Sequential readers get a larger read; other readers get what they request.
         let follows = self.windows.iter().position(|w| {
             let end = w.from + w.bytes.len() as u64;
             w.file == Some(file) && (w.from..=end).contains(&offset)
@@ -615,7 +617,7 @@ impl Files {
         Ok(at)
     }
 
-    /// The whole of a file, in the place of what was in `out`.
+    /// Reads a whole file into `out`, replacing its content.
     pub(super) fn read_all(
         &mut self,
         segment: &mut SegmentFile,
@@ -625,7 +627,7 @@ impl Files {
         read_whole(&mut *self.disk, file, out)
     }
 
-    /// Overwrites a record's bytes where they are.
+    /// Overwrites the bytes of a record in place.
     pub(super) fn overwrite(
         &mut self,
         segment: &mut SegmentFile,
@@ -655,7 +657,7 @@ impl Files {
             }
         }
         let file = self.open(segment)?;
-        self.forget(file);
+        self.drop_windows(file);
         if file != self.active || offset < self.written_to {
             self.disk.write_at(file, offset, bytes)?;
         }
@@ -671,7 +673,7 @@ impl Files {
         Ok(file)
     }
 
-    /// Closes the file of a segment, unless it is still to be synced; says whether it is closed.
+    /// Closes the file of a segment, unless it waits for a sync. Returns whether it is closed.
     pub(super) fn close(&mut self, segment: &mut SegmentFile) -> bool {
         let Some(file) = segment.file else {
             return true;
@@ -679,13 +681,13 @@ impl Files {
         if file == self.active || self.sealed.iter().any(|s| s.file == file) {
             return false;
         }
-        self.forget(file);
+        self.drop_windows(file);
         self.disk.close(file);
         segment.file = None;
         true
     }
 
-    fn forget(&mut self, file: FileId) {
+    fn drop_windows(&mut self, file: FileId) {
         for window in &mut self.windows {
             window.file = window.file.filter(|known| *known != file);
         }
@@ -699,7 +701,7 @@ impl Files {
         self.unsynced_removals.note_all(SyncId(self.next_id));
     }
 
-    /// Whether a power cut may bring back one of these records.
+    /// Whether a power cut may restore one of these records.
     pub(super) fn has_unsynced_removal(&mut self, sequences: Range<u64>) -> bool {
         let is_dirty = self.in_flight.is_some() || self.synced_to < self.dirty_to;
         self.unsynced_removals
@@ -716,7 +718,7 @@ impl Files {
     }
 }
 
-/// Reads a whole file, in the place of what was in `out`.
+/// Reads a whole file into `out`, replacing its content.
 pub(super) fn read_whole(
     disk: &mut dyn Disk,
     file: FileId,

@@ -1,38 +1,38 @@
-//! A set of filters, with what it remembers between questions.
+//! A set of subject filters, with a cache of the subjects that they match.
 
 use std::fmt;
 use std::sync::Arc;
 
 use hashbrown::HashSet;
 
-use super::segment::{Holds, hash_name};
+use super::segment::{BloomFilter, hash_name};
 use super::subjects::{Subject, SubjectId, Subjects};
 use crate::subject::trie::{Trie, Vacant};
 use crate::subject::{Filter, FilterError};
 
-/// Above this many matching subjects the log is read on in order instead of subject by subject.
+/// Above this many matching subjects the log is scanned in order instead of subject by subject.
 const SUBJECTS_MAX: usize = 8192;
-/// So many must have been added until that is looked at again.
+/// Number of added subjects after which a set with too many matches is resolved again.
 const ADDED_MAX: usize = 8 * SUBJECTS_MAX;
 
-/// A set of filters, asked of one store again and again: it remembers which subjects it matches.
-/// An empty set matches everything.
+/// A set of subject filters that queries one store repeatedly: it remembers which subjects it matches. An
+/// empty set matches everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filters {
     filters: Vec<Box<[u8]>>,
-    /// Where there are many.
+    /// Present with many filters.
     index: Option<Index>,
-    known: Known,
+    resolved: Resolved,
 }
 
-/// So many filters are compared one by one with a subject.
+/// Up to this many filters are compared one by one with a subject.
 const UNINDEXED_MAX: usize = 16;
 
 /// Many filters, compared with a subject in one walk.
 #[derive(Clone)]
 struct Index(Arc<Trie<Ends>>);
 
-/// Whether a filter ends there.
+/// Whether a filter ends at this node.
 #[derive(Default)]
 struct Ends(bool);
 
@@ -66,13 +66,13 @@ impl fmt::Debug for Index {
     }
 }
 
-/// The subjects that match, as of so many additions.
+/// Matching subjects, as of a number of additions.
 #[derive(Clone, Debug, Default)]
-enum Known {
+enum Resolved {
     #[default]
     Nothing,
     Few {
-        few: Few,
+        few: SubjectSet,
         as_of: u64,
     },
     Many {
@@ -80,26 +80,26 @@ enum Known {
     },
 }
 
-/// A few subjects, in order of ids. They may be gone. Takes 14 bytes for each: at most 115 KB.
+/// A small set of subjects in id order, some of which may be gone. Takes 14 bytes for each: at most 115 KB.
 #[derive(Clone, Debug)]
-pub(super) struct Few {
+pub(super) struct SubjectSet {
     pub(super) ids: Vec<SubjectId>,
-    /// Their names, hashed.
+    /// Hashes of their names.
     pub(super) hashes: Vec<u64>,
-    /// A bit for each id, by its lowest bits: most others are told from these in no time. Their number
-    /// is a power of two.
+    /// A bit for each id, by its lowest bits, which rejects most other ids quickly. The number of words is a
+    /// power of two.
     marks: Vec<u64>,
 }
 
-/// So many bits for each id, at least.
+/// Minimum bits for each id.
 const MARKS_PER_ID: usize = 8;
 const MARK_WORDS_MIN: usize = 16;
 
-impl Few {
-    /// `ids` are in order.
+impl SubjectSet {
+    /// Creates a set of `ids`, which are in order.
     pub(super) fn new(ids: Vec<SubjectId>, subjects: &Subjects) -> Self {
         let hashes = ids.iter().map(|id| hash_name(subjects.name(*id)));
-        let mut few = Few {
+        let mut few = SubjectSet {
             hashes: hashes.collect(),
             ids,
             marks: Vec::new(),
@@ -124,13 +124,14 @@ impl Few {
         self.marks[word] >> bit & 1 == 1 && self.ids.binary_search(&id).is_ok()
     }
 
-    /// Whether a segment may hold one of them. Of very many that is not asked: it takes longer than to look.
-    pub(super) fn may_be_in(&self, holds: &Holds) -> bool {
-        self.ids.len() > SUBJECTS_MAX || self.hashes.iter().any(|hash| holds.may_hold(*hash))
+    /// Whether a segment may hold one of them. Assumed for very large sets, where the check takes longer than
+    /// a scan.
+    pub(super) fn may_be_in(&self, bloom: &BloomFilter) -> bool {
+        self.ids.len() > SUBJECTS_MAX || self.hashes.iter().any(|hash| bloom.may_contain(*hash))
     }
 
     fn mark(&mut self, id: SubjectId) {
-        // With half as many bits for each it is made anew, with twice as many.
+        // Rebuilt with twice as many bits once the bits for each id have halved.
         if self.ids.len() * MARKS_PER_ID > 2 * 64 * self.marks.len() {
             self.mark_all();
         }
@@ -143,8 +144,8 @@ impl Few {
         (place / 64, place % 64)
     }
 
-    /// No live record of any of them is in the log from this sequence on but at or after the one that
-    /// is given; `None` when there is none at all.
+    /// Returns a lower bound for the next live record of these subjects at or after `from`; `None` when there
+    /// is no such record.
     pub(super) fn next_at_least(&self, subjects: &Subjects, from: u64) -> Option<u64> {
         let known = self.ids.iter().filter_map(|id| subjects.get(*id));
         let ahead = known.filter(|subject| subject.last >= from);
@@ -155,7 +156,7 @@ impl Few {
         nexts.min()
     }
 
-    /// An id that was given out since: it may be another subject's than before.
+    /// Updates the set for a newly assigned id, which may have belonged to another subject before.
     fn note(&mut self, id: SubjectId, hash: Option<u64>) {
         match (self.ids.binary_search(&id), hash) {
             (Err(place), Some(hash)) => {
@@ -174,10 +175,10 @@ impl Few {
 }
 
 impl Filters {
-    /// Checks and keeps the filters. One that matches everything makes the set empty.
+    /// Parses and stores the filters. A filter that matches everything makes the set empty.
     ///
     /// # Errors
-    /// Says what is wrong with one of them.
+    /// Why a filter is invalid.
     pub fn new<'a>(filters: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, FilterError> {
         let mut kept: Vec<Box<[u8]>> = Vec::new();
         for filter in filters {
@@ -190,7 +191,7 @@ impl Filters {
         Ok(Filters {
             filters: kept,
             index,
-            known: Known::Nothing,
+            resolved: Resolved::Nothing,
         })
     }
 
@@ -199,7 +200,7 @@ impl Filters {
         self.filters.is_empty()
     }
 
-    /// The filters as given, or none when everything matches.
+    /// Returns the filters, or none when everything matches.
     pub fn iter(&self) -> impl Iterator<Item = Filter<'_>> {
         self.filters.iter().map(|filter| Filter::parsed(filter))
     }
@@ -212,8 +213,8 @@ impl Filters {
         }
     }
 
-    /// Calls `visit` with each matching subject once, until it says `false`. Costs no more than to look at all
-    /// subjects, however many filters there are.
+    /// Calls `visit` once for each matching subject, until it returns `false`. Costs at most a walk over all
+    /// subjects, whatever the number of filters.
     pub(super) fn each_subject(
         &self,
         subjects: &Subjects,
@@ -223,7 +224,7 @@ impl Filters {
         let cost: usize = self.iter().map(|filter| subjects.cost(filter)).sum();
         if self.matches_all() || (!is_one && cost > subjects.len()) {
             let mut matching = subjects.iter().filter(|(_, s)| self.matches(s.name()));
-            // To the end, or until it says `false`.
+            // Ends at the last match or when `visit` returns `false`.
             let _ = matching.all(|(id, _)| visit(id));
             return;
         }
@@ -241,21 +242,21 @@ impl Filters {
         }
     }
 
-    /// The matching subjects when there are few.
-    pub(super) fn few(&mut self, subjects: &Subjects) -> Option<&Few> {
+    /// Returns the matching subjects if they are few.
+    pub(super) fn few(&mut self, subjects: &Subjects) -> Option<&SubjectSet> {
         self.update(subjects);
-        match &self.known {
-            Known::Few { few, .. } => Some(few),
+        match &self.resolved {
+            Resolved::Few { few, .. } => Some(few),
             _ => None,
         }
     }
 
     fn update(&mut self, subjects: &Subjects) {
-        let mut known = std::mem::take(&mut self.known);
-        let is_right = match &mut known {
-            Known::Nothing => false,
-            Known::Many { as_of } => subjects.added() - *as_of < ADDED_MAX as u64,
-            Known::Few { few, as_of } => match subjects.added_since(*as_of) {
+        let mut resolved = std::mem::take(&mut self.resolved);
+        let is_right = match &mut resolved {
+            Resolved::Nothing => false,
+            Resolved::Many { as_of } => subjects.added() - *as_of < ADDED_MAX as u64,
+            Resolved::Few { few, as_of } => match subjects.added_since(*as_of) {
                 None => false,
                 Some(added) => {
                     for id in added {
@@ -268,14 +269,14 @@ impl Filters {
                 }
             },
         };
-        self.known = if is_right {
-            known
+        self.resolved = if is_right {
+            resolved
         } else {
             self.resolve(subjects)
         };
     }
 
-    fn resolve(&self, subjects: &Subjects) -> Known {
+    fn resolve(&self, subjects: &Subjects) -> Resolved {
         let as_of = subjects.added();
         let mut ids = Vec::new();
         self.each_subject(subjects, &mut |id| {
@@ -283,11 +284,11 @@ impl Filters {
             ids.len() <= SUBJECTS_MAX
         });
         if ids.len() > SUBJECTS_MAX {
-            return Known::Many { as_of };
+            return Resolved::Many { as_of };
         }
         ids.sort_unstable();
-        let few = Few::new(ids, subjects);
-        Known::Few { few, as_of }
+        let few = SubjectSet::new(ids, subjects);
+        Resolved::Few { few, as_of }
     }
 }
 
@@ -295,17 +296,17 @@ impl Filters {
 mod tests {
     use super::*;
 
-    /// A request that named a thousand subjects, and all of them again thousands of times, took minutes: each
+    /// Story: a request with a thousand filters, repeated thousands of times, took minutes, because each
     /// filter was compared with all before it.
     #[test]
-    fn many_filters_match_what_each_of_them_does() {
+    fn filter_set_matches_what_its_filters_match() {
         let mut subjects = Subjects::default();
         for n in 0..2_000 {
             let id = subjects.find_or_add(format!("a.{}.{n}", n % 50).as_bytes());
             subjects.get_mut(id).messages = 1;
         }
         let few = ["a.3.*", "a.*.7", "a.3.>"].map(str::to_owned).to_vec();
-        // Their first tokens are told apart, or not.
+        // Filters with distinct first tokens, and filters without.
         let narrow = (0..30).map(|n| format!("a.{n}.*"));
         let wide = (0..60).map(|n| format!("*.*.{n}"));
         let literal = (0..3_000).map(|n| format!("a.{}.{n}", n % 50));
@@ -332,8 +333,8 @@ mod tests {
             for (_, subject) in subjects.iter() {
                 assert_eq!(filters.matches(subject.name()), matching(subject.name()));
             }
-            let known = filters.few(&subjects).map(|few| few.ids.clone());
-            assert_eq!(known, Some(expected));
+            let resolved = filters.few(&subjects).map(|few| few.ids.clone());
+            assert_eq!(resolved, Some(expected));
         }
     }
 }

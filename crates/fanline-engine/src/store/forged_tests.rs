@@ -1,5 +1,4 @@
-//! Files that say what cannot be, with checksums that are right: nobody writes them but who means it, or a fault that is
-//! not the disk's.
+//! Inconsistent files with correct checksums, as only an attacker or a bug can write them.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use super::*;
 
 const HEAD_COPY_BYTES: usize = 48;
 
-/// A store of some segments that was closed.
+/// Returns the disk of a closed store with several segments.
 fn stored() -> Faulty {
     let disk = Faulty::new();
     let mut store = open(&disk).0;
@@ -33,7 +32,7 @@ fn open(disk: &Faulty) -> (Store, Recovery) {
     Store::file(Box::new(disk.clone()), &options(), &limits).unwrap()
 }
 
-/// Changes a file as a whole.
+/// Rewrites a file as a whole.
 fn change(disk: &Faulty, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let mut disk = disk.clone();
     let file = disk.open(name, false).unwrap();
@@ -50,10 +49,10 @@ fn put_sum(bytes: &mut [u8]) {
     *sum = crc32fast::hash(content).to_le_bytes();
 }
 
-/// An index that counted more records than its segments hold made the store look for them for ever.
+/// Story: an index that counted more records than its segments hold made the store search forever.
 #[test]
-fn an_index_that_contradicts_itself_is_not_used() {
-    // Where a checkpoint has its first and last sequence, its messages and bytes.
+fn inconsistent_index_is_ignored() {
+    // Offsets in a checkpoint of the first and last sequence, the messages, and the bytes.
     for (at, number) in [
         (32, 31_u64),
         (40, 29),
@@ -77,9 +76,9 @@ fn an_index_that_contradicts_itself_is_not_used() {
     }
 }
 
-/// Its number stands in its head, too; with the highest one there, the next had none.
+/// Story: with the highest possible number in the head of a segment, the next segment had no number.
 #[test]
-fn a_segment_is_known_by_its_name() {
+fn segment_is_identified_by_its_file_name() {
     let disk = stored();
     let mut index = disk.clone();
     index.remove("index").unwrap();

@@ -1,4 +1,4 @@
-//! The subjects as they were at one moment, handed out part by part while they change.
+//! A snapshot of the subjects, returned part by part while they change.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -6,16 +6,16 @@ use std::ops::Bound;
 use super::index::IndexedSubject;
 use super::subjects::Subjects;
 
-/// What has changed since that moment.
+/// Changes since the snapshot.
 #[derive(Default)]
 pub(super) struct Frozen {
-    /// All names up to this one were handed out.
+    /// The last name that was returned.
     done: Option<Box<[u8]>>,
-    /// As it was before it changed, of each that was not handed out; `None` when it was not there.
+    /// Earlier state of each changed subject that was not returned yet; `None` when it did not exist.
     before: BTreeMap<Box<[u8]>, Option<Numbers>>,
 }
 
-/// What is known of a subject beside its name.
+/// Totals of a subject.
 #[derive(Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) messages: u64,
@@ -24,7 +24,7 @@ pub(super) struct Numbers {
 }
 
 impl Frozen {
-    /// Remembers what a subject is before it changes.
+    /// Saves the state of a subject before it changes.
     pub(super) fn note(&mut self, name: &[u8], numbers: Option<Numbers>) {
         let is_done = self.done.as_deref().is_some_and(|done| name <= done);
         if !is_done && !self.before.contains_key(name) {
@@ -32,7 +32,7 @@ impl Frozen {
         }
     }
 
-    /// Hands out those that have changed, up to a name.
+    /// Returns the changed subjects up to a name.
     fn hand_out(&mut self, to: Bound<&[u8]>, each: &mut dyn FnMut(&IndexedSubject<'_>)) {
         while let Some(entry) = self.before.first_entry() {
             let is_in = match to {
@@ -63,19 +63,19 @@ impl Numbers {
 }
 
 impl Subjects {
-    /// From now on [`hand_out`](Self::hand_out) shows the subjects as they are now.
+    /// Takes a snapshot, which [`hand_out`](Self::hand_out) returns.
     pub(super) fn freeze(&mut self) {
         self.sort();
         self.frozen = Some(Box::default());
     }
 
-    /// Nobody asks for what was frozen any more.
+    /// Drops the snapshot.
     pub(super) fn thaw(&mut self) {
         self.frozen = None;
     }
 
-    /// Hands out the next of what was frozen, in order of names, about so many; says whether these were
-    /// the last.
+    /// Passes about `most` subjects of the snapshot to `each`, in name order. Returns whether these were the
+    /// last.
     pub(super) fn hand_out(
         &mut self,
         most: usize,
@@ -90,14 +90,14 @@ impl Subjects {
             None => 0,
         };
         let mut to = from.saturating_add(most).min(sorted.len());
-        // One that is gone may still be there, beside the one that has its name now.
+        // A removed subject may still be listed, beside a newer one of the same name.
         while to > from && to < sorted.len() && self.name(sorted[to]) == self.name(sorted[to - 1]) {
             to += 1;
         }
         for id in &sorted[from..to] {
             let name = self.name(*id);
             frozen.hand_out(Bound::Excluded(name), each);
-            // One that has come, gone or changed since is told from what it was.
+            // Added, removed, and changed subjects come from their saved state.
             if let Some(subject) = self.get(*id)
                 && !frozen.before.contains_key(name)
             {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_as_they_were_whatever_happens_meanwhile() {
+    fn snapshot_ignores_later_changes() {
         for seed in 0..20 {
             let mut dice = Dice::new(seed);
             let mut subjects = Subjects::default();

@@ -1,24 +1,24 @@
-//! The checkpoint of a store: all that a start needs but the newest records.
+//! The format of a checkpoint: everything that a start needs except the newest records.
 
 use super::files::SegmentFile;
 use super::marks::Mark;
-use super::segment::{Body, Dead, Holds, Segment};
+use super::segment::{BloomFilter, Body, Dead, Segment};
 
 pub(super) const NAME: &str = "index";
 pub(super) const NEW_NAME: &str = "index.new";
 const MAGIC: &[u8; 4] = b"FIdx";
 const VERSION: u16 = 2;
-/// The first, without marks.
+/// The first version, without marks.
 const VERSION_MIN: u16 = 1;
 const NO_TIME: i64 = i64::MIN;
 const IN_ORDER_OF_TIME: u32 = 1;
-/// Without its name.
+/// Bytes of a subject's entry, without its name.
 const SUBJECT_BYTES: usize = 2 + 3 * 8;
 
-/// What is not in lists.
+/// The fixed-size fields of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
-    /// The last segment, and how much of it is covered.
+    /// Number of the last segment, and how much of it is covered.
     pub(super) number: u32,
     pub(super) offset: u64,
     pub(super) salt: u32,
@@ -29,7 +29,7 @@ pub(super) struct Totals {
     pub(super) bytes: u64,
 }
 
-/// One subject.
+/// A subject's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IndexedSubject<'a> {
     pub(super) name: &'a [u8],
@@ -38,10 +38,10 @@ pub(super) struct IndexedSubject<'a> {
     pub(super) first_at_least: u64,
 }
 
-/// Writes a checkpoint part by part, in this order.
+/// Writes a checkpoint part by part, in the order of these methods.
 pub(super) struct Writer {
     out: Vec<u8>,
-    /// Of all that was written before what is in `out`.
+    /// Checksum of all bytes that were taken out of `out`.
     sum: crc32fast::Hasher,
 }
 
@@ -80,7 +80,7 @@ impl Writer {
             0
         };
         let dead = segment.dead();
-        let holds: &[u64] = segment.holds.as_ref().map_or(&[], |h| &h.words);
+        let bloom: &[u64] = segment.bloom.as_ref().map_or(&[], |h| &h.words);
         self.numbers32(&[file.number, file.generation]);
         self.numbers64(&[segment.first, segment.last]);
         self.numbers32(&[segment.records, flags]);
@@ -89,9 +89,9 @@ impl Writer {
         self.out.extend_from_slice(&segment.latest.to_le_bytes());
         let words = |words: &[u64]| u32::try_from(words.len()).unwrap_or(u32::MAX);
         let marks = u32::try_from(segment.marks.len()).unwrap_or(u32::MAX);
-        self.numbers32(&[words(&dead.words), words(holds), marks]);
+        self.numbers32(&[words(&dead.words), words(bloom), marks]);
         self.numbers64(&dead.words);
-        self.numbers64(holds);
+        self.numbers64(bloom);
         for mark in &segment.marks {
             self.numbers32(&[mark.slot, mark.offset]);
             self.numbers64(&[mark.sequence]);
@@ -110,19 +110,19 @@ impl Writer {
         self.numbers64(&[sequence]);
     }
 
-    /// Writes the checksum of everything.
+    /// Appends the checksum of everything.
     pub(super) fn finish(&mut self) {
         let mut sum = self.sum.clone();
         sum.update(&self.out);
         self.out.extend_from_slice(&sum.finalize().to_le_bytes());
     }
 
-    /// What was written since it was last cleared.
+    /// Returns the bytes written since the last [`clear`](Self::clear).
     pub(super) fn bytes(&self) -> &[u8] {
         &self.out
     }
 
-    /// Forgets what was written so far, but for the checksum.
+    /// Empties the buffer; the checksum continues.
     pub(super) fn clear(&mut self) {
         self.sum.update(&self.out);
         self.out.clear();
@@ -141,7 +141,7 @@ impl Writer {
     }
 }
 
-/// Reads a checkpoint, whose checksum was right.
+/// Reads a checkpoint whose checksum is right.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
     version: u16,
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The next of as many segments as there are, without its file's name.
+    /// Reads the next of `segments` segments; the caller opens its file.
     pub(super) fn segment(&mut self) -> Option<(Segment, SegmentFile)> {
         let rest = &mut self.rest;
         let (number, generation) = (u32_of(rest)?, u32_of(rest)?);
@@ -207,20 +207,20 @@ impl<'a> Reader<'a> {
         segment.earliest = i64_of(rest)?;
         segment.latest = i64_of(rest)?;
         segment.is_in_order_of_time = flags & IN_ORDER_OF_TIME != 0;
-        let (dead, holds) = (u32_of(rest)?, u32_of(rest)?);
+        let (dead, bloom) = (u32_of(rest)?, u32_of(rest)?);
         let marks = match self.version {
             VERSION_MIN => 0,
             _ => u32_of(rest)?,
         };
         segment.set_dead(Dead::from_words(words(rest, dead)?));
-        let holds = words(rest, holds)?;
-        segment.holds = (!holds.is_empty()).then(|| Holds::from_words(holds));
-        // Not more room than there are bytes, whatever the number says.
+        let bloom = words(rest, bloom)?;
+        segment.bloom = (!bloom.is_empty()).then(|| BloomFilter::from_words(bloom));
+        // The capacity is bounded by the bytes that exist, whatever the number claims.
         segment.marks = (0..marks).map(|_| mark(rest)).collect::<Option<_>>()?;
-        segment.is_possible().then_some((segment, file))
+        segment.is_plausible().then_some((segment, file))
     }
 
-    /// How many subjects there can be in what is left.
+    /// Returns the maximum number of subjects in the remaining bytes.
     pub(super) fn subjects_at_most(&self) -> usize {
         let most = self.rest.len() / SUBJECT_BYTES;
         usize::try_from(self.subjects).map_or(most, |subjects| subjects.min(most))
@@ -280,10 +280,11 @@ fn words(rest: &mut &[u8], count: u32) -> Option<Vec<u64>> {
 mod tests {
     use super::*;
 
-    /// An index whose sums are right may still say what cannot be: room was made for as many records as it claimed.
+    /// Story: an index with correct checksums claimed more records than fit, and the store allocated room for
+    /// them.
     #[test]
-    fn what_a_file_cannot_hold_is_not_believed() {
-        for (first, last, records, bytes, is_possible) in [
+    fn impossible_segment_counts_are_rejected() {
+        for (first, last, records, bytes, is_plausible) in [
             (1, 0, 0, 80, true),
             (1, 3, 3, 3 * 32, true),
             (1, 9, 3, 3 * 32, true),
@@ -307,7 +308,7 @@ mod tests {
             let segment = reader.segment();
             assert_eq!(
                 segment.is_some(),
-                is_possible,
+                is_plausible,
                 "{first} {last} {records} {bytes}"
             );
         }

@@ -1,19 +1,19 @@
-//! What limits, age and times to live remove.
+//! Removal by limits, age, and times to live.
 
 use super::record::Kind;
 use super::types::{Cause, Discard, NEVER, NewRecord, StoreError, StoreLimits};
 use super::{Filters, Store};
 
 impl Store {
-    /// The limits in force.
+    /// Returns the current limits.
     pub fn limits(&self) -> &StoreLimits {
         &self.limits
     }
 
-    /// Puts other limits in force, and drops what exceeds them now.
+    /// Sets new limits, and removes what exceeds them.
     ///
     /// # Errors
-    /// The disk cannot be read; the limits are in force all the same.
+    /// The disk cannot be read; the limits are in force nevertheless.
     pub fn set_limits(&mut self, limits: &StoreLimits) -> Result<(), StoreError> {
         let before = std::mem::replace(&mut self.limits, *limits);
         self.expiry_checked_below = 0;
@@ -25,7 +25,7 @@ impl Store {
         self.enforce(Cause::LimitChange)
     }
 
-    /// Refuses the record, or says which one goes for it by the limit per subject.
+    /// Refuses the record, or returns the record that the limit per subject replaces.
     pub(super) fn make_room(&mut self, record: &NewRecord<'_>) -> Result<Option<u64>, StoreError> {
         self.recount()?;
         let replaced = match self.limits.messages_per_subject_max {
@@ -67,14 +67,15 @@ impl Store {
     }
 
     fn bytes_of(&mut self, sequence: u64) -> Result<u64, StoreError> {
-        let Some(place) = self.place(sequence)? else {
+        let Some(location) = self.find(sequence)? else {
             return Ok(0);
         };
-        let (content_bytes, has_headers) = (place.entry.content_bytes(), place.entry.has_headers());
+        let (content_bytes, has_headers) =
+            (location.entry.content_bytes(), location.entry.has_headers());
         Ok(self.counted_bytes(content_bytes, has_headers))
     }
 
-    /// Drops the oldest records until their number and bytes are within the limits.
+    /// Removes the oldest records until count and bytes are within the limits.
     pub(super) fn enforce(&mut self, cause: Cause) -> Result<(), StoreError> {
         while self.messages > 0
             && (self
@@ -95,11 +96,11 @@ impl Store {
         let over: Vec<_> = self.subjects.iter().filter_map(excess).collect();
         for (id, excess) in over {
             for _ in 0..excess {
-                // What an index says of a damaged segment may be wrong.
+                // The index of a damaged segment may be wrong.
                 let Some(first) = self.first_of(id)? else {
                     break;
                 };
-                self.log_deed(Kind::Remove, first, b"");
+                self.log_control(Kind::Remove, first, b"");
                 if !self.drop_sequence(first, Some(Cause::LimitChange))? {
                     break;
                 }
@@ -108,26 +109,26 @@ impl Store {
         Ok(())
     }
 
-    /// Drops what has grown too old, and what has outlived its own time.
+    /// Removes records that are too old or whose own time to live has ended.
     ///
     /// # Errors
-    /// The disk cannot be read; what is left goes next time.
+    /// The disk cannot be read; the next call removes the remaining records.
     pub fn expire(&mut self, now_unix_nanos: i64) -> Result<(), StoreError> {
         while let Some((sequence, at)) = self.next_to_age()? {
             if at > now_unix_nanos {
                 break;
             }
             if sequence != self.first {
-                self.log_deed(Kind::Remove, sequence, b"");
+                self.log_control(Kind::Remove, sequence, b"");
             }
             if !self.drop_sequence(sequence, Some(Cause::Age))? {
-                // It is not where it should be; others come with the next call.
-                self.check_age_behind(sequence);
+                // The record is not where the index has it; the next call continues.
+                self.skip_age_check(sequence);
                 break;
             }
         }
         while let Some((at, sequence)) = self.expiry.pop_until(now_unix_nanos) {
-            let gone = self.outlive(sequence);
+            let gone = self.expire_record(sequence);
             if gone.is_err() {
                 self.expiry.insert(at, sequence);
             }
@@ -136,15 +137,15 @@ impl Store {
         Ok(())
     }
 
-    fn outlive(&mut self, sequence: u64) -> Result<(), StoreError> {
-        if let Some(place) = self.place(sequence)? {
-            self.log_deed(Kind::Remove, sequence, b"");
-            self.drop_at(&place, Some(Cause::TimeToLive))?;
+    fn expire_record(&mut self, sequence: u64) -> Result<(), StoreError> {
+        if let Some(location) = self.find(sequence)? {
+            self.log_control(Kind::Remove, sequence, b"");
+            self.drop_at(&location, Some(Cause::TimeToLive))?;
         }
         Ok(())
     }
 
-    /// When [`expire`](Store::expire) has something to do next, in nanoseconds since 1970 UTC.
+    /// Returns when [`expire`](Store::expire) has work next, in nanoseconds since 1970 UTC.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -157,7 +158,7 @@ impl Store {
         })
     }
 
-    /// The oldest record that can grow too old, and when.
+    /// Returns the oldest record that can exceed the age limit, and when it does.
     fn next_to_age(&mut self) -> Result<Option<(u64, i64)>, StoreError> {
         let Some(age_max) = self.limits.age_nanos_max else {
             return Ok(None);
@@ -174,16 +175,16 @@ impl Store {
             }
             let record = match self.read(sequence) {
                 Ok(Some(record)) => record,
-                // What an index says of a damaged segment may be wrong.
+                // The index of a damaged segment may be wrong.
                 Ok(None) | Err(StoreError::Damaged(_)) => {
-                    self.check_age_behind(sequence);
+                    self.skip_age_check(sequence);
                     continue;
                 }
                 Err(error) => return Err(error),
             };
             let (at, is_exempt) = (record.unix_nanos, record.expires_at == Some(NEVER));
             if is_exempt {
-                self.check_age_behind(sequence);
+                self.skip_age_check(sequence);
                 continue;
             }
             self.expiry_checked_below = self.expiry_checked_below.max(sequence);
@@ -192,16 +193,16 @@ impl Store {
         }
     }
 
-    /// Goes on behind a record that does not grow too old, and never back.
-    fn check_age_behind(&mut self, sequence: u64) {
+    /// Continues after a record that cannot exceed the age limit, and never goes back.
+    fn skip_age_check(&mut self, sequence: u64) {
         self.expiry_checked_below = self.expiry_checked_below.max(sequence) + 1;
     }
 
-    /// Drops from the timers what went in another way.
-    pub(super) fn forget_expired(&mut self) {
+    /// Removes the timers of records that are already gone.
+    pub(super) fn prune_expiry(&mut self) {
         let mut expiry = std::mem::take(&mut self.expiry);
-        // What cannot be read now is kept; it is looked at again when its time comes.
-        expiry.retain(|sequence| !matches!(self.place(sequence), Ok(None)));
+        // Timers of records that cannot be read now stay; they are checked again when due.
+        expiry.retain(|sequence| !matches!(self.find(sequence), Ok(None)));
         self.expiry = expiry;
     }
 }

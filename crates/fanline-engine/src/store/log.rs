@@ -1,35 +1,34 @@
-//! Adding records, reading them, and taking them out of the index.
+//! Appends and reads records, and removes them from the index.
 
 use std::time::Duration;
 
 use super::files::Located;
-use super::marks::{Seen, Wanted};
+use super::marks::{Lookup, LookupKey};
 use super::record::{self, Head, Kind, Parts, Stamp};
-use super::segment::{Body, Place, Segment, hash_name};
+use super::segment::{Body, Location, Segment, hash_name};
 use super::slots::Slot;
 use super::subjects::{SubjectId, UNKNOWN};
 use super::types::{NewRecord, Record, Removed, StoreError};
 use super::{Cause, DiskError, Store};
 
-/// No record has a higher sequence than this, whoever asks for it.
+/// The highest sequence that a record can have.
 pub(crate) const SEQUENCE_MAX: u64 = 1 << 62;
-/// The subject of a record that is not packed ends here at the latest.
+/// Latest possible end of the subject in a record whose body is not encoded.
 const SUBJECT_END_MAX: usize = record::SUBJECT_FROM_MAX + u16::MAX as usize;
 
 impl Store {
-    /// Adds a record; it can be read at once. See [`durable`](Store::durable) for when it is safe.
-    /// What the limits drop for it is told by [`removed`](Store::removed).
+    /// Appends a record, which can be read at once. See [`durable`](Store::durable) for when it is safe.
+    /// [`removed`](Store::removed) reports the records that limits remove for it.
     ///
     /// # Errors
-    /// A limit with [`Discard::New`](super::Discard::New), or a disk that does not take it: nothing
-    /// was added.
+    /// A limit with [`Discard::New`](super::Discard::New), or a failing disk: nothing was added.
     pub fn append(&mut self, record: &NewRecord<'_>) -> Result<u64, StoreError> {
         let sequence = self.last + 1;
         self.append_at(sequence, record)?;
         Ok(sequence)
     }
 
-    /// Adds a record with a sequence above all others; those between never exist.
+    /// Appends a record with a sequence above all others. Sequences in between never exist.
     ///
     /// # Errors
     /// As [`append`](Store::append), or the sequence is not above the last.
@@ -60,7 +59,7 @@ impl Store {
         if let Some(expires_at) = record.expires_at {
             self.expiry.insert(expires_at, sequence);
         }
-        // The record is in. What cannot be dropped for it now is dropped next time.
+        // The record is stored. Removals that fail now are retried at the next append.
         if let Some(replaced) = replaced {
             let _ = self.drop_sequence(replaced, Some(Cause::Limit));
         }
@@ -71,15 +70,15 @@ impl Store {
         Ok(())
     }
 
-    /// The next record gets at least this sequence.
+    /// Gives the next record at least this sequence.
     ///
     /// # Errors
-    /// The disk does not take it.
+    /// The disk refuses the write.
     pub fn skip_to(&mut self, next_sequence: u64) -> Result<(), StoreError> {
         let next_sequence = next_sequence.min(SEQUENCE_MAX);
         if next_sequence > self.last + 1 {
             self.check_disk()?;
-            self.log_deed(Kind::Skip, next_sequence, b"");
+            self.log_control(Kind::Skip, next_sequence, b"");
             self.last = next_sequence - 1;
             if self.messages == 0 {
                 self.first = next_sequence;
@@ -88,35 +87,35 @@ impl Store {
         Ok(())
     }
 
-    /// The record of a sequence; `None` when it never was or is gone. It is borrowed from the store,
-    /// which may have read it from disk.
+    /// Returns the record of a sequence, borrowed from the store; `None` when it does not exist. May read
+    /// from the disk.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] once, when its checksum is wrong: from then on it is gone. Or the disk
-    /// cannot be read, and may be asked again.
+    /// [`StoreError::Damaged`] if the checksum is wrong; the record is then removed and no longer exists. A
+    /// disk error can be retried.
     pub fn read(&mut self, sequence: u64) -> Result<Option<Record<'_>>, StoreError> {
-        let Some(place) = self.place(sequence)? else {
+        let Some(location) = self.find(sequence)? else {
             return Ok(None);
         };
-        match self.locate(&place) {
+        match self.locate(&location) {
             Ok(at) => {
                 let parts = self.parts(&at).ok_or(StoreError::Damaged(sequence))?;
                 Ok(Some(parts.record))
             }
             Err(StoreError::Damaged(_)) => {
-                self.give_up(&place)?;
+                self.remove_damaged(&location)?;
                 Err(StoreError::Damaged(sequence))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Whether the disk takes what is written.
+    /// Checks whether the disk accepts appends.
     pub(super) fn check_disk(&self) -> Result<(), StoreError> {
         self.files.as_ref().map_or(Ok(()), |files| files.check())
     }
 
-    /// Whether the disk takes what is removed: a full one does, so that there is room again.
+    /// Checks whether the disk accepts removals. A full disk does, because they free space.
     pub(super) fn check_disk_for_removal(&self) -> Result<(), StoreError> {
         match self.check_disk() {
             Err(StoreError::Disk(DiskError::Full)) => Ok(()),
@@ -124,7 +123,7 @@ impl Store {
         }
     }
 
-    /// Writes a record at the end; gives its head and where it is.
+    /// Writes a record at the end, and returns its head and offset.
     pub(super) fn write(
         &mut self,
         stamp: &Stamp,
@@ -148,17 +147,17 @@ impl Store {
         }
     }
 
-    /// Writes what is done to records, for the next start. In memory there is none.
-    pub(super) fn log_deed(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
+    /// Logs a control record, which the next start replays. A store in memory has none.
+    pub(super) fn log_control(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
         if self.files.is_some() {
-            // It is also written where there is no room for it: one that frees a full disk must be.
+            // Also written when rolling fails: a removal that frees a full disk must be logged.
             let _ = self.roll_when_full(self.last + 1, 0);
-            self.write_deed(kind, sequence, filter);
+            self.write_control(kind, sequence, filter);
         }
     }
 
-    fn write_deed(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
-        let deed = NewRecord {
+    fn write_control(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
+        let control = NewRecord {
             subject: filter,
             ..NewRecord::default()
         };
@@ -168,21 +167,21 @@ impl Store {
             replaced: None,
             salt: None,
         };
-        if let Some(bytes) = record::encoded_bytes(&deed, false) {
-            self.write(&stamp, &deed, bytes);
+        if let Some(bytes) = record::encoded_bytes(&control, false) {
+            self.write(&stamp, &control, bytes);
         }
     }
 
-    /// Writes where the log begins, if that has changed.
+    /// Logs where the log begins, if that has changed.
     pub(super) fn log_floor(&mut self) {
         if let Some(floor) = self.files.as_mut().and_then(|files| files.take_floor()) {
-            // Also said when the next segment is about to be begun: never in one of its own.
-            self.write_deed(Kind::Floor, floor, b"");
+            // Also called when a new segment is about to begin, so this record never begins one.
+            self.write_control(Kind::Floor, floor, b"");
         }
     }
 
-    /// Writes how much of the log is on the disk, if a sync has brought more since this was written last. Nothing
-    /// waits for this record: it is written with others if they come soon, and synced with them.
+    /// Logs how much of the log is on the disk, if that has grown since the last sync point. Nothing waits
+    /// for this record: it is written and synced with others if they arrive soon.
     pub(super) fn log_sync_point(&mut self, now: Duration) {
         let Some(Segment {
             body: Body::File(active),
@@ -199,7 +198,7 @@ impl Store {
         }
     }
 
-    /// Notes a record of the last segment in the index.
+    /// Adds a record of the last segment to the index.
     pub(super) fn note_record(&mut self, head: &Head, offset: usize, subject: &[u8]) {
         let id = self.subjects.find_or_add(subject);
         let active = self.segments.back_mut().expect("never empty");
@@ -212,7 +211,7 @@ impl Store {
         }
         let known = self.subjects.get_mut(id);
         if known.last < active.first || known.messages == 0 {
-            self.held.push(hash_name(subject));
+            self.active_hashes.push(hash_name(subject));
         }
         active.note_added(head.sequence, head.bytes, head.unix_nanos);
         match known.messages {
@@ -229,8 +228,8 @@ impl Store {
         self.bytes += self.counted_bytes(slot.content_bytes(), slot.has_headers());
     }
 
-    /// Where a live record is.
-    pub(super) fn place(&mut self, sequence: u64) -> Result<Option<Place>, StoreError> {
+    /// Finds a live record.
+    pub(super) fn find(&mut self, sequence: u64) -> Result<Option<Location>, StoreError> {
         if sequence < self.first || sequence > self.last {
             return Ok(None);
         }
@@ -239,12 +238,12 @@ impl Store {
             return Ok(None);
         }
         if self.segments[at].slots.is_none() {
-            match self.look(at, Wanted::Sequence(sequence))? {
-                Seen::Record(place) => return Ok(Some(place).filter(|p| self.is_live(p))),
-                // It must be there: a head before it says that it is longer than it is.
-                Seen::Nothing if self.segments[at].is_whole() => {}
-                Seen::Nothing => return Ok(None),
-                Seen::Unclear => {}
+            match self.look_up(at, LookupKey::Sequence(sequence))? {
+                Lookup::Record(location) => return Ok(Some(location).filter(|p| self.is_live(p))),
+                // It must exist: a damaged head before it claims too many bytes.
+                Lookup::Missing if self.segments[at].is_whole() => {}
+                Lookup::Missing => return Ok(None),
+                Lookup::Unknown => {}
             }
         }
         self.load(at)?;
@@ -253,12 +252,12 @@ impl Store {
             return Ok(None);
         };
         let found = slots.find(sequence);
-        // One whose head is damaged may have any sequence between its neighbours'.
+        // A record with a damaged head may have any sequence between its neighbors'.
         let found = found.or_else(|| slots.lost_beside(sequence, |slot| segment.is_dead(slot)));
         let Some(slot) = found.filter(|slot| !segment.is_dead(*slot)) else {
             return Ok(None);
         };
-        Ok(Some(Place {
+        Ok(Some(Location {
             segment: at,
             slot,
             sequence: slots.sequence(slot),
@@ -268,60 +267,60 @@ impl Store {
         }))
     }
 
-    fn is_live(&self, place: &Place) -> bool {
-        !self.segments[place.segment].is_dead(place.slot)
+    fn is_live(&self, location: &Location) -> bool {
+        !self.segments[location.segment].is_dead(location.slot)
     }
 
-    /// The subject of a live record.
-    fn subject_of(&mut self, place: &Place) -> Result<SubjectId, StoreError> {
-        if let Some(subject) = place.subject {
+    /// Returns the subject of a live record.
+    fn subject_of(&mut self, location: &Location) -> Result<SubjectId, StoreError> {
+        if let Some(subject) = location.subject {
             return Ok(subject);
         }
         let (Body::File(file), Some(files)) =
-            (&mut self.segments[place.segment].body, &mut self.files)
+            (&mut self.segments[location.segment].body, &mut self.files)
         else {
             return Ok(UNKNOWN);
         };
-        let offset = u64::from(place.entry.offset);
-        let bytes = place.stored_bytes as usize;
-        // What is not packed tells it early; whether the rest is damaged does not matter.
+        let offset = u64::from(location.entry.offset);
+        let bytes = location.stored_bytes as usize;
+        // A record that is not encoded has its subject near the beginning; damage behind it does not matter.
         let mut located = files.locate(file, offset, bytes.min(SUBJECT_END_MAX))?;
-        if Head::peek(files.bytes(&located)).is_some_and(|head| head.is_packed()) {
+        if Head::peek(files.bytes(&located)).is_some_and(|head| head.has_encoded_body()) {
             located = files.locate(file, offset, bytes)?;
         }
-        let located = files.unpack(&located);
+        let located = files.decode(&located);
         let name = located.and_then(|at| record::subject(files.bytes(&at)));
         let subject = name.and_then(|name| self.subjects.find(name));
         self.must_recount |= subject.is_none();
         Ok(subject.unwrap_or(UNKNOWN))
     }
 
-    /// Gets the bytes of a record into memory, and checks them if they were on disk.
-    pub(super) fn locate(&mut self, place: &Place) -> Result<At, StoreError> {
-        let offset = place.entry.offset as usize;
-        let bytes = place.stored_bytes as usize;
+    /// Brings the bytes of a record into memory, and checks them if they come from the disk.
+    pub(super) fn locate(&mut self, location: &Location) -> Result<At, StoreError> {
+        let offset = location.entry.offset as usize;
+        let bytes = location.stored_bytes as usize;
         let (Body::File(file), Some(files)) =
-            (&mut self.segments[place.segment].body, &mut self.files)
+            (&mut self.segments[location.segment].body, &mut self.files)
         else {
-            return Ok(At::Memory(place.segment, offset));
+            return Ok(At::Memory(location.segment, offset));
         };
         let located = files.locate(file, offset as u64, bytes)?;
         if located.is_from_disk() && !record::is_sound(files.bytes(&located), files.salt) {
             return Err(match files.distrust() {
                 Some(failure) => failure.into(),
-                None => StoreError::Damaged(place.sequence),
+                None => StoreError::Damaged(location.sequence),
             });
         }
         let is_from_disk = located.is_from_disk();
-        let located = files.unpack(&located).ok_or(StoreError::WrongKey)?;
-        // Right checksums alone do not make a record of it.
+        let located = files.decode(&located).ok_or(StoreError::WrongKey)?;
+        // Correct checksums alone do not make a valid record.
         if is_from_disk && record::decode(files.bytes(&located)).is_none() {
-            return Err(StoreError::Damaged(place.sequence));
+            return Err(StoreError::Damaged(location.sequence));
         }
         Ok(At::Files(located))
     }
 
-    /// The record that was located, taken apart.
+    /// Decodes a located record.
     pub(super) fn parts(&self, at: &At) -> Option<Parts<'_>> {
         match at {
             At::Files(located) => record::decode(self.files.as_ref()?.bytes(located)),
@@ -332,14 +331,15 @@ impl Store {
         }
     }
 
-    /// When the record in a slot was stored, dead or not. A damaged head is taken for the earliest.
+    /// Returns when the record in a slot was stored, live or dead. A damaged head counts as the earliest
+    /// time.
     pub(super) fn time_of(&mut self, at: usize, slot: usize) -> Result<i64, StoreError> {
         let offset = self.load(at)?.entries[slot].offset as usize;
         let segment = &mut self.segments[at];
         let head = match (&mut segment.body, &mut self.files) {
             (Body::Memory(buffer), _) => buffer.get(offset..).and_then(Head::peek),
             (Body::File(file), Some(files)) => {
-                let located = files.locate(file, offset as u64, record::PACKED_HEAD_BYTES)?;
+                let located = files.locate(file, offset as u64, record::ENCODED_HEAD_BYTES)?;
                 Head::parse(files.bytes(&located), files.salt)
             }
             (Body::File(_), None) => None,
@@ -347,28 +347,29 @@ impl Store {
         Ok(head.map_or(segment.earliest, |head| head.unix_nanos))
     }
 
-    /// Drops what is damaged, and counts it.
-    fn give_up(&mut self, place: &Place) -> Result<(), StoreError> {
+    /// Removes a damaged record and counts it as lost.
+    fn remove_damaged(&mut self, location: &Location) -> Result<(), StoreError> {
         self.lost.messages += 1;
-        self.lost.bytes += u64::from(place.stored_bytes);
-        self.log_deed(Kind::Remove, place.sequence, b"");
-        self.drop_at(place, Some(Cause::Damage))
+        self.lost.bytes += u64::from(location.stored_bytes);
+        self.log_control(Kind::Remove, location.sequence, b"");
+        self.drop_at(location, Some(Cause::Damage))
     }
 
-    /// Drops a live record by its sequence; says whether there was one.
+    /// Removes a live record by its sequence. Returns whether there was one.
     pub(super) fn drop_sequence(
         &mut self,
         sequence: u64,
         cause: Option<Cause>,
     ) -> Result<bool, StoreError> {
-        let Some(place) = self.place(sequence)? else {
+        let Some(location) = self.find(sequence)? else {
             return Ok(false);
         };
-        self.drop_at(&place, cause)?;
+        self.drop_at(&location, cause)?;
         Ok(true)
     }
 
-    /// Drops the first live record. Says whether there was one: what the index says of a damaged segment may be wrong.
+    /// Removes the first live record. Returns whether there was one: the index of a damaged segment may be
+    /// wrong.
     pub(super) fn drop_first(&mut self, cause: Option<Cause>) -> Result<bool, StoreError> {
         if self.drop_sequence(self.first, cause)? {
             return Ok(true);
@@ -379,46 +380,46 @@ impl Store {
         Ok(has_moved)
     }
 
-    /// Drops a live record. With a cause it is told by [`removed`](Store::removed).
+    /// Removes a live record. With a cause, [`removed`](Store::removed) reports it.
     pub(super) fn drop_at(
         &mut self,
-        place: &Place,
+        location: &Location,
         cause: Option<Cause>,
     ) -> Result<(), StoreError> {
-        let (entry, subject) = (place.entry, self.subject_of(place)?);
+        let (entry, subject) = (location.entry, self.subject_of(location)?);
         let last = self.last;
-        let segment = &mut self.segments[place.segment];
-        segment.kill(place.slot, place.stored_bytes);
+        let segment = &mut self.segments[location.segment];
+        segment.kill(location.slot, location.stored_bytes);
         if cause == Some(Cause::Limit) {
             segment.limited_by = last;
         }
         self.messages -= 1;
-        // The index says how many there are; a damaged one may have been wrong.
+        // The total comes from the index, which may be wrong for a damaged segment.
         let counted_bytes = self.counted_bytes(entry.content_bytes(), entry.has_headers());
         self.bytes = self.bytes.saturating_sub(counted_bytes);
-        let newest = self.drop_from_subject(place.sequence, subject, cause);
+        let newest = self.drop_from_subject(location.sequence, subject, cause);
         if entry.has_expiry() && self.expiry.note_gone() {
-            self.forget_expired();
+            self.prune_expiry();
         }
         if self.messages == 0 {
             self.first = self.last + 1;
-        } else if place.sequence == self.first {
+        } else if location.sequence == self.first {
             self.first = self.first_live()?;
         }
         if let Some(files) = &mut self.files {
-            files.note_removed(place.sequence);
-            if self.first > place.sequence {
+            files.note_removed(location.sequence);
+            if self.first > location.sequence {
                 files.note_floor(self.first);
             }
         }
-        if newest && let Some(last) = self.last_before(subject, place.sequence)? {
+        if newest && let Some(last) = self.last_before(subject, location.sequence)? {
             self.subjects.get_mut(subject).last = last;
         }
-        self.retire_dead(place.segment);
+        self.retire_dead(location.segment);
         Ok(())
     }
 
-    /// Says whether the subject has another newest record now.
+    /// Returns whether the newest record of the subject has changed.
     fn drop_from_subject(&mut self, sequence: u64, id: SubjectId, cause: Option<Cause>) -> bool {
         let has_subject = id != UNKNOWN && self.subjects.get(id).is_some();
         let mut left = 0;
@@ -431,7 +432,7 @@ impl Store {
             }
         }
         if let Some(cause) = cause {
-            self.removals.push(&Removed {
+            self.unreported.push(&Removed {
                 sequence,
                 subject: self.subjects.name(id),
                 was_last_of_subject: has_subject && left == 0,
@@ -458,9 +459,9 @@ impl Store {
     }
 }
 
-/// Where the bytes of a record are, until something else is read.
+/// Location of a record's bytes, valid until the next read.
 pub(super) enum At {
-    /// The segment and the offset in it.
+    /// Index of the segment, and offset in it.
     Memory(usize, usize),
     Files(Located),
 }

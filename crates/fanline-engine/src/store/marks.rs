@@ -1,76 +1,76 @@
-//! Finding a record in a segment whose slots are not in memory, by reading a small part of it.
+//! Finds a record in a segment whose slots are not in memory by reading a small part of it.
 
 use super::Store;
 use super::record::Head;
-use super::segment::{Body, Place, Segment};
+use super::segment::{Body, Location, Segment};
 use super::segments::LOADED_BYTES_MAX;
 use super::slots::{Slot, Slots};
 use super::subjects::UNKNOWN;
 use super::types::StoreError;
 
-/// A segment has a mark for each of about so many parts of it,
+/// A segment has a mark for each of about this many parts,
 const MARKS_PER_SEGMENT: usize = 256;
-/// but none for a smaller part,
+/// but parts have at least
 const PART_BYTES_MIN: usize = 1024;
-/// and none for a larger one: so much is read to find a record.
+/// and at most this many bytes, which are read to find a record.
 const PART_BYTES_MAX: usize = 64 << 10;
-/// So many files are kept open of segments whose slots are not in memory.
+/// Maximum number of open files of segments whose slots are not in memory.
 const OPEN_MAX: usize = 64;
-/// Once so many times its length was read of a segment to find records, its slots are read in, if they
-/// find room beside those of others.
-const LOOKS_PER_LOAD: u64 = 2;
+/// Once lookups have read this multiple of a segment's length, its slots are loaded, if they fit beside those
+/// of others.
+const LOOKUPS_PER_LOAD: u64 = 2;
 
-/// Where a record of a segment is.
+/// Position of a record in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// So many records of the segment come before it.
+    /// Number of records before it in the segment.
     pub(super) slot: u32,
     pub(super) offset: u32,
     pub(super) sequence: u64,
 }
 
-/// What is looked for in a segment.
+/// The key of a lookup in a segment.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wanted {
+pub(super) enum LookupKey {
     Sequence(u64),
     Slot(usize),
 }
 
-impl Wanted {
+impl LookupKey {
     fn is_at_or_after(self, mark: &Mark) -> bool {
         match self {
-            Wanted::Sequence(sequence) => mark.sequence <= sequence,
-            Wanted::Slot(slot) => mark.slot as usize <= slot,
+            LookupKey::Sequence(sequence) => mark.sequence <= sequence,
+            LookupKey::Slot(slot) => mark.slot as usize <= slot,
         }
     }
 }
 
-/// What a part of a segment shows.
-pub(super) enum Seen {
-    /// It is there, dead or not.
-    Record(Place),
-    /// It is not.
-    Nothing,
-    /// That only the whole segment can tell, as the part is damaged or there is no mark.
-    Unclear,
+/// Result of a lookup in a part of a segment.
+pub(super) enum Lookup {
+    /// The record exists, live or dead.
+    Record(Location),
+    /// The record does not exist.
+    Missing,
+    /// Only the whole segment can tell: the part is damaged, or there is no mark.
+    Unknown,
 }
 
-/// From one mark to the next.
-struct Part {
-    /// Where to begin: at the mark, or behind it where the last record was found.
+/// The range from one mark to the next.
+struct MarkedRange {
+    /// Beginning: the mark, or a later record that was found before.
     from: Mark,
-    /// The first slot behind it.
+    /// The first slot after the range.
     end_slot: u32,
     bytes: usize,
 }
 
-/// How far apart marks are.
+/// Returns the distance between marks in bytes.
 fn part_bytes(segment_bytes: usize) -> usize {
     (segment_bytes / MARKS_PER_SEGMENT).clamp(PART_BYTES_MIN, PART_BYTES_MAX)
 }
 
-/// The marks of a segment that does not change any more. The records from one to the next are not
-/// farther apart than a part is long, unless there is only one.
+/// Returns the marks of a sealed segment. Records between two marks span at most one part, unless there is
+/// only one.
 fn marks_of(slots: &Slots, segment_bytes: usize) -> Vec<Mark> {
     let part_bytes = part_bytes(segment_bytes);
     let mut marks: Vec<Mark> = Vec::new();
@@ -92,31 +92,29 @@ fn marks_of(slots: &Slots, segment_bytes: usize) -> Vec<Mark> {
 }
 
 impl Segment {
-    /// Marks what does not change any more.
+    /// Sets the marks of a sealed segment.
     pub(super) fn note_marks(&mut self, segment_bytes: usize) {
         if let (Body::File(_), Some(slots)) = (&self.body, &self.slots) {
             self.marks = marks_of(slots, segment_bytes);
         }
     }
 
-    fn part_of(&self, wanted: Wanted) -> Option<Part> {
+    fn range_of(&self, key: LookupKey) -> Option<MarkedRange> {
         let Body::File(file) = &self.body else {
             return None;
         };
-        let after = self
-            .marks
-            .partition_point(|mark| wanted.is_at_or_after(mark));
+        let after = self.marks.partition_point(|mark| key.is_at_or_after(mark));
         let mark = *self.marks.get(after.checked_sub(1)?)?;
         let next = self.marks.get(after);
         let slots = mark.slot..next.map_or(self.records, |next| next.slot);
         let end = next.map_or(file.bytes, |next| u64::from(next.offset));
         let end = end.min(u64::from(mark.offset) + PART_BYTES_MAX as u64);
-        // Who reads on begins where the last record was found.
-        let found = self
-            .found
-            .filter(|found| slots.contains(&found.slot) && wanted.is_at_or_after(found));
-        let from = found.unwrap_or(mark);
-        Some(Part {
+        // Sequential readers begin at the last record found.
+        let last_found = self.last_found.filter(|last_found| {
+            slots.contains(&last_found.slot) && key.is_at_or_after(last_found)
+        });
+        let from = last_found.unwrap_or(mark);
+        Some(MarkedRange {
             from,
             end_slot: slots.end,
             bytes: usize::try_from(end.checked_sub(u64::from(from.offset))?).ok()?,
@@ -125,28 +123,27 @@ impl Segment {
 }
 
 impl Store {
-    /// Looks for a record of a segment on disk whose slots are not in memory.
-    pub(super) fn look(&mut self, at: usize, wanted: Wanted) -> Result<Seen, StoreError> {
+    /// Looks up a record in a segment on disk whose slots are not in memory.
+    pub(super) fn look_up(&mut self, at: usize, key: LookupKey) -> Result<Lookup, StoreError> {
         if self.should_load(at) {
-            return Ok(Seen::Unclear);
+            return Ok(Lookup::Unknown);
         }
         let segment = &mut self.segments[at];
-        let Some(part) = segment.part_of(wanted) else {
-            return Ok(Seen::Unclear);
+        let Some(range) = segment.range_of(key) else {
+            return Ok(Lookup::Unknown);
         };
         let (Body::File(file), Some(files)) = (&mut segment.body, &mut self.files) else {
-            return Ok(Seen::Unclear);
+            return Ok(Lookup::Unknown);
         };
-        if segment.found != Some(part.from) {
-            segment.looked_bytes += part.bytes as u64;
+        if segment.last_found != Some(range.from) {
+            segment.lookup_bytes += range.bytes as u64;
         }
         let was_open = file.file.is_some();
         let number = file.number;
-        let located = files.locate(file, u64::from(part.from.offset), part.bytes);
-        let walked =
-            located.map(|located| part.walk(files.bytes(&located), files.salt, at, wanted));
-        if let Ok((_, Some(found))) = walked {
-            segment.found = Some(found);
+        let located = files.locate(file, u64::from(range.from.offset), range.bytes);
+        let walked = located.map(|located| range.walk(files.bytes(&located), files.salt, at, key));
+        if let Ok((_, Some(last_found))) = walked {
+            segment.last_found = Some(last_found);
         }
         if !was_open {
             self.note_opened(number);
@@ -154,7 +151,7 @@ impl Store {
         Ok(walked?.0)
     }
 
-    /// Closes the file that was opened longest ago, if there are too many.
+    /// Closes the file that was opened longest ago if too many are open.
     fn note_opened(&mut self, number: u32) {
         self.opened.push_back(number);
         if self.opened.len() <= OPEN_MAX {
@@ -175,46 +172,46 @@ impl Store {
         }
     }
 
-    /// The sequence of a record by its number in a segment.
+    /// Returns the sequence of a record by its slot in a segment.
     pub(super) fn sequence_of(&mut self, at: usize, slot: usize) -> Result<u64, StoreError> {
         if self.segments[at].slots.is_none()
-            && let Seen::Record(place) = self.look(at, Wanted::Slot(slot))?
+            && let Lookup::Record(location) = self.look_up(at, LookupKey::Slot(slot))?
         {
-            return Ok(place.sequence);
+            return Ok(location.sequence);
         }
         Ok(self.load(at)?.sequence(slot))
     }
 
-    /// Whether so much was looked for in a segment that it is better read in at once.
+    /// Whether lookups have read so much that loading the slots is cheaper.
     fn should_load(&mut self, at: usize) -> bool {
         let segment = &self.segments[at];
         let Body::File(file) = &segment.body else {
             return true;
         };
-        if segment.looked_bytes < LOOKS_PER_LOAD * file.bytes {
+        if segment.lookup_bytes < LOOKUPS_PER_LOAD * file.bytes {
             return false;
         }
         let room_bytes = segment.records as usize * size_of::<Slot>();
         let fits = self.loaded_bytes(at) + room_bytes <= LOADED_BYTES_MAX;
-        self.segments[at].looked_bytes = 0;
+        self.segments[at].lookup_bytes = 0;
         fits
     }
 }
 
-impl Part {
-    /// Goes over its records; says also where the one was that was found.
-    fn walk(&self, bytes: &[u8], salt: u32, at: usize, wanted: Wanted) -> (Seen, Option<Mark>) {
+impl MarkedRange {
+    /// Walks the records of the range. Also returns where the record was found.
+    fn walk(&self, bytes: &[u8], salt: u32, at: usize, key: LookupKey) -> (Lookup, Option<Mark>) {
         let mut offset = 0;
         let mut slot = self.from.slot;
         while slot < self.end_slot {
             let rest = bytes.get(offset..);
             let Some(head) = rest.and_then(|rest| Head::parse(rest, salt)) else {
-                return (Seen::Unclear, None);
+                return (Lookup::Unknown, None);
             };
             if head.kind.is_message() {
                 let is_first = slot == self.from.slot;
                 if is_first && head.sequence != self.from.sequence {
-                    return (Seen::Unclear, None);
+                    return (Lookup::Unknown, None);
                 }
                 let mark = Mark {
                     slot,
@@ -224,26 +221,26 @@ impl Part {
                         .saturating_add(u32::try_from(offset).unwrap_or(u32::MAX)),
                     sequence: head.sequence,
                 };
-                let is_it = match wanted {
-                    Wanted::Sequence(sequence) if head.sequence > sequence => {
-                        return (Seen::Nothing, None);
+                let is_it = match key {
+                    LookupKey::Sequence(sequence) if head.sequence > sequence => {
+                        return (Lookup::Missing, None);
                     }
-                    Wanted::Sequence(sequence) => head.sequence == sequence,
-                    Wanted::Slot(wanted) => slot as usize == wanted,
+                    LookupKey::Sequence(sequence) => head.sequence == sequence,
+                    LookupKey::Slot(key) => slot as usize == key,
                 };
                 if is_it {
-                    return (Seen::Record(place(at, &mark, &head)), Some(mark));
+                    return (Lookup::Record(location(at, &mark, &head)), Some(mark));
                 }
                 slot += 1;
             }
             offset += head.len();
         }
-        (Seen::Nothing, None)
+        (Lookup::Missing, None)
     }
 }
 
-fn place(segment: usize, mark: &Mark, head: &Head) -> Place {
-    Place {
+fn location(segment: usize, mark: &Mark, head: &Head) -> Location {
+    Location {
         segment,
         slot: mark.slot as usize,
         sequence: mark.sequence,

@@ -1,10 +1,9 @@
-//! What it costs to find a record in a segment that is not in memory.
+//! The cost of finding a record in a segment that is not in memory.
 
 use super::faulty::{Dice, Faulty};
 use super::*;
 
-/// What a random read may cost: a part of a segment to find the record in, and as much again when that
-/// follows on what was read before.
+/// Maximum cost of a random read: one part of a segment, and as much again if it continues an earlier read.
 const READ_BYTES_MAX: usize = 128 << 10;
 
 fn payload(sequence: u64) -> Vec<u8> {
@@ -16,7 +15,7 @@ fn subject(sequence: u64) -> Vec<u8> {
     format!("orders.{sequence}").into_bytes()
 }
 
-/// A store of so many records, closed and opened again.
+/// Returns a store of `records` records, closed and reopened.
 fn reopened(disk: &Faulty, options: &FileOptions, records: u64) -> Store {
     let limits = StoreLimits::default();
     let (mut store, _) = Store::file(Box::new(disk.clone()), options, &limits).unwrap();
@@ -48,7 +47,7 @@ fn read(store: &mut Store, sequence: u64) {
 }
 
 #[test]
-fn a_random_read_reads_a_part_of_its_segment() {
+fn random_read_reads_part_of_segment() {
     const RECORDS: u64 = 40_000;
     let disk = Faulty::new();
     let mut dice = Dice::new(3);
@@ -62,7 +61,7 @@ fn a_random_read_reads_a_part_of_its_segment() {
         let bytes = disk.take_read_bytes();
         assert!(bytes <= READ_BYTES_MAX, "{bytes} for {sequence}");
     }
-    // So does the last of a subject, a removal, and what is not there.
+    // The same holds for the last record of a subject, a removal, and a missing record.
     for _ in 0..100 {
         let sequence = dice.below(below) as u64 + 1;
         let known = store.subject(&subject(sequence));
@@ -78,7 +77,7 @@ fn a_random_read_reads_a_part_of_its_segment() {
 }
 
 #[test]
-fn many_random_reads_read_no_more_each() {
+fn many_random_reads_load_the_segment() {
     let disk = Faulty::new();
     let mut dice = Dice::new(4);
     let mut store = reopened(&disk, &FileOptions::default(), 40_000);
@@ -89,11 +88,14 @@ fn many_random_reads_read_no_more_each() {
     }
     let bytes = disk.take_read_bytes();
     assert!(bytes <= READS * READ_BYTES_MAX, "{bytes}");
-    assert!(store.segments[0].slots.is_some(), "it paid to read it in");
+    assert!(
+        store.segments[0].slots.is_some(),
+        "many lookups load the slots"
+    );
 }
 
 #[test]
-fn reading_on_reads_everything_about_once() {
+fn sequential_read_reads_everything_about_once() {
     let disk = Faulty::new();
     let mut store = reopened(&disk, &FileOptions::default(), 40_000);
     let all = disk.used_bytes();
@@ -109,14 +111,14 @@ fn reading_on_reads_everything_about_once() {
     assert!(bytes < all + all / 2, "{bytes} of {all}");
 }
 
-/// What a consumer with filters asks when it is made: how much there is for it, and what comes first.
+/// A new consumer with filters queries how many records match, and which is first.
 #[test]
-fn beginning_with_filters_does_not_go_over_the_log() {
+fn filtered_queries_do_not_scan_the_log() {
     let disk = Faulty::new();
     let mut store = reopened(&disk, &FileOptions::default(), 40_000);
     assert!(store.segments.len() > 2);
     let all = disk.used_bytes();
-    // One subject, some, and more than are remembered.
+    // One subject, some, and more than the cache holds.
     for count in [1, 1_000, 9_000] {
         let names: Vec<Vec<u8>> = (20_000..20_000 + count).map(subject).collect();
         let filters = Filters::new(names.iter().map(Vec::as_slice)).unwrap();
@@ -126,7 +128,7 @@ fn beginning_with_filters_does_not_go_over_the_log() {
     }
     let filters = Filters::new([&b"orders.*"[..]]).unwrap();
     assert_eq!(store.count_matching(&filters, 1), Ok(40_000));
-    // In the middle too: no subject has records on both sides of it.
+    // Also in the middle: no subject has records on both sides.
     assert_eq!(store.count_matching(&filters, 15_001), Ok(25_000));
     assert_eq!(disk.take_read_bytes(), 0);
 
@@ -136,12 +138,12 @@ fn beginning_with_filters_does_not_go_over_the_log() {
     let bytes = disk.take_read_bytes();
     assert!(
         2 * bytes < all,
-        "{bytes} of {all}: more than the one segment"
+        "read {bytes} of {all} bytes: more than one segment"
     );
 }
 
 #[test]
-fn an_index_without_marks_is_read_as_before() {
+fn index_version_1_without_marks_is_readable() {
     let disk = Faulty::new();
     let options = disk_tests::options();
     drop(reopened(&disk, &options, 300));
@@ -163,7 +165,7 @@ fn an_index_without_marks_is_read_as_before() {
     assert!(!store.segments[0].marks.is_empty());
 }
 
-/// The index as its version 1 was.
+/// Converts an index to version 1.
 fn without_marks(index: &[u8]) -> Vec<u8> {
     const COUNT_AT: usize = 28;
     const HEAD_BYTES: usize = 32 + 7 * 8;

@@ -1,12 +1,11 @@
-//! The log of one stream: records in the order of their sequences, found by sequence, by subject and
-//! by time, dropped by limits, in memory or on a [`Disk`].
+//! The log of one stream: records in sequence order, found by sequence, by subject, and by time, removed by
+//! limits, in memory or on a [`Disk`].
 //!
-//! The store decides and does not wait. What it writes it hands to its [`Disk`] at once or in
-//! batches; what must reach the disk before an acknowledgement, it requests by
-//! [`Store::poll_sync`]; [`Store::handle_synced`] takes the result. Both kinds of store are the same code: a
-//! segment's bytes are a buffer or a file.
+//! The store never waits. It writes to its [`Disk`] at once or in batches. It requests a sync of what must
+//! reach the disk before an acknowledgement by [`Store::poll_sync`], and takes the result by
+//! [`Store::handle_synced`]. Both kinds of store share this code: a segment's bytes are a buffer or a file.
 //!
-//! The bytes on disk are described in `docs/formats/log.md`.
+//! `docs/formats/log.md` describes the bytes on disk.
 //!
 //! ```
 //! use fanline_engine::store::{Filters, NewRecord, Store, StoreLimits};
@@ -27,6 +26,7 @@ mod disk;
 #[cfg(test)]
 pub(crate) mod disk_tests;
 pub mod documents;
+mod encoding;
 mod expiry;
 #[cfg(test)]
 pub(crate) mod faulty;
@@ -41,12 +41,10 @@ mod log;
 mod marks;
 #[cfg(test)]
 mod marks_tests;
-mod packing;
 mod query;
 mod record;
 mod recovery;
 mod removal;
-mod removals;
 mod scan;
 mod segment;
 mod segments;
@@ -56,6 +54,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod types;
+mod unreported;
 mod unsynced;
 mod upkeep;
 pub mod wrapped;
@@ -66,9 +65,9 @@ use std::ops::Range;
 pub use cipher::{Algorithm, Key};
 pub use commit::{SyncId, SyncMode, SyncRequest};
 pub use disk::{Disk, DiskError, FileId};
+pub use encoding::Compression;
 pub use filters::Filters;
 pub(crate) use log::SEQUENCE_MAX;
-pub use packing::Compression;
 pub use query::Search;
 pub use recovery::{Damage, FileOptions, Recovery};
 pub use types::{
@@ -78,54 +77,54 @@ pub use types::{
 
 use expiry::Expiry;
 use files::Files;
-use removals::Removals;
 use segment::{Body, Segment};
 use segments::Spare;
 use slots::Slots;
 use subjects::Subjects;
+use unreported::UnreportedRemovals;
 use upkeep::Upkeep;
 
 const MEMORY_SEGMENT_BYTES: usize = 1 << 20;
 
-/// All records of a stream.
+/// All records of one stream.
 pub struct Store {
-    /// In the order of sequences; never empty. Records are added to the last.
+    /// In sequence order; never empty. Records are appended to the last.
     segments: VecDeque<Segment>,
     subjects: Subjects,
     limits: StoreLimits,
     messages: u64,
     bytes: u64,
-    /// The first live sequence; one above the last when there is none.
+    /// The first live sequence; one above the last sequence when no record is live.
     first: u64,
     last: u64,
     last_unix_nanos: Option<i64>,
     lost: Lost,
-    /// The time of the first record, once it was asked for.
+    /// Sequence and time of the first record, cached by the first query.
     first_time: Option<(u64, i64)>,
     expiry: Expiry,
-    /// Records below this cannot grow too old.
+    /// No record below this sequence can exceed the age limit.
     expiry_checked_below: u64,
-    /// The oldest record that can, and its time.
+    /// Sequence and time of the oldest record that can exceed the age limit.
     ages_next: Option<(u64, i64)>,
-    removals: Removals,
+    unreported: UnreportedRemovals,
     spare: Spare,
-    /// Names, hashed, of what the last segment holds.
-    held: Vec<u64>,
-    /// A segment grows to this, or to one record.
+    /// Hashed names of the subjects in the last segment.
+    active_hashes: Vec<u64>,
+    /// Bytes at which a new segment begins; a single larger record still fits.
     segment_bytes: usize,
-    /// Of a store on disk.
+    /// `None` for a store in memory.
     files: Option<Box<Files>>,
     upkeep: Upkeep,
-    /// How often slots were asked for.
+    /// How many times slots were requested, as a clock for eviction.
     loads: u64,
-    /// Numbers of segments whose files were opened though their slots were not read.
+    /// Numbers of segments whose file is open although their slots are not in memory.
     opened: VecDeque<u32>,
-    /// A live record was found damaged so that its subject cannot be told: some subject counts it.
+    /// A live record is too damaged to read its subject, so some subject's count includes it.
     must_recount: bool,
 }
 
 impl Store {
-    /// A store whose records last as long as it does.
+    /// Creates a store in memory.
     pub fn memory(limits: &StoreLimits) -> Self {
         let mut store = Store::empty();
         store.limits = *limits;
@@ -135,7 +134,7 @@ impl Store {
         store
     }
 
-    /// Without limits, and without a segment to write to.
+    /// Creates a store without limits and without a segment to append to.
     fn empty() -> Self {
         Store {
             segments: VecDeque::new(),
@@ -151,9 +150,9 @@ impl Store {
             expiry: Expiry::default(),
             expiry_checked_below: 0,
             ages_next: None,
-            removals: Removals::default(),
+            unreported: UnreportedRemovals::default(),
             spare: Spare::default(),
-            held: Vec::new(),
+            active_hashes: Vec::new(),
             segment_bytes: MEMORY_SEGMENT_BYTES,
             files: None,
             upkeep: Upkeep::default(),
@@ -163,8 +162,8 @@ impl Store {
         }
     }
 
-    /// How many bytes a record counts for: as nats-server counts, 16 more than its subject, headers
-    /// and payload in memory; on disk 30 more, or 34 when it has headers.
+    /// Returns the bytes that a record counts for in limits and in [`StoreState::bytes`], as in nats-server.
+    /// In memory: subject, headers, and payload, plus 16. On disk: plus 30, or plus 34 with headers.
     pub fn record_bytes(&self, record: &NewRecord<'_>) -> u64 {
         let content = record.subject.len() + record.headers.len() + record.payload.len();
         self.counted_bytes(content as u64, !record.headers.is_empty())
@@ -178,20 +177,21 @@ impl Store {
         }
     }
 
-    /// Why the disk does not take what is written; `None` when it does. While there is one, appends
-    /// are refused, and what was appended but is not [`durable`](Self::durable) may yet become so.
+    /// Returns why the last write to disk failed, or `None` while writes succeed. After a failure the store
+    /// refuses appends; records that are not [`durable`](Self::durable) yet may still become durable.
     pub fn failure(&self) -> Option<DiskError> {
         self.files.as_ref()?.failure
     }
 
-    /// The highest sequence whose record is as safe as the store makes it: every acknowledgement up
-    /// to it may be sent. In memory that is every record; on disk see [`SyncMode`].
+    /// Returns the highest sequence whose record is as safe as the store makes it: acknowledgements up to it
+    /// may be sent. In memory that is every record; on disk see [`SyncMode`].
     pub fn durable(&self) -> u64 {
         self.files.as_ref().map_or(self.last, |f| f.durable())
     }
 
-    /// Whether a power cut may bring back one of these records, because its removal is not on the disk yet. A copy
-    /// that passed it over would never get it.
+    /// Returns whether a power cut may restore one of these records because its removal is not on the disk
+    /// yet. A copy of the stream must wait for that: a record that it skipped would be missing from the copy
+    /// forever.
     pub fn has_unsynced_removal(&mut self, sequences: Range<u64>) -> bool {
         let files = self
             .files
@@ -200,15 +200,15 @@ impl Store {
         files.is_some_and(|files| files.has_unsynced_removal(sequences))
     }
 
-    /// Whether what is told of it waits for its disk: it has one, and [`SyncMode::Commit`].
+    /// Whether acknowledgements wait for a sync: the store is on disk, in [`SyncMode::Commit`].
     pub fn commits(&self) -> bool {
         let mode = self.files.as_ref().map(|files| files.mode);
         mode == Some(SyncMode::Commit)
     }
 
-    /// Hands `each` what limits, age and damage have removed since last time. It is remembered until
-    /// asked for, so it must be asked for after appends and [`expire`](Self::expire).
+    /// Calls `each` for every record that limits, age, or damage have removed since the last call. Removals
+    /// accumulate until this call, so call it after appends and after [`expire`](Self::expire).
     pub fn removed(&mut self, each: &mut dyn FnMut(&Removed<'_>)) {
-        self.removals.drain(each);
+        self.unreported.drain(each);
     }
 }

@@ -1,34 +1,34 @@
-//! Questions about what is in the log.
+//! Queries of the log.
 
 use std::ops::RangeInclusive;
 
-use super::filters::Few;
-use super::segment::{Body, Holds, Segment, hash_name};
+use super::filters::SubjectSet;
+use super::segment::{BloomFilter, Body, Segment, hash_name};
 use super::subjects::SubjectId;
 use super::types::{StoreError, StoreState, SubjectState};
 use super::{Filters, Store};
 use crate::subject::Filter;
 
-/// So many of the newest records are looked at before subjects are.
+/// Number of the newest records to check before subjects are searched.
 const NEWEST_LOOKED_AT: usize = 256;
-/// So many records are gone over in one search, of the last segment some more.
+/// Maximum records to scan in one search; the last segment may add some.
 const SEARCHED_MAX: u64 = 64 << 10;
-/// What is read from the disk for it counts as a record for each so many bytes.
+/// Bytes read from the disk that cost as much as scanning one record.
 const SEARCHED_BYTES: u64 = 256;
 
-/// What a [`search`](Store::search) has come to.
+/// Result of [`search`](Store::search).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// This is it.
+    /// Sequence of the first match.
     Found(u64),
     /// Nothing matches.
     Nothing,
-    /// Nothing below this sequence matches. It may be asked again from there on.
+    /// Nothing below this sequence matches; the search can continue there.
     NotBelow(u64),
 }
 
 impl Segment {
-    /// What it costs to go over all of it.
+    /// Returns the cost of scanning the whole segment.
     fn search_cost(&self) -> u64 {
         let read = match &self.body {
             Body::File(file) if self.slots.is_none() => file.bytes / SEARCHED_BYTES,
@@ -39,7 +39,7 @@ impl Segment {
 }
 
 impl Store {
-    /// Everything in numbers.
+    /// Returns the totals of the store.
     pub fn state(&mut self) -> StoreState {
         let is_new = self.last == 0 && self.messages == 0;
         let first_unix_nanos = match self.messages {
@@ -73,27 +73,27 @@ impl Store {
         Some(at)
     }
 
-    /// Live records.
+    /// Returns the number of live records.
     pub fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// The size of all live records, as [`StoreState::bytes`].
+    /// Returns the size of all live records, as in [`StoreState::bytes`].
     pub fn total_bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The first live sequence; one above the last when there is none.
+    /// Returns the first live sequence; one above the last sequence when no record is live.
     pub fn first_sequence(&self) -> u64 {
         self.first
     }
 
-    /// The highest sequence given out.
+    /// Returns the highest assigned sequence.
     pub fn last_sequence(&self) -> u64 {
         self.last
     }
 
-    /// What is known of one subject, found in one step; `None` when it has no live record.
+    /// Returns the totals of one subject in constant time; `None` when it has no live record.
     pub fn subject(&self, subject: &[u8]) -> Option<SubjectState> {
         let known = self.subjects.get(self.subjects.find(subject)?)?;
         Some(SubjectState {
@@ -102,8 +102,8 @@ impl Store {
         })
     }
 
-    /// Hands `found` all subjects that a filter matches, in no order; empty is all. Costs the
-    /// subjects that share the filter's tokens before its first wildcard.
+    /// Calls `found` for all subjects that a filter matches, in no order; an empty filter matches all. The
+    /// cost is proportional to the subjects that share the filter's tokens before its first wildcard.
     pub fn subjects(&self, filter: &[u8], found: &mut dyn FnMut(&[u8], SubjectState)) {
         let filter = if filter.is_empty() { b">" } else { filter };
         let Ok(filter) = Filter::parse(filter) else {
@@ -119,8 +119,8 @@ impl Store {
         });
     }
 
-    /// Hands `found` all subjects that one of the filters matches, each once and in no order, until it says `false`.
-    /// Costs no more than to look at all subjects.
+    /// Calls `found` once for each subject that one of the filters matches, in no order, until it returns
+    /// `false`. Costs at most a walk over all subjects.
     pub fn subjects_matching(
         &self,
         filters: &Filters,
@@ -137,7 +137,7 @@ impl Store {
         });
     }
 
-    /// The newest live record that a filter matches; empty is all.
+    /// Returns the newest live record that a filter matches; an empty filter matches all.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -155,7 +155,7 @@ impl Store {
         Ok(last)
     }
 
-    /// A filter that matches very many subjects matches one of the newest records.
+    /// A filter that matches very many subjects usually matches one of the newest records.
     fn last_of_newest(&self, filter: &[u8]) -> Option<u64> {
         let filter = Filter::parse(filter).ok().filter(|f| !f.is_literal())?;
         let segment = self.segments.back()?;
@@ -170,8 +170,8 @@ impl Store {
         None
     }
 
-    /// The first live record from a sequence on that the filters match. Costs what it matches:
-    /// segments without a matching subject are passed by, unless very many subjects match.
+    /// Returns the first live record at or after a sequence that the filters match. Segments without a
+    /// matching subject are skipped, unless very many subjects match.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -190,8 +190,8 @@ impl Store {
         }
     }
 
-    /// As [`next_matching`](Self::next_matching), but gives up after a while where many records must be
-    /// gone over: for those who cannot wait.
+    /// As [`next_matching`](Self::next_matching), but stops after a bounded number of records, for callers
+    /// that must not block.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -238,18 +238,18 @@ impl Store {
         Ok(None)
     }
 
-    /// Whether this record is seen to live without the slots of its segment.
+    /// Whether this record is found to be live without loading the slots of its segment.
     fn lives_unloaded(&mut self, at: usize, sequence: u64) -> Result<bool, StoreError> {
         if self.segments[at].slots.is_some() || sequence < self.segments[at].first {
             return Ok(false);
         }
-        let place = self.place(sequence)?;
-        Ok(place.is_some_and(|place| place.sequence == sequence))
+        let location = self.find(sequence)?;
+        Ok(location.is_some_and(|location| location.sequence == sequence))
     }
 
-    fn search_few(&mut self, few: &Few, from: u64) -> Result<Search, StoreError> {
+    fn search_few(&mut self, few: &SubjectSet, from: u64) -> Result<Search, StoreError> {
         let is_wanted = |_: &Store, id| few.contains(id);
-        // Mostly it is near.
+        // The next match is usually near.
         let at = self.segment_at_or_after(from);
         let Some(near) = self.segments.get(at) else {
             return Ok(Search::Nothing);
@@ -265,11 +265,12 @@ impl Store {
         let Some(from) = few.next_at_least(&self.subjects, from) else {
             return Ok(Search::Nothing);
         };
-        self.search_where(from, |holds| few.may_be_in(holds), is_wanted)
+        self.search_where(from, |bloom| few.may_be_in(bloom), is_wanted)
     }
 
-    /// How many live records from a sequence on the filters match. What the subjects tell is not looked for:
-    /// only of those with records on both sides of that place the records are counted, on the shorter side.
+    /// Counts the live records at or after a sequence that the filters match. The totals of subjects give
+    /// most of the answer. Only subjects with records on both sides of the sequence are counted, on the
+    /// shorter side.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -298,7 +299,7 @@ impl Store {
             return Ok(count);
         }
         on_both_sides.sort_unstable();
-        let few = Few::new(on_both_sides, &self.subjects);
+        let few = SubjectSet::new(on_both_sides, &self.subjects);
         if from - self.first < self.last - from {
             let behind = self.count_between(&few, self.first, from - 1)?;
             Ok(count + messages.saturating_sub(behind))
@@ -307,7 +308,7 @@ impl Store {
         }
     }
 
-    /// All live records from a sequence on. Whole segments are told by their numbers.
+    /// Counts all live records at or after a sequence; whole segments by their totals.
     fn count_all(&mut self, from: u64) -> Result<u64, StoreError> {
         if from <= self.first {
             return Ok(self.messages);
@@ -323,7 +324,7 @@ impl Store {
         Ok(count)
     }
 
-    fn count_between(&mut self, few: &Few, from: u64, to: u64) -> Result<u64, StoreError> {
+    fn count_between(&mut self, few: &SubjectSet, from: u64, to: u64) -> Result<u64, StoreError> {
         let mut count = 0;
         for at in self.segment_at_or_after(from)..self.segments.len() {
             let segment = &self.segments[at];
@@ -332,9 +333,9 @@ impl Store {
             }
             if segment.live() > 0
                 && segment
-                    .holds
+                    .bloom
                     .as_ref()
-                    .is_none_or(|holds| few.may_be_in(holds))
+                    .is_none_or(|bloom| few.may_be_in(bloom))
             {
                 count += self.count_in(at, from, to, |id| few.contains(id))?;
             }
@@ -342,7 +343,7 @@ impl Store {
         Ok(count)
     }
 
-    /// The same in one segment.
+    /// Counts matching records in one segment.
     fn count_in(
         &mut self,
         at: usize,
@@ -365,7 +366,7 @@ impl Store {
             .count() as u64)
     }
 
-    /// The first live record stored at this time or later; one above the last sequence when there is
+    /// Returns the first live record stored at this time or later; one above the last sequence when there is
     /// none.
     ///
     /// # Errors
@@ -408,7 +409,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Hands `found` all ranges of sequences, between the first and the last, that are not live.
+    /// Calls `found` for all ranges of sequences between the first and the last that are not live.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -448,7 +449,7 @@ impl Store {
         Ok(())
     }
 
-    /// The first live record of a subject.
+    /// Returns the first live record of a subject.
     pub(super) fn first_of(&mut self, id: SubjectId) -> Result<Option<u64>, StoreError> {
         let Some(subject) = self.subjects.get(id) else {
             return Ok(None);
@@ -484,15 +485,19 @@ impl Store {
             return Ok(Search::Found(subject.last));
         }
         let hash = hash_name(subject.name());
-        self.search_where(from, |holds| holds.may_hold(hash), |_, other| other == id)
+        self.search_where(
+            from,
+            |bloom| bloom.may_contain(hash),
+            |_, other| other == id,
+        )
     }
 
-    /// The first live record from a sequence on whose subject is wanted, in a segment that may hold
+    /// Returns the first live record at or after a sequence with a wanted subject, in a segment that may hold
     /// one.
     fn search_where(
         &mut self,
         from: u64,
-        may_hold: impl Fn(&Holds) -> bool,
+        may_contain: impl Fn(&BloomFilter) -> bool,
         is_wanted: impl Fn(&Store, SubjectId) -> bool,
     ) -> Result<Search, StoreError> {
         let mut searched = 0;
@@ -501,7 +506,11 @@ impl Store {
             if segment.live() == 0 {
                 continue;
             }
-            if segment.holds.as_ref().is_some_and(|holds| !may_hold(holds)) {
+            if segment
+                .bloom
+                .as_ref()
+                .is_some_and(|bloom| !may_contain(bloom))
+            {
                 continue;
             }
             if searched >= SEARCHED_MAX {
@@ -515,7 +524,7 @@ impl Store {
         Ok(Search::Nothing)
     }
 
-    /// The same in one segment.
+    /// Searches one segment.
     fn next_in(
         &mut self,
         at: usize,
@@ -537,7 +546,7 @@ impl Store {
         Ok(None)
     }
 
-    /// The last live record of a subject below a sequence.
+    /// Returns the last live record of a subject below a sequence.
     pub(super) fn last_before(
         &mut self,
         id: SubjectId,
@@ -573,9 +582,9 @@ impl Store {
             if segment.last < least {
                 break;
             }
-            let holds = segment.holds.as_ref();
+            let bloom = segment.bloom.as_ref();
             let is_out = segment.first >= below || segment.live() == 0;
-            if is_out || holds.is_some_and(|holds| !holds.may_hold(hash)) {
+            if is_out || bloom.is_some_and(|bloom| !bloom.may_contain(hash)) {
                 continue;
             }
             let mut end = self.load(at)?.at_or_after(below);

@@ -1,32 +1,32 @@
-//! A record as bytes; the layout is in `docs/formats/log.md`.
+//! The encoding of a record; `docs/formats/log.md` describes the layout.
 
 use super::cipher::SEAL_BYTES;
 use super::log::SEQUENCE_MAX;
 use super::types::{NewRecord, Record};
 
-/// Bytes of the part that every record has.
+/// Bytes of the head that every record has.
 pub(super) const HEAD_BYTES: usize = 32;
-/// The same of a packed record, which also has the length that it had before.
-pub(super) const PACKED_HEAD_BYTES: usize = HEAD_BYTES + 4;
-/// Bytes of a sync point: it has no body.
+/// Bytes of the head of a record with an encoded body: it also has the length before encoding.
+pub(super) const ENCODED_HEAD_BYTES: usize = HEAD_BYTES + 4;
+/// Bytes of a sync point, which has no body.
 pub(super) const SYNC_POINT_BYTES: u32 = 32;
-/// The subject begins here at the latest.
+/// Latest possible offset of the subject.
 pub(super) const SUBJECT_FROM_MAX: usize = HEAD_BYTES + 4 + 8 + 8;
-/// The longest record, head included.
+/// Maximum bytes of a record, with its head.
 pub(super) const RECORD_BYTES_MAX: usize = (1 << 29) - 1;
-/// The longest that is not packed: sealing makes it longer.
+/// Maximum bytes of a record before encoding: encryption makes it longer.
 const PLAIN_BYTES_MAX: usize = RECORD_BYTES_MAX - 4 - SEAL_BYTES;
 
-/// What a record is.
+/// Kind of a record: a message, or a control record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A message.
     Message,
-    /// The record of this sequence is gone.
+    /// Removes the record of this sequence.
     Remove,
-    /// All records below this sequence are gone.
+    /// Removes all records below this sequence.
     Floor,
-    /// All records that match the subject, a filter, below this sequence are gone.
+    /// Removes all records below this sequence whose subject matches the filter in its subject field.
     Purge,
     /// The next record has at least this sequence.
     Skip,
@@ -47,7 +47,7 @@ impl Kind {
         })
     }
 
-    /// Whether its sequence is its own.
+    /// Whether the record has a sequence of its own.
     pub(super) fn is_message(self) -> bool {
         self == Kind::Message
     }
@@ -68,19 +68,19 @@ const HAS_HEADERS: u8 = 1;
 const HAS_EXPIRY: u8 = 2;
 const HAS_REPLACED: u8 = 4;
 const IS_COMPRESSED: u8 = 8;
-const IS_SEALED: u8 = 16;
-const PACKED: u8 = IS_COMPRESSED | IS_SEALED;
+const IS_ENCRYPTED: u8 = 16;
+const ENCODED: u8 = IS_COMPRESSED | IS_ENCRYPTED;
 const MORE_IN_BATCH: u8 = 32;
-const FLAGS: u8 = HAS_HEADERS | HAS_EXPIRY | HAS_REPLACED | PACKED | MORE_IN_BATCH;
+const FLAGS: u8 = HAS_HEADERS | HAS_EXPIRY | HAS_REPLACED | ENCODED | MORE_IN_BATCH;
 
-/// A position of the log: the number of a segment, and an offset in its file.
+/// A position in the log: number of a segment, and offset in its file.
 pub(super) type Position = (u32, u64);
 
 /// The fixed part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) bytes: u32,
-    /// What `bytes` was before it was packed.
+    /// Value of `bytes` before the body was encoded.
     pub(super) plain_bytes: u32,
     pub(super) body_sum: u32,
     pub(super) subject_bytes: u16,
@@ -91,21 +91,21 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads a head whose checksum is right, and which can be one.
+    /// Parses a head, checking its checksum and plausibility.
     pub(super) fn parse(bytes: &[u8], salt: u32) -> Option<Self> {
         let head = Head::peek(bytes)?;
         let summed = bytes.get(4..head.head_len())?;
         (read_u32(bytes, 0)? == sum(salt, summed)).then_some(head)
     }
 
-    /// Reads a head without its checksum.
+    /// Parses a head without checking its checksum.
     pub(super) fn peek(bytes: &[u8]) -> Option<Self> {
         let flags = *bytes.get(15)?;
         let length = read_u32(bytes, 8)?;
         let head = Head {
             body_sum: read_u32(bytes, 4)?,
             bytes: length,
-            plain_bytes: match flags & PACKED {
+            plain_bytes: match flags & ENCODED {
                 0 => length,
                 _ => read_u32(bytes, HEAD_BYTES)?,
             },
@@ -116,17 +116,17 @@ impl Head {
             unix_nanos: i64::from_le_bytes(bytes.get(24..32)?.try_into().ok()?),
         };
         let plain_least = HEAD_BYTES + extra_bytes(flags) + usize::from(head.subject_bytes);
-        let least = match flags & PACKED {
+        let least = match flags & ENCODED {
             0 => plain_least,
-            IS_COMPRESSED => PACKED_HEAD_BYTES,
-            _ => PACKED_HEAD_BYTES + SEAL_BYTES,
+            IS_COMPRESSED => ENCODED_HEAD_BYTES,
+            _ => ENCODED_HEAD_BYTES + SEAL_BYTES,
         };
         let plain_bytes = usize::try_from(head.plain_bytes).ok()?;
         if !(plain_least..=RECORD_BYTES_MAX).contains(&plain_bytes) {
             return None;
         }
         let bytes = usize::try_from(head.bytes).ok()?;
-        // A purge may be of everything, whatever its sequence will be.
+        // A purge may remove everything, including sequences that do not exist yet.
         if head.kind != Kind::Purge && head.sequence > SEQUENCE_MAX + 1 {
             return None;
         }
@@ -144,37 +144,37 @@ impl Head {
         bytes
     }
 
-    /// Appends it, without checksums.
+    /// Appends the head without checksums.
     pub(super) fn write_to(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.to_bytes());
-        if self.is_packed() {
+        if self.has_encoded_body() {
             out.extend_from_slice(&self.plain_bytes.to_le_bytes());
         }
     }
 
-    /// The same record with another body; `None` when nothing is done to it.
-    pub(super) fn packed(
+    /// Returns the head for the same record with another body; `None` when nothing was done to the body.
+    pub(super) fn with_body(
         self,
         content_bytes: usize,
         is_compressed: bool,
-        is_sealed: bool,
+        is_encrypted: bool,
     ) -> Option<Self> {
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        let packed = flag(is_compressed, IS_COMPRESSED) | flag(is_sealed, IS_SEALED);
-        let sealing = if is_sealed { SEAL_BYTES } else { 0 };
-        let bytes = u32::try_from(PACKED_HEAD_BYTES + content_bytes + sealing).ok()?;
-        (packed != 0).then_some(Head {
+        let encoded = flag(is_compressed, IS_COMPRESSED) | flag(is_encrypted, IS_ENCRYPTED);
+        let sealing = if is_encrypted { SEAL_BYTES } else { 0 };
+        let bytes = u32::try_from(ENCODED_HEAD_BYTES + content_bytes + sealing).ok()?;
+        (encoded != 0).then_some(Head {
             bytes,
-            flags: self.flags | packed,
+            flags: self.flags | encoded,
             ..self
         })
     }
 
-    /// The same record as it was before it was packed.
-    pub(super) fn unpacked(self) -> Self {
+    /// Returns the head of the same record before its body was encoded.
+    pub(super) fn with_plain_body(self) -> Self {
         Head {
             bytes: self.plain_bytes,
-            flags: self.flags & !PACKED,
+            flags: self.flags & !ENCODED,
             ..self
         }
     }
@@ -183,24 +183,24 @@ impl Head {
         self.bytes as usize
     }
 
-    /// How long the part is that has a checksum of its own.
+    /// Returns the length of the part that the first checksum covers.
     fn head_len(&self) -> usize {
-        match self.is_packed() {
-            true => PACKED_HEAD_BYTES,
+        match self.has_encoded_body() {
+            true => ENCODED_HEAD_BYTES,
             false => HEAD_BYTES,
         }
     }
 
-    pub(super) fn is_packed(&self) -> bool {
-        self.flags & PACKED != 0
+    pub(super) fn has_encoded_body(&self) -> bool {
+        self.flags & ENCODED != 0
     }
 
     pub(super) fn is_compressed(&self) -> bool {
         self.flags & IS_COMPRESSED != 0
     }
 
-    pub(super) fn is_sealed(&self) -> bool {
-        self.flags & IS_SEALED != 0
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.flags & IS_ENCRYPTED != 0
     }
 
     pub(super) fn has_headers(&self) -> bool {
@@ -220,36 +220,36 @@ impl Head {
         self.flags & MORE_IN_BATCH != 0
     }
 
-    /// The position before which everything is on the disk, if this record says so.
+    /// Returns the position before which everything is on the disk, if this is a sync point.
     pub(super) fn sync_point(&self) -> Option<Position> {
         let number = u32::try_from(self.unix_nanos).ok()?;
         (self.kind == Kind::SyncPoint).then_some((number, self.sequence))
     }
 }
 
-/// A record taken apart.
+/// A decoded record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'a> {
     pub(super) head: Head,
     pub(super) record: Record<'a>,
-    /// The sequence that made room for this one.
+    /// Sequence of the record that was removed to make room for this one.
     pub(super) replaced: Option<u64>,
 }
 
-/// The subject of a record that is not packed, which may go on behind these bytes.
+/// Returns the subject of a record whose body is not encoded. The record may extend past `bytes`.
 pub(super) fn subject(bytes: &[u8]) -> Option<&[u8]> {
-    let head = Head::peek(bytes).filter(|head| !head.is_packed())?;
+    let head = Head::peek(bytes).filter(|head| !head.has_encoded_body())?;
     let from = HEAD_BYTES + extra_bytes(head.flags);
     bytes.get(from..from + usize::from(head.subject_bytes))
 }
 
-/// What is written besides the record itself.
+/// Fields that are written besides the record's own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamp {
     pub(super) kind: Kind,
     pub(super) sequence: u64,
     pub(super) replaced: Option<u64>,
-    /// Checksums are made with it; without one there are none, in memory.
+    /// Salt of the checksums; `None` in memory, where there are none.
     pub(super) salt: Option<u32>,
 }
 
@@ -259,7 +259,7 @@ fn extra_bytes(flags: u8) -> usize {
         + usize::from(flags & HAS_REPLACED != 0) * 8
 }
 
-/// How long the record will be; `None` when it is too long to be one.
+/// Returns the encoded length; `None` when the record is too long.
 pub(super) fn encoded_bytes(record: &NewRecord<'_>, has_replaced: bool) -> Option<u32> {
     u16::try_from(record.subject.len()).ok()?;
     let bytes = HEAD_BYTES
@@ -290,8 +290,8 @@ fn flags(record: &NewRecord<'_>, has_replaced: bool) -> u8 {
     flags
 }
 
-/// Appends a record of `bytes` bytes, which [`encoded_bytes`] gave. The sums of the head that it
-/// gives back are not filled in.
+/// Appends a record of `bytes` bytes, as computed by [`encoded_bytes`]. The returned head lacks its
+/// checksums.
 pub(super) fn encode(out: &mut Vec<u8>, stamp: &Stamp, record: &NewRecord<'_>, bytes: u32) -> Head {
     let from = out.len();
     let head = Head {
@@ -341,9 +341,9 @@ pub(super) fn encode_sync_point(out: &mut Vec<u8>, (number, offset): Position, s
 
 /// Writes the checksums of a record.
 pub(super) fn seal(bytes: &mut [u8], salt: u32) {
-    let head_len = match bytes[15] & PACKED {
+    let head_len = match bytes[15] & ENCODED {
         0 => HEAD_BYTES,
-        _ => PACKED_HEAD_BYTES,
+        _ => ENCODED_HEAD_BYTES,
     };
     let body_sum = sum(salt, &bytes[head_len..]);
     bytes[4..8].copy_from_slice(&body_sum.to_le_bytes());
@@ -351,14 +351,14 @@ pub(super) fn seal(bytes: &mut [u8], salt: u32) {
     bytes[..4].copy_from_slice(&head_sum.to_le_bytes());
 }
 
-/// The head of which one bit has become another.
+/// Returns the head that results from flipping one bit of a damaged one.
 pub(super) fn mend(bytes: &[u8], salt: u32) -> Option<Head> {
     mend_at(bytes, salt).map(|(head, _)| head)
 }
 
-/// The same with the byte in which the bit is.
+/// As [`mend`], with the index of the byte that holds the bit.
 fn mend_at(bytes: &[u8], salt: u32) -> Option<(Head, usize)> {
-    let mut head = bytes[..bytes.len().min(PACKED_HEAD_BYTES)].to_vec();
+    let mut head = bytes[..bytes.len().min(ENCODED_HEAD_BYTES)].to_vec();
     (0..head.len() * 8).find_map(|bit| {
         head[bit / 8] ^= 1 << (bit % 8);
         let mended = Head::parse(&head, salt);
@@ -367,15 +367,15 @@ fn mend_at(bytes: &[u8], salt: u32) -> Option<(Head, usize)> {
     })
 }
 
-/// A record that would be sound with one bit flipped.
+/// A record that one flipped bit has damaged.
 pub(super) struct OneBitOff {
-    /// The record's head with the bit as it was.
+    /// The repaired head.
     pub(super) head: Head,
-    /// The byte in which the bit is.
+    /// Index of the byte that holds the bit.
     pub(super) at: usize,
 }
 
-/// The record at the beginning of these bytes if it would be sound with one bit flipped.
+/// Returns the record at the beginning of these bytes if flipping one bit makes it intact.
 pub(super) fn one_bit_off(bytes: &[u8], salt: u32) -> Option<OneBitOff> {
     let is_whole = |head: &Head| bytes.len() >= head.len();
     let (head, at) = match Head::parse(bytes, salt).filter(is_whole) {
@@ -392,10 +392,10 @@ pub(super) fn one_bit_off(bytes: &[u8], salt: u32) -> Option<OneBitOff> {
     Some(OneBitOff { head, at })
 }
 
-/// If these are the checksums of so many bytes and of the same bytes with one bit flipped: the byte in which that bit is.
-/// The difference of the two depends on the place of the bit alone.
+/// Given the checksums of `bytes` bytes before and after one bit was flipped, returns the index of the byte
+/// that holds the bit. The difference of the two checksums depends only on the position of the bit.
 fn differ_by_one_bit(one: u32, other: u32, bytes: usize) -> Option<usize> {
-    /// The polynomial of CRC-32, its bits reversed.
+    /// The polynomial of CRC-32, bits reversed.
     const POLYNOMIAL: u32 = 0xEDB8_8320;
     let mut difference = 1_u32;
     let from_end = (0..bytes * 8).position(|_| {
@@ -406,14 +406,14 @@ fn differ_by_one_bit(one: u32, other: u32, bytes: usize) -> Option<usize> {
     from_end.map(|bit| bytes - 1 - bit / 8)
 }
 
-/// Overwrites headers and payload with zeros. The head stays as it is, so that nothing can go wrong
-/// with it while this is written; the body's checksum does not fit any more.
+/// Overwrites headers and payload with zeros. The head stays unchanged, so that a crash during the write
+/// cannot damage it. The body's checksum is wrong afterwards.
 pub(super) fn erase(bytes: &mut [u8]) {
     let Some(head) = Head::peek(bytes) else {
         return;
     };
-    let from = match head.is_packed() {
-        true => PACKED_HEAD_BYTES,
+    let from = match head.has_encoded_body() {
+        true => ENCODED_HEAD_BYTES,
         false => HEAD_BYTES + extra_bytes(head.flags) + usize::from(head.subject_bytes),
     };
     if let Some(content) = bytes.get_mut(from..) {
@@ -427,25 +427,25 @@ pub(super) fn is_sound(bytes: &[u8], salt: u32) -> bool {
         .is_some_and(|head| bytes.len() >= head.len() && is_body_sound(&head, bytes, salt))
 }
 
-/// Whether the body's checksum is right; the head's is known to be.
+/// Whether the body's checksum is right; the head's was already checked.
 pub(super) fn is_body_sound(head: &Head, bytes: &[u8], salt: u32) -> bool {
     bytes
         .get(head.head_len()..head.len())
         .is_some_and(|body| sum(salt, body) == head.body_sum)
 }
 
-/// What of a packed record's head its seal covers: all but the checksums.
-pub(super) fn sealed_with(bytes: &[u8]) -> [u8; PACKED_HEAD_BYTES - 8] {
-    let mut covered = [0; PACKED_HEAD_BYTES - 8];
-    if let Some(head) = bytes.get(8..PACKED_HEAD_BYTES) {
+/// Returns the part of the head that encryption authenticates: all but the checksums.
+pub(super) fn authenticated_part(bytes: &[u8]) -> [u8; ENCODED_HEAD_BYTES - 8] {
+    let mut covered = [0; ENCODED_HEAD_BYTES - 8];
+    if let Some(head) = bytes.get(8..ENCODED_HEAD_BYTES) {
         covered.copy_from_slice(head);
     }
     covered
 }
 
-/// Takes a record apart that is not packed; `None` when its parts do not add up.
+/// Decodes a record whose body is not encoded; `None` when its parts do not add up.
 pub(super) fn decode(bytes: &[u8]) -> Option<Parts<'_>> {
-    let head = Head::peek(bytes).filter(|head| !head.is_packed())?;
+    let head = Head::peek(bytes).filter(|head| !head.has_encoded_body())?;
     let bytes = bytes.get(..head.len())?;
     let mut at = HEAD_BYTES;
     let mut take = |count: usize| {

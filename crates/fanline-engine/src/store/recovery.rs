@@ -1,16 +1,16 @@
-//! From a folder to a store.
+//! Opens a store from a folder.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::cipher::{self, Cipher, Closed, Key, Purpose};
+use super::cipher::{self, Cipher, Key, OpenError, Purpose};
 use super::commit::SyncMode;
 use super::disk::Disk;
+use super::encoding::{BodyEncoding, Compression};
 use super::files::{AHEAD_BYTES, Files, SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead, read_whole};
 use super::index::{self, Reader, Totals};
 use super::log::SEQUENCE_MAX;
-use super::packing::{Compression, Packing};
 use super::record::{self, Head, Kind, Parts, Position};
-use super::scan::{Found, Scanner};
+use super::scan::{Scanned, Scanner};
 use super::segment::{Body, Segment, hash_name};
 use super::slots::{Slot, Slots};
 use super::subjects::UNKNOWN;
@@ -18,26 +18,26 @@ use super::tail::Survey;
 use super::types::{Lost, StoreError, StoreLimits};
 use super::{Filters, Store};
 
-/// So much damage is told place by place.
+/// Maximum number of damaged places to list.
 const DAMAGES_MAX: usize = 64;
 const FILE_SEGMENT_BYTES: usize = 16 << 20;
-/// A segment is written ahead by no more than this part of it.
+/// A segment is extended by zeros by at most this fraction of its size.
 const AHEAD_PARTS: usize = 8;
-/// So that an offset in it has 32 bits.
+/// Keeps offsets in a segment within 32 bits.
 const SEGMENT_BYTES_MAX: usize = 1 << 30;
 
-/// How a store on disk is kept.
+/// Options of a store on disk.
 #[derive(Clone, Debug)]
 pub struct FileOptions {
     /// When an acknowledgement may be sent.
     pub mode: SyncMode,
-    /// A random number, another one each time: for the salt of a store that is new, and for sealing.
+    /// A random number, a different one each time: the salt of a new store, and the epoch of encryption.
     pub seed: u64,
-    /// How records are made smaller from now on.
+    /// Compression of new records.
     pub compression: Compression,
-    /// What everything is sealed with from now on; what is sealed already needs the same key.
+    /// Key that encrypts new data; existing encrypted data needs the same key.
     pub key: Option<Key>,
-    /// A segment grows to this, or to one record; at most 1 GiB.
+    /// Bytes at which a new segment begins, or one larger record; at most 1 GiB.
     pub segment_bytes: usize,
 }
 
@@ -56,50 +56,49 @@ impl Default for FileOptions {
 /// What a start found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// The index was there, but could not be used: everything was read.
+    /// The index existed but was unusable, so all segments were read.
     pub index_was_bad: bool,
-    /// Records that were read.
+    /// Number of records read.
     pub replayed: u64,
-    /// Bytes at the end that were no whole record, and were cut: what a crash left, or damage in the
-    /// newest record.
+    /// Bytes cut at the end because they were no whole record: left by a crash, or a damaged newest record.
     pub torn_bytes: u64,
-    /// What could not be read.
+    /// Records that could not be read.
     pub lost: Lost,
-    /// Where, for the first of them.
+    /// Places of the first damages.
     pub damages: Vec<Damage>,
-    /// The sequence of the first record that was not synced for sure. What follows it in the log may be missing.
+    /// Sequence of the first record that was possibly not synced. Records after it in the log may be missing.
     pub unsynced_from: Option<u64>,
 }
 
 /// A damaged place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// Where in it.
+    /// Offset in the file.
     pub offset: u64,
-    /// How much of it.
+    /// Number of damaged bytes.
     pub bytes: u64,
-    /// Whose record it was, if that can be told.
+    /// Sequence of the damaged record, if known.
     pub sequence: Option<u64>,
 }
 
 impl Store {
-    /// A store in a folder, with all that it held when it was last synced, and perhaps more.
+    /// Opens the store in a folder. It contains everything that was last synced, and possibly more.
     ///
     /// # Errors
-    /// The disk fails, or the key is another. Damage is no error: it is told.
+    /// The disk fails, or the key is wrong. Damage is no error: [`Recovery`] reports it.
     pub fn file(
         disk: Box<dyn Disk>,
         options: &FileOptions,
         limits: &StoreLimits,
     ) -> Result<(Self, Recovery), StoreError> {
-        let mut finds = Finds::default();
+        let mut findings = Findings::default();
         let cipher = options.key.as_ref();
         let cipher = cipher.map(|key| Cipher::new(key, Purpose::Log, options.seed));
-        let packing = Packing::new(options.compression, cipher);
+        let encoding = BodyEncoding::new(options.compression, cipher);
         let ahead_bytes = AHEAD_BYTES.min(options.segment_bytes / AHEAD_PARTS);
-        let mut files = Files::new(disk, options.mode, packing, ahead_bytes);
+        let mut files = Files::new(disk, options.mode, encoding, ahead_bytes);
         let names = files.disk.list()?;
         let folder = Folder::new(&names);
         let has_index = names.iter().any(|name| name == index::NAME);
@@ -108,7 +107,7 @@ impl Store {
             true => restore(&mut store, &mut files, &folder)?,
             false => None,
         };
-        finds.recovery.index_was_bad = has_index && covered.is_none();
+        findings.recovery.index_was_bad = has_index && covered.is_none();
         let plan = match &covered {
             Some(covered) => folder.after(covered),
             None => {
@@ -123,10 +122,10 @@ impl Store {
         let salt = covered.as_ref().map(|covered| covered.salt).or(plan.salt);
         files.salt = salt.unwrap_or_else(|| spread(options.seed));
         store.files = Some(Box::new(files));
-        let newest = store.replay(covered, plan.segments, &mut finds)?;
-        let recovery = finds.told();
-        store.go_on(newest)?;
-        // A packed record that was erased does not tell its subject to the deed that removes it again.
+        let newest = store.replay(covered, plan.segments, &mut findings)?;
+        let recovery = findings.into_recovery();
+        store.resume(newest)?;
+        // The control record that removes an erased record cannot read its subject if its body was encoded.
         store.recount()?;
         store.lost = recovery.lost;
         store.set_limits(limits)?;
@@ -139,12 +138,12 @@ impl Store {
         store
     }
 
-    /// Applies what no index covers. Returns the head of the newest segment.
+    /// Applies the records after the index. Returns the head of the newest segment.
     fn replay(
         &mut self,
         covered: Option<Covered>,
         segments: Vec<SegmentFile>,
-        finds: &mut Finds,
+        findings: &mut Findings,
     ) -> Result<Option<SegmentHead>, StoreError> {
         let mut parts = Vec::with_capacity(segments.len() + 1);
         let mut synced = (0, 0);
@@ -152,41 +151,41 @@ impl Store {
         if let Some(covered) = covered {
             let at = self.segments.len() - 1;
             self.load(at)?;
-            // A packed record that was erased since does not tell its subject: the subject is not held
-            // because of it.
+            // An erased record with an encoded body does not reveal its subject, which therefore is not
+            // counted.
             self.recount()?;
-            self.held = self.held_by(at);
+            self.active_hashes = self.subject_hashes(at);
             let Body::File(file) = self.segments[at].body else {
                 return Ok(None);
             };
             let from = covered.offset;
             synced = (covered.number, from);
-            parts.push(Part { file, from });
+            parts.push(ReplayRange { file, from });
         }
         let from = SEGMENT_HEAD_BYTES as u64;
-        parts.extend(segments.into_iter().map(|file| Part { file, from }));
+        parts.extend(segments.into_iter().map(|file| ReplayRange { file, from }));
         let mut bytes = Vec::new();
         let (end, synced) = self.survey(&mut parts, synced, &mut bytes)?;
-        finds.synced = synced;
-        // What follows the end is removed.
-        let is_kept = |part: &&Part| end.is_none_or(|end| (part.file.number, 0) < end);
+        findings.synced = synced;
+        // Segments after the end are removed.
+        let is_kept = |part: &&ReplayRange| end.is_none_or(|end| (part.file.number, 0) < end);
         let kept = parts.iter().filter(is_kept).count();
         let mut newest = None;
-        for (number, Part { mut file, from }) in parts.into_iter().enumerate() {
+        for (number, ReplayRange { mut file, from }) in parts.into_iter().enumerate() {
             self.read_file(&mut file, &mut bytes)?;
             if end.is_some_and(|end| end <= (file.number, 0)) {
-                finds.recovery.torn_bytes += without_zeros(&bytes) as u64;
+                findings.recovery.torn_bytes += without_zeros(&bytes) as u64;
                 self.remove_file(&mut file)?;
                 continue;
             }
             let head = self.head_of(&bytes)?;
             newest = head.or(newest);
             if number == 0 && has_covered {
-                // It is open now, and is synced with the others before the store goes on.
+                // It is open now, and is synced with the others before the store continues.
                 self.set_active_file(file);
             } else {
                 let Some(head) = head else {
-                    finds.note(&file, 0, bytes.len(), None);
+                    findings.note(&file, 0, bytes.len(), None);
                     self.remove_file(&mut file)?;
                     continue;
                 };
@@ -198,15 +197,15 @@ impl Store {
                 _ => None,
             };
             let is_newest = number + 1 == kept;
-            self.replay_records(&bytes, from, end, is_newest, finds)?;
+            self.replay_records(&bytes, from, end, is_newest, findings)?;
         }
         Ok(newest)
     }
 
-    /// Finds where the log ends, and before which position all of it was synced.
+    /// Returns where the log ends, and the position before which everything was synced.
     fn survey(
         &mut self,
-        parts: &mut [Part],
+        parts: &mut [ReplayRange],
         synced: Position,
         bytes: &mut Vec<u8>,
     ) -> Result<(Option<Position>, Position), StoreError> {
@@ -228,7 +227,7 @@ impl Store {
 
     fn add_segment(&mut self, head: &SegmentHead, file: SegmentFile) {
         self.seal();
-        // One that was put in the place of another may say less than what came before it.
+        // A compacted segment may claim less than the segments before it.
         let first = head.first.max(self.last + 1);
         self.last = first - 1;
         let slots = Slots::with_base(first);
@@ -236,12 +235,12 @@ impl Store {
             .push_back(Segment::new(first, slots, Body::File(file)));
     }
 
-    /// What a segment says of itself, if its key is there.
+    /// Parses the head of a segment, and checks that its key is available.
     fn head_of(&self, bytes: &[u8]) -> Result<Option<SegmentHead>, StoreError> {
         let head = SegmentHead::parse(bytes);
         let key_check = head.map_or(0, |head| head.key_check);
         match &self.files {
-            Some(files) if !files.packing.can_open(key_check) => Err(StoreError::WrongKey),
+            Some(files) if !files.encoding.can_decrypt(key_check) => Err(StoreError::WrongKey),
             _ => Ok(head),
         }
     }
@@ -268,7 +267,7 @@ impl Store {
         from: u64,
         end: Option<u64>,
         is_newest: bool,
-        finds: &mut Finds,
+        findings: &mut Findings,
     ) -> Result<(), StoreError> {
         let salt = self.files.as_ref().map_or(0, |files| files.salt);
         let Some(Segment {
@@ -280,45 +279,46 @@ impl Store {
         };
         let mut file = *file;
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        // What is read anew at each start is read until there is a checkpoint.
+        // These bytes are read at each start until there is a checkpoint.
         self.upkeep.written += bytes.len().saturating_sub(from) as u64;
-        let mut unpacked = Vec::new();
+        let mut plain = Vec::new();
         let end = end.and_then(|end| usize::try_from(end).ok());
         let readable = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
         let mut scanner = Scanner::new(readable, from, salt, true);
         while let Some((offset, found)) = scanner.next() {
-            if let Found::Sound(head) = found
+            if let Scanned::Sound(head) = found
                 && head.kind == Kind::SyncPoint
             {
                 continue;
             }
-            finds.recovery.replayed += 1;
+            findings.recovery.replayed += 1;
             match found {
-                Found::Sound(head) => {
+                Scanned::Sound(head) => {
                     let record = &bytes[offset..offset + head.len()];
-                    let plain = self.plain(&head, record, &mut unpacked);
+                    let plain = self.plain(&head, record, &mut plain);
                     if let Some(parts) = plain.and_then(record::decode) {
                         let parts = Parts { head, ..parts };
                         if parts.head.kind == Kind::Remove {
-                            finds.forgive(head.sequence);
+                            findings.discount(head.sequence);
                         }
-                        if head.kind.is_message() && (file.number, offset as u64) >= finds.synced {
-                            let unsynced_from = &mut finds.recovery.unsynced_from;
+                        if head.kind.is_message() && (file.number, offset as u64) >= findings.synced
+                        {
+                            let unsynced_from = &mut findings.recovery.unsynced_from;
                             unsynced_from.get_or_insert(head.sequence);
                         }
                         self.replay_record(&parts, offset)?;
                     } else {
-                        finds.note(&file, offset, head.len(), Some(head.sequence));
+                        findings.note(&file, offset, head.len(), Some(head.sequence));
                     }
                 }
-                Found::Damaged(head) => {
+                Scanned::Damaged(head) => {
                     let sequence = head.kind.is_message().then_some(head.sequence);
-                    finds.note(&file, offset, head.len(), sequence);
+                    findings.note(&file, offset, head.len(), sequence);
                     self.note_dead(&head, offset);
                 }
-                Found::Hole { bytes: hole } => {
+                Scanned::Hole { bytes: hole } => {
                     if !is_sync_point(&bytes[offset..offset + hole], salt) {
-                        finds.note(&file, offset, hole, None);
+                        findings.note(&file, offset, hole, None);
                     }
                 }
             }
@@ -327,32 +327,32 @@ impl Store {
         let torn = without_zeros(rest);
         file.bytes = bytes.len() as u64;
         if !rest.is_empty() && (is_newest || end.is_some() || torn == 0) {
-            finds.recovery.torn_bytes += torn as u64;
+            findings.recovery.torn_bytes += torn as u64;
             file.bytes = scanner.end() as u64;
             if let Some(files) = &mut self.files {
                 let id = files.open(&mut file)?;
                 files.disk.truncate(id, file.bytes)?;
             }
         } else if torn > 0 && !is_sync_point(rest, salt) {
-            finds.note(&file, scanner.end(), rest.len(), None);
+            findings.note(&file, scanner.end(), rest.len(), None);
         }
         self.set_active_file(file);
         Ok(())
     }
 
-    /// A record as it was before it was packed.
+    /// Returns a record with its body decoded.
     fn plain<'a>(
         &mut self,
         head: &Head,
         record: &'a [u8],
-        unpacked: &'a mut Vec<u8>,
+        plain: &'a mut Vec<u8>,
     ) -> Option<&'a [u8]> {
-        if !head.is_packed() {
+        if !head.has_encoded_body() {
             return Some(record);
         }
         let files = self.files.as_mut()?;
-        files.packing.unpack(record, unpacked)?;
-        Some(unpacked)
+        files.encoding.decode(record, plain)?;
+        Some(plain)
     }
 
     fn replay_record(&mut self, parts: &Parts<'_>, offset: usize) -> Result<(), StoreError> {
@@ -387,7 +387,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the last segment can hold a record of this sequence. None was written to one that cannot.
+    /// Whether the last segment can hold a record of this sequence. The writer never exceeds that.
     fn can_note(&self, sequence: u64) -> bool {
         let newest = self.segments.back();
         newest.is_some_and(|newest| {
@@ -396,7 +396,7 @@ impl Store {
         })
     }
 
-    /// Notes a record that takes a place but does not live.
+    /// Adds a record that occupies a slot but is not live.
     fn note_dead(&mut self, head: &Head, offset: usize) {
         let is_new = head.sequence > self.last && self.can_note(head.sequence);
         if !head.kind.is_message() || !is_new {
@@ -424,14 +424,14 @@ impl Store {
         Ok(())
     }
 
-    /// Goes on writing behind what was found.
-    fn go_on(&mut self, newest: Option<SegmentHead>) -> Result<(), StoreError> {
+    /// Continues to write after what was found.
+    fn resume(&mut self, newest: Option<SegmentHead>) -> Result<(), StoreError> {
         let last = self.last;
         let Some(files) = &mut self.files else {
             return Ok(());
         };
         let is_new = self.segments.is_empty();
-        let key_check = files.packing.key_check();
+        let key_check = files.encoding.key_check();
         let is_usable = |head: SegmentHead| head.key_check == key_check && head.has_sync_points;
         let must_roll = !is_new && !newest.is_some_and(is_usable);
         if is_new {
@@ -441,7 +441,7 @@ impl Store {
                 through: 1,
                 salt: files.salt,
                 first: last + 1,
-                key_check: files.packing.key_check(),
+                key_check: files.encoding.key_check(),
                 previous_bytes: 0,
                 has_sync_points: true,
             };
@@ -458,7 +458,7 @@ impl Store {
         if self.messages == 0 {
             self.first = last + 1;
         }
-        // What was read may not be on the disk yet, if only the process died.
+        // If only the process died, the bytes read may not be on the disk yet.
         for segment in &self.segments {
             if let Body::File(SegmentFile { file: Some(id), .. }) = segment.body {
                 files.disk.sync_file(id)?;
@@ -473,61 +473,63 @@ impl Store {
             let id = files.open(active)?;
             files.begin(id, active.bytes, last);
             if self.upkeep.written > 0 {
-                files.want_sync_point();
+                files.require_sync_point();
             }
         }
         files.take_floor();
         if must_roll {
-            // No segment says less of its key than its records need, and the first version has no sync points.
+            // A segment's head must name the key of its records, and the first format version has no sync
+            // points.
             self.roll(last + 1)?;
         }
         self.evict(usize::MAX);
         Ok(())
     }
 
-    /// The hashed names of the subjects of a loaded segment.
-    fn held_by(&self, at: usize) -> Vec<u64> {
+    /// Returns the hashed names of the subjects of a loaded segment.
+    fn subject_hashes(&self, at: usize) -> Vec<u64> {
         let slots = self.segments[at]
             .slots
             .iter()
             .flat_map(|slots| &slots.entries);
         let known = slots.filter_map(|slot| self.subjects.get(slot.subject));
-        let mut held: Vec<u64> = known.map(|subject| hash_name(subject.name())).collect();
-        held.sort_unstable();
-        held.dedup();
-        held
+        let mut active_hashes: Vec<u64> = known.map(|subject| hash_name(subject.name())).collect();
+        active_hashes.sort_unstable();
+        active_hashes.dedup();
+        active_hashes
     }
 }
 
-/// A segment, and from which offset on it is replayed.
-struct Part {
+/// A segment, and the offset from which it is replayed.
+struct ReplayRange {
     file: SegmentFile,
     from: u64,
 }
 
-/// Whether these bytes were a sync point before one bit was flipped: that is no loss.
+/// Whether these bytes were a sync point before one bit flipped, which is no loss.
 fn is_sync_point(bytes: &[u8], salt: u32) -> bool {
     record::mend(bytes, salt).is_some_and(|head| head.kind == Kind::SyncPoint)
 }
 
-/// How many bytes there are before the zeros at the end, which were written ahead.
+/// Returns the number of bytes before the trailing zeros, which were written ahead.
 fn without_zeros(bytes: &[u8]) -> usize {
     let last = bytes.iter().rposition(|byte| *byte != 0);
     last.map_or(0, |last| last + 1)
 }
 
-/// What a replay finds.
+/// The findings of a replay.
 #[derive(Default)]
-struct Finds {
+struct Findings {
     recovery: Recovery,
     /// Everything before this position was synced.
     synced: Position,
     damages: Vec<Option<Damage>>,
-    /// Where the damage of a record is in the list. Whoever has erased many has as many deeds to go with them.
+    /// Index in the list of a damaged record, by sequence. A stream with many erased records has as many
+    /// removals to match.
     by_sequence: HashMap<u64, usize>,
 }
 
-impl Finds {
+impl Findings {
     fn note(&mut self, file: &SegmentFile, offset: usize, bytes: usize, sequence: Option<u64>) {
         self.recovery.lost.messages += 1;
         self.recovery.lost.bytes += bytes as u64;
@@ -543,8 +545,8 @@ impl Finds {
         }));
     }
 
-    /// What is damaged is gone anyway: it was erased.
-    fn forgive(&mut self, sequence: u64) {
+    /// Removes a damage from the findings: the record was erased on purpose.
+    fn discount(&mut self, sequence: u64) {
         let at = self.by_sequence.remove(&sequence);
         if let Some(damage) = at.and_then(|at| self.damages[at].take()) {
             self.recovery.lost.messages -= 1;
@@ -552,7 +554,7 @@ impl Finds {
         }
     }
 
-    fn told(mut self) -> Recovery {
+    fn into_recovery(mut self) -> Recovery {
         let damages = self.damages.into_iter().flatten();
         self.recovery.damages = damages.take(DAMAGES_MAX).collect();
         self.recovery
@@ -567,7 +569,7 @@ struct Covered {
     files: Vec<(u32, u32)>,
 }
 
-/// Fills an empty store from the index; `None` when it cannot be used.
+/// Fills an empty store from the index; `None` when the index is unusable.
 fn restore(
     store: &mut Store,
     files: &mut Files,
@@ -580,10 +582,10 @@ fn restore(
     disk.close(file);
     read?;
     let mut opened = Vec::new();
-    let content = match cipher::open_file(files.packing.cipher.as_mut(), &bytes, &mut opened) {
+    let content = match cipher::open_file(files.encoding.cipher.as_mut(), &bytes, &mut opened) {
         Ok(content) => content,
-        Err(Closed::Damaged) => return Ok(None),
-        Err(Closed::WrongKey) => return Err(StoreError::WrongKey),
+        Err(OpenError::Damaged) => return Ok(None),
+        Err(OpenError::WrongKey) => return Err(StoreError::WrongKey),
     };
     let Some(covered) = restore_from(store, content) else {
         return Ok(None);
@@ -592,7 +594,7 @@ fn restore(
         .files
         .iter()
         .all(|key| folder.segments.contains_key(key));
-    // The newest must reach as far as the index says it does.
+    // The newest segment must be at least as long as the index claims.
     let newest = store
         .segments
         .back()
@@ -634,7 +636,7 @@ fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
         store.expiry.insert(expires_at, sequence);
     }
     let totals = &reader.totals;
-    if !is_possible(totals, &store.segments) {
+    if !is_plausible(totals, &store.segments) {
         return None;
     }
     store.first = totals.first;
@@ -650,9 +652,8 @@ fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
     })
 }
 
-/// Whether what an index says of the store and what it says of each segment can be true together: who goes over a store
-/// counts on both.
-fn is_possible(totals: &Totals, segments: &VecDeque<Segment>) -> bool {
+/// Whether the totals of an index and its segments are consistent, as queries rely on both.
+fn is_plausible(totals: &Totals, segments: &VecDeque<Segment>) -> bool {
     let number = |segment: &Segment| match segment.body {
         Body::File(file) => file.number,
         Body::Memory(_) => 0,
@@ -701,7 +702,8 @@ impl Folder {
         }
     }
 
-    /// Those behind what an index covers; what else it does not list was to be removed.
+    /// Returns the segments after the index's coverage. Older ones that the index does not list were to be
+    /// removed.
     fn after(&self, covered: &Covered) -> Plan {
         let mut plan = Plan::default();
         for ((number, generation), name) in &self.segments {
@@ -714,7 +716,7 @@ impl Folder {
         plan
     }
 
-    /// All, but for compactions beside what they came from, or else what they came from.
+    /// Returns all segments, except compacted ones whose originals exist, or else the originals.
     fn everything(&self, disk: &mut dyn Disk) -> Result<Plan, StoreError> {
         let mut plan = Plan::default();
         let mut heads = Vec::new();
@@ -723,11 +725,11 @@ impl Folder {
             let file = disk.open(name, false)?;
             let read = disk.read_at(file, 0, &mut bytes);
             disk.close(file);
-            // A file of another name is none of the log's.
+            // A file with another number in its name does not belong to the log.
             let head = SegmentHead::parse(&bytes[..read?])
                 .filter(|head| (head.number, head.generation) == (*number, *generation));
             plan.salt = plan.salt.or_else(|| head.map(|head| head.salt));
-            // What it is, its name tells too.
+            // Its name also contains the number.
             heads.push(head.unwrap_or(SegmentHead {
                 number: *number,
                 generation: *generation,
@@ -776,7 +778,7 @@ fn file_of(number: u32, generation: u32) -> SegmentFile {
     }
 }
 
-/// A number from which the next one is not guessed (splitmix64).
+/// Derives a number from which the next one cannot be guessed (splitmix64).
 fn spread(seed: u64) -> u32 {
     let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

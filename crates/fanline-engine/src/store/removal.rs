@@ -1,13 +1,13 @@
-//! Removing records on request.
+//! Removal of records on request.
 
 use super::files::SegmentFile;
 use super::log::SEQUENCE_MAX;
 use super::record::{self, Kind};
-use super::segment::{Body, Place};
+use super::segment::{Body, Location};
 use super::{Filters, Store, StoreError};
 use crate::subject::FilterError;
 
-/// A record that is to be overwritten.
+/// A record to overwrite.
 pub(super) struct Erasure {
     number: u32,
     generation: u32,
@@ -22,37 +22,38 @@ impl Erasure {
 }
 
 impl Store {
-    /// Removes one record; says whether it was there. With `erase` its bytes are overwritten.
+    /// Removes one record, and returns whether it existed. With `erase` its bytes are overwritten.
     ///
     /// # Errors
     /// The disk cannot be read or written.
     pub fn remove(&mut self, sequence: u64, erase: bool) -> Result<bool, StoreError> {
-        let Some(place) = self.place(sequence)? else {
+        let Some(location) = self.find(sequence)? else {
             return Ok(false);
         };
         self.check_disk_for_removal()?;
-        self.log_deed(Kind::Remove, sequence, b"");
+        self.log_control(Kind::Remove, sequence, b"");
         if erase {
-            self.erase(&place)?;
+            self.erase(&location)?;
         }
-        self.drop_at(&place, None)?;
+        self.drop_at(&location, None)?;
         Ok(true)
     }
 
-    /// Overwrites the bytes of a record; on disk once its removal is there, which a crash must not
-    /// undo. What the record says of another one is said again, as it cannot be trusted afterwards.
-    fn erase(&mut self, place: &Place) -> Result<(), StoreError> {
-        let offset = place.entry.offset as usize;
-        let bytes = place.stored_bytes as usize;
-        let replaced = match self.locate(place) {
+    /// Overwrites the bytes of a record; on disk, once its removal is synced, because a crash must not undo
+    /// that. If the record also removed another one, that removal is logged again: the overwritten record
+    /// cannot be trusted.
+    fn erase(&mut self, location: &Location) -> Result<(), StoreError> {
+        let offset = location.entry.offset as usize;
+        let bytes = location.stored_bytes as usize;
+        let replaced = match self.locate(location) {
             Ok(at) => self.parts(&at).and_then(|parts| parts.replaced),
             Err(StoreError::Damaged(_)) => None,
             Err(error) => return Err(error),
         };
         if let Some(replaced) = replaced {
-            self.log_deed(Kind::Remove, replaced, b"");
+            self.log_control(Kind::Remove, replaced, b"");
         }
-        match &mut self.segments[place.segment].body {
+        match &mut self.segments[location.segment].body {
             Body::Memory(buffer) => {
                 if let Some(record) = buffer.get_mut(offset..offset + bytes) {
                     record::erase(record);
@@ -71,7 +72,7 @@ impl Store {
         Ok(())
     }
 
-    /// Overwrites the first so many records that wait for it.
+    /// Overwrites the first `count` pending erasures.
     pub(super) fn overwrite_erased(&mut self, count: usize) {
         for erasure in self.upkeep.erasures.drain(..count) {
             let file = self
@@ -82,7 +83,7 @@ impl Store {
                     _ => None,
                 });
             let (Some(file), Some(files)) = (file, &mut self.files) else {
-                // Compacted away; its file goes with the next checkpoint.
+                // It was compacted away; the next checkpoint removes its file.
                 continue;
             };
             let Ok(located) = files.locate(file, erasure.offset, erasure.bytes) else {
@@ -91,17 +92,16 @@ impl Store {
             let mut record = files.bytes(&located).to_vec();
             if record.len() == erasure.bytes {
                 record::erase(&mut record);
-                // The record is gone either way; a disk that fails now keeps its bytes.
+                // The record is removed either way; if the disk fails now, its bytes remain.
                 let _ = files.overwrite(file, erasure.offset, &record);
             }
         }
     }
 
-    /// Removes what a filter matches (empty: everything) below a sequence, but for the newest `keep`
-    /// of what it matches; says how many. What is removed so is not told by
-    /// [`removed`](Store::removed).
+    /// Removes the records below a sequence that a filter matches (an empty filter matches all), except the
+    /// newest `keep` of them. Returns how many. [`removed`](Store::removed) does not report them.
     ///
-    /// A purge of everything below a sequence that does not exist yet makes it the next one.
+    /// A purge of everything below a sequence that does not exist yet makes that sequence the next one.
     ///
     /// # Errors
     /// The disk cannot be read or written.
@@ -112,7 +112,7 @@ impl Store {
         keep: u64,
     ) -> Result<u64, StoreError> {
         let given = Some(filter).filter(|f| !f.is_empty());
-        // A filter that is none matches nothing.
+        // An invalid filter matches nothing.
         let Ok::<_, FilterError>(mut filters) = Filters::new(given) else {
             return Ok(0);
         };
@@ -129,13 +129,13 @@ impl Store {
         let (purged, end) = self.drop_matching(&mut filters, below, most)?;
         if purged > 0 {
             let filter = if filter.is_empty() { b">" } else { filter };
-            self.log_deed(Kind::Purge, end, filter);
+            self.log_control(Kind::Purge, end, filter);
         }
         Ok(purged)
     }
 
-    /// Drops the first `most` of what matches below a sequence; says how many there were, and below
-    /// which sequence they are all gone.
+    /// Removes the first `most` matching records below a sequence. Returns how many there were, and below
+    /// which sequence all are gone.
     pub(super) fn drop_matching(
         &mut self,
         filters: &mut Filters,
@@ -159,8 +159,8 @@ impl Store {
         let purged = self.messages;
         let next = below.unwrap_or(0).min(SEQUENCE_MAX).max(self.last + 1);
         self.restart(next)?;
-        // It would show subjects that are gone.
-        self.give_up_checkpoint();
+        // It would list removed subjects.
+        self.abandon_checkpoint();
         if let Some(files) = &mut self.files {
             files.note_all_removed();
         }
@@ -169,7 +169,7 @@ impl Store {
         self.messages = 0;
         self.bytes = 0;
         self.subjects.clear();
-        self.held.clear();
+        self.active_hashes.clear();
         self.expiry.clear();
         Ok(purged)
     }

@@ -1,33 +1,33 @@
-//! Reading a segment record by record, around what is damaged.
+//! Reads a segment record by record, skipping damaged bytes.
 
 use super::record::{self, HEAD_BYTES, Head};
 
-/// What lies at a place of a segment.
+/// What is at an offset of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// A record with the right checksums, or one whose body is not asked for.
+pub(super) enum Scanned {
+    /// A record with correct checksums, or with an unchecked body.
     Sound(Head),
     /// A record whose body is damaged.
     Damaged(Head),
-    /// Bytes that are no record, with records after them.
+    /// Bytes that are not a record, with records after them.
     Hole {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
 }
 
-/// Goes over the bytes of a segment.
+/// Iterates over the records of a segment.
 pub(super) struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
     salt: u32,
-    /// The highest sequence seen of a message: what a later one must exceed.
+    /// The highest message sequence so far, which a later one must exceed.
     last: u64,
     checks_bodies: bool,
 }
 
 impl<'a> Scanner<'a> {
-    /// From an offset on. Without `checks_bodies` a damaged body is found only when it is read.
+    /// Starts at an offset. Without `checks_bodies` a damaged body is found only when it is read.
     pub(super) fn new(bytes: &'a [u8], from: usize, salt: u32, checks_bodies: bool) -> Self {
         Scanner {
             bytes,
@@ -38,13 +38,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where the records end that were found.
+    /// Returns the end of the last record found.
     pub(super) fn end(&self) -> usize {
         self.at
     }
 
-    /// The next record or hole, and where it begins.
-    pub(super) fn next(&mut self) -> Option<(usize, Found)> {
+    /// Returns the next record or hole, and its offset.
+    pub(super) fn next(&mut self) -> Option<(usize, Scanned)> {
         let at = self.at;
         let rest = self.bytes.get(at..)?;
         if let Some(head) = self.head_at(at) {
@@ -54,9 +54,9 @@ impl<'a> Scanner<'a> {
             }
             let is_sound = !self.checks_bodies || record::is_body_sound(&head, rest, self.salt);
             let found = if is_sound {
-                Found::Sound(head)
+                Scanned::Sound(head)
             } else {
-                Found::Damaged(head)
+                Scanned::Damaged(head)
             };
             return Some((at, found));
         }
@@ -66,10 +66,10 @@ impl<'a> Scanner<'a> {
             head.is_some_and(|head| !head.kind.is_message() || head.sequence > self.last)
         })?;
         self.at = next;
-        Some((at, Found::Hole { bytes: next - at }))
+        Some((at, Scanned::Hole { bytes: next - at }))
     }
 
-    /// A whole record with a sound head.
+    /// Returns the head of a whole record with a valid head.
     fn head_at(&self, at: usize) -> Option<Head> {
         let rest = self.bytes.get(at..)?;
         Head::parse(rest, self.salt).filter(|head| head.len() <= rest.len())

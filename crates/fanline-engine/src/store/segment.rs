@@ -1,4 +1,4 @@
-//! A run of records that are kept together, and removed together when none of them lives.
+//! A run of records that are stored together, and removed together once all are dead.
 
 use std::sync::Arc;
 
@@ -9,49 +9,49 @@ use super::record::HEAD_BYTES;
 use super::slots::{Slot, Slots};
 use super::subjects::SubjectId;
 
-/// No file is longer: where a record is in it has 32 bits.
+/// Maximum length of a file: offsets have 32 bits.
 const FILE_BYTES_MAX: u64 = 1 << 32;
 
-/// A run of records in the order of their sequences.
+/// A run of records in sequence order.
 pub(super) struct Segment {
-    /// Where its records are found; `None` for one on disk whose index is not in memory.
+    /// Index of its records; `None` for a segment on disk whose index is not in memory.
     pub(super) slots: Option<Slots>,
-    /// The first sequence that can be in it.
+    /// The lowest sequence that it can hold.
     pub(super) first: u64,
-    /// The highest sequence in it, dead or not; one below `first` when it holds none.
+    /// The highest sequence that it holds, live or dead; one below `first` when it is empty.
     pub(super) last: u64,
-    /// How many records it holds, dead or not.
+    /// Number of its records, live or dead.
     pub(super) records: u32,
-    /// The records that are dead.
+    /// Slots of dead records.
     dead: Dead,
-    /// Bytes on disk or in memory that live records take.
+    /// Bytes of live records on disk or in memory.
     pub(super) live_bytes: u64,
-    /// The earliest and the latest time of its records, dead or not.
+    /// The earliest and the latest time of its records, live or dead.
     pub(super) earliest: i64,
     pub(super) latest: i64,
-    /// Whether the times of its records never go back.
+    /// Whether the times of its records never decrease.
     pub(super) is_in_order_of_time: bool,
-    /// Which subjects it may hold; `None` while records are added.
-    pub(super) holds: Option<Holds>,
-    /// Where some of its records are, so that others are found without its slots; none while records
-    /// are added, and in memory.
+    /// Subjects that it may hold; `None` while it is active.
+    pub(super) bloom: Option<BloomFilter>,
+    /// Positions of some of its records, by which others are found without the slots. Empty while the segment
+    /// is active, and in memory.
     pub(super) marks: Vec<Mark>,
-    /// The record that was found last with their help.
-    pub(super) found: Option<Mark>,
-    /// So much was read to find records so.
-    pub(super) looked_bytes: u64,
-    /// The newest record for which a limit dropped one of this segment; 0 when there is none. Until that record is
-    /// durable, the one that it made go is needed.
+    /// The last record that was found by a mark.
+    pub(super) last_found: Option<Mark>,
+    /// Bytes read so far to find records by marks.
+    pub(super) lookup_bytes: u64,
+    /// The newest record whose append made a limit remove a record of this segment; 0 when there is none.
+    /// Until that record is durable, the record that it replaced is still needed.
     pub(super) limited_by: u64,
     /// All slots below this are dead.
     front: u32,
-    /// Where its bytes are.
+    /// Bytes of its records.
     pub(super) body: Body,
-    /// When its slots were last asked for.
+    /// Value of the store's load counter when its slots were last requested.
     pub(super) used: u64,
 }
 
-/// Where the bytes of a segment are.
+/// The bytes of a segment.
 pub(super) enum Body {
     Memory(Vec<u8>),
     File(SegmentFile),
@@ -69,10 +69,10 @@ impl Segment {
             earliest: i64::MAX,
             latest: i64::MIN,
             is_in_order_of_time: true,
-            holds: None,
+            bloom: None,
             marks: Vec::new(),
-            found: None,
-            looked_bytes: 0,
+            last_found: None,
+            lookup_bytes: 0,
             limited_by: 0,
             front: 0,
             body,
@@ -80,7 +80,7 @@ impl Segment {
         }
     }
 
-    /// One on disk, with its numbers but without its slots.
+    /// Creates a segment on disk from its index entry, without slots.
     pub(super) fn unloaded(first: u64, last: u64, records: u32, file: SegmentFile) -> Self {
         let mut segment = Segment::new(first, Slots::default(), Body::File(file));
         segment.slots = None;
@@ -89,8 +89,8 @@ impl Segment {
         segment
     }
 
-    /// Whether a file can hold what an index says of it: nobody makes room for records that cannot be there.
-    pub(super) fn is_possible(&self) -> bool {
+    /// Whether a file can hold what an index claims, so that a false count allocates no memory.
+    pub(super) fn is_plausible(&self) -> bool {
         let Body::File(file) = &self.body else {
             return false;
         };
@@ -104,7 +104,7 @@ impl Segment {
             && self.live_bytes <= file.bytes
     }
 
-    /// As it is now, without its slots; one in memory without its bytes.
+    /// Copies the segment without its slots, and without bytes in memory.
     pub(super) fn without_slots(&self) -> Self {
         let body = match &self.body {
             Body::File(file) => Body::File(*file),
@@ -113,14 +113,14 @@ impl Segment {
         Segment {
             slots: None,
             dead: self.dead.clone(),
-            holds: self.holds.clone(),
+            bloom: self.bloom.clone(),
             marks: self.marks.clone(),
             body,
             ..*self
         }
     }
 
-    /// Notes a record that was added to `slots`.
+    /// Accounts for a record that was added to `slots`.
     pub(super) fn note_added(&mut self, sequence: u64, bytes: u32, unix_nanos: i64) {
         if self.records == 0 {
             self.first = sequence;
@@ -133,12 +133,12 @@ impl Segment {
         self.latest = self.latest.max(unix_nanos);
     }
 
-    /// How many records live.
+    /// Returns the number of live records.
     pub(super) fn live(&self) -> u32 {
         self.records - self.dead.count
     }
 
-    /// Whether it holds all sequences from its first to its last, and all of them live.
+    /// Whether it holds all sequences from its first to its last, all live.
     pub(super) fn is_whole(&self) -> bool {
         self.dead.count == 0
             && (self.last + 1).saturating_sub(self.first) == u64::from(self.records)
@@ -157,19 +157,19 @@ impl Segment {
         self.dead.contains(slot)
     }
 
-    /// Marks a slot dead that lives.
+    /// Marks a live slot as dead.
     pub(super) fn kill(&mut self, slot: usize, bytes: u32) {
         self.dead.insert(slot, self.records as usize);
         self.live_bytes = self.live_bytes.saturating_sub(u64::from(bytes));
     }
 
-    /// The first slot from here on that lives.
+    /// Returns the first live slot at or after this one.
     pub(super) fn next_live(&self, slot: usize) -> Option<usize> {
         self.dead
             .next_absent(slot.max(self.front as usize), self.records as usize)
     }
 
-    /// The last slot below this one that lives.
+    /// Returns the last live slot below this one.
     pub(super) fn previous_live(&self, below: usize) -> Option<usize> {
         let below = below.min(self.records as usize);
         (self.front as usize..below)
@@ -177,16 +177,16 @@ impl Segment {
             .find(|slot| !self.dead.contains(*slot))
     }
 
-    /// The first slot that lives, found the faster next time.
+    /// Returns the first live slot, and remembers it to be faster next time.
     pub(super) fn first_live(&mut self) -> Option<usize> {
-        let found = self.next_live(0);
-        let front = found.unwrap_or(self.records as usize);
+        let last_found = self.next_live(0);
+        let front = last_found.unwrap_or(self.records as usize);
         self.front = u32::try_from(front).unwrap_or(self.front);
-        found
+        last_found
     }
 }
 
-/// A set of slots. Costs nothing while it is empty.
+/// A set of slots. It allocates nothing while it is empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dead {
     pub(super) words: Vec<u64>,
@@ -206,14 +206,14 @@ impl Dead {
 
     fn insert(&mut self, slot: usize, slots: usize) {
         if self.words.len() <= slot / 64 {
-            // All at once, so that dying one after the other does not grow it again and again.
+            // Sized once for all slots, so that it does not grow step by step.
             self.words.resize(slots.max(slot + 1).div_ceil(64), 0);
         }
         self.words[slot / 64] |= 1 << (slot % 64);
         self.count += 1;
     }
 
-    /// Whether there is none of this slot or above.
+    /// Whether it contains no slot at or above this one.
     fn is_below(&self, slots: usize) -> bool {
         let mut words = self.words.iter().skip(slots / 64);
         let last = words.next().is_none_or(|word| word >> (slots % 64) == 0);
@@ -228,8 +228,8 @@ impl Dead {
             };
             let absent = !word >> (slot % 64);
             if absent != 0 {
-                let found = slot + absent.trailing_zeros() as usize;
-                return (found < slots).then_some(found);
+                let last_found = slot + absent.trailing_zeros() as usize;
+                return (last_found < slots).then_some(last_found);
             }
             slot = (slot / 64 + 1) * 64;
         }
@@ -237,24 +237,24 @@ impl Dead {
     }
 }
 
-/// Which subjects a segment may hold: never wrong when it says no (a Bloom filter, ten bits for
-/// each subject). Clones share it.
+/// A Bloom filter of the subjects in a segment, with ten bits for each: a negative answer is always right.
+/// Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Holds {
+pub(super) struct BloomFilter {
     pub(super) words: Arc<Vec<u64>>,
 }
 
-const HOLDS_BITS_PER_SUBJECT: usize = 10;
-const HOLDS_PROBES: u32 = 5;
+const BLOOM_BITS_PER_SUBJECT: usize = 10;
+const BLOOM_PROBES: u32 = 5;
 
-impl Holds {
+impl BloomFilter {
     pub(super) fn new(distinct: usize) -> Self {
-        let words = (distinct * HOLDS_BITS_PER_SUBJECT).div_ceil(64).max(1);
-        Holds::from_words(vec![0; words])
+        let words = (distinct * BLOOM_BITS_PER_SUBJECT).div_ceil(64).max(1);
+        BloomFilter::from_words(vec![0; words])
     }
 
     pub(super) fn from_words(words: Vec<u64>) -> Self {
-        Holds {
+        BloomFilter {
             words: Arc::new(words),
         }
     }
@@ -267,7 +267,7 @@ impl Holds {
         }
     }
 
-    pub(super) fn may_hold(&self, hash: u64) -> bool {
+    pub(super) fn may_contain(&self, hash: u64) -> bool {
         let mut bits = self.bits(hash);
         bits.all(|bit| self.words[bit / 64] >> (bit % 64) & 1 == 1)
     }
@@ -275,14 +275,14 @@ impl Holds {
     fn bits(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
         let bits = self.words.len() as u64 * 64;
         let step = (hash >> 32) | 1;
-        (0..u64::from(HOLDS_PROBES)).map(move |probe| {
+        (0..u64::from(BLOOM_PROBES)).map(move |probe| {
             let bit = hash.wrapping_add(probe.wrapping_mul(step)) % bits;
             usize::try_from(bit).unwrap_or_default()
         })
     }
 }
 
-/// Spreads the name of a subject over 64 bits, the same on every machine (FNV-1a, finished as in
+/// Hashes the name of a subject to 64 bits, the same on every machine (FNV-1a with the finalizer of
 /// splitmix64).
 pub(super) fn hash_name(name: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -294,16 +294,16 @@ pub(super) fn hash_name(name: &[u8]) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// A place in the log that lives.
+/// The location of a record in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) segment: usize,
     pub(super) slot: usize,
     pub(super) sequence: u64,
     /// Its subject may be unknown.
     pub(super) entry: Slot,
-    /// How many bytes it takes where it is.
+    /// Bytes that it takes in the segment.
     pub(super) stored_bytes: u32,
-    /// `None` when it was not asked for yet: the record tells.
+    /// `None` until it is read from the record.
     pub(super) subject: Option<SubjectId>,
 }

@@ -1,4 +1,4 @@
-//! The segments of a store: begun, sealed, read in again, put out of memory, taken away.
+//! The segments of a store: begins, seals, loads, evicts, and removes them.
 
 use std::collections::HashMap;
 
@@ -6,18 +6,18 @@ use super::Store;
 use super::disk::DiskError;
 use super::files::{SEGMENT_HEAD_BYTES, SegmentHead};
 use super::record::{self, HEAD_BYTES, Kind};
-use super::scan::{Found, Scanner};
-use super::segment::{Body, Holds, Segment};
+use super::scan::{Scanned, Scanner};
+use super::segment::{BloomFilter, Body, Segment};
 use super::slots::{Slot, Slots};
 use super::subjects::{SubjectId, UNKNOWN};
 use super::types::StoreError;
 
-/// So much room of segments that are gone is kept for those to come.
+/// Number of removed segments whose buffers are reused.
 const SPARE_MAX: usize = 2;
-/// So many bytes of slots of a store on disk are kept in memory, the newest segment's besides.
+/// Maximum bytes of slots in memory for a store on disk, excluding the newest segment's.
 pub(super) const LOADED_BYTES_MAX: usize = 32 << 20;
 
-/// Room that was used before.
+/// Buffers to reuse.
 #[derive(Default)]
 pub(super) struct Spare {
     slots: Vec<Slots>,
@@ -25,13 +25,13 @@ pub(super) struct Spare {
 }
 
 impl Spare {
-    fn keep_slots(&mut self, slots: Option<Slots>) {
+    fn recycle_slots(&mut self, slots: Option<Slots>) {
         if self.slots.len() < SPARE_MAX {
             self.slots.extend(slots);
         }
     }
 
-    fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
+    fn recycle_buffer(&mut self, mut buffer: Vec<u8>) {
         if self.buffers.len() < SPARE_MAX {
             buffer.clear();
             self.buffers.push(buffer);
@@ -72,7 +72,7 @@ impl Store {
             (Some(files), Some(Body::File(active))) => {
                 let number = active.number + 1;
                 let previous_bytes = u32::try_from(files.end()).unwrap_or(0);
-                let (salt, key_check) = (files.salt, files.packing.key_check());
+                let (salt, key_check) = (files.salt, files.encoding.key_check());
                 Body::File(files.roll(&SegmentHead {
                     number,
                     generation: 0,
@@ -95,20 +95,20 @@ impl Store {
         Ok(())
     }
 
-    /// The last segment is full: what it holds does not change any more.
+    /// Seals the last segment: its content is final.
     pub(super) fn seal(&mut self) {
-        let mut holds = Holds::new(self.held.len());
-        for hash in self.held.drain(..) {
-            holds.insert(hash);
+        let mut bloom = BloomFilter::new(self.active_hashes.len());
+        for hash in self.active_hashes.drain(..) {
+            bloom.insert(hash);
         }
         if let Some(sealed) = self.segments.back_mut() {
-            sealed.holds = Some(holds);
+            sealed.bloom = Some(bloom);
             sealed.note_marks(self.segment_bytes);
         }
     }
 
-    /// Takes a segment away if nothing in it lives. On disk only the first can go so: later ones may
-    /// hold deeds that earlier ones need.
+    /// Removes a segment without live records. On disk only the first can be removed so: later ones may hold
+    /// control records that apply to earlier ones.
     pub(super) fn retire_dead(&mut self, at: usize) {
         let is_dead = |store: &Store, at: usize| {
             at + 1 < store.segments.len() && store.segments[at].live() == 0
@@ -129,34 +129,34 @@ impl Store {
         let Some(gone) = self.segments.remove(at) else {
             return;
         };
-        self.spare.keep_slots(gone.slots);
+        self.spare.recycle_slots(gone.slots);
         match gone.body {
-            Body::Memory(buffer) => self.spare.keep_buffer(buffer),
+            Body::Memory(buffer) => self.spare.recycle_buffer(buffer),
             Body::File(file) => self.upkeep.retire(file, gone.limited_by),
         }
     }
 
-    /// Takes all segments away and begins anew.
+    /// Removes all segments and starts over at a sequence.
     pub(super) fn restart(&mut self, next_sequence: u64) -> Result<(), StoreError> {
         if self.failure() == Some(DiskError::Full) {
-            // All but the newest go first: that makes room for what is written then.
+            // Removes all but the newest first, which makes room for the next writes.
             let newest = self.segments.back().map_or(0, |segment| segment.first);
             self.drop_below(newest)?;
         }
         self.roll(next_sequence)?;
-        self.log_deed(Kind::Floor, next_sequence, b"");
+        self.log_control(Kind::Floor, next_sequence, b"");
         if let Some(files) = &mut self.files {
             files.take_floor();
         }
         while self.segments.len() > 1 {
-            // It goes on request, whatever a limit did to it before.
+            // A purge removes it, whatever limit applied before.
             self.segments[0].limited_by = 0;
             self.retire(0);
         }
         Ok(())
     }
 
-    /// The first segment that ends at this sequence or later.
+    /// Returns the first segment that ends at or after this sequence.
     pub(super) fn segment_at_or_after(&self, sequence: u64) -> usize {
         let newest = self.segments.len().saturating_sub(1);
         match self.segments.back() {
@@ -165,7 +165,7 @@ impl Store {
         }
     }
 
-    /// The slots of a segment, read in when they are not in memory.
+    /// Returns the slots of a segment, loading them if they are not in memory.
     pub(super) fn load(&mut self, at: usize) -> Result<&Slots, StoreError> {
         self.loads += 1;
         self.segments[at].used = self.loads;
@@ -173,7 +173,7 @@ impl Store {
             let slots = self.read_slots(at)?;
             let segment = &mut self.segments[at];
             segment.slots = Some(slots);
-            if segment.marks.is_empty() && segment.holds.is_some() {
+            if segment.marks.is_empty() && segment.bloom.is_some() {
                 segment.note_marks(self.segment_bytes);
             }
             self.evict(at);
@@ -181,7 +181,7 @@ impl Store {
         Ok(self.segments[at].slots.as_ref().expect("just loaded"))
     }
 
-    /// Bytes of slots that are in memory, the newest segment's and one other's besides.
+    /// Returns the bytes of slots in memory, without the newest segment's and those of segment `but`.
     pub(super) fn loaded_bytes(&self, but: usize) -> usize {
         let slots = self
             .loaded(but)
@@ -211,14 +211,14 @@ impl Store {
         let mut least = segment.first;
         while let Some((offset, what)) = scanner.next() {
             let head = match what {
-                Found::Hole { bytes: len } => {
+                Scanned::Hole { bytes: len } => {
                     holes.push(Hole::new(found.len(), len, &bytes[offset..], files.salt));
                     continue;
                 }
-                Found::Sound(head) | Found::Damaged(head) if head.kind.is_message() => head,
-                Found::Sound(_) | Found::Damaged(_) => continue,
+                Scanned::Sound(head) | Scanned::Damaged(head) if head.kind.is_message() => head,
+                Scanned::Sound(_) | Scanned::Damaged(_) => continue,
             };
-            // What goes back was not counted when it was read first, either.
+            // The first replay did not count sequences that go back, either.
             if head.sequence < least || head.sequence > segment.last {
                 continue;
             }
@@ -246,7 +246,7 @@ impl Store {
         Ok(slots)
     }
 
-    /// Counts the records of each subject anew, if some count is known to be wrong.
+    /// Counts the records of each subject again, if some count is known to be wrong.
     pub(super) fn recount(&mut self) -> Result<(), StoreError> {
         if !std::mem::take(&mut self.must_recount) {
             return Ok(());
@@ -279,12 +279,12 @@ impl Store {
                 self.subjects.remove(id);
             }
         }
-        // Loading has met the same damage again.
+        // Loading has reported the same damage again.
         self.must_recount = false;
         Ok(())
     }
 
-    /// Puts slots out of memory that were not asked for lately, but for those of one segment.
+    /// Evicts the slots that were used longest ago, except those of one segment.
     pub(super) fn evict(&mut self, but: usize) {
         if self.files.is_none() {
             return;
@@ -298,30 +298,30 @@ impl Store {
             let (Body::File(file), Some(files)) = (&mut segment.body, &mut self.files) else {
                 return;
             };
-            // What a failed sync may take from the file is not read from there.
+            // Bytes that a failed sync may have lost must not be read back from the file.
             if !files.close(file) {
                 return;
             }
-            segment.looked_bytes = 0;
-            self.spare.keep_slots(segment.slots.take());
+            segment.lookup_bytes = 0;
+            self.spare.recycle_slots(segment.slots.take());
         }
     }
 }
 
-/// A record with its sequence, and how many bytes it takes.
+/// A slot with its sequence and the bytes that it takes.
 type FoundSlot = (u64, Slot, u32);
 
-/// What is put in the place of a record that is not found.
+/// Returns the substitute for a record that was not found.
 fn lost(sequence: u64) -> FoundSlot {
     (sequence, Slot::lost(), Slot::LOST_BYTES)
 }
 
-/// Bytes that are no record.
+/// Bytes that are not a record.
 struct Hole {
-    /// Behind so many records,
+    /// Number of records before it.
     behind: usize,
     bytes: usize,
-    /// the first of which had this sequence, if that can be told.
+    /// Sequence of the first record in it, if known.
     sequence: Option<u64>,
 }
 
@@ -335,9 +335,10 @@ impl Hole {
     }
 }
 
-/// Each record keeps its number, also when the head of one before it has become unreadable since. What
-/// its sequence was is told by its neighbours, or else by the damaged head itself; where neither does
-/// it is taken for the highest that it can be: what is dropped below a sequence does not drop it then.
+/// Fills holes with lost slots, so that each record keeps its slot number even if the head of an earlier one
+/// has become unreadable. The sequence of a lost record follows from its neighbors, or from the repaired
+/// head. If neither determines it, the highest possible one is used: removing everything below a sequence
+/// then spares it.
 fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment) {
     let records = segment.records as usize;
     let mut missing = records.saturating_sub(found.len());
@@ -375,7 +376,7 @@ fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment) {
         missing -= count;
     }
     found.extend_from_slice(&known[taken..]);
-    // What the file is too short for.
+    // Records missing because the file is too short.
     while found.len() < records {
         let least = found.last().map_or(segment.first, |(last, ..)| last + 1);
         let left = (records - found.len() - 1) as u64;

@@ -1,4 +1,4 @@
-//! Where the records of a segment are: the part of the index that need not stay in memory.
+//! The index of a segment's records: the part that need not stay in memory.
 
 use super::record::{HEAD_BYTES, Head};
 use super::subjects::{SubjectId, UNKNOWN};
@@ -6,15 +6,14 @@ use super::subjects::{SubjectId, UNKNOWN};
 const HEAD_BYTES_32: u32 = 32;
 const _: () = assert!(HEAD_BYTES_32 as usize == HEAD_BYTES);
 
-/// One record of a segment.
+/// Index entry of one record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slot {
-    /// Where it begins in the segment.
+    /// Offset in the segment.
     pub(super) offset: u32,
-    /// How long it is when it is not packed, with flags in the three highest bits, which no length
-    /// reaches.
+    /// Length before the body was encoded, with flags in the three highest bits, which no length reaches.
     bytes_and_flags: u32,
-    /// Meaningless when it is dead.
+    /// Meaningless for a dead record.
     pub(super) subject: SubjectId,
 }
 
@@ -24,7 +23,7 @@ const HAS_REPLACED: u32 = 1 << 29;
 const FLAGS: u32 = HAS_HEADERS | HAS_EXPIRY | HAS_REPLACED;
 
 impl Slot {
-    /// The slot of a record, which is shorter than 2^29 bytes.
+    /// Creates the slot of a record, which is shorter than 2^29 bytes.
     pub(super) fn new(offset: u32, head: &Head, subject: SubjectId) -> Self {
         let flag = |is_set, flag| if is_set { flag } else { 0 };
         let flags = flag(head.has_headers(), HAS_HEADERS)
@@ -39,7 +38,7 @@ impl Slot {
 
     pub(super) const LOST_BYTES: u32 = HEAD_BYTES_32;
 
-    /// The slot of a record that cannot be found any more.
+    /// Returns the slot of a record that cannot be found any more.
     pub(super) fn lost() -> Self {
         Slot {
             offset: 0,
@@ -52,7 +51,7 @@ impl Slot {
         self.offset == 0 && self.subject == UNKNOWN
     }
 
-    /// Bytes of subject, headers and payload together.
+    /// Returns the bytes of subject, headers, and payload together.
     pub(super) fn content_bytes(self) -> u64 {
         let bit = |flag| u64::from(self.bytes_and_flags & flag != 0);
         let extra = bit(HAS_HEADERS) * 4 + bit(HAS_EXPIRY) * 8 + bit(HAS_REPLACED) * 8;
@@ -72,20 +71,20 @@ impl Slot {
     }
 }
 
-/// The slots of a segment, in the order of sequences.
+/// The slots of a segment, in sequence order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slots {
-    /// The sequence of the first, when there are no gaps; what `gaps` counts from.
+    /// Sequence of the first slot; offset of the values in `gaps`.
     base: u64,
     pub(super) entries: Vec<Slot>,
-    /// Sequences less `base`, once there is a gap between two of them.
+    /// Sequences minus `base`; empty while the sequences have no gap.
     gaps: Vec<u32>,
-    /// How long each is on disk, once there is one that is packed.
+    /// Lengths on disk; empty while no record has an encoded body.
     stored: Vec<u32>,
 }
 
 impl Slots {
-    /// Empty again, with its room.
+    /// Empties it; buffers are reused.
     pub(super) fn reset(&mut self, base: u64) {
         self.base = base;
         self.entries.clear();
@@ -100,12 +99,12 @@ impl Slots {
         }
     }
 
-    /// Whether this sequence can be added: not too far from the first.
+    /// Whether this sequence can be added: it must be within 2^32 of the first.
     pub(super) fn can_hold(&self, sequence: u64) -> bool {
         u32::try_from(sequence.saturating_sub(self.base)).is_ok()
     }
 
-    /// Adds a record above all others, which takes so many bytes.
+    /// Appends a record above all others that takes `stored` bytes.
     pub(super) fn push(&mut self, sequence: u64, slot: Slot, stored: u32) {
         let number = self.entries.len() as u64;
         if !self.stored.is_empty() || stored != slot.bytes() {
@@ -127,7 +126,7 @@ impl Slots {
         u32::try_from(sequence - self.base).unwrap_or(u32::MAX)
     }
 
-    /// How many bytes a record takes.
+    /// Returns the bytes that a record takes.
     pub(super) fn stored_bytes(&self, slot: usize) -> u32 {
         let stored = self.stored.get(slot).copied();
         stored.unwrap_or_else(|| self.entries[slot].bytes())
@@ -140,7 +139,7 @@ impl Slots {
         }
     }
 
-    /// The first slot whose sequence is this or higher; the number of slots when there is none.
+    /// Returns the first slot at or above a sequence; the number of slots when there is none.
     pub(super) fn at_or_after(&self, sequence: u64) -> usize {
         let distance = sequence.saturating_sub(self.base);
         if self.gaps.is_empty() {
@@ -154,8 +153,7 @@ impl Slots {
         (slot < self.len() && self.sequence(slot) == sequence).then_some(slot)
     }
 
-    /// The slot of a record that cannot be found any more, and that may be the one of this sequence,
-    /// which has none.
+    /// Returns the slot of a lost record that may have this sequence, which no other slot has.
     pub(super) fn lost_beside(
         &self,
         sequence: u64,
@@ -170,7 +168,7 @@ impl Slots {
         self.entries.len()
     }
 
-    /// Bytes of memory.
+    /// Returns the allocated bytes.
     pub(super) fn room_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Slot>()
             + (self.gaps.capacity() + self.stored.capacity()) * size_of::<u32>()

@@ -1,4 +1,4 @@
-//! The subjects of live records: by name in one probe, by filter in order.
+//! The subjects of live records: found by name in one probe, listed by filter in name order.
 
 use std::hash::BuildHasher;
 
@@ -9,19 +9,19 @@ use super::frozen::{Frozen, Numbers};
 use crate::short_bytes::ShortBytes;
 use crate::subject::Filter;
 
-/// A subject in memory; used again once the subject has no live record.
+/// Id of a subject in memory; reused once the subject has no live record.
 pub(super) type SubjectId = u32;
 
-/// The subject of a record that is damaged.
+/// The subject of a damaged record.
 pub(super) const UNKNOWN: SubjectId = SubjectId::MAX;
 
-/// What is kept for each distinct subject.
+/// Entry of a distinct subject.
 pub(super) struct Subject {
     name: ShortBytes,
     pub(super) messages: u64,
-    /// The newest live record.
+    /// Sequence of the newest live record.
     pub(super) last: u64,
-    /// No live record is below this.
+    /// No live record is below this sequence.
     pub(super) first_at_least: u64,
 }
 
@@ -39,27 +39,27 @@ impl Subject {
     }
 }
 
-/// New subjects gather here until it is worth putting them in their places.
+/// Number of new subjects at which they are merged into the sorted list.
 const UNSORTED_MAX: usize = 4096;
-/// How many additions are remembered, for those who know the subjects up to then.
+/// Number of recent additions to remember, so that cached matches can be updated.
 const RECENT: usize = 1024;
 
-/// All subjects. Each costs its [`Subject`], its slot in the table and four bytes of order: about
-/// 65 bytes, and its name once more when that is longer than 22 bytes.
+/// All subjects. Each takes its [`Subject`], its entry in the table, and four bytes in the sorted list: about
+/// 65 bytes, plus its name when that is longer than 22 bytes.
 pub(super) struct Subjects {
     all: Slab<Subject>,
     by_name: HashTable<SubjectId>,
     hash_builder: DefaultHashBuilder,
-    /// In order of names.
+    /// In name order.
     sorted: Vec<SubjectId>,
-    /// Not in `sorted` yet.
+    /// Not merged into `sorted` yet.
     unsorted: Vec<SubjectId>,
-    /// Ids that are gone, but that `sorted` or `unsorted` still hold. Their names stay, so that the
-    /// order stays an order, and they are not given out again.
+    /// Ids that are removed but still listed in `sorted` or `unsorted`. Their names stay, so that the list
+    /// stays sorted, and the ids are not reused.
     stale: Vec<SubjectId>,
     added: u64,
     recent: Box<[SubjectId; RECENT]>,
-    /// While a checkpoint is written: what it needs to know of those that change.
+    /// While a checkpoint is written: the earlier state of subjects that have changed.
     pub(super) frozen: Option<Box<Frozen>>,
 }
 
@@ -80,17 +80,18 @@ impl Default for Subjects {
 }
 
 impl Subjects {
-    /// How many there are.
+    /// Returns the number of subjects.
     pub(super) fn len(&self) -> usize {
         self.all.len() - self.stale.len()
     }
 
-    /// How many were ever added; a filter that was resolved at one value is right at the same one.
+    /// Returns how many were ever added. A filter's cached matches are current if they were computed at this
+    /// value.
     pub(super) fn added(&self) -> u64 {
         self.added
     }
 
-    /// Those added since then, or `None` when too many were.
+    /// Returns the subjects added since then, or `None` when too many were.
     pub(super) fn added_since(&self, then: u64) -> Option<impl Iterator<Item = SubjectId>> {
         let recent = RECENT as u64;
         (self.added - then <= recent).then(|| {
@@ -106,7 +107,7 @@ impl Subjects {
         self.by_name.find(self.hash(name), same).copied()
     }
 
-    /// The subject, made when it is not there; the caller gives it a message.
+    /// Returns the subject, adding it if it is missing. The caller then counts a message for it.
     pub(super) fn find_or_add(&mut self, name: &[u8]) -> SubjectId {
         if let Some(id) = self.find(name) {
             return id;
@@ -124,7 +125,7 @@ impl Subjects {
         id
     }
 
-    /// Makes room for so many.
+    /// Reserves room for `count` subjects.
     pub(super) fn reserve(&mut self, count: usize) {
         self.all.reserve(count);
         self.sorted.reserve_exact(count);
@@ -139,7 +140,7 @@ impl Subjects {
         });
     }
 
-    /// Adds a subject that comes behind all others in order of names; `None` when it does not.
+    /// Adds a subject whose name follows all others; `None` when it does not.
     pub(super) fn add_in_order(&mut self, name: &[u8]) -> Option<SubjectId> {
         let is_in_order = self.sorted.last().is_none_or(|id| self.name(*id) < name);
         if !is_in_order || !self.unsorted.is_empty() {
@@ -183,12 +184,12 @@ impl Subjects {
         subject
     }
 
-    /// Its name; empty when there is none.
+    /// Returns its name; empty when the id is unknown.
     pub(super) fn name(&self, id: SubjectId) -> &[u8] {
         self.all.get(id as usize).map_or(b"", |s| s.name.as_slice())
     }
 
-    /// Forgets a subject that has no message left.
+    /// Removes a subject that has no message left.
     pub(super) fn remove(&mut self, id: SubjectId) {
         let hash = self.hash(self.name(id));
         if let Ok(entry) = self.by_name.find_entry(hash, |other| *other == id) {
@@ -206,13 +207,13 @@ impl Subjects {
         self.added = added;
     }
 
-    /// All subjects, in no order.
+    /// Iterates over all subjects, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (SubjectId, &Subject)> {
         let live = self.all.iter().filter(|(_, s)| s.messages > 0);
         live.map(|(id, s)| (u32::try_from(id).unwrap_or(u32::MAX), s))
     }
 
-    /// All subjects in order of names.
+    /// Iterates over all subjects in name order.
     #[cfg(test)]
     pub(super) fn iter_in_order(&mut self) -> impl Iterator<Item = &Subject> {
         self.sort();
@@ -220,8 +221,8 @@ impl Subjects {
         all.filter(|subject| subject.messages > 0)
     }
 
-    /// Calls `visit` with each subject that the filter matches, until it says `false`. Costs the
-    /// subjects that share the filter's tokens before its first wildcard.
+    /// Calls `visit` for each subject that the filter matches, until it returns `false`. The cost is
+    /// proportional to the subjects that share the filter's tokens before its first wildcard.
     pub(super) fn each_matching(
         &self,
         filter: Filter<'_>,
@@ -247,7 +248,7 @@ impl Subjects {
         }
     }
 
-    /// How many subjects are looked at for a filter.
+    /// Returns how many subjects a filter compares.
     pub(super) fn cost(&self, filter: Filter<'_>) -> usize {
         if filter.is_literal() {
             return 1;
@@ -258,16 +259,16 @@ impl Subjects {
         in_range + self.unsorted.len()
     }
 
-    /// The ids in order of names, those that were added lately and some that are gone besides.
+    /// Returns the ids in name order, including some removed ones, without the latest additions.
     pub(super) fn sorted(&self) -> &[SubjectId] {
         &self.sorted
     }
 
-    /// Puts those that were added lately in their places.
+    /// Merges the latest additions into the sorted list.
     pub(super) fn sort(&mut self) {
         let mut new = std::mem::take(&mut self.unsorted);
         new.sort_unstable_by(|a, b| self.name(*a).cmp(self.name(*b)));
-        // Places are found first, from the end; then everything moves once.
+        // Finds each position from the end, so that every element moves once.
         let mut end = self.sorted.len();
         let mut sorted = std::mem::take(&mut self.sorted);
         sorted.resize(end + new.len(), 0);
@@ -297,7 +298,7 @@ impl Subjects {
     }
 }
 
-/// The tokens before the first wildcard, with the dot after them.
+/// Returns the tokens before the first wildcard, with the dot after them.
 fn literal_prefix(filter: &[u8]) -> &[u8] {
     let mut at = 0;
     for token in filter.split(|b| *b == b'.') {
@@ -316,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_by_name_and_by_filter_while_many_come_and_go() {
+    fn lookups_agree_with_model_while_subjects_come_and_go() {
         let mut subjects = Subjects::default();
         let mut model = BTreeSet::new();
         for round in 0..40_000u32 {

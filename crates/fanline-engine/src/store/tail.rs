@@ -1,53 +1,54 @@
-//! Finds where the log ends after a crash.
+//! Finds the end of the log after a crash.
 //!
-//! A power cut keeps any of the pages that were not synced, in any order. Whatever follows the first missing one was
-//! not acknowledged, and may depend on what is missing: a floor may count on records that are not there. So the log
-//! ends at that place. Damage to what was synced is another matter: it costs one record and no more. Sync points in
-//! the log, and the index, tell how much of it was synced.
+//! A power cut keeps any subset of the unsynced pages. Records after the first missing page were not
+//! acknowledged, and they may depend on missing ones: a floor may count on records that do not exist. So the
+//! log ends at the first gap in its unsynced part. Damage in the synced part is different: it costs one
+//! record only. Sync points in the log, and the index, record how much was synced.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::files::{SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead};
 use super::record::{self, Head, Kind, Position};
-use super::scan::{Found, Scanner};
+use super::scan::{Scanned, Scanner};
 
-/// What a disk writes as a whole.
+/// The unit that a disk writes atomically.
 const SECTOR_BYTES: usize = 512;
 
-/// A survey of all that is read at a start, segment by segment.
+/// A survey of all segments that a start reads, in order.
 pub(super) struct Survey {
     salt: u32,
     /// Everything before this position was synced.
     synced: Position,
-    /// Places where something is missing or damaged.
+    /// Positions where bytes are missing or damaged.
     breaks: BTreeMap<Position, Break>,
-    /// Of a break that is a record with a sound head: where it is, by sequence.
+    /// Positions of damaged records with an intact head, by sequence.
     damaged: HashMap<u64, Position>,
-    /// Where the atomic batch begins whose last record has not been seen yet.
+    /// Beginning of an atomic batch whose last record was not seen yet.
     batch: Option<Position>,
     previous: Option<Previous>,
 }
 
-/// A place where something is missing or damaged.
+/// A position where bytes are missing or damaged.
 struct Break {
-    /// Where the log ends if this was not synced: at the beginning of an atomic batch that is not whole.
+    /// Where the log ends if this was not synced: at the beginning of an incomplete atomic batch.
     end: Position,
-    /// Where the log says that the damaged record is gone: it was erased on request, or will not be missed.
+    /// Position of a control record that removes the damaged record: it was erased on request or is not
+    /// needed.
     removed_at: Option<Position>,
 }
 
-/// The segment that was surveyed last.
+/// The previously surveyed segment.
 struct Previous {
-    /// The number of the last of those that were compacted into it, or its own.
+    /// Number of the last segment that was compacted into it, or its own.
     through: u32,
     is_compacted: bool,
     has_sync_points: bool,
-    /// Where its last record ends.
+    /// End of its last record.
     end: Position,
 }
 
 impl Survey {
-    /// Begins where an index ends, or at the beginning.
+    /// Begins at the end of the index's coverage, or at the beginning of the log.
     pub(super) fn new(salt: u32, synced: Position) -> Self {
         Survey {
             salt,
@@ -94,7 +95,7 @@ impl Survey {
         });
     }
 
-    /// Whether nothing is missing between a segment and the one before it.
+    /// Whether no segment is missing between this one and the previous one.
     fn follows(&self, file: &SegmentFile, head: Option<&SegmentHead>) -> bool {
         let Some(previous) = &self.previous else {
             return true;
@@ -104,16 +105,16 @@ impl Survey {
         is_next && (previous.is_compacted || previous.end.1 >= expected)
     }
 
-    /// Says where the last record ends.
+    /// Scans a segment, and returns the end of its last record.
     fn scan(&mut self, number: u32, bytes: &[u8], from: u64, has_sync_points: bool) -> u64 {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         let mut scanner = Scanner::new(bytes, from, self.salt, true);
         while let Some((offset, found)) = scanner.next() {
             let at = (number, offset as u64);
             match found {
-                Found::Sound(head) => self.note_record(at, &head),
-                Found::Damaged(_) | Found::Hole { .. } if !has_sync_points => {}
-                Found::Damaged(head) => match self.flipped(bytes, offset) {
+                Scanned::Sound(head) => self.note_record(at, &head),
+                Scanned::Damaged(_) | Scanned::Hole { .. } if !has_sync_points => {}
+                Scanned::Damaged(head) => match self.flipped(bytes, offset) {
                     Some(intact) => self.note_record(at, &intact),
                     None => {
                         self.note_break(at);
@@ -123,7 +124,7 @@ impl Survey {
                         }
                     }
                 },
-                Found::Hole { bytes: hole } => {
+                Scanned::Hole { bytes: hole } => {
                     let until = bytes.get(..offset + hole).unwrap_or_default();
                     match self.flipped(until, offset) {
                         Some(intact) if intact.len() == hole => self.note_record(at, &intact),
@@ -134,7 +135,7 @@ impl Survey {
         }
         let end = scanner.end();
         let rest = bytes.get(end..).unwrap_or_default();
-        // What is zero was written ahead.
+        // Zeros were written ahead.
         let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
         let intact = self.flipped(bytes, end);
         let len = intact.map_or(0, |intact| intact.len());
@@ -146,7 +147,7 @@ impl Survey {
         (end + len) as u64
     }
 
-    /// Takes a record into account that is sound, or was before a bit flipped.
+    /// Processes a record that is intact, or was before a bit flipped.
     fn note_record(&mut self, at: Position, head: &Head) {
         if let Some(position) = head.sync_point() {
             self.synced = self.synced.max(position);
@@ -162,8 +163,8 @@ impl Survey {
         }
     }
 
-    /// The head of the record at an offset, as it was, if a flipped bit has damaged the record. A torn write looks so if
-    /// the part of the record that is in a lost sector has one bit that is not zero.
+    /// Returns the original head of the record at an offset if a flipped bit has damaged the record. A torn
+    /// write looks the same if the record's part of a lost sector has exactly one bit that is not zero.
     fn flipped(&self, bytes: &[u8], offset: usize) -> Option<Head> {
         let rest = bytes.get(offset..)?;
         let damaged = record::one_bit_off(rest, self.salt)?;
@@ -188,17 +189,18 @@ impl Survey {
         self.breaks.entry(at).or_insert(Break { end, removed_at });
     }
 
-    /// Everything before this position was synced.
+    /// Returns the position before which everything was synced.
     pub(super) fn synced(&self) -> Position {
         self.synced
     }
 
-    /// Where the log ends, if that is before the end of the files. An atomic batch that is not whole is behind it.
+    /// Returns the end of the log if it is before the end of the files. An incomplete atomic batch lies after
+    /// the end.
     pub(super) fn end(&self) -> Option<Position> {
         let is_unsynced = |at: &Position| *at >= self.synced;
         let mut end = self.batch.filter(is_unsynced);
         loop {
-            // What removes a damaged record counts only if it is in front of the end itself.
+            // The removal of a damaged record counts only if it is before the end itself.
             let is_break = |(_, known): &(&Position, &Break)| {
                 let is_before = |at: Position| end.is_none_or(|end| at < end);
                 !known.removed_at.is_some_and(is_before)

@@ -1,4 +1,4 @@
-//! The log beside a map.
+//! Compares the log with a map.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,20 +7,20 @@ use proptest::prelude::*;
 use super::*;
 use crate::subject::Filter;
 
-/// A store, done as plainly as can be.
+/// A minimal model of a store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model {
-    records: BTreeMap<u64, Kept>,
+    records: BTreeMap<u64, ModelRecord>,
     pub(super) last: u64,
     pub(super) limits: StoreLimits,
-    /// Whether the last sequence may be one that no record has.
+    /// Whether the last sequence may have no record.
     pub(super) was_skipped: bool,
-    /// What limits and age have dropped: the log says so only with the next batch.
+    /// Removals by limits and age: the log records them only with the next batch.
     dropped: BTreeSet<u64>,
 }
 
 #[derive(Clone, PartialEq)]
-struct Kept {
+struct ModelRecord {
     unix_nanos: i64,
     subject: Vec<u8>,
     headers: Vec<u8>,
@@ -29,7 +29,7 @@ struct Kept {
     bytes: u64,
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for ModelRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let subject = String::from_utf8_lossy(&self.subject);
         let (bytes, at, expires_at) = (self.payload.len(), self.unix_nanos, self.expires_at);
@@ -47,7 +47,7 @@ impl Model {
         of.map(|(sequence, _)| *sequence).collect()
     }
 
-    fn append(&mut self, sequence: u64, kept: Kept) -> Result<(), StoreError> {
+    fn append(&mut self, sequence: u64, kept: ModelRecord) -> Result<(), StoreError> {
         let same = self.of(&kept.subject);
         let per_subject = self.limits.messages_per_subject_max;
         let replaced = per_subject
@@ -161,7 +161,7 @@ impl Model {
 }
 
 impl Model {
-    /// What is in a store.
+    /// Reads the content of a store.
     pub(super) fn read_from(store: &mut Store) -> Self {
         let mut model = Model {
             last: store.last_sequence(),
@@ -172,7 +172,7 @@ impl Model {
         let mut all = Filters::default();
         while let Some(sequence) = store.next_matching(&mut all, at).unwrap() {
             let record = store.read(sequence).unwrap().unwrap();
-            let mut kept = Kept {
+            let mut kept = ModelRecord {
                 unix_nanos: record.unix_nanos,
                 subject: record.subject.to_vec(),
                 headers: record.headers.to_vec(),
@@ -194,7 +194,7 @@ impl Model {
         model
     }
 
-    /// Sequences that are in one of them alone, and both last sequences.
+    /// Returns the sequences that only one of them has, and both last sequences.
     pub(super) fn difference(&self, other: &Model) -> (Vec<u64>, Vec<u64>, u64, u64) {
         let without = |a: &Model, b: &Model| {
             let alone = a
@@ -228,13 +228,13 @@ impl Model {
         }
     }
 
-    /// Whether a store that a crash left with `self` was in this state at that moment, or on its way from there to
+    /// Whether a store that a crash left as `self` was in this state at that moment, or between it and
     /// `next`. The limits are those of the restart.
     pub(super) fn is_of(&self, state: &Model, next: Option<&Model>, limits: StoreLimits) -> bool {
         if self.is_limited(state.clone(), limits) {
             return true;
         }
-        // Several records may go in one step, one after the other.
+        // One step may remove several records, one after the other.
         let Some(next) = next else {
             return false;
         };
@@ -253,14 +253,14 @@ impl Model {
             && self.is_limited(between, limits)
     }
 
-    /// Whether this is what other limits leave of a state. Records that limits had dropped before may be there: the
-    /// log says so only with the next batch.
+    /// Whether these limits turn the state into `self`. Records that limits had removed before may exist: the
+    /// log records such removals only with the next batch.
     fn is_limited(&self, mut state: Model, limits: StoreLimits) -> bool {
         let dropped = std::mem::take(&mut state.dropped);
         state.limits = StoreLimits::default();
         state.set_limits(limits);
         let records = &self.records;
-        let agrees = |(sequence, record): (&u64, &Kept)| {
+        let agrees = |(sequence, record): (&u64, &ModelRecord)| {
             state.records.get(sequence) == Some(record) || dropped.contains(sequence)
         };
         self.last == state.last
@@ -272,7 +272,7 @@ impl Model {
     }
 }
 
-/// One thing that is done to both.
+/// An operation on both store and model.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Append {
@@ -361,11 +361,11 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Does a step to both, at time `now`; they must answer alike.
+/// Applies a step to both at time `now`; their answers must be equal.
 pub(super) fn apply(step: &Step, now: i64, store: &mut Store, model: &mut Model) {
     match step {
         Step::Append { .. } => append(step, false, now, store, model),
-        // One that is refused in the middle is not atomic any more.
+        // A batch that is refused in the middle would not be atomic.
         Step::Batch(_) if model.limits.discard != Discard::Old => {}
         Step::Batch(steps) => {
             for (number, step) in steps.iter().enumerate() {
@@ -422,7 +422,7 @@ fn append(step: &Step, more_in_batch: bool, now: i64, store: &mut Store, model: 
         expires_at: live_for.map(|live_for| live_for.saturating_add(now)),
         more_in_batch,
     };
-    let kept = Kept {
+    let kept = ModelRecord {
         unix_nanos: now,
         subject: subject.clone().into_bytes(),
         headers: headers.to_vec(),
@@ -435,7 +435,7 @@ fn append(step: &Step, more_in_batch: bool, now: i64, store: &mut Store, model: 
     assert_eq!(sequence, expected.map(|()| model.last));
 }
 
-/// Asks both everything; they must answer alike.
+/// Queries both for everything; their answers must be equal.
 pub(super) fn compare(store: &mut Store, model: &Model, filters: &mut [Filters]) {
     let state = store.state();
     assert_eq!(state.messages, model.records.len() as u64);
@@ -539,7 +539,7 @@ pub(super) fn compiled() -> Vec<Filters> {
 
 proptest! {
     #[test]
-    fn memory_agrees_with_a_map(steps in prop::collection::vec(step(), 1..400)) {
+    fn memory_store_agrees_with_model(steps in prop::collection::vec(step(), 1..400)) {
         let mut store = Store::memory(&StoreLimits::default());
         store.segment_bytes = 2000;
         let mut model = Model::default();
@@ -558,7 +558,7 @@ proptest! {
 }
 
 #[test]
-fn tells_what_limits_removed_and_whether_it_was_the_last() {
+fn removals_are_reported_with_subject_and_cause() {
     let limits = StoreLimits {
         messages_max: Some(2),
         ..StoreLimits::default()
@@ -585,11 +585,11 @@ fn tells_what_limits_removed_and_whether_it_was_the_last() {
         (2, b"b".to_vec(), false, Cause::Limit),
     ];
     assert_eq!(told, expected);
-    store.removed(&mut |r| panic!("told twice: {r:?}"));
+    store.removed(&mut |r| panic!("reported twice: {r:?}"));
 }
 
 #[test]
-fn sequences_begin_where_they_are_told_to() {
+fn first_sequence_is_configurable() {
     let mut store = Store::memory(&StoreLimits::default());
     assert_eq!(
         (store.state().first_sequence, store.state().last_sequence),
@@ -639,8 +639,8 @@ fn sequences_begin_where_they_are_told_to() {
 }
 
 #[test]
-fn a_search_lets_others_have_their_turn() {
-    // One subject, a few, and more than are remembered: those are not looked for segment by segment.
+fn long_search_stops_and_continues() {
+    // One subject, several, and more than the cache holds: the last are not searched segment by segment.
     for (subjects, must_pause) in [(1, false), (2000, false), (9000, true)] {
         let mut store = Store::memory(&StoreLimits::default());
         let append = |store: &mut Store, subject: &str| {
@@ -682,7 +682,7 @@ fn a_search_lets_others_have_their_turn() {
 }
 
 impl Store {
-    /// Forgets what a start without it would not know: where records of segments on disk are.
+    /// Drops from memory what a restart would not load: the slots of segments on disk.
     pub(super) fn unload(&mut self) {
         let sealed = self.segments.len() - 1;
         for segment in self.segments.iter_mut().take(sealed) {
@@ -694,7 +694,7 @@ impl Store {
         }
     }
 
-    /// The sums agree with what they are sums of.
+    /// Checks that the totals agree with their parts.
     pub(super) fn check_numbers(&mut self) {
         let (mut messages, mut bytes) = (0, 0);
         for at in 0..self.segments.len() {

@@ -1,143 +1,144 @@
-//! The words of the log: what goes in, what comes out, what can go wrong.
+//! Public types of the log: records, state, limits, and errors.
 
 use super::disk::DiskError;
 
-/// A record as it is read.
+/// A stored record, as read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its place in the stream; the first is 1 unless configured otherwise.
+    /// Sequence in the stream; the first is 1 unless configured otherwise.
     pub sequence: u64,
-    /// When it was stored: nanoseconds since 1970 UTC.
+    /// Time at which it was stored, in nanoseconds since 1970 UTC.
     pub unix_nanos: i64,
-    /// What it was published to.
+    /// Subject to which it was published.
     pub subject: &'a [u8],
-    /// The whole block of headers, or empty.
+    /// Whole header block, or empty.
     pub headers: &'a [u8],
-    /// What it says.
+    /// Payload.
     pub payload: &'a [u8],
-    /// When its own time to live ends, in nanoseconds since 1970 UTC.
+    /// End of its own time to live, in nanoseconds since 1970 UTC.
     pub expires_at: Option<i64>,
 }
 
 /// A record to be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewRecord<'a> {
-    /// The time it is stamped with: nanoseconds since 1970 UTC.
+    /// Time to store with it, in nanoseconds since 1970 UTC.
     pub unix_nanos: i64,
-    /// What it was published to; at most 65,535 bytes.
+    /// Subject to which it was published; at most 65,535 bytes.
     pub subject: &'a [u8],
-    /// The whole block of headers, or empty.
+    /// Whole header block, or empty.
     pub headers: &'a [u8],
-    /// What it says.
+    /// Payload.
     pub payload: &'a [u8],
-    /// When its own time to live ends, in nanoseconds since 1970 UTC. [`NEVER`] also exempts it from
+    /// End of its own time to live, in nanoseconds since 1970 UTC. [`NEVER`] also exempts it from
     /// [`StoreLimits::age_nanos_max`].
     pub expires_at: Option<i64>,
-    /// Whether the next record belongs to the same atomic batch: after a crash all of a batch is there, or nothing.
+    /// Whether the next record belongs to the same atomic batch: after a crash either the whole batch exists
+    /// or none of it.
     pub more_in_batch: bool,
 }
 
-/// The [`expires_at`](NewRecord::expires_at) of what does not grow old.
+/// An [`expires_at`](NewRecord::expires_at) that exempts a record from age limits.
 pub const NEVER: i64 = i64::MAX;
 
-/// What is in a store, as `StreamInfo.state` shows it.
+/// Totals of a store, as in `StreamInfo.state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreState {
-    /// The first live record; one more than the last sequence when there is none; 0 when there
-    /// never was any.
+    /// Sequence of the first live record; one above the last sequence when none is live; 0 when there never
+    /// was a record.
     pub first_sequence: u64,
-    /// When the first live record was stored; `None` when there is none.
+    /// Time of the first live record; `None` when none is live.
     pub first_unix_nanos: Option<i64>,
-    /// The highest sequence ever given out, whether or not that record still lives.
+    /// The highest sequence ever assigned, even if that record is gone.
     pub last_sequence: u64,
-    /// When the newest record was stored, even if it is gone; `None` when there never was any.
+    /// Time of the newest record, even if it is gone; `None` when there never was one.
     pub last_unix_nanos: Option<i64>,
-    /// Live records.
+    /// Number of live records.
     pub messages: u64,
     /// Their size as nats-server counts it: see [`Store::record_bytes`](super::Store::record_bytes).
     pub bytes: u64,
-    /// Distinct subjects of live records.
+    /// Number of distinct subjects of live records.
     pub subjects: u64,
-    /// Sequences between the first and the last that are not live.
+    /// Number of sequences between the first and the last that are not live.
     pub deleted: u64,
-    /// What was damaged on disk and has been given up since the store was opened.
+    /// Damaged records that the store has removed since it was opened.
     pub lost: Lost,
 }
 
 /// Records that could not be read back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// How many.
+    /// Number of records.
     pub messages: u64,
-    /// Their size on disk, as far as it could be told.
+    /// Their size on disk, as far as it is known.
     pub bytes: u64,
 }
 
-/// What is known of one subject.
+/// Totals of one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubjectState {
-    /// Live records; at least one.
+    /// Number of live records; at least one.
     pub messages: u64,
-    /// The sequence of the newest.
+    /// Sequence of the newest record.
     pub last: u64,
 }
 
 /// What happens to a record that would exceed a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Discard {
-    /// The oldest make room.
+    /// The oldest records are removed.
     #[default]
     Old,
-    /// The new one is refused. The limit per subject still drops the oldest of the subject.
+    /// The new record is refused. The limit per subject still removes the oldest record of the subject.
     New,
-    /// As `New`, and the limit per subject refuses too.
+    /// As `New`, and the limit per subject also refuses.
     NewPerSubject,
 }
 
 /// Limits of a store; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreLimits {
-    /// Live records.
+    /// Number of live records.
     pub messages_max: Option<u64>,
     /// Bytes of live records.
     pub bytes_max: Option<u64>,
-    /// Nanoseconds after which a record goes.
+    /// Age at which a record is removed, in nanoseconds.
     pub age_nanos_max: Option<i64>,
-    /// Live records of one subject.
+    /// Number of live records of one subject.
     pub messages_per_subject_max: Option<u64>,
-    /// What happens when one is reached.
+    /// What happens at a limit.
     pub discard: Discard,
 }
 
-/// Why a record went without being asked for.
+/// Why the store removed a record by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// A limit on messages, bytes, or messages of the subject, when another record was added.
+    /// A limit on messages, bytes, or messages per subject, when another record was appended.
     Limit,
     /// The limits were lowered.
     LimitChange,
-    /// It was older than the stream keeps.
+    /// The record exceeded the stream's maximum age.
     Age,
-    /// Its own time to live ended.
+    /// The record's own time to live ended.
     TimeToLive,
-    /// It was damaged on disk.
+    /// The record was damaged on disk.
     Damage,
 }
 
-/// A record that went without being asked for.
+/// A record that the store removed by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed<'a> {
-    /// Which.
+    /// Sequence.
     pub sequence: u64,
-    /// What it was published to.
+    /// Subject to which it was published.
     pub subject: &'a [u8],
-    /// Whether no live record of the subject was left at that moment.
+    /// Whether no live record of the subject remained at that moment.
     pub was_last_of_subject: bool,
-    /// Why.
+    /// Reason of the removal.
     pub cause: Cause,
 }
 
-/// What a store can refuse.
+/// Why an operation on a store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -150,27 +151,27 @@ pub enum StoreError {
     /// [`StoreLimits::messages_per_subject_max`] with [`Discard::NewPerSubject`].
     #[error("maximum messages per subject exceeded")]
     MessagesPerSubjectMax,
-    /// Longer than a record can be: subject above 65,535 bytes or all of it 512 MiB.
+    /// The subject exceeds 65,535 bytes, or the whole record 512 MiB.
     #[error("record too large")]
     TooLarge,
-    /// A sequence that was already given out.
+    /// The sequence was already assigned.
     #[error("sequence {sequence} is not above the last one, {last}")]
     SequenceTaken {
-        /// What was asked for.
+        /// Requested sequence.
         sequence: u64,
-        /// The highest given out.
+        /// Highest assigned sequence.
         last: u64,
     },
-    /// Too much waits to be synced: the disk is too slow.
-    #[error("too much waits for the disk")]
+    /// Too many bytes wait for a sync: the disk is too slow.
+    #[error("too many bytes wait for a sync")]
     Busy,
-    /// The record is on disk but its checksum is wrong. It has been given up and counted.
+    /// The record's checksum is wrong. The store has removed and counted it.
     #[error("record {0} is damaged on disk")]
     Damaged(u64),
-    /// What is on disk was sealed with another key, or with one where none was given.
-    #[error("it is encrypted with another key")]
+    /// The bytes on disk are encrypted with another key, or encrypted while no key was configured.
+    #[error("the files are encrypted with another key")]
     WrongKey,
-    /// The disk failed. Reads go on where they can; appends are refused until a write succeeds.
+    /// The disk failed. Reads continue where possible; appends are refused until a write succeeds.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }

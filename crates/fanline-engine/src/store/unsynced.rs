@@ -1,24 +1,24 @@
-//! Records whose removal is not on the disk yet: a power cut may bring them back.
+//! Records whose removal is not on the disk yet: a power cut may restore them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::commit::SyncId;
 
-/// Those records, from when they are asked for the first time.
+/// These records, tracked from the first query on.
 #[derive(Default)]
 pub(super) struct UnsyncedRemovals {
     is_tracking: bool,
     /// Removed since the last sync was requested.
     newer: BTreeSet<u64>,
-    /// Removed before: the sync that is under way covers them.
+    /// Removed before that: the sync under way covers them.
     requested: BTreeSet<u64>,
-    /// Until this sync is done any record may come back: all were removed, or tracking began later.
+    /// Until this sync is done any record may be restored: all were removed, or tracking began later.
     unknown_until: Option<SyncId>,
 }
 
 impl UnsyncedRemovals {
-    /// Begins to track; until the sync `next` is done, every record may have been removed before.
+    /// Begins to track. Until the sync `next` is done, any record may have been removed before.
     pub(super) fn track(&mut self, next: Option<SyncId>) {
         if !self.is_tracking {
             self.is_tracking = true;
@@ -32,17 +32,17 @@ impl UnsyncedRemovals {
         }
     }
 
-    /// Every record was removed; the sync `next` is the first to cover that.
+    /// Notes that every record was removed; the sync `next` is the first to cover that.
     pub(super) fn note_all(&mut self, next: SyncId) {
         self.unknown_until = Some(next);
     }
 
-    /// A sync is requested now.
+    /// Notes that a sync is requested.
     pub(super) fn request(&mut self) {
         self.requested.append(&mut self.newer);
     }
 
-    /// It is done, or has failed.
+    /// Notes that a sync succeeded or failed.
     pub(super) fn finish(&mut self, id: SyncId, is_done: bool) {
         if is_done {
             self.requested.clear();
@@ -52,7 +52,7 @@ impl UnsyncedRemovals {
         }
     }
 
-    /// Whether one of these records may come back.
+    /// Whether one of these records may be restored.
     pub(super) fn has_any(&self, sequences: Range<u64>) -> bool {
         let has = |set: &BTreeSet<u64>| set.range(sequences.clone()).next().is_some();
         !sequences.is_empty()

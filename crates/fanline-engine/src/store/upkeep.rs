@@ -1,4 +1,4 @@
-//! What keeps the folder of a store small and its start short: checkpoints, compaction, removal of
+//! Maintenance that keeps a store's folder small and its start short: checkpoints, compaction, and removal of
 //! files.
 
 use super::Store;
@@ -9,50 +9,50 @@ use super::index;
 use super::removal::Erasure;
 use super::segment::Body;
 
-/// A checkpoint is made when so many segments' worth of bytes were written since the last,
+/// A checkpoint is due when this many segments' worth of bytes were written since the last,
 const SEGMENTS_PER_CHECKPOINT: u64 = 4;
-/// and so many times its own size.
+/// and this multiple of its own size.
 const SIZES_PER_CHECKPOINT: u64 = 4;
 
-/// What a checkpoint takes, about: at least, for each segment, for each subject.
+/// Approximate size of a checkpoint: minimum, per segment, per subject.
 const INDEX_BYTES_MIN: u64 = 256;
 const SEGMENT_BYTES: u64 = 100;
 const SUBJECT_BYTES: u64 = 50;
 
-/// How far a checkpoint is.
+/// Phase of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Idle,
     /// Being written, step by step.
     Writing,
-    /// Written beside the old one; the next sync is to cover it.
+    /// Written beside the old one; the next sync must cover it.
     Written(FileId),
-    /// The sync that is under way covers it.
+    /// The sync under way covers it.
     Syncing(FileId),
-    /// In the place of the old one; the folder is to be synced.
+    /// Renamed over the old one; the folder must be synced.
     Renamed,
 }
 
-/// The state of it.
+/// State of the maintenance.
 pub(super) struct Upkeep {
     pub(super) phase: Phase,
-    /// The one that is being written.
+    /// The checkpoint being written.
     pub(super) checkpoint: Option<Box<Checkpoint>>,
-    /// Files of segments that are gone, in order; the first `removable` are not in the checkpoint
-    /// that is being made.
+    /// Files of removed segments, in order. The checkpoint being written does not refer to the first
+    /// `removable`.
     pub(super) retired: Vec<Retired>,
     pub(super) removable: usize,
-    /// Where the log ended at the last checkpoint, in bytes ever written, or read at the start.
+    /// Position of the last checkpoint, in bytes written so far or read at the start.
     pub(super) written_then: u64,
     pub(super) written: u64,
-    /// Bytes of files that the next one sets free.
+    /// Bytes of files that the next checkpoint frees.
     pub(super) retired_bytes: u64,
-    /// Records to be overwritten; of the first so many the sync that is under way brings the removal.
+    /// Records to overwrite. The sync under way covers the removal of the first `erasable`.
     pub(super) erasures: Vec<Erasure>,
     pub(super) erasable: usize,
 }
 
-/// The file of a segment in which nothing lives.
+/// File of a segment without live records.
 pub(super) struct Retired {
     pub(super) file: SegmentFile,
     /// See [`Segment::limited_by`](super::segment::Segment::limited_by).
@@ -81,7 +81,7 @@ impl Upkeep {
         self.retired_bytes += file.bytes;
     }
 
-    /// A checkpoint is begun.
+    /// Notes that a checkpoint begins.
     pub(super) fn begin(&mut self) {
         self.phase = Phase::Writing;
         self.removable = self.retired.len();
@@ -89,7 +89,7 @@ impl Upkeep {
         self.retired_bytes = 0;
     }
 
-    /// Whether a checkpoint of about so many bytes is due.
+    /// Whether a checkpoint of about `checkpoint_bytes` bytes is due.
     pub(super) fn is_due(&self, segment_bytes: usize, checkpoint_bytes: u64) -> bool {
         let since = self.written - self.written_then;
         let worth_it = SIZES_PER_CHECKPOINT * checkpoint_bytes;
@@ -100,11 +100,11 @@ impl Upkeep {
 }
 
 impl Store {
-    /// Writes all and syncs it, with a checkpoint, so that the next start is short. The store is good
-    /// for nothing else afterwards but another try.
+    /// Writes and syncs everything, with a checkpoint, so that the next start is short. Afterwards only
+    /// another `close` may be called on this store.
     ///
     /// # Errors
-    /// The disk fails; everything acknowledged is safe all the same.
+    /// The disk fails; acknowledged records are still safe.
     pub fn close(&mut self) -> Result<(), DiskError> {
         self.log_floor();
         let Some(files) = &mut self.files else {
@@ -133,10 +133,11 @@ impl Store {
         Ok(())
     }
 
-    /// A full disk gets room at once, where else a checkpoint would come first, which takes some. Only
-    /// what came before all that is left is removed: the index does not fit any more until there is
-    /// another, and without one all that is left is read. A record that a limit dropped for another one stays until
-    /// that one is durable.
+    /// Frees space on a full disk at once; usually a checkpoint comes first, which needs space itself.
+    ///
+    /// Removes only files before all remaining ones. The index is then invalid until the next checkpoint, and a
+    /// start without an index reads all remaining files. A record that a limit removed for another one stays
+    /// until that one is durable.
     pub(super) fn free_full_disk(&mut self) {
         let front = self.segments.front().map(|segment| &segment.body);
         let (Some(Body::File(front)), Some(files)) = (front, &mut self.files) else {
@@ -161,7 +162,7 @@ impl Store {
         self.upkeep.removable = removable;
     }
 
-    /// About how large one would be now.
+    /// Estimates the size of a checkpoint taken now.
     pub(super) fn checkpoint_bytes(&self) -> u64 {
         INDEX_BYTES_MIN
             + self.segments.len() as u64 * SEGMENT_BYTES

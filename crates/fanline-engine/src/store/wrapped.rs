@@ -1,7 +1,7 @@
-//! The key of a store, which nobody knows, sealed with what somebody knows. So that can be changed
-//! without sealing anything else anew.
+//! The random key of a store, encrypted with a secret that the operator knows. The secret can change without
+//! encrypting other data again.
 //!
-//! The bytes are described in `docs/formats/log.md`.
+//! `docs/formats/log.md` describes the bytes.
 
 use std::num::NonZeroU32;
 
@@ -11,9 +11,9 @@ use ring::pbkdf2;
 use super::cipher::Key;
 
 const MAGIC: &[u8; 4] = b"FKey";
-/// Each stream has a key that is derived from the wrapped one.
+/// Each stream uses a key derived from the wrapped one.
 const VERSION: u16 = 2;
-/// All streams use the wrapped one.
+/// All streams use the wrapped key itself.
 const VERSION_SHARED: u16 = 1;
 const HEAD_BYTES: usize = 8;
 const SALT_BYTES: usize = 16;
@@ -21,17 +21,17 @@ const KEY_BYTES: usize = 32;
 const TAG_BYTES: usize = 16;
 const SUM_BYTES: usize = 4;
 const WRAPPED_BYTES: usize = HEAD_BYTES + SALT_BYTES + KEY_BYTES + TAG_BYTES + SUM_BYTES;
-/// What is easy to remember is hard to guess at least in time: some hundredths of a second each.
+/// Rounds of key derivation: each guess of a weak secret takes some hundredths of a second.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(200_000).expect("not 0");
 
-/// Why a wrapped key cannot be had.
+/// Why a wrapped key cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnwrapError {
-    /// It is wrapped with another secret.
-    #[error("it is wrapped with another secret")]
+    /// Another secret wrapped it.
+    #[error("the key is wrapped with another secret")]
     WrongSecret,
-    /// It is not what was written.
-    #[error("it is damaged")]
+    /// The bytes were changed.
+    #[error("the wrapped key is damaged")]
     Damaged,
 }
 
@@ -39,7 +39,7 @@ pub enum UnwrapError {
     clippy::missing_panics_doc,
     reason = "32 bytes are not too many to be sealed"
 )]
-/// Seals the key of a store with a secret; the salt is a random number, another one each time.
+/// Encrypts the key of a store with a secret. `salt` is a random number, a different one each time.
 pub fn wrap(secret: &[u8], key: &Key, salt: [u8; SALT_BYTES]) -> Vec<u8> {
     let version = match key.is_shared {
         true => VERSION_SHARED,
@@ -61,10 +61,10 @@ pub fn wrap(secret: &[u8], key: &Key, salt: [u8; SALT_BYTES]) -> Vec<u8> {
     out
 }
 
-/// The key that was wrapped.
+/// Returns the wrapped key.
 ///
 /// # Errors
-/// The secret is another, or the bytes are damaged.
+/// The secret is wrong, or the bytes are damaged.
 pub fn unwrap(secret: &[u8], wrapped: &[u8]) -> Result<Key, UnwrapError> {
     let damaged = || UnwrapError::Damaged;
     let (content, sum) = wrapped
@@ -92,7 +92,7 @@ pub fn unwrap(secret: &[u8], wrapped: &[u8]) -> Result<Key, UnwrapError> {
     })
 }
 
-/// A key that seals one thing only, so that any nonce does.
+/// Returns a key that encrypts only once, so that a constant nonce is safe.
 fn sealing(secret: &[u8], salt: [u8; SALT_BYTES]) -> LessSafeKey {
     let mut key = [0; KEY_BYTES];
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ROUNDS, &salt, secret, &mut key);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stream_has_a_key_unless_the_store_shares_one() {
+    fn stream_keys_differ_unless_shared() {
         let key = Key::new([7; 32]);
         let of = |account, stream| key.of_stream(account, stream);
         assert!(of("A", "S") == of("A", "S") && of("A", "S") != key);

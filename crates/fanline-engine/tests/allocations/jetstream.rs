@@ -1,4 +1,4 @@
-//! Publishing into streams, and what consumers deliver.
+//! Allocations of publishes into streams and of deliveries.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::allocations_so_far;
 
 const MESSAGES: usize = 100_000;
 
-/// Everybody listens; what is delivered last can be acknowledged.
+/// A port with subscribers for everything, which stores the last acknowledgement subjects.
 #[derive(Default)]
 struct Listener {
     acks: Vec<Vec<u8>>,
@@ -31,12 +31,12 @@ impl Port for Listener {
         self.delivered += 1;
     }
 
-    fn has_interest(&mut self, topic: &[u8]) -> bool {
-        !topic.starts_with(b"$JS.EVENT.")
+    fn has_interest(&mut self, subject: &[u8]) -> bool {
+        !subject.starts_with(b"$JS.EVENT.")
     }
 
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
-        group.is_empty() && self.has_interest(topic)
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
+        group.is_empty() && self.has_interest(subject)
     }
 
     fn subscribe(&mut self, _filter: &[u8]) {}
@@ -44,9 +44,9 @@ impl Port for Listener {
     fn unsubscribe(&mut self, _filter: &[u8]) {}
 }
 
-/// Pulled in batches, acknowledged one by one: a pull request is kept, a delivery costs nothing.
+/// Pulled in batches, acknowledged one by one: a pull request allocates, a delivery does not.
 #[test]
-fn deliveries_of_a_consumer() {
+fn deliveries_allocate_nothing() {
     const BATCH: usize = 100;
     const BATCHES: usize = 200;
     let mut store = Store::memory(&StoreLimits::default());
@@ -56,7 +56,7 @@ fn deliveries_of_a_consumer() {
             payload: b"hello",
             ..NewRecord::default()
         };
-        store.append(&record).expect("memory takes it");
+        store.append(&record).expect("writing to memory succeeds");
     }
     let mut consumers = Consumers::new("S", "$G", Retention::Limits, 7.into());
     let mut port = Listener {
@@ -96,9 +96,9 @@ fn deliveries_of_a_consumer() {
             consumers.settle(&mut context);
             assert_eq!(port.delivered, BATCH);
             let acks = std::mem::take(&mut port.acks);
-            for topic in &acks {
+            for subject in &acks {
                 let ack = Message {
-                    topic,
+                    topic: subject,
                     payload: b"+ACK",
                     ..Message::default()
                 };
@@ -115,27 +115,27 @@ fn deliveries_of_a_consumer() {
     run(&mut consumers);
     let before = allocations_so_far();
     run(&mut consumers);
-    // The inbox of each request.
+    // Only the inbox of each request.
     let allocations = allocations_so_far() - before;
     assert!(allocations <= BATCHES as u64, "{allocations}");
 }
 
-/// The outside of a stream: whoever published hears of it.
-struct Told(u64);
+/// A port that counts acknowledgements.
+struct AckCounter(u64);
 
-impl Port for Told {
+impl Port for AckCounter {
     fn publish(&mut self, message: &Message<'_>) {
         self.0 += u64::from(message.payload.starts_with(b"{\"stream\""));
     }
 
     fn deliver(&mut self, _to: &[u8], _message: &Message<'_>) {}
 
-    fn has_interest(&mut self, _topic: &[u8]) -> bool {
+    fn has_interest(&mut self, _subject: &[u8]) -> bool {
         false
     }
 
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
-        group.is_empty() && self.has_interest(topic)
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
+        group.is_empty() && self.has_interest(subject)
     }
 
     fn subscribe(&mut self, _filter: &[u8]) {}
@@ -144,7 +144,7 @@ impl Port for Told {
 }
 
 #[test]
-fn a_publish_into_a_stream_allocates_nothing() {
+fn publish_into_stream_allocates_nothing() {
     let json = r#"{"name":"S","subjects":["s.*"],"max_msgs":10000,"duplicate_window":1000000}"#;
     let config: StreamConfig = serde_json::from_str(json).expect("a configuration");
     let store = Store::memory(&StoreLimits::default());
@@ -156,7 +156,7 @@ fn a_publish_into_a_stream_allocates_nothing() {
     let mut now = Now::default();
     let stream = Stream::new(config, store, 0, &place, now);
     let mut stream = stream.unwrap_or_else(|error| panic!("{error}"));
-    let mut port = Told(0);
+    let mut port = AckCounter(0);
     let headers: [&[u8]; 2] = [b"", b"NATS/1.0\r\nMine: x\r\nNats-Msg-Id: \r\n\r\n"];
     let mut allocated = Vec::new();
     for _round in 0..2 {
@@ -180,7 +180,7 @@ fn a_publish_into_a_stream_allocates_nothing() {
         allocated.push(allocations_so_far() - before);
     }
     assert_eq!(port.0, 2 * MESSAGES as u64);
-    // The first round makes room; what the log of a million records needs now and then is not counted
-    // per message.
+    // The first round allocates buffers. The occasional allocations of the log of a million records are fewer
+    // than one per thousand messages.
     assert!(allocated[1] * 1_000 < MESSAGES as u64, "{allocated:?}");
 }

@@ -1,6 +1,6 @@
-//! In steady state nothing is allocated, once everything has its room; and what a store holds has bounds.
+//! Checks that nothing is allocated in steady state, and that the memory of a store is bounded.
 //!
-//! A test binary of its own, because it replaces the global allocator.
+//! A separate test binary, because it replaces the global allocator.
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
 
 mod jetstream;
@@ -12,16 +12,16 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// Allocations of this thread; others are the test harness.
+    /// Allocations of this thread; the test harness uses other threads.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    /// Bytes that it has allocated and not given back.
+    /// Bytes that this thread has allocated and not freed.
     static HELD: Cell<i64> = const { Cell::new(0) };
 }
 
 struct Counting;
 
 fn count_one() {
-    // Fails only while a thread ends, when nobody counts.
+    // Fails only while a thread ends, when nothing is measured.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
@@ -30,13 +30,12 @@ fn count_held(taken: usize, given: usize) {
     let _ = HELD.try_with(|held| held.set(held.get() + size(taken) - size(given)));
 }
 
-// SAFETY: everything is left to `System`; counting touches a thread-local that needs no
-// allocation itself.
+// SAFETY: all calls go to `System`; counting uses a thread-local that does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_one();
         count_held(layout.size(), 0);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc(layout) }
     }
 
@@ -49,7 +48,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count_held(0, layout.size());
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -57,19 +56,19 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often this thread has allocated.
+/// Returns the number of allocations of this thread so far.
 fn allocations_so_far() -> u64 {
     ALLOCATIONS.get()
 }
 
-/// How often `work` allocates.
+/// Returns the number of allocations of `work`.
 fn allocations(work: impl FnOnce()) -> u64 {
     let before = allocations_so_far();
     work();
     allocations_so_far() - before
 }
 
-/// How many bytes this thread has allocated and not given back.
-fn held_so_far() -> i64 {
+/// Returns the bytes that this thread has allocated and not freed.
+fn allocated_bytes() -> i64 {
     HELD.get()
 }

@@ -1,4 +1,4 @@
-//! Messages of QoS 0 from and to MQTT clients.
+//! Allocations of messages of QoS 0 from and to MQTT clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ const NOW: Now = Now {
     unix_nanos: 1_700_000_000_000_000_000,
 };
 
-/// Keeps nothing: what is at most once is not kept.
-struct Nothing;
+/// A handler that stores nothing, which QoS 0 does not need.
+struct NoStreams;
 
-impl Handler for Nothing {
+impl Handler for NoStreams {
     fn handle(&mut self, _: AccountId, _: &Message<'_>, _: Now, _: &mut dyn Ports) {}
     fn handle_interest(&mut self, _: AccountId, _: &[u8], _: bool, _: Now, _: &mut dyn Ports) {}
     fn handle_timeout(&mut self, _: Now, _: &mut dyn Ports) {}
@@ -32,16 +32,16 @@ impl Handler for Nothing {
     fn settle(&mut self, _: Now, _: &mut dyn Ports) {}
 }
 
-/// One shard, and the keeper that lets MQTT clients in.
+/// One shard, and the JetStream service that accepts MQTT sessions.
 struct World {
     shard: Shard,
-    keeper: JetStreamService<Nothing>,
+    service: JetStreamService<NoStreams>,
     delivered_bytes: usize,
 }
 
-/// What a client speaks: NATS, or a level of MQTT.
+/// Protocol of a client: NATS, or a version of MQTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speaks {
+enum Protocol {
     Nats,
     Mqtt(u8),
 }
@@ -53,9 +53,10 @@ impl World {
             auth: Auth::Open,
             shards: 2,
             traces: false,
+            leafs: None,
         });
         World {
-            keeper: JetStreamService::new(1, &config, 7, |_| Nothing),
+            service: JetStreamService::new(1, &config, 7, |_| NoStreams),
             shard: Shard::new(0, config, ServerInfo::default(), 7),
             delivered_bytes: 0,
         }
@@ -73,7 +74,7 @@ impl World {
         }
     }
 
-    /// What waits for clients is taken.
+    /// Discards the pending output of clients.
     fn write(&mut self) {
         while let Some(id) = self.shard.next_dirty() {
             let out = self.shard.outbox(id);
@@ -84,37 +85,37 @@ impl World {
         }
     }
 
-    /// Shard and keeper tell each other what they have to say.
+    /// Exchanges batches between shard and service.
     fn exchange(&mut self) {
         let batch = std::mem::take(self.shard.outgoing(1));
-        let mut place = Place::default();
-        while self.keeper.apply(&batch, &mut place, NOW).must_flush {}
-        self.keeper.settle(NOW);
+        let mut cursor = Place::default();
+        while self.service.apply(&batch, &mut cursor, NOW).must_flush {}
+        self.service.settle(NOW);
         for batch in [
-            std::mem::take(self.keeper.announcements(0)),
-            std::mem::take(self.keeper.outgoing(0)),
+            std::mem::take(self.service.announcements(0)),
+            std::mem::take(self.service.outgoing(0)),
         ] {
-            let mut place = Place::default();
-            while self.shard.apply(&batch, &mut place).must_flush {}
+            let mut cursor = Place::default();
+            while self.shard.apply(&batch, &mut cursor).must_flush {}
         }
         self.write();
     }
 
-    /// A client that has been let in, and is subscribed unless it publishes.
-    fn client(&mut self, speaks: Speaks, number: u8, is_subscriber: bool) -> SessionId {
+    /// Connects a client, which subscribes unless it publishes.
+    fn client(&mut self, protocol: Protocol, number: u8, is_subscriber: bool) -> SessionId {
         let peer = Peer {
-            kind: match speaks {
-                Speaks::Nats => ConnectionKind::Standard,
-                Speaks::Mqtt(_) => ConnectionKind::Mqtt,
+            kind: match protocol {
+                Protocol::Nats => ConnectionKind::Standard,
+                Protocol::Mqtt(_) => ConnectionKind::Mqtt,
             },
             ..Peer::default()
         };
         let id = self
             .shard
             .open(u64::from(number) + 1, peer, false, Duration::ZERO);
-        let connect = match speaks {
-            Speaks::Nats => b"CONNECT {\"verbose\":false,\"headers\":true}\r\n".to_vec(),
-            Speaks::Mqtt(level) => {
+        let connect = match protocol {
+            Protocol::Nats => b"CONNECT {\"verbose\":false,\"headers\":true}\r\n".to_vec(),
+            Protocol::Mqtt(level) => {
                 let mut body = b"\0\x04MQTT".to_vec();
                 body.extend_from_slice(&[level, 2, 0, 0]);
                 body.extend_from_slice(no_properties(level));
@@ -125,9 +126,9 @@ impl World {
         self.say(id, &Chunk::new(connect.into()));
         self.exchange();
         if is_subscriber {
-            let subscribe = match speaks {
-                Speaks::Nats => b"SUB a.b 1\r\n".to_vec(),
-                Speaks::Mqtt(level) => {
+            let subscribe = match protocol {
+                Protocol::Nats => b"SUB a.b 1\r\n".to_vec(),
+                Protocol::Mqtt(level) => {
                     let mut body = vec![0, 1];
                     body.extend_from_slice(no_properties(level));
                     body.extend_from_slice(b"\0\x03a/b\0");
@@ -160,10 +161,10 @@ fn packet(first: u8, body: &[u8]) -> Vec<u8> {
     packet
 }
 
-fn publish(speaks: Speaks) -> Vec<u8> {
-    match speaks {
-        Speaks::Nats => [&b"PUB a.b 128\r\n"[..], PAYLOAD, b"\r\n"].concat(),
-        Speaks::Mqtt(level) => {
+fn publish(protocol: Protocol) -> Vec<u8> {
+    match protocol {
+        Protocol::Nats => [&b"PUB a.b 128\r\n"[..], PAYLOAD, b"\r\n"].concat(),
+        Protocol::Mqtt(level) => {
             let body = [&b"\0\x03a/b"[..], no_properties(level), PAYLOAD];
             packet(0x30, &body.concat())
         }
@@ -171,10 +172,10 @@ fn publish(speaks: Speaks) -> Vec<u8> {
 }
 
 #[track_caller]
-fn check(from: Speaks, to: &[Speaks]) {
+fn check(from: Protocol, to: &[Protocol]) {
     let mut world = World::new();
-    for (number, speaks) in (1..).zip(to) {
-        world.client(*speaks, number, true);
+    for (number, protocol) in (1..).zip(to) {
+        world.client(*protocol, number, true);
     }
     let publisher = world.client(from, 0, false);
     let frames = Chunk::new(publish(from).repeat(FRAMES_PER_READ).into());
@@ -194,20 +195,23 @@ fn check(from: Speaks, to: &[Speaks]) {
 }
 
 #[test]
-fn between_devices() {
+fn messages_between_mqtt_clients_allocate_nothing() {
     for level in [4, 5] {
-        check(Speaks::Mqtt(level), &[Speaks::Mqtt(level)]);
-        check(Speaks::Mqtt(level), &[Speaks::Mqtt(level); 4]);
-        check(Speaks::Mqtt(9 - level), &[Speaks::Mqtt(level)]);
+        check(Protocol::Mqtt(level), &[Protocol::Mqtt(level)]);
+        check(Protocol::Mqtt(level), &[Protocol::Mqtt(level); 4]);
+        check(Protocol::Mqtt(9 - level), &[Protocol::Mqtt(level)]);
     }
 }
 
 #[test]
-fn across_protocols() {
+fn messages_across_protocols_allocate_nothing() {
     for level in [4, 5] {
-        check(Speaks::Nats, &[Speaks::Mqtt(level)]);
-        check(Speaks::Nats, &[Speaks::Mqtt(level); 4]);
-        check(Speaks::Mqtt(level), &[Speaks::Nats]);
-        check(Speaks::Mqtt(level), &[Speaks::Nats, Speaks::Mqtt(level)]);
+        check(Protocol::Nats, &[Protocol::Mqtt(level)]);
+        check(Protocol::Nats, &[Protocol::Mqtt(level); 4]);
+        check(Protocol::Mqtt(level), &[Protocol::Nats]);
+        check(
+            Protocol::Mqtt(level),
+            &[Protocol::Nats, Protocol::Mqtt(level)],
+        );
     }
 }

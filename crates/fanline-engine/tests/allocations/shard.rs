@@ -1,4 +1,4 @@
-//! From publish to delivery.
+//! Allocations between publish and delivery.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::allocations;
 const MESSAGES: usize = 100_000;
 const FRAMES_PER_READ: usize = 20;
 
-/// Shards, with the publisher on the first and the subscribers dealt out from the last.
+/// Shards, with the publisher on the first and the subscribers distributed from the last.
 struct World {
     shards: Vec<Shard>,
     publisher: SessionId,
@@ -26,6 +26,7 @@ impl World {
             auth: Auth::Open,
             shards,
             traces: false,
+            leafs: None,
         });
         let indexes = 0..u16::try_from(shards).expect("few shards");
         let info = ServerInfo::default;
@@ -56,13 +57,13 @@ impl World {
         }
     }
 
-    /// Hands on what is for other shards, and writes what is for clients.
+    /// Exchanges batches between shards, and discards the pending output of clients.
     fn exchange(&mut self) {
         for from in 0..self.shards.len() {
             for to in 0..self.shards.len() {
                 let mut batch = std::mem::take(self.shards[from].outgoing(to));
-                let mut place = Place::default();
-                while self.shards[to].apply(&batch, &mut place).must_flush {}
+                let mut cursor = Place::default();
+                while self.shards[to].apply(&batch, &mut cursor).must_flush {}
                 batch.clear();
                 *self.shards[from].outgoing(to) = batch;
             }
@@ -92,7 +93,7 @@ fn open(shard: &mut Shard, subscribe: &str) -> SessionId {
 fn check(shards: usize, subscribers: &[&str], frame: &str, deliveries_per_message: usize) {
     let mut world = World::new(shards, subscribers);
     let frames = Chunk::new(frame.repeat(FRAMES_PER_READ).into_bytes().into());
-    // In larger reads, so that no buffer has to grow when chance favours one member of a group.
+    // In larger reads, so that no buffer grows when one member of a group is picked often.
     let warm_up = Chunk::new(frame.repeat(8 * FRAMES_PER_READ).into_bytes().into());
     for _ in 0..100 {
         world.publish(&warm_up);
@@ -111,24 +112,24 @@ fn check(shards: usize, subscribers: &[&str], frame: &str, deliveries_per_messag
 const PLAIN: &str = "PUB a.b 5\r\nhello\r\n";
 
 #[test]
-fn one_to_one() {
+fn publish_to_one_allocates_nothing() {
     check(1, &["SUB a.b 1\r\n"], PLAIN, 1);
     check(1, &["SUB a.* 1\r\n"], PLAIN, 1);
 }
 
 #[test]
-fn one_to_eight() {
+fn publish_to_eight_allocates_nothing() {
     check(1, &["SUB a.> 1\r\n"; 8], PLAIN, 8);
 }
 
 #[test]
-fn queue_groups() {
+fn publish_to_queue_groups_allocates_nothing() {
     check(1, &["SUB a.b workers 1\r\n"; 3], PLAIN, 1);
     check(1, &["SUB a.b workers 1\r\nSUB a.b 2\r\n"; 3], PLAIN, 4);
 }
 
 #[test]
-fn reply_and_headers() {
+fn publish_with_reply_and_headers_allocates_nothing() {
     let reply = "PUB a.b _INBOX.x.1 5\r\nhello\r\n";
     check(1, &["SUB a.b 1\r\n"], reply, 1);
     let headers = "HPUB a.b 18 23\r\nNATS/1.0\r\nA: b\r\n\r\nhello\r\n";
@@ -137,9 +138,9 @@ fn reply_and_headers() {
     check(1, &["SUB a.b 1\r\n"; 2], both, 2);
 }
 
-/// These are referred to where they were read.
+/// Large bodies are referenced in the input buffer, not copied.
 #[test]
-fn large_bodies() {
+fn publish_of_large_bodies_allocates_nothing() {
     let body = "x".repeat(SHARED_BYTES_MIN);
     let frame = format!("PUB a.b {}\r\n{body}\r\n", body.len());
     check(1, &["SUB a.b 1\r\n"; 8], &frame, 8);
@@ -147,7 +148,7 @@ fn large_bodies() {
 }
 
 #[test]
-fn across_shards() {
+fn publish_across_shards_allocates_nothing() {
     check(2, &["SUB a.b 1\r\n"], PLAIN, 1);
     check(4, &["SUB a.b 1\r\n"; 8], PLAIN, 8);
     check(2, &["SUB a.b workers 1\r\n"; 4], PLAIN, 1);

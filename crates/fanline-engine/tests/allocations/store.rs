@@ -1,14 +1,14 @@
-//! Adding records to a log.
+//! Allocations of appends to a log.
 
 use std::time::Duration;
 
 use fanline_engine::store::{Disk, DiskError, FileId, FileOptions, NewRecord, Store, StoreLimits};
 
-use crate::{allocations, held_so_far};
+use crate::{allocated_bytes, allocations};
 
 const RECORDS: u64 = 100_000;
 const BATCH: u64 = 1000;
-/// Segments are made now and then: their names, filters and sets of the dead.
+/// Creating a segment allocates: its name, its filter, and its set of dead records.
 const RECORDS_PER_ALLOCATION_MIN: u64 = 500;
 
 #[track_caller]
@@ -33,15 +33,15 @@ fn check(mut store: Store, subjects: u64) {
         append(&mut store);
         store
             .sync_now(Duration::ZERO)
-            .expect("a disk that takes all");
+            .expect("the disk accepts everything");
     }
     let mut allocated = 0;
     for _ in 0..RECORDS / BATCH {
         allocated += allocations(|| append(&mut store));
-        // A batch is synced once, whatever is in it; what that costs is not counted here.
+        // One sync for each batch, whose cost is not counted here.
         store
             .sync_now(Duration::ZERO)
-            .expect("a disk that takes all");
+            .expect("the disk accepts everything");
     }
     assert!(
         allocated * RECORDS_PER_ALLOCATION_MIN < RECORDS,
@@ -57,13 +57,13 @@ fn limits() -> StoreLimits {
 }
 
 #[test]
-fn in_memory() {
+fn append_in_memory_allocates_nothing() {
     check(Store::memory(&limits()), 1);
     check(Store::memory(&limits()), 500);
 }
 
 #[test]
-fn in_memory_one_for_each_subject() {
+fn append_in_memory_with_subject_limit_allocates_nothing() {
     let limits = StoreLimits {
         messages_per_subject_max: Some(1),
         ..StoreLimits::default()
@@ -72,7 +72,7 @@ fn in_memory_one_for_each_subject() {
 }
 
 #[test]
-fn on_disk() {
+fn append_on_disk_allocates_nothing() {
     let open = || {
         Store::file(
             Box::new(Sink::default()),
@@ -84,9 +84,9 @@ fn on_disk() {
     check(open().expect("an empty disk").0, 500);
 }
 
-/// Bytes of memory that a store on disk holds.
-fn held_by(records: u64, subjects: u64) -> u64 {
-    let before = held_so_far();
+/// Returns the bytes of memory that a store on disk uses.
+fn store_bytes(records: u64, subjects: u64) -> u64 {
+    let before = allocated_bytes();
     let options = FileOptions::default();
     let opened = Store::file(Box::new(Sink::default()), &options, &StoreLimits::default());
     let (mut store, _) = opened.expect("an empty disk");
@@ -94,7 +94,7 @@ fn held_by(records: u64, subjects: u64) -> u64 {
     for number in 0..records {
         use std::io::Write;
         name.clear();
-        write!(name, "orders.{:08}", number % subjects).expect("memory takes it");
+        write!(name, "orders.{:08}", number % subjects).expect("writing to memory succeeds");
         let record = NewRecord {
             subject: &name,
             payload: &[b'x'; 128],
@@ -104,24 +104,24 @@ fn held_by(records: u64, subjects: u64) -> u64 {
         if number % BATCH == 0 {
             store
                 .sync_now(Duration::ZERO)
-                .expect("a disk that takes all");
+                .expect("the disk accepts everything");
         }
     }
-    u64::try_from(held_so_far() - before).expect("a store holds something")
+    u64::try_from(allocated_bytes() - before).expect("a store holds something")
 }
 
-/// The bars of `docs/formats/log.md`; names here fit into a subject's own bytes.
+/// Checks the targets of `docs/formats/log.md`; names here fit inline in a subject's entry.
 #[test]
-fn what_a_store_on_disk_holds_in_memory() {
+fn store_on_disk_meets_memory_targets() {
     const RECORDS: u64 = 600_000;
     const SUBJECTS: u64 = 300_000;
-    let few = held_by(RECORDS, 1);
+    let few = store_bytes(RECORDS, 1);
     assert!(few <= 24 * RECORDS, "{} a record", few / RECORDS);
-    let many = held_by(RECORDS, SUBJECTS) - few;
+    let many = store_bytes(RECORDS, SUBJECTS) - few;
     assert!(many <= 120 * SUBJECTS, "{} a subject", many / SUBJECTS);
 }
 
-/// A disk that keeps nothing but lengths: nothing is read here.
+/// A disk that stores only lengths: nothing is read here.
 #[derive(Default)]
 struct Sink {
     bytes: Vec<u64>,

@@ -1,4 +1,4 @@
-//! Every input that a fuzz target starts from, or once failed on, goes through its check.
+//! Replays the corpus of each fuzz target: its initial inputs, and those that once failed.
 
 use std::fs;
 use std::panic::catch_unwind;
@@ -10,7 +10,7 @@ fn replay(target: &str, check: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fuzz/corpus")
         .join(target);
-    let entries = fs::read_dir(&folder).expect("the corpus is kept beside the crates");
+    let entries = fs::read_dir(&folder).expect("the corpus exists");
     let mut failed = Vec::new();
     let mut count = 0;
     for entry in entries {

@@ -1,4 +1,4 @@
-//! What is tested from outside.
+//! Integration tests.
 
 #[path = "../../../../fuzz/src/checks/mod.rs"]
 #[allow(

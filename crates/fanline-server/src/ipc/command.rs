@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fanline_engine::codec::leaf::LeafStatus;
+use fanline_engine::leaf::LeafStatus;
 use fanline_engine::{Access, ServerInfo, ShardConfig, ShardStatus};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 

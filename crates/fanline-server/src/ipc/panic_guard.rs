@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 
@@ -215,21 +215,24 @@ impl Drop for JetStreamAtWork {
     }
 }
 
-/// Runs a future to its end. Returns `None` if it panics, so that the task can clean up after it.
-pub(crate) async fn catch_panic<T>(work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
-    poll_fn(|context| {
+/// Runs a future to its end; returns `None` when it panics, so that the task can clean up after it. The future stays
+/// where it is pinned: by value, its caller would hold it twice.
+pub(crate) fn catch_panic<T>(
+    mut work: Pin<&mut impl Future<Output = T>>,
+) -> impl Future<Output = Option<T>> {
+    poll_fn(move |context| {
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
         match polled {
             Ok(polled) => polled.map(Some),
             Err(_) => Poll::Ready(None),
         }
     })
-    .await
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
     use super::*;
@@ -254,9 +257,9 @@ mod tests {
     async fn panic_in_a_handshake_ends_it_and_nothing_else() {
         let (stop, _handle, mut orders) = server();
         let guard = stop.guard();
-        assert_eq!(catch_panic(async { 1 }).await, Some(1));
+        assert_eq!(catch_panic(pin!(async { 1 })).await, Some(1));
         assert_eq!(
-            catch_panic(async { panic!("in a handshake") }).await,
+            catch_panic(pin!(async { panic!("in a handshake") })).await,
             None::<()>
         );
         drop(guard);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use fanline_engine::codec::leaf::{LeafCredentials, LeafEnded, LeafRemote};
+use fanline_engine::leaf::{LeafCredentials, LeafEnded, LeafRemote};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::sync::oneshot;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fanline_engine::auth::{Access, AccessConfig, ConnectionKind, GLOBAL_ACCOUNT};
-use fanline_engine::codec::leaf::LeafListener;
-use fanline_engine::{Filter, ServerInfo};
+use fanline_engine::leaf::LeafListener;
+use fanline_engine::{Filter, ShardConfig};
 
 use super::Hub;
 use crate::listen::reachable_urls;
@@ -129,7 +129,7 @@ pub(crate) fn listener_reloaded(
 
 /// Returns the engine's settings of the listener after a reload.
 pub(crate) fn listener_info_reloaded(
-    before: &ServerInfo,
+    before: &ShardConfig,
     options: &LeafnodeOptions,
 ) -> Option<Arc<LeafListener>> {
     let before = before.leafs.as_deref()?;

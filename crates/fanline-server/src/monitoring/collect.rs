@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
-use fanline_engine::codec::leaf::LeafStatus;
 use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
+use fanline_engine::leaf::LeafStatus;
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Refusal;

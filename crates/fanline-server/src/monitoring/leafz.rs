@@ -1,6 +1,6 @@
 //! `/leafz`: leaf connections of this server, accepted and dialed.
 
-use fanline_engine::codec::leaf::LeafStatus;
+use fanline_engine::leaf::LeafStatus;
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};

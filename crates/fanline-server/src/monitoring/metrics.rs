@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
-use fanline_engine::codec::leaf::LeafStatus;
 use fanline_engine::jetstream::{AccountOverview, Overview, OverviewWanted};
+use fanline_engine::leaf::LeafStatus;
 use fanline_engine::{Backlog, ConnectionStatus, ShardStatus};
 use hyper::StatusCode;
 

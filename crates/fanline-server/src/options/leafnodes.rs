@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fanline_engine::auth::User;
-pub use fanline_engine::codec::leaf::LeafCompression;
 pub use fanline_engine::codec::s2::Level as CompressionLevel;
+pub use fanline_engine::leaf::LeafCompression;
 
 use super::TlsOptions;
 use crate::client::url::Url;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fanline_engine::auth::callout::Caller;
 use fanline_engine::auth::{AccountId, ConnectionKind, Grant};
-use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, codec::leaf};
+use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, leaf};
 use tokio::io::{AsyncReadExt, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::{debug, error};
@@ -129,8 +129,11 @@ async fn serve_wire(
     cid: u64,
     is_full: bool,
 ) {
-    let handshake = Box::pin(opening::open(runtime, stream, listener, cid, is_full));
-    match catch_panic(handshake).await {
+    let opened = {
+        let mut handshake = Box::pin(opening::open(runtime, stream, listener, cid, is_full));
+        catch_panic(handshake.as_mut()).await
+    };
+    match opened {
         Some(Ok(Opened {
             wire,
             peer,
@@ -249,12 +252,15 @@ async fn serve_session(
         reads_in_a_row: 0,
         is_announced: runtime.engine.borrow().is_insider(id),
     };
-    let served = catch_panic(async {
-        let reason = connection.read_until_end(&mut read).await;
-        connection.close(&mut read, reason).await;
-        reason
-    });
-    let reason = match served.await {
+    let served = {
+        let served = pin!(async {
+            let reason = connection.read_until_end(&mut read).await;
+            connection.close(&mut read, reason).await;
+            reason
+        });
+        catch_panic(served).await
+    };
+    let reason = match served {
         Some(reason) => reason,
         None => connection.abandon().await,
     };

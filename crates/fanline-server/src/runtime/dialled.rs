@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use fanline_engine::codec::leaf::{Agreed, Compressed, LEAF_LINE_BYTES_MAX, LeafInfo};
+use fanline_engine::codec::leaf::{LEAF_LINE_BYTES_MAX, LeafInfo};
 use fanline_engine::codec::s2::Level;
 use fanline_engine::codec::websocket::{Answered, Asking, Compression, MESSAGE_BYTES_MAX};
+use fanline_engine::leaf::{Agreed, Compressed};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 

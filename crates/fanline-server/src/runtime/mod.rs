@@ -20,8 +20,7 @@ use std::time::Duration;
 
 use fanline_engine::auth::ConnectionKind;
 use fanline_engine::{
-    AccountId, CloseReason, Ended, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
-    codec::leaf,
+    AccountId, CloseReason, Ended, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig, leaf,
 };
 use tokio::sync::{Notify, mpsc};
 use tracing::{error, info, trace};

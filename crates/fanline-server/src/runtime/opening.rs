@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use fanline_engine::Peer;
 use fanline_engine::auth::ConnectionKind;
-use fanline_engine::codec::leaf::{
-    Agreed, Compressed, LEAF_LINE_BYTES_MAX, LeafCompression, LeafInfo,
-};
+use fanline_engine::codec::leaf::{LEAF_LINE_BYTES_MAX, LeafInfo};
 use fanline_engine::codec::mqtt::CONNECT_BYTES_MAX;
 use fanline_engine::codec::proxy::{PROXY_BYTES_MAX, Proxied, proxied};
 use fanline_engine::codec::websocket::{
     Asked, Compression, MESSAGE_BYTES_MAX, Upgrade, UpgradeRules, upgrade,
 };
+use fanline_engine::leaf::{Agreed, Compressed, LeafCompression};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::warn;

@@ -44,7 +44,6 @@ pub(super) fn server_info(
             .as_ref()
             .zip(addresses.websocket)
             .map(|(websocket, address)| Box::new(websocket_info(websocket, address))),
-        leafs: None,
         lame_duck: false,
         started_at: SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)

@@ -72,17 +72,16 @@ pub(crate) fn start(
     };
     let listeners = settings::listeners(&options)?;
     let tls = settings::tls(&options)?;
-    let sockets = Sockets::bind(&options)?;
-    let addresses = sockets.addresses()?;
+    let (sockets, addresses) = Sockets::bind(&options)?;
     let key = identity::new_server_key();
-    let mut info = server_info(&options, &addresses, key.public().encode());
-    if let Some((listener, address)) =
-        (options.leafnodes.listener.as_ref()).zip(addresses.leafnodes)
-    {
-        let listener = leaf::listener_info(listener, address).map_err(StartError::Option)?;
-        info.leafs = Some(Arc::new(listener));
-    }
-    // Before the log reports that the server is ready, because this may fail.
+    let info = server_info(&options, &addresses, key.public().encode());
+    let leafs = (options.leafnodes.listener.as_ref())
+        .zip(addresses.leafnodes)
+        .map(|(listener, address)| leaf::listener_info(listener, address))
+        .transpose()
+        .map_err(StartError::Option)?
+        .map(Arc::new);
+    // Before the log says that the server is ready: this may fail.
     let files = write_files(&options, &addresses)?;
     log_start(&options, &info, &addresses);
     let shards = options
@@ -94,6 +93,7 @@ pub(crate) fn start(
             auth: options.auth.clone(),
             shards: shards + services,
             traces: options.trace_protocol,
+            leafs,
         }),
         mailboxes: (0..shards + services).map(|_| Mailbox::default()).collect(),
         interest: AtomicU64::new(0),

@@ -51,6 +51,7 @@ impl Handle {
             limits: settings::limits(&options),
             auth: options.auth.clone(),
             traces: options.trace_protocol,
+            leafs: leaf::listener_info_reloaded(&shared.common.config, &options.leafnodes),
             ..ShardConfig::clone(&shared.common.config)
         });
         let info_fields = server_info(&options, &shared.addresses, shared.info.server_id.clone());
@@ -62,7 +63,6 @@ impl Handle {
             max_payload: options.limits.payload_bytes_max,
             tls: tls::info_of(options.tls.as_ref(), options.allow_non_tls),
             websocket: info_fields.websocket,
-            leafs: leaf::listener_info_reloaded(&shared.info, &options.leafnodes),
             ..shared.info.clone()
         };
         let remotes = options.leafnodes.remotes.clone();

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LeafListener, PROTOCOL};
-use crate::auth::Lists;
-use crate::codec::nats::info::ServerInfo;
+use super::PROTOCOL;
+use crate::codec::nats::info::{ServerInfo, TlsTold};
 
 /// What a hub says of itself.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -74,20 +73,22 @@ impl LeafInfo {
     }
 }
 
-impl From<Lists> for Subjects {
-    fn from(lists: Lists) -> Self {
-        Subjects {
-            allow: lists.allow,
-            deny: lists.deny,
-        }
-    }
-}
-
 /// What a spoke says before CONNECT, if it wants compression. Others say more, and it means nothing.
 #[derive(Serialize)]
 struct Wish<'a> {
     client_id: u64,
     compression: &'a str,
+}
+
+/// The listener that a hub's INFO is about.
+#[derive(Default)]
+pub(crate) struct Port<'a> {
+    pub(crate) host: &'a str,
+    pub(crate) port: u16,
+    pub(crate) urls: &'a [String],
+    pub(crate) tls: TlsTold,
+    /// The name of its compression mode.
+    pub(crate) compression: &'static str,
 }
 
 /// For whom INFO is written.
@@ -159,7 +160,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// The whole INFO line of a hub.
-pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>) -> Vec<u8> {
+pub(crate) fn line(server: &ServerInfo, listener: &Port<'_>, told: &Told<'_>) -> Vec<u8> {
     let welcome = told.welcome.as_ref();
     let wire = Wire {
         server_id: &server.server_id,
@@ -168,7 +169,7 @@ pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>
         proto: PROTOCOL,
         go: "none",
         fanline: &server.fanline,
-        host: &listener.host,
+        host: listener.host,
         port: listener.port,
         headers: server.headers,
         auth_required: told.needs_auth,
@@ -180,7 +181,7 @@ pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>
         nonce: told.nonce,
         cluster: server.cluster.as_deref(),
         // What was agreed is not told again.
-        compression: welcome.is_none().then(|| listener.compression.name()),
+        compression: welcome.is_none().then(|| listener.compression),
         domain: server.domain.as_deref(),
         api_lvl: 5,
         info_on_connect: true,
@@ -188,7 +189,7 @@ pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>
         remote_account: welcome.map(|welcome| welcome.account),
         import: welcome.and_then(|welcome| welcome.import.as_ref()),
         export: welcome.and_then(|welcome| welcome.export.as_ref()),
-        leafnode_urls: &listener.urls,
+        leafnode_urls: listener.urls,
     };
     let mut line = b"INFO ".to_vec();
     // Strings and numbers are always JSON.
@@ -200,56 +201,6 @@ pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_hub_is_understood_by_a_spoke() {
-        let server = ServerInfo {
-            server_name: "hub".into(),
-            jetstream: true,
-            domain: Some("d".into()),
-            ..ServerInfo::default()
-        };
-        let welcome = Welcome {
-            account: "A",
-            import: None,
-            export: Some(Subjects {
-                allow: vec!["a.>".into()],
-                deny: Vec::new(),
-            }),
-        };
-        let told = Told {
-            client_id: 7,
-            nonce: "n",
-            needs_auth: true,
-            welcome: Some(welcome),
-        };
-        let line = line(&server, &LeafListener::default(), &told);
-        let json = line.strip_prefix(b"INFO ").unwrap();
-        let info = LeafInfo::parse(json.trim_ascii()).unwrap();
-        assert!(info.is_of_leaf_port() && info.connect_info && info.jetstream);
-        assert_eq!((&*info.server_name, &*info.domain), ("hub", "d"));
-        assert_eq!(info.remote_account, "A");
-        assert_eq!(info.export.unwrap().allow, ["a.>"]);
-        assert_eq!(info.import, None);
-        assert_eq!(info.compression, "");
-    }
-
-    #[test]
-    fn what_a_side_wants_is_understood_by_the_other() {
-        let told = Told {
-            client_id: 7,
-            nonce: "",
-            needs_auth: false,
-            welcome: None,
-        };
-        let line = line(&ServerInfo::default(), &LeafListener::default(), &told);
-        let hub = LeafInfo::parse(line.strip_prefix(b"INFO ").unwrap().trim_ascii()).unwrap();
-        assert_eq!(hub.compression, "s2_auto");
-        let wish = hub.wish("s2_fast");
-        let wish = wish.strip_prefix("INFO ").unwrap().trim();
-        let wish = LeafInfo::parse(wish.as_bytes()).unwrap();
-        assert_eq!((wish.client_id, &*wish.compression), (7, "s2_fast"));
-    }
 
     #[test]
     fn ports_of_another_kind_are_told_apart() {

@@ -1,4 +1,4 @@
-//! `INFO`: what the account uses and may use.
+//! `INFO`: usage and limits of the account.
 
 use super::{Answer, Call, json};
 use crate::jetstream::{AccountInfo, ApiError, Overview, OverviewWanted, TierInfo};

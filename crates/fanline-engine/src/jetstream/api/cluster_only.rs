@@ -1,4 +1,4 @@
-//! What only the servers of a cluster can do.
+//! Requests that only servers of a cluster can perform.
 
 use super::{Answer, Call};
 use crate::jetstream::ApiError;

@@ -1,4 +1,4 @@
-//! `CONSUMER.CREATE`, in its three forms: without a name, with one, and the old one for durables.
+//! `CONSUMER.CREATE` in its three forms: without a name, with a name, and the old form for durable consumers.
 
 use serde::Deserialize;
 
@@ -21,7 +21,7 @@ struct Request {
     pedantic: bool,
 }
 
-/// Whether the consumer must be new, must be there, or either.
+/// Whether the consumer must be new, must exist, or either.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Wish {
@@ -44,7 +44,7 @@ pub(super) fn unnamed(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     create(call, request)
 }
 
-/// `CONSUMER.CREATE.<stream>.<consumer>`, and perhaps a filter.
+/// `CONSUMER.CREATE.<stream>.<consumer>`, with an optional filter.
 pub(super) fn named(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let mut request: Request = asked(call)?;
     let config = &mut request.config;
@@ -134,7 +134,7 @@ fn make(call: &mut Call<'_>, key: Key, mut config: ConsumerConfig) -> Result<Con
     Ok(id)
 }
 
-/// A consumer that is there is given another configuration, if it is another one.
+/// Changes the configuration of an existing consumer, if it differs.
 fn change(
     call: &mut Call<'_>,
     (key, id): (Key, ConsumerId),
@@ -144,7 +144,7 @@ fn change(
     let stream = call.js.streams.get(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
     let consumer = stream.consumers().get(id);
     let is = consumer.ok_or(ApiError::CONSUMER_NOT_FOUND)?.config();
-    // A pause is ordered, not configured, once there is a consumer.
+    // For an existing consumer a pause is requested, not configured.
     config.pause_until = is.pause_until;
     if is.same_as(&config) {
         return Ok(id);
@@ -153,7 +153,7 @@ fn change(
         return Err(ApiError::CONSUMER_ALREADY_EXISTS);
     }
     is.check_update(&config)?;
-    // Whoever is there is not to be deprived of the records by somebody who takes the same name.
+    // A client that reuses the name must not take over the records of an active subscriber.
     let moves = is.deliver_subject != config.deliver_subject;
     if moves && consumer.is_some_and(Consumer::is_bound) {
         return Err(ApiError::CONSUMER_NAME_EXIST);
@@ -170,7 +170,7 @@ fn stored_metadata_of(config: &mut ConsumerConfig) {
     stored_metadata(&mut config.metadata, level);
 }
 
-/// The rules that concern the stream's other consumers and the account. `but` is the consumer itself.
+/// Checks the rules that involve the stream's other consumers and the account. `but` is the consumer itself.
 fn check_beside_others(
     js: &JetStream,
     key: Key,
@@ -218,7 +218,7 @@ fn check_count(
     }
 }
 
-/// On a work queue each record has one consumer.
+/// On a work queue each record has only one consumer.
 fn check_work_queue<'a>(
     config: &ConsumerConfig,
     others: impl Iterator<Item = &'a ConsumerConfig>,

@@ -1,4 +1,4 @@
-//! `CONSUMER.NAMES` and `CONSUMER.LIST`: all consumers of a stream, but for those of copies.
+//! `CONSUMER.NAMES` and `CONSUMER.LIST`: all consumers of a stream, except those of copies.
 
 use serde::Serialize;
 
@@ -54,7 +54,7 @@ pub(super) fn infos(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     json(&Infos { page, consumers })
 }
 
-/// In the order of their names.
+/// Returns the listed consumers in name order.
 fn listed(call: &Call<'_>, key: Key) -> Vec<(String, ConsumerId)> {
     let consumers = call.js.streams.get(key).map(|stream| stream.consumers());
     let all = consumers.into_iter().flat_map(|consumers| consumers.iter());

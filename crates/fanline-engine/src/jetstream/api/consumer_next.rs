@@ -4,7 +4,7 @@ use super::no_responders;
 use crate::jetstream::account::JetStream;
 use crate::jetstream::{Message, Now, Port};
 
-/// Hands a request, whose topic goes on with `names`, to its consumer.
+/// Passes a request to the consumer that `names`, the rest of its subject, identify.
 pub(super) fn handle(
     js: &mut JetStream,
     names: &[u8],

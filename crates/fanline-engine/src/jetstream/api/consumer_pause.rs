@@ -1,4 +1,4 @@
-//! `CONSUMER.PAUSE`: until a time, or, without one, no longer.
+//! `CONSUMER.PAUSE`: pauses until a time, or resumes without one.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let request: Request = call.body()?;
     let (key, id) = call.consumer_key()?;
     let until = request.pause_until.filter(|until| !until.is_zero());
-    // It is told in UTC, however it was asked for.
+    // The answer is in UTC, whatever the time zone of the request.
     let until = until.map(|until| Timestamp::from_unix_nanos(until.unix_nanos()));
     let now = call.now;
     let remaining = until.map(|until| until.unix_nanos().saturating_sub(now.unix_nanos));

@@ -1,4 +1,4 @@
-//! `CONSUMER.UNPIN`: another client may take the place of the one that is pinned.
+//! `CONSUMER.UNPIN`: lets another client replace the pinned one.
 
 use serde::Deserialize;
 

@@ -1,10 +1,10 @@
-//! `DIRECT.GET`: records as messages, without JSON around them.
+//! `DIRECT.GET`: returns records as messages instead of JSON.
 
 use super::{asks_too_much, no_responders};
 use crate::jetstream::account::JetStream;
 use crate::jetstream::{Message, Now, Port};
 
-/// Answers a request whose topic goes on with `names`: a stream, and perhaps a subject.
+/// Answers a request; `names` is the rest of its subject: a stream and an optional subject.
 pub(super) fn handle(
     js: &mut JetStream,
     names: &[u8],
@@ -25,7 +25,7 @@ pub(super) fn handle(
         let stream = js.streams.get(*key);
         stream.is_some_and(|stream| stream.config().allow_direct)
     });
-    // A stream that does not allow it does not listen.
+    // A stream without `allow_direct` does not subscribe to these requests.
     let key = key.or_else(|| js.streams.stand_in(name));
     let Some(stream) = key.and_then(|key| js.streams.get_mut(key)) else {
         return no_responders(message, port);

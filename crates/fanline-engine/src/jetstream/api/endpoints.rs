@@ -1,4 +1,4 @@
-//! The table of requests.
+//! The table of API requests.
 
 use super::{
     Answer, Call, account_info, cluster_only, consumer_create, consumer_delete, consumer_info,
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::jetstream::ApiError;
 
-/// One kind of request.
+/// A kind of request.
 pub(in crate::jetstream) struct Endpoint {
-    /// Its topic behind the prefix; `*` and `>` stand for names.
+    /// Its subject after the prefix; `*` and `>` stand for names.
     path: &'static str,
     /// The word for it in the reply's type.
     pub(super) kind: &'static str,
-    /// What the reply holds beside an error.
+    /// Fields of the reply beside an error.
     pub(super) on_error: &'static str,
     pub(super) handle: fn(&mut Call<'_>) -> Result<Answer, ApiError>,
 }
@@ -60,7 +60,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 ];
 
 impl Endpoint {
-    /// What the wildcards of the path stand for, if it is this kind of request.
+    /// Returns the names at the wildcards of the path, or `None` for another kind of request.
     pub(super) fn names<'a>(&self, path: &'a str) -> Option<Vec<&'a str>> {
         let mut names = Vec::new();
         let mut rest = Some(path);

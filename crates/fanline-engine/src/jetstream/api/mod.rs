@@ -1,7 +1,7 @@
-//! `$JS.API`: every request that can be made, one file each.
+//! `$JS.API`: one file for each request.
 //!
-//! A request's topic says what is asked of whom, its payload how. [`ENDPOINTS`] is the table of all but
-//! the two that clients send all day, which are tried first.
+//! A request's subject names the operation and its object, its payload holds the parameters. [`ENDPOINTS`]
+//! lists all requests except the two most frequent ones, which are matched first.
 
 mod account_info;
 mod cluster_only;
@@ -34,40 +34,40 @@ use super::consumer::ConsumerId;
 use super::held;
 use super::stream::Stream;
 use super::streams::Key;
-use super::{API_LEVEL, ApiError, Message, Now, Port, Strictness, decode, shown_metadata};
+use super::{API_LEVEL, ApiError, Message, Now, Outcome, Port, Strictness, decode, shown_metadata};
 use crate::headers::{self, no_responders_status};
 use endpoints::ENDPOINTS;
 
 pub(super) use endpoints::Endpoint;
 pub(super) use stream_create::created_reply;
 
-/// Requests of one consumer or stream: without it, nobody subscribes to them.
+/// Subjects of requests to one consumer or stream. Only JetStream subscribes to them.
 const NEXT: &[u8] = b"CONSUMER.MSG.NEXT.";
 const DIRECT_GET: &[u8] = b"DIRECT.GET.";
 
-/// A request, and all that is needed to answer it.
+/// A request, and everything needed to answer it.
 struct Call<'a> {
     js: &'a mut JetStream,
     message: &'a Message<'a>,
-    /// What the wildcards of the endpoint's path stand for.
+    /// Names at the wildcards of the endpoint's path.
     names: Vec<&'a str>,
-    /// The headers of the answer, if it is to have any.
+    /// Headers of the answer, if any.
     headers: Vec<u8>,
-    /// The stream that must be on the disk as it is now before the answer goes out.
+    /// The stream whose current state must be synced before the answer is sent.
     changes: Option<Key>,
     now: Now,
     port: &'a mut dyn Port,
 }
 
-/// What a request is answered with.
+/// The answer to a request.
 enum Answer {
     /// A JSON object.
     Json(Vec<u8>),
-    /// It was answered otherwise, or is not to be answered.
+    /// Already sent in another form, or not to be sent.
     Sent,
 }
 
-/// Answers a request; `path` is its topic behind the API's prefix. What is no request gets no answer.
+/// Answers a request; `path` is its subject after the API's prefix. Unknown requests get no answer.
 pub(super) fn handle(
     js: &mut JetStream,
     path: &[u8],
@@ -106,7 +106,7 @@ pub(super) fn handle(
     call.answer(endpoint, result);
 }
 
-/// Answers a request of an account that has no JetStream.
+/// Answers a request of an account without JetStream.
 pub(super) fn refuse(path: &[u8], message: &Message<'_>, port: &mut dyn Port) {
     if path.starts_with(NEXT) || path.starts_with(DIRECT_GET) {
         return no_responders(message, port);
@@ -116,30 +116,32 @@ pub(super) fn refuse(path: &[u8], message: &Message<'_>, port: &mut dyn Port) {
         .iter()
         .find(|endpoint| endpoint.names(path).is_some());
     if let Some(endpoint) = endpoint.filter(|_| !message.reply.is_empty()) {
-        port.publish(&Message {
+        let error = ApiError::NOT_ENABLED_FOR_ACCOUNT;
+        let answer = Message {
             topic: message.reply,
-            payload: &refusal(endpoint, &ApiError::NOT_ENABLED_FOR_ACCOUNT),
+            payload: &refusal(endpoint, &error),
             ..Message::default()
-        });
+        };
+        port.answer(&answer, Err(&error));
     }
 }
 
 impl<'a> Call<'a> {
     fn answer(&mut self, endpoint: &'static Endpoint, result: Result<Answer, ApiError>) {
         self.js.stats.total += 1;
-        let body = match (result, self.changes) {
-            (Ok(Answer::Sent), _) => return,
-            (Ok(Answer::Json(body)), Some(key)) => return self.answer_later(key, endpoint, &body),
-            (Ok(Answer::Json(body)), None) => body,
+        match (result, self.changes) {
+            (Ok(Answer::Sent), _) => {}
+            (Ok(Answer::Json(body)), Some(key)) => self.answer_later(key, endpoint, &body),
+            (Ok(Answer::Json(body)), None) => self.reply(endpoint.kind, &body, Ok(0)),
             (Err(error), _) => {
                 self.js.stats.errors += 1;
-                error_body(&error, endpoint.on_error)
+                let body = error_body(&error, endpoint.on_error);
+                self.reply(endpoint.kind, &body, Err(&error));
             }
-        };
-        self.reply_first(endpoint.kind, &Answer::Json(body));
+        }
     }
 
-    /// Sends an answer once what was done to a stream is on the disk.
+    /// Sends an answer once all changes to a stream so far are synced.
     fn answer_later(&mut self, key: Key, endpoint: &'static Endpoint, body: &[u8]) {
         let payload = typed(endpoint.kind, body);
         let advisories = &mut self.js.advisories;
@@ -152,28 +154,32 @@ impl<'a> Call<'a> {
         self.js.hold(key, answer, self.port);
     }
 
-    /// Sends an answer that other messages follow; [`Answer::Sent`] is to be returned then.
+    /// Sends an answer that precedes other messages; the caller then returns [`Answer::Sent`].
     fn reply_first(&mut self, kind: &str, answer: &Answer) {
-        let Answer::Json(body) = answer else {
-            return;
-        };
+        if let Answer::Json(body) = answer {
+            self.reply(kind, body, Ok(0));
+        }
+    }
+
+    fn reply(&mut self, kind: &str, body: &[u8], outcome: Outcome<'_>) {
         let reply = typed(kind, body);
-        self.port.publish(&Message {
+        let message = Message {
             topic: self.message.reply,
             headers: &self.headers,
             payload: &reply,
             ..Message::default()
-        });
+        };
+        self.port.answer(&message, outcome);
         let advisories = &mut self.js.advisories;
         advisories.audit(self.message, &reply, self.now, self.port);
     }
 
-    /// The nth name in the topic; every endpoint knows how many there are.
+    /// Returns the nth name in the subject; each endpoint knows how many there are.
     fn name(&self, nth: usize) -> &'a str {
         self.names.get(nth).copied().unwrap_or_default()
     }
 
-    /// The body as JSON; an empty one is like an empty object.
+    /// Parses the body as JSON; an empty body counts as an empty object.
     fn body<T: DeserializeOwned + Default>(&self) -> Result<T, ApiError> {
         self.body_as(self.js.settings.strictness)
     }
@@ -188,7 +194,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Whether the body is empty, or JSON that says nothing.
+    /// Whether the body is empty or an empty JSON value.
     fn asks_nothing(&self) -> bool {
         match self.message.payload.trim_ascii() {
             b"" | b"null" => true,
@@ -197,7 +203,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Refuses what should have no body but has one.
+    /// Refuses a body where none is allowed.
     fn no_body(&self) -> Result<(), ApiError> {
         match self.asks_nothing() {
             true => Ok(()),
@@ -205,7 +211,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The stream that the topic names first.
+    /// Returns the stream that the subject names first.
     fn stream_key(&self) -> Result<Key, ApiError> {
         let name = self.name(0);
         match (self.js.streams.find(name), self.js.broken.get(name)) {
@@ -215,13 +221,13 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The stream of a key, to do something with.
+    /// Returns the stream of a key, and marks it as touched.
     fn stream(&mut self, key: Key) -> Result<&mut Stream, ApiError> {
         let stream = self.js.streams.touch(key);
         stream.ok_or(ApiError::STREAM_NOT_FOUND)
     }
 
-    /// The stream and the consumer that the topic names.
+    /// Returns the stream and the consumer that the subject names.
     fn consumer_key(&self) -> Result<(Key, ConsumerId), ApiError> {
         let key = self.stream_key()?;
         let stream = self.js.streams.get(key);
@@ -229,7 +235,7 @@ impl<'a> Call<'a> {
         Ok((key, consumer.ok_or(ApiError::CONSUMER_NOT_FOUND)?))
     }
 
-    /// What a consumer tells of itself, with the labels that one consumer is shown with.
+    /// Returns a consumer's description, with the labels of a single-consumer reply.
     fn consumer_info(
         &mut self,
         key: Key,
@@ -252,19 +258,19 @@ impl<'a> Call<'a> {
     }
 }
 
-/// An answer whose fields are those of `body`.
+/// Serializes the fields of an answer.
 fn json(body: &impl Serialize) -> Result<Answer, ApiError> {
     let bytes = serde_json::to_vec(body);
-    // Of strings and numbers only, it can be written.
+    // Serializing only strings and numbers does not fail.
     bytes.map(Answer::Json).map_err(|_| ApiError::BAD_REQUEST)
 }
 
-/// `{"success":true}`, as many requests are answered with.
+/// Returns `{"success":true}`, the answer to many requests.
 fn success() -> Answer {
     Answer::Json(br#"{"success":true}"#.to_vec())
 }
 
-/// A body of an error, and of what else a reply of its kind always holds.
+/// Returns the body of an error, with the other fields that a reply of its kind always has.
 fn error_body(error: &ApiError, on_error: &str) -> Vec<u8> {
     let mut body = br#"{"error":"#.to_vec();
     body.extend(serde_json::to_vec(error).unwrap_or_default());
@@ -273,17 +279,17 @@ fn error_body(error: &ApiError, on_error: &str) -> Vec<u8> {
     body
 }
 
-/// A reply that holds an error and nothing else.
+/// Returns a reply that contains only an error.
 pub(super) fn failed_reply(kind: &str, error: &ApiError) -> Vec<u8> {
     typed(kind, &error_body(error, ""))
 }
 
-/// The answer to a request that is refused.
+/// Returns the answer to a refused request.
 pub(super) fn refusal(endpoint: &Endpoint, error: &ApiError) -> Vec<u8> {
     typed(endpoint.kind, &error_body(error, endpoint.on_error))
 }
 
-/// The same object with its type in front.
+/// Adds the type in front of the object's fields.
 fn typed(kind: &str, body: &[u8]) -> Vec<u8> {
     let mut reply = format!(r#"{{"type":"io.nats.jetstream.api.v1.{kind}_response""#).into_bytes();
     let fields = body.strip_prefix(b"{").unwrap_or(body);
@@ -294,8 +300,8 @@ fn typed(kind: &str, body: &[u8]) -> Vec<u8> {
     reply
 }
 
-/// Answers as the server does when a request has no subscriber, unless it has others than JetStream: a
-/// service of another account, or a client that watches.
+/// Answers as the server does for a request without responders. Sends nothing if the request also has other
+/// subscribers: a service of another account, or a client that monitors.
 pub(super) fn no_responders(message: &Message<'_>, port: &mut dyn Port) {
     if message.reply.is_empty() || port.has_others(message.topic) {
         return;
@@ -308,7 +314,7 @@ pub(super) fn no_responders(message: &Message<'_>, port: &mut dyn Port) {
     });
 }
 
-/// Whether a request asks for a level of the API that we do not speak.
+/// Whether a request requires an API level that this server does not support.
 pub(super) fn asks_too_much(headers: &[u8]) -> bool {
     let Some(value) = headers::find(headers, b"Nats-Required-Api-Level") else {
         return false;

@@ -1,22 +1,22 @@
-//! Long answers come in pages.
+//! Pages of long answers.
 
 use serde::{Deserialize, Serialize};
 
-/// Most names of one page.
+/// Maximum names on a page.
 pub(super) const NAMES_MAX: usize = 1024;
-/// Most streams or consumers of one page.
+/// Maximum streams or consumers on a page.
 pub(super) const INFOS_MAX: usize = 256;
 
-/// Which page is asked for.
+/// The requested page.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct PageRequest {
     pub(super) offset: i64,
-    /// Only streams that hold it.
+    /// Only streams with this subject.
     pub(super) subject: String,
 }
 
-/// Which page an answer is.
+/// Position of a page in the whole list.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Page {
     total: usize,
@@ -25,7 +25,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A page of so many.
+    /// Returns a page of a list with `total` entries.
     pub(super) fn new(total: usize, offset: i64, limit: usize) -> Page {
         let offset = usize::try_from(offset.max(0)).unwrap_or(usize::MAX);
         Page {
@@ -35,7 +35,7 @@ impl Page {
         }
     }
 
-    /// The same with the offset as it was asked for, even beyond the end.
+    /// Returns a page with the requested offset, even beyond the end.
     pub(super) fn at(total: usize, offset: i64, limit: usize) -> Page {
         let offset = usize::try_from(offset.max(0)).unwrap_or(usize::MAX);
         Page {
@@ -45,7 +45,7 @@ impl Page {
         }
     }
 
-    /// What of all belongs to it.
+    /// Returns the entries on the page.
     pub(super) fn of<'a, T>(&self, all: &'a [T]) -> &'a [T] {
         let rest = &all[self.offset.min(all.len())..];
         &rest[..rest.len().min(self.limit)]

@@ -13,7 +13,7 @@ use crate::jetstream::{
     stored_metadata,
 };
 
-/// How many origins of origins are looked at in search of a circle. Where there are more, the stream is refused.
+/// Maximum origins of origins to check for a cycle. The stream is refused if there are more.
 const ORIGINS_MAX: usize = 100_000;
 
 #[derive(Serialize)]
@@ -59,7 +59,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
-/// The reply of a stream that has been restored.
+/// Returns the reply for a restored stream.
 pub(in crate::jetstream) fn created_reply(js: &mut JetStream, key: Key, now: Now) -> Vec<u8> {
     let domain = js.settings.domain.clone();
     let version = js.settings.server_version.clone();
@@ -75,7 +75,7 @@ pub(in crate::jetstream) fn created_reply(js: &mut JetStream, key: Key, now: Now
     super::typed("stream_create", &body.unwrap_or_default())
 }
 
-/// What is asked for.
+/// Parses the requested configuration.
 pub(super) fn asked(call: &Call<'_>) -> Result<(StreamConfig, Pedantry), ApiError> {
     let json = match call.message.payload.trim_ascii() {
         b"" | b"null" => b"{}",
@@ -94,7 +94,7 @@ pub(super) fn stored_metadata_of(config: &mut StreamConfig) {
     stored_metadata(&mut config.metadata, level);
 }
 
-/// A mirror answers for its origin if the origin answers itself.
+/// A mirror answers direct reads for its origin if the origin answers them itself.
 fn follow_origin(js: &JetStream, config: &mut StreamConfig) {
     let origin = config
         .mirror
@@ -106,7 +106,7 @@ fn follow_origin(js: &JetStream, config: &mut StreamConfig) {
     }
 }
 
-/// The rules that concern other streams and the account. `but` is the stream itself.
+/// Checks the rules that involve other streams and the account. `but` is the stream itself.
 pub(super) fn check_beside_others(
     js: &JetStream,
     config: &StreamConfig,
@@ -169,7 +169,7 @@ fn local_origins(config: &StreamConfig) -> impl Iterator<Item = &str> {
 }
 
 impl JetStream {
-    /// Makes a stream; its configuration has been checked in every way.
+    /// Creates a stream; its configuration was fully checked.
     pub(in crate::jetstream) fn create_stream(
         &mut self,
         config: StreamConfig,

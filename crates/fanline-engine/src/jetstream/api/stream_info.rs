@@ -1,4 +1,4 @@
-//! `STREAM.INFO`: one stream, with the subjects and gaps that were asked for.
+//! `STREAM.INFO`: one stream, with subjects and deleted sequences on request.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::jetstream::stream::Stream;
 use crate::jetstream::streams::Key;
 use crate::jetstream::{ApiError, ClusterInfo, StreamInfo, shown_metadata};
 
-/// Most subjects of one page.
+/// Maximum subjects on a page.
 const SUBJECTS_MAX: usize = 100_000;
-/// Most sequences of deleted records that are listed.
+/// Maximum deleted sequences in a reply.
 const DELETED_MAX: usize = 1_000_000;
 
 #[derive(Debug, Default, Deserialize)]
@@ -54,7 +54,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     json(&Reply { page, info })
 }
 
-/// What a stream tells of itself, with the labels that one stream is shown with.
+/// Returns a stream's description, with the labels of a single-stream reply.
 pub(super) fn shown(call: &mut Call<'_>, key: Key) -> Result<StreamInfo, ApiError> {
     let now = call.now;
     let domain = call.js.settings.domain.clone();
@@ -64,7 +64,7 @@ pub(super) fn shown(call: &mut Call<'_>, key: Key) -> Result<StreamInfo, ApiErro
     Ok(info)
 }
 
-/// The subjects that a filter matches, in order, and how many records each has.
+/// Returns the subjects that a filter matches, in order, with their record counts.
 fn subjects(stream: &mut Stream, filter: &str) -> Vec<(String, u64)> {
     let mut found = BTreeMap::new();
     stream

@@ -60,7 +60,7 @@ pub(super) fn get(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
-/// One way to choose a record, and no more than one.
+/// Returns the selected record, if exactly one selection is set.
 fn wanted(request: &DirectGet) -> Option<Wanted<'_>> {
     let DirectGet {
         seq,
@@ -100,15 +100,16 @@ pub(super) fn delete(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         .touch(key)
         .ok_or(ApiError::STREAM_NOT_FOUND)?;
     if matches!(stream.store().read(request.seq), Ok(None)) {
-        return Err(not_there(stream, request.seq));
+        return Err(delete_error(stream, request.seq));
     }
     stream.delete_message(request.seq, !request.no_erase, now)?;
     call.changes = Some(key);
     Ok(success())
 }
 
-/// Why a record cannot be deleted. On disk nats-server tells a gap from what lies outside.
-fn not_there(stream: &mut Stream, sequence: u64) -> ApiError {
+/// Returns why a record cannot be deleted. For streams on disk, nats-server distinguishes a gap from a
+/// sequence outside the stream.
+fn delete_error(stream: &mut Stream, sequence: u64) -> ApiError {
     let is_on_disk = stream.config().storage == Storage::File;
     let store = stream.store();
     if is_on_disk && sequence > store.last_sequence() {
@@ -120,7 +121,7 @@ fn not_there(stream: &mut Stream, sequence: u64) -> ApiError {
     }
 }
 
-/// With padding, as JSON holds bytes in Go.
+/// Encodes with padding, as Go encodes bytes in JSON.
 fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {

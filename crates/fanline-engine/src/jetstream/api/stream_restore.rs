@@ -1,4 +1,4 @@
-//! `STREAM.RESTORE`: says where a backup is to be sent.
+//! `STREAM.RESTORE`: returns the subject to which to send a backup.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::jetstream::{ApiError, Pedantry, StreamConfig};
 #[serde(default)]
 struct Request {
     config: StreamConfig,
-    /// What the stream held. The backup itself says so.
+    /// State of the stream; ignored because the backup contains it.
     #[serde(rename = "state")]
     _state: Value,
 }

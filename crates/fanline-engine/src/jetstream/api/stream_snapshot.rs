@@ -1,4 +1,4 @@
-//! `STREAM.SNAPSHOT`: a stream's backup, sent in pieces.
+//! `STREAM.SNAPSHOT`: sends a stream's backup in chunks.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ struct Request {
     no_consumers: bool,
     chunk_size: usize,
     window_size: usize,
-    /// Whether to look at every record before. They are looked at as they are sent in any case.
+    /// Whether to check every record first; ignored because records are checked as they are sent.
     #[serde(rename = "jsck")]
     _check: bool,
 }
@@ -69,7 +69,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         ),
         with_consumers: !request.no_consumers,
     };
-    // The reply goes out before the first piece.
+    // The reply precedes the first chunk.
     call.reply_first("stream_snapshot", &reply);
     let (name, now) = (call.names[0], call.now);
     call.js.start_snapshot(name, options, now, call.port)?;

@@ -10,7 +10,7 @@ use crate::jetstream::{ApiError, ConsumerConfig, Nanos};
 pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let (mut wanted, pedantry) = asked(call)?;
     if wanted.name.is_empty() {
-        // The rule on names says it better than "not found".
+        // The check of names reports this better than "not found".
         wanted = wanted.checked(pedantry)?;
     }
     if wanted.name != call.name(0) {
@@ -32,7 +32,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     json(&info)
 }
 
-/// Consumers that are there must be within the limits for new ones.
+/// Checks that existing consumers are within the limits for new ones.
 fn check_consumers(stream: &Stream, limits: &ConsumerLimits) -> Result<(), ApiError> {
     let exceeds = |config: &ConsumerConfig| {
         let idles = limits.inactive_threshold > Nanos::ZERO

@@ -1,6 +1,6 @@
-//! Which consumers can be: the rules for a new configuration, and what it leaves open filled in.
+//! Checks a new consumer configuration and fills in defaults.
 //!
-//! Those that concern the stream's other consumers are the stream's.
+//! Rules that involve the stream's other consumers are in the API.
 
 use super::check_stream::{
     DESCRIPTION_BYTES_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, Pedantry, is_name, overlap,
@@ -13,20 +13,20 @@ use crate::jetstream::error::ApiError;
 use crate::subject::{Filter, is_literal_topic};
 use crate::time::Nanos;
 
-/// After which time a record is delivered again when nothing else is said.
+/// Default time after which an unacknowledged record is redelivered.
 pub const ACK_WAIT_DEFAULT: Nanos = Nanos::from_secs(30);
-/// How many records may wait for an acknowledgement when nothing else is said.
+/// Default maximum of records that wait for an acknowledgement.
 pub const ACK_PENDING_DEFAULT: i64 = 1_000;
-/// How many pull requests may wait when nothing else is said.
+/// Default maximum of waiting pull requests.
 pub const WAITING_DEFAULT: i64 = 512;
-/// After which time without use an ephemeral consumer goes when nothing else is said.
+/// Default time without use after which an ephemeral consumer is deleted.
 pub const INACTIVE_THRESHOLD_DEFAULT: Nanos = Nanos::from_secs(5);
-/// After which time without a request the pinned client loses its place when nothing else is said.
+/// Default time without a request after which the pinned client is unpinned.
 pub const PINNED_TIMEOUT_DEFAULT: Nanos = Nanos::from_secs(120);
-/// Longest name of a priority group.
+/// Maximum length of a priority group's name.
 pub const GROUP_BYTES_MAX: usize = 16;
 
-/// One of Fanline's own options as a label, for clients that send only the fields that they know.
+/// A Fanline option as a label, for clients that cannot send its field.
 const PER_SUBJECT_LABEL: &str = "fanline.max_ack_pending_per_subject";
 
 const HEARTBEAT_MIN: Nanos = Nanos::from_millis(100);
@@ -34,8 +34,8 @@ const HEARTBEAT_OF_FLOW_CONTROL: Nanos = Nanos::from_secs(1);
 const EXPIRES_MIN: Nanos = Nanos::from_millis(1);
 
 impl ConsumerConfig {
-    /// This configuration as a consumer of `stream` can run on it: checked, with defaults where
-    /// nothing is said. Its name is set by whoever creates it.
+    /// Returns the configuration as a consumer of `stream` can use it: checked, with defaults filled in. The
+    /// creator sets the name.
     ///
     /// # Errors
     /// The rule that it breaks.
@@ -62,7 +62,7 @@ impl ConsumerConfig {
         Ok(self)
     }
 
-    /// Who is pedantic is told what will count as not set.
+    /// In pedantic mode, refuses values that otherwise count as unset.
     fn check_negatives(&self, pedantry: Pedantry) -> Result<(), ApiError> {
         let unlimited = [
             (self.max_deliver, "max_deliver must be set to -1"),
@@ -92,7 +92,7 @@ impl ConsumerConfig {
         Ok(())
     }
 
-    /// What is below nothing counts as not set.
+    /// Turns negative values into unset ones.
     fn drop_negatives(&mut self) {
         for count in [&mut self.max_batch, &mut self.max_bytes] {
             *count = (*count).max(0);
@@ -125,10 +125,10 @@ impl ConsumerConfig {
         Ok(())
     }
 
-    /// Of how many acknowledgements in a hundred a metric is published.
+    /// Returns the percentage of acknowledgements for which a metric is published.
     ///
     /// # Errors
-    /// `10095` when `sample_freq` is neither a number nor a percentage.
+    /// `10095` if `sample_freq` is neither a number nor a percentage.
     pub fn sample_percent(&self) -> Result<u8, ApiError> {
         let text = &self.sample_freq;
         let number = text.strip_suffix('%').unwrap_or(text);
@@ -142,11 +142,11 @@ impl ConsumerConfig {
         }
     }
 
-    /// How many records of one subject may wait for an acknowledgement, by the field or by its label; 0 and
-    /// less is no limit.
+    /// Returns the maximum of unacknowledged records of one subject, from the field or its label; 0 and less
+    /// is unlimited.
     ///
     /// # Errors
-    /// `10094` when the label is no number.
+    /// `10094` if the label is not a number.
     pub fn pending_per_subject(&self) -> Result<i64, ApiError> {
         match (
             self.max_ack_pending_per_subject,
@@ -154,7 +154,7 @@ impl ConsumerConfig {
         ) {
             (0, Some(label)) => label.parse().map_err(|_| {
                 ApiError::consumer_invalid_policy(format_args!(
-                    "{PER_SUBJECT_LABEL} is to be a number, not {label:?}"
+                    "{PER_SUBJECT_LABEL} must be a number, got {label:?}"
                 ))
             }),
             (limit, _) => Ok(limit),
@@ -214,7 +214,8 @@ impl ConsumerConfig {
         if self.is_push() && !acks && self.max_ack_pending > 0 {
             return Err(ApiError::CONSUMER_MAX_PENDING_ACK_POLICY_REQUIRED);
         }
-        // Without acknowledgements nothing of a subject ever waits: the order would not be kept.
+        // Without acknowledgements no record of a subject ever blocks the next, so the order would not be
+        // preserved.
         if self.pending_per_subject()? > 0 && !acks {
             return Err(ApiError::CONSUMER_MAX_PENDING_ACK_POLICY_REQUIRED);
         }
@@ -247,10 +248,10 @@ impl ConsumerConfig {
     }
 
     fn check_push(&mut self, stream: &StreamConfig) -> Result<(), ApiError> {
-        let topic = self.deliver_subject.as_bytes();
-        match Filter::parse(topic) {
+        let subject = self.deliver_subject.as_bytes();
+        match Filter::parse(subject) {
             Err(_) => return Err(ApiError::CONSUMER_INVALID_DELIVER_SUBJECT),
-            Ok(_) if !is_literal_topic(topic) => {
+            Ok(_) if !is_literal_topic(subject) => {
                 return Err(ApiError::CONSUMER_DELIVER_TO_WILDCARDS);
             }
             Ok(_) => {}
@@ -317,7 +318,7 @@ impl ConsumerConfig {
         let what = match () {
             () if by_sequence && !has_sequence => "optional start sequence is not set",
             () if by_time && !has_time => "optional start time is not set",
-            // The word comes twice in nats-server too.
+            // nats-server also has this word twice.
             () if by_time && has_sequence => "optional start start sequence is also set",
             () if !by_sequence && has_sequence => "optional start sequence is also set",
             () if !by_time && has_time => "optional start time is also set",
@@ -431,10 +432,10 @@ impl ConsumerConfig {
     }
 }
 
-/// A consumer's name; an empty one is none.
+/// Checks a consumer's name; an empty name is allowed and means none.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The rule that it breaks.
 pub fn check_consumer_name(name: &str) -> Result<(), ApiError> {
     if name.len() > NAME_BYTES_MAX {
         return Err(ApiError::consumer_name_too_long(NAME_BYTES_MAX));

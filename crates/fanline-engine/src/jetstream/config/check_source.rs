@@ -1,4 +1,4 @@
-//! Where a mirror and a source may take their records from.
+//! Checks the origins of mirrors and sources.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -10,7 +10,7 @@ use crate::jetstream::error::ApiError;
 use crate::subject::is_literal_topic;
 use crate::subject::transform::Transform;
 
-/// The rules of [`check_origin`] that mirrors and sources report each in their own words.
+/// The texts of [`check_origin`]'s errors, which differ for mirrors and sources.
 struct Words {
     what: &'static str,
     invalid_name: ApiError,
@@ -135,21 +135,21 @@ fn check_transforms(source: &StreamSource, words: &Words) -> Result<(), ApiError
     Ok(())
 }
 
-/// A consumer made beforehand says itself where to begin and what to take.
+/// A preconfigured consumer determines itself where to begin and what to copy.
 fn check_origin_consumer(source: &StreamSource, words: &Words) -> Result<(), ApiError> {
     let Some(consumer) = &source.consumer else {
         return Ok(());
     };
     let starts = source.opt_start_seq > 0 || source.opt_start_time.is_some();
     let filters = !source.filter_subject.is_empty();
-    let topic = consumer.deliver_subject.as_bytes();
-    if starts || filters || !is_name(&consumer.name) || !is_literal_topic(topic) {
+    let subject = consumer.deliver_subject.as_bytes();
+    if starts || filters || !is_name(&consumer.name) || !is_literal_topic(subject) {
         return Err(words.consumer_invalid.clone());
     }
     Ok(())
 }
 
-/// What two sources may not have in common.
+/// Returns the fields that must differ between two sources.
 fn origin(source: &StreamSource) -> impl Eq + Hash {
     let transforms = source.subject_transforms.iter();
     let transforms: Vec<_> = transforms.map(|t| (&*t.src, &*t.dest)).collect();

@@ -1,4 +1,4 @@
-//! Which streams can be: the rules for a new configuration, and what it leaves open filled in.
+//! Checks a new stream configuration and fills in defaults.
 
 use super::check_source::{check_mirror, check_sources};
 use super::level::metadata_bytes;
@@ -10,25 +10,25 @@ use crate::subject::Filter;
 use crate::subject::transform::Transform;
 use crate::time::Nanos;
 
-/// Longest name of a stream or consumer.
+/// Maximum length of the name of a stream or consumer.
 pub const NAME_BYTES_MAX: usize = 255;
-/// Longest description.
+/// Maximum length of a description.
 pub const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
-/// Most bytes of all keys and values of the metadata.
+/// Maximum bytes of all keys and values of the metadata.
 pub const METADATA_BYTES_MAX: usize = 128 * 1024;
-/// How many servers of a cluster can keep a stream.
+/// Maximum number of servers in a cluster that store a stream.
 pub const REPLICAS_MAX: i64 = 5;
-/// How long a message id is remembered when nothing else is said.
+/// Default time for which a message id is remembered.
 pub const DUPLICATE_WINDOW_DEFAULT: Nanos = Nanos::from_secs(120);
 
 const AGE_MIN: Nanos = Nanos::from_millis(100);
 const DUPLICATE_WINDOW_MIN: Nanos = Nanos::from_millis(100);
 const MARKER_TTL_MIN: Nanos = Nanos::from_secs(1);
 
-/// Whether a request that leaves room for two readings is refused, or read in the usual way.
+/// Whether an ambiguous request is refused, or interpreted in the usual way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pedantry {
-    /// Read in the usual way.
+    /// Interpreted in the usual way.
     #[default]
     Lax,
     /// Refused.
@@ -45,7 +45,7 @@ impl Pedantry {
 }
 
 impl StreamConfig {
-    /// The same as [`checked`](StreamConfig::checked), for a stream that does not exist yet.
+    /// As [`checked`](StreamConfig::checked), for a stream that does not exist yet.
     ///
     /// # Errors
     /// The rule that it breaks.
@@ -64,10 +64,10 @@ impl StreamConfig {
         self.checked(pedantry)
     }
 
-    /// This configuration as a stream can run on it: checked, with defaults where nothing is said.
+    /// Returns the configuration as a stream can use it: checked, with defaults filled in.
     ///
     /// # Errors
-    /// The rule that it breaks. Rules that concern other streams are not among these.
+    /// The rule that it breaks. Rules that involve other streams are not checked here.
     pub fn checked(mut self, pedantry: Pedantry) -> Result<StreamConfig, ApiError> {
         self.check_names()?;
         self.placement = self.placement.filter(|p| *p != Placement::default());
@@ -82,7 +82,7 @@ impl StreamConfig {
         Ok(self)
     }
 
-    /// What is the same for a new stream and for a changed one, in itself.
+    /// Checks the fields whose rules are the same for new and changed streams.
     fn check_names(&self) -> Result<(), ApiError> {
         check_stream_name(&self.name)?;
         if self.description.len() > DESCRIPTION_BYTES_MAX {
@@ -208,7 +208,7 @@ impl StreamConfig {
         Ok(())
     }
 
-    /// Markers need TTLs, to go again, and roll-ups, to take the place of what was there.
+    /// Markers need TTLs to expire, and roll-ups to replace earlier records.
     fn fill_markers(&mut self, pedantry: Pedantry) -> Result<(), ApiError> {
         let ttl = self.subject_delete_marker_ttl;
         if ttl.is_zero() {
@@ -235,7 +235,7 @@ impl StreamConfig {
         Err(invalid(rule))
     }
 
-    /// A repeated schedule is rolled up, and so needs roll-ups.
+    /// Repeated schedules replace their previous message, which needs roll-ups.
     fn fill_schedules(&mut self, pedantry: Pedantry) -> Result<(), ApiError> {
         if !self.allow_msg_schedules || self.mirror.is_some() {
             return Ok(());
@@ -344,7 +344,7 @@ fn check_republish(
     Ok(())
 }
 
-/// A stream's name.
+/// Checks a stream's name.
 pub(super) fn check_stream_name(name: &str) -> Result<(), ApiError> {
     if name.contains(['/', '\\']) {
         return Err(ApiError::STREAM_NAME_CONTAINS_PATH_SEPARATORS);
@@ -362,7 +362,7 @@ pub(super) fn check_stream_name(name: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether a name can be a token of a topic.
+/// Whether a name can be a token of a subject.
 pub(super) fn is_name(name: &str) -> bool {
     let parts = [' ', '\t', '\r', '\n', '\x0c', '.', '*', '>', '/', '\\'];
     !name.is_empty() && !name.contains(parts)
@@ -375,7 +375,7 @@ fn check_stream_subject(subject: &str, no_ack: bool) -> Result<(), ApiError> {
     if no_ack {
         return Ok(());
     }
-    // The acknowledgement of an answer would be an answer to store again.
+    // The acknowledgement would itself be stored and acknowledged.
     if subject == ">" {
         return Err(invalid("capturing all subjects requires no-ack to be true"));
     }
@@ -394,7 +394,7 @@ fn check_stream_subject(subject: &str, no_ack: bool) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// A filter that may be left out; `Err` holds what is wrong in nats-server's words.
+/// Checks an optional filter; `Err` holds nats-server's text.
 pub(super) fn check_filter(filter: &str) -> Result<(), String> {
     match filter.is_empty() || Filter::parse(filter.as_bytes()).is_ok() {
         true => Ok(()),
@@ -402,7 +402,7 @@ pub(super) fn check_filter(filter: &str) -> Result<(), String> {
     }
 }
 
-/// Whether some topic matches both.
+/// Whether some subject matches both filters.
 pub fn overlap(one: &str, other: &str) -> bool {
     overlap_bytes(one.as_bytes(), other.as_bytes())
 }
@@ -421,7 +421,7 @@ fn overlap_bytes(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// Whether every topic that matches `inner` matches `outer` too.
+/// Whether every subject that matches `inner` also matches `outer`.
 pub fn covers(outer: &str, inner: &str) -> bool {
     let mut inner = inner.split('.');
     for token in outer.split('.') {

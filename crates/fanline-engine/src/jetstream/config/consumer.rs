@@ -1,4 +1,4 @@
-//! What a consumer is asked to be.
+//! The configuration of a consumer.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub enum DeliverPolicy {
     #[default]
     #[serde(alias = "undefined")]
     All,
-    /// At the last record that it wants.
+    /// At the last matching record.
     Last,
     /// After the last record.
     New,
@@ -22,33 +22,33 @@ pub enum DeliverPolicy {
     ByStartSequence,
     /// At `opt_start_time`.
     ByStartTime,
-    /// At the last record of each subject that it wants.
+    /// At the last record of each matching subject.
     LastPerSubject,
 }
 
-/// What an acknowledgement covers.
+/// Which records an acknowledgement covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AckPolicy {
-    /// There is none: a record counts as acknowledged once it is delivered.
+    /// No acknowledgements: a record counts as acknowledged once it is delivered.
     #[default]
     None,
-    /// All records up to that one.
+    /// All records up to the acknowledged one.
     All,
-    /// That one.
+    /// Only the acknowledged record.
     Explicit,
-    /// All up to that one, by the answer to a flow control request.
+    /// All records up to the last delivered one, by the answer to a flow control request.
     FlowControl,
 }
 
-/// At which pace records are delivered.
+/// Pace of deliveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayPolicy {
     /// As fast as possible.
     #[default]
     Instant,
-    /// As they came in.
+    /// At the intervals at which the records were stored.
     Original,
 }
 
@@ -59,142 +59,142 @@ pub enum PriorityPolicy {
     /// The one that has waited longest.
     #[default]
     None,
-    /// One that asked for a backlog is served only while there is one.
+    /// The one that has waited longest; a request may require a minimum backlog.
     Overflow,
-    /// One client is served until it goes away.
+    /// Requests of one client, until it disconnects or stops to request.
     PinnedClient,
     /// The one with the lowest priority number.
     Prioritized,
 }
 
-/// A consumer's configuration. Fields are nats-server's by name, order and default.
+/// A consumer's configuration. Names, order, and defaults of the fields are nats-server's.
 ///
-/// As read from a request it holds whatever was asked for. What a consumer runs on has been checked.
+/// A configuration from a request may hold any values. That of an existing consumer was checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConsumerConfig {
-    /// Its name, if it outlives its users; equal to `name` then.
+    /// Name of a durable consumer, equal to `name`; empty for an ephemeral one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub durable_name: String,
-    /// Its name.
+    /// Name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What it is for.
+    /// Description for users.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Where it begins.
     pub deliver_policy: DeliverPolicy,
-    /// The sequence to begin at; 0 is none.
+    /// First sequence to deliver; 0 is unset.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub opt_start_seq: u64,
-    /// The time to begin at.
+    /// Time of the first record to deliver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opt_start_time: Option<Timestamp>,
-    /// What an acknowledgement covers.
+    /// Which records an acknowledgement covers.
     pub ack_policy: AckPolicy,
-    /// After which time without one a record is delivered again.
+    /// Time after which an unacknowledged record is redelivered.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub ack_wait: Nanos,
-    /// How often a record is delivered at most; -1 without end.
+    /// Maximum deliveries of a record; -1 is unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_deliver: i64,
-    /// The waits before each further delivery, in the place of `ack_wait`.
+    /// Delays before each redelivery, instead of `ack_wait`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub backoff: Vec<Nanos>,
-    /// Which subjects it wants; empty: all.
+    /// Filter of the subjects to deliver; empty means all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter_subject: String,
-    /// The same when there are several.
+    /// Several filters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filter_subjects: Vec<String>,
-    /// At which pace.
+    /// Pace of deliveries.
     pub replay_policy: ReplayPolicy,
-    /// Most bits per second; 0 as many as go.
+    /// Maximum bits per second; 0 is unlimited.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub rate_limit_bps: u64,
-    /// Of how many acknowledgements in a hundred a metric is published: `30` or `30%`.
+    /// Percentage of acknowledgements for which a metric is published: `30` or `30%`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub sample_freq: String,
-    /// Most pull requests that wait.
+    /// Maximum number of waiting pull requests.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_waiting: i64,
-    /// Most records that wait for an acknowledgement; -1 without limit.
+    /// Maximum number of unacknowledged records; -1 is unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_ack_pending: i64,
-    /// The receiver is asked whether it keeps up.
+    /// Whether the subscriber confirms by flow control that it keeps up.
     #[serde(skip_serializing_if = "is_false")]
     pub flow_control: bool,
-    /// Records are delivered without their payload.
+    /// Whether records are delivered without their payload.
     #[serde(skip_serializing_if = "is_false")]
     pub headers_only: bool,
-    /// Most records of one pull request; 0 without limit.
+    /// Maximum records of one pull request; 0 is unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_batch: i64,
-    /// Longest time that a pull request waits; 0 without limit.
+    /// Maximum waiting time of a pull request; 0 is unlimited.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub max_expires: Nanos,
-    /// Most bytes of one pull request; 0 without limit.
+    /// Maximum bytes of one pull request; 0 is unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_bytes: i64,
-    /// Where it pushes to; a consumer without one is pulled.
+    /// Subject to push to; empty for a pull consumer.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub deliver_subject: String,
-    /// The queue group that it pushes to.
+    /// Queue group to push to.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub deliver_group: String,
-    /// After which time of silence it says that it is there.
+    /// Time without a message after which it sends a heartbeat.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub idle_heartbeat: Nanos,
-    /// After which time without use it goes; 0 never.
+    /// Time without use after which it is deleted; 0 never.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub inactive_threshold: Nanos,
-    /// How many servers keep it; 0 as many as its stream.
+    /// Number of servers that store it; 0 means as many as its stream.
     pub num_replicas: i64,
-    /// Its state is kept in memory.
+    /// Whether its state is stored only in memory.
     #[serde(skip_serializing_if = "is_false")]
     pub mem_storage: bool,
-    /// It serves a mirror or source and is not counted or listed.
+    /// Whether it serves a mirror or source, and is neither counted nor listed.
     #[serde(skip_serializing_if = "is_false")]
     pub direct: bool,
-    /// It serves a mirror or source, and was made for it beforehand.
+    /// Whether it was created in advance for a mirror or source.
     #[serde(skip_serializing_if = "is_false")]
     pub sourcing: bool,
-    /// Free labels. Those that begin with `_nats.` are the server's.
+    /// Labels. Those beginning with `_nats.` are the server's.
     #[serde(skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
-    /// It delivers nothing until then.
+    /// Time until which it delivers nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_until: Option<Timestamp>,
-    /// The group that pull requests name.
+    /// Group that pull requests name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub priority_groups: Vec<String>,
     /// Which pull request is served.
     #[serde(skip_serializing_if = "is_default")]
     pub priority_policy: PriorityPolicy,
-    /// After which time without a request the pinned client loses its place.
+    /// Time without a request after which the pinned client is unpinned.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub priority_timeout: Nanos,
-    /// Most records of one subject that wait for an acknowledgement; 0 without limit. Fanline's own:
-    /// with 1, each key is handled in order, and the keys side by side.
+    /// Maximum number of unacknowledged records of one subject; 0 is unlimited. A Fanline option: with 1,
+    /// each subject is processed in order, and subjects in parallel.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_ack_pending_per_subject: i64,
-    /// Subjects take turns, so that a busy one does not starve the others. Fanline's own.
+    /// Whether subjects take turns, so that a busy one does not starve others. A Fanline option.
     #[serde(skip_serializing_if = "is_false")]
     pub fair_subjects: bool,
 }
 
 impl ConsumerConfig {
-    /// Whether it pushes.
+    /// Whether it is a push consumer.
     pub fn is_push(&self) -> bool {
         !self.deliver_subject.is_empty()
     }
 
-    /// Whether it outlives its users.
+    /// Whether it is durable.
     pub fn is_durable(&self) -> bool {
         !self.durable_name.is_empty()
     }
 
-    /// The filters that it was given, whichever field they came in.
+    /// Returns its filters, from whichever field.
     pub fn filters(&self) -> impl Iterator<Item = &str> {
         let single = Some(self.filter_subject.as_str()).filter(|filter| !filter.is_empty());
         single

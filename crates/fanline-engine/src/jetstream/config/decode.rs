@@ -1,4 +1,4 @@
-//! Reading a request's JSON as nats-server reads it.
+//! Parses the JSON of requests as nats-server does.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,25 +10,26 @@ use serde_json::Value;
 
 use crate::jetstream::error::ApiError;
 
-/// What to do with a field that nobody knows.
+/// What to do with an unknown field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
-    /// Refuse the request, so that a misspelt field is found out.
+    /// Refuse the request, which reveals misspelled fields.
     #[default]
     Strict,
-    /// Pass over it.
+    /// Ignore it.
     Lenient,
 }
 
-/// Reads a value. A field that is `null` counts as absent, and of a field given twice the last counts.
+/// Parses a value. A `null` field counts as absent, and of a duplicate field the last one counts.
 ///
 /// # Errors
-/// `10025` when it is not JSON, when a field has the wrong type, or, if strict, is not known.
+/// `10025` if it is not JSON, a field has the wrong type, or, with [`Strictness::Strict`], a field is
+/// unknown.
 pub fn decode<T: DeserializeOwned>(json: &[u8], strictness: Strictness) -> Result<T, ApiError> {
     from_value(parse(json)?, strictness)
 }
 
-/// The same for a value with a yes or no beside its own fields.
+/// Parses a value with a Boolean field beside its own.
 ///
 /// # Errors
 /// As [`decode`].
@@ -45,7 +46,7 @@ pub fn decode_with_flag<T: DeserializeOwned>(
 
 fn parse(json: &[u8]) -> Result<Value, ApiError> {
     let mut value: Value = serde_json::from_slice(json).map_err(ApiError::invalid_json)?;
-    // serde would take a list of values for their names' sake.
+    // serde would also accept a list of values in the order of the fields.
     if !value.is_object() {
         return Err(ApiError::invalid_json("an object is expected"));
     }
@@ -70,8 +71,7 @@ fn from_value<T: DeserializeOwned>(value: Value, strictness: Strictness) -> Resu
     }
 }
 
-/// Reads something with fields from an object, or from `null`, which is none: serde would take a list
-/// for its fields' values too.
+/// Parses an object, or `null` as `None`. serde would also accept a list of the fields' values.
 pub(super) fn optional_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -104,7 +104,7 @@ where
     deserializer.deserialize_option(Object(PhantomData))
 }
 
-/// The same for what is there by default.
+/// As [`optional_object`], with the default for `None`.
 pub(super) fn object_or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,14 +1,14 @@
-//! The API level: which release of the protocol a stream or consumer needs, and which we speak.
+//! The API level: the protocol version that a stream or consumer requires, and the one of this server.
 
 use std::collections::BTreeMap;
 
 use super::consumer::{AckPolicy, ConsumerConfig, PriorityPolicy};
 use super::stream::{PersistMode, StreamConfig};
 
-/// Free labels of a stream or consumer, in the order in which they are printed.
+/// Labels of a stream or consumer, in the order in which they are printed.
 pub type Metadata = BTreeMap<String, String>;
 
-/// The level that we speak.
+/// The API level of this server.
 pub const API_LEVEL: u8 = 5;
 
 const REQUIRED: &str = "_nats.req.level";
@@ -16,7 +16,7 @@ const LEVEL: &str = "_nats.level";
 const VERSION: &str = "_nats.ver";
 
 impl StreamConfig {
-    /// The lowest level of a server that can run it.
+    /// Returns the lowest API level of a server that can run it.
     pub fn required_level(&self) -> u8 {
         let by_consumer = |consumer: &Option<_>| consumer.is_some();
         let mut origins = self.mirror.iter().chain(&self.sources);
@@ -36,7 +36,7 @@ impl StreamConfig {
 }
 
 impl ConsumerConfig {
-    /// The lowest level of a server that can run it.
+    /// Returns the lowest API level of a server that can run it.
     pub fn required_level(&self) -> u8 {
         if self.ack_policy == AckPolicy::FlowControl {
             return 4;
@@ -49,27 +49,27 @@ impl ConsumerConfig {
     }
 }
 
-/// How many bytes labels take, the one for the required level included.
+/// Returns the bytes of the labels, including the one for the required level.
 pub(super) fn metadata_bytes(metadata: &Metadata) -> usize {
     let given = metadata.iter().filter(|(key, _)| *key != REQUIRED);
     let given: usize = given.map(|(key, value)| key.len() + value.len()).sum();
     given + REQUIRED.len() + 1
 }
 
-/// Labels for keeping: the required level is noted, what is only true of the server of the day is not.
+/// Prepares labels for storage: sets the required level, removes those that describe the current server.
 pub fn stored_metadata(metadata: &mut Metadata, required_level: u8) {
     metadata.remove(LEVEL);
     metadata.remove(VERSION);
     metadata.insert(REQUIRED.to_owned(), required_level.to_string());
 }
 
-/// Labels for showing: the server's version and level beside the required one.
+/// Prepares labels for a reply: adds the server's version and level.
 pub fn shown_metadata(metadata: &mut Metadata, server_version: &str) {
     metadata.insert(LEVEL.to_owned(), API_LEVEL.to_string());
     metadata.insert(VERSION.to_owned(), server_version.to_owned());
 }
 
-/// The labels that users wrote: what a comparison of two configurations looks at.
+/// Returns the user's labels, which are used to compare configurations.
 pub fn own_metadata(metadata: &Metadata) -> Metadata {
     let own = metadata
         .iter()

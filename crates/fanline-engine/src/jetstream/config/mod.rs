@@ -1,4 +1,4 @@
-//! What streams and consumers are asked to be: JSON as nats-server reads and prints it.
+//! Configurations of streams and consumers, in nats-server's JSON.
 
 mod check_consumer;
 mod check_source;

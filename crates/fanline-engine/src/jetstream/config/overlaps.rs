@@ -1,14 +1,14 @@
-//! Which of many filters overlap.
+//! Finds overlapping filters among many.
 
 use crate::jetstream::error::ApiError;
 use crate::subject::Filter;
 use crate::subject::trie::{OutOfSteps, Trie, Vacant};
 
-/// How many tokens are compared for one request, at most: some tenths of a second. Only lists of thousands of
-/// filters, with wildcards that meet each other, need more; they are refused.
+/// Maximum number of tokens to compare for one request: some tenths of a second. Only lists of thousands of
+/// filters with crossing wildcards need more; they are refused.
 pub(in crate::jetstream) const OVERLAP_STEPS_MAX: usize = 8 << 20;
 
-/// Filters that come one after the other, each to be compared with all before.
+/// A growing set of filters; each new one is compared with all before.
 pub(in crate::jetstream) struct Overlaps<'a> {
     filters: Vec<&'a str>,
     trie: Trie<Nth>,
@@ -35,7 +35,7 @@ impl Default for Overlaps<'_> {
 }
 
 impl<'a> Overlaps<'a> {
-    /// One of the filters so far that overlaps this one. What is no filter overlaps none.
+    /// Returns a filter of the set that overlaps this one. An invalid filter overlaps none.
     pub(in crate::jetstream) fn find(&mut self, filter: &str) -> Result<Option<&'a str>, ApiError> {
         let Ok(filter) = Filter::parse(filter.as_bytes()) else {
             return Ok(None);
@@ -45,7 +45,7 @@ impl<'a> Overlaps<'a> {
         Ok(nth.and_then(|nth| self.filters.get(nth).copied()))
     }
 
-    /// The same; one that overlaps none is added to them.
+    /// As [`find`](Self::find), and adds the filter if it overlaps none.
     pub(in crate::jetstream) fn add(
         &mut self,
         filter: &'a str,
@@ -60,9 +60,9 @@ impl<'a> Overlaps<'a> {
     }
 }
 
-/// The answer to a request that takes more than [`OVERLAP_STEPS_MAX`].
+/// Returns the error for a request that exceeds [`OVERLAP_STEPS_MAX`].
 pub(in crate::jetstream) fn too_many_filters(_: OutOfSteps) -> ApiError {
-    ApiError::stream_invalid_config("too many subjects with wildcards to be told apart")
+    ApiError::stream_invalid_config("too many subjects with wildcards to compare")
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_compared_with_those_before() {
+    fn finds_overlap_with_earlier_filter() {
         let mut overlaps = Overlaps::default();
         for (filter, expected) in [
             ("a.b", None),
@@ -87,9 +87,9 @@ mod tests {
         }
     }
 
-    /// Pair by pair, a request with 20,000 subjects would hold up everybody's streams for seconds.
+    /// Story: compared pair by pair, a request with 20,000 subjects would block all streams for seconds.
     #[test]
-    fn many_are_told_apart_or_refused() {
+    fn many_filters_are_compared_or_refused() {
         let literal: Vec<String> = (0..100_000).map(|n| format!("a.{n}.*")).collect();
         let mut overlaps = Overlaps::default();
         for filter in &literal {

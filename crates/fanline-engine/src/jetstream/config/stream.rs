@@ -1,4 +1,4 @@
-//! What a stream is asked to be.
+//! The configuration of a stream.
 
 use super::decode::{object_or_default, optional_object};
 use serde::{Deserialize, Serialize};
@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 use super::level::Metadata;
 use crate::time::{Nanos, Timestamp};
 
-/// When a record may go.
+/// When records are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Retention {
-    /// When a limit says so.
+    /// When a limit is exceeded.
     #[default]
     Limits,
-    /// When every consumer has acknowledged it, or none wants it.
+    /// Also when every interested consumer has acknowledged them, or none is interested.
     Interest,
-    /// When its one consumer has acknowledged it.
+    /// Also when the consumer has acknowledged them.
     WorkQueue,
 }
 
-/// Which record gives way when a limit is reached.
+/// Which record yields when a limit is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Discard {
-    /// The oldest.
+    /// The oldest record is removed.
     #[default]
     Old,
-    /// The new one: the publish is refused.
+    /// The new record is refused.
     New,
 }
 
-/// Where records are kept.
+/// Where records are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Storage {
@@ -41,114 +41,114 @@ pub enum Storage {
     Memory,
 }
 
-/// How records are packed on disk.
+/// Compression of records on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
-    /// As they are.
+    /// No compression.
     #[default]
     None,
-    /// Compressed. The name is nats-server's; which method packs them is the log's affair.
+    /// Compressed. The name is nats-server's; the store chooses the algorithm.
     S2,
 }
 
-/// Whether an acknowledgement may come before the record is written.
+/// Whether an acknowledgement may precede the write of its record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PersistMode {
-    /// It may not.
+    /// No.
     #[default]
     #[serde(alias = "")]
     Default,
-    /// It may.
+    /// Yes.
     Async,
 }
 
-/// When what is written is forced to disk.
+/// When records are synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncMode {
-    /// Before it is acknowledged; all that wait share one sync.
+    /// Before their acknowledgement; pending records share one sync.
     #[default]
     Commit,
-    /// From time to time.
+    /// At intervals.
     Interval,
-    /// When the operating system likes.
+    /// When the operating system writes them.
     None,
 }
 
-/// Which servers of a cluster may hold a stream.
+/// Which servers of a cluster may store a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Placement {
-    /// The cluster's name.
+    /// Name of the cluster.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cluster: String,
-    /// What the server must be labelled with.
+    /// Tags that the server must have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Which server should lead; never part of a configuration.
+    /// Preferred leader; never stored in a configuration.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub preferred: String,
 }
 
-/// A subject that is rewritten.
+/// A subject transform.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SubjectTransform {
-    /// What it applies to; empty stands for `>`.
+    /// Filter of the subjects to transform; empty means `>`.
     pub src: String,
-    /// What becomes of it.
+    /// Destination.
     pub dest: String,
 }
 
-/// A stream of another account or domain.
+/// The origin of another account or domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct External {
-    /// Prefix of its API, in the place of `$JS.API`.
+    /// Prefix of its API, instead of `$JS.API`.
     pub api: String,
     /// Prefix of the subjects on which its records are delivered.
     pub deliver: String,
 }
 
-/// A consumer that was made on the origin beforehand, to read it by.
+/// A consumer created in advance at the origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceConsumer {
-    /// Its name.
+    /// Name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Where it delivers to.
+    /// Deliver subject.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub deliver_subject: String,
 }
 
-/// Where a mirror or a source takes its records from.
+/// The origin of a mirror or source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StreamSource {
-    /// The origin's name.
+    /// Name of the origin.
     pub name: String,
-    /// First sequence to take; 0 is none.
+    /// First sequence to copy; 0 is unset.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub opt_start_seq: u64,
-    /// Time from which to take.
+    /// Time of the first record to copy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opt_start_time: Option<Timestamp>,
-    /// Which subjects to take.
+    /// Filter of the subjects to copy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter_subject: String,
-    /// Which subjects to take, and what to make of them.
+    /// Filters of the subjects to copy, with transforms.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subject_transforms: Vec<SubjectTransform>,
-    /// Set when the origin is elsewhere.
+    /// Set if the origin is in another account or domain.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_object"
     )]
     pub external: Option<External>,
-    /// Set when the origin has a consumer for this.
+    /// Set if the origin has a consumer created in advance.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_object"
@@ -156,146 +156,147 @@ pub struct StreamSource {
     pub consumer: Option<SourceConsumer>,
 }
 
-/// Records are published once more under another subject, once stored.
+/// Republishing of stored records under another subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Republish {
-    /// Which records; empty stands for `>`.
+    /// Filter of the records to republish; empty means `>`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub src: String,
-    /// Under which subject.
+    /// Subject to publish to.
     pub dest: String,
-    /// Without their payload.
+    /// Whether to omit the payload.
     #[serde(skip_serializing_if = "is_false")]
     pub headers_only: bool,
 }
 
-/// Bounds, and values where none is given, for the consumers of a stream.
+/// Limits and defaults for the consumers of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConsumerLimits {
-    /// Longest time without use.
+    /// Maximum time without use.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub inactive_threshold: Nanos,
-    /// Most records that wait for an acknowledgement.
+    /// Maximum number of unacknowledged records.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_ack_pending: i64,
 }
 
-/// A stream's configuration. Fields are nats-server's by name, order and default; a limit of -1 is none.
+/// A stream's configuration. Names, order, and defaults of the fields are nats-server's; a limit of -1 is
+/// unlimited.
 ///
-/// As read from a request it holds whatever was asked for. What a stream runs on has been checked.
+/// A configuration from a request may hold any values. That of an existing stream was checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StreamConfig {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is for.
+    /// Description for users.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Filters of what it stores.
+    /// Filters of the subjects to store.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subjects: Vec<String>,
-    /// When a record may go.
+    /// When records are removed.
     pub retention: Retention,
-    /// Most consumers.
+    /// Maximum number of consumers.
     pub max_consumers: i64,
-    /// Most records.
+    /// Maximum number of records.
     pub max_msgs: i64,
-    /// Most bytes.
+    /// Maximum bytes of all records.
     pub max_bytes: i64,
-    /// How old a record becomes; 0 for ever.
+    /// Maximum age of a record; 0 is unlimited.
     pub max_age: Nanos,
-    /// Most records of one subject.
+    /// Maximum number of records of one subject.
     pub max_msgs_per_subject: i64,
-    /// Most bytes of one record's headers and payload.
+    /// Maximum bytes of one record's headers and payload.
     pub max_msg_size: i32,
-    /// Which record gives way.
+    /// Which record yields when a limit is reached.
     pub discard: Discard,
-    /// Where records are kept.
+    /// Where records are stored.
     pub storage: Storage,
-    /// How many servers keep them.
+    /// Number of servers that store them.
     pub num_replicas: i64,
-    /// Publishes are not acknowledged.
+    /// Whether publishes are not acknowledged.
     #[serde(skip_serializing_if = "is_false")]
     pub no_ack: bool,
-    /// How long a `Nats-Msg-Id` is remembered.
+    /// Time for which a `Nats-Msg-Id` is remembered.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub duplicate_window: Nanos,
-    /// Where in a cluster.
+    /// Which servers of a cluster may store it.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_object"
     )]
     pub placement: Option<Placement>,
-    /// The one stream that this is a copy of.
+    /// Origin of a mirror.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_object"
     )]
     pub mirror: Option<StreamSource>,
-    /// Streams whose records come in beside what is published.
+    /// Origins whose records are stored beside published ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<StreamSource>,
-    /// How records are packed on disk.
+    /// Compression of records on disk.
     pub compression: Compression,
-    /// Sequence of the first record; 0 as 1.
+    /// Sequence of the first record; 0 means 1.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub first_seq: u64,
-    /// What becomes of a subject before it is stored.
+    /// Transform of subjects before they are stored.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_object"
     )]
     pub subject_transform: Option<SubjectTransform>,
-    /// What is published once more.
+    /// Republishing of stored records.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_object"
     )]
     pub republish: Option<Republish>,
-    /// Records can be read with `DIRECT.GET`.
+    /// Whether records can be read with `DIRECT.GET`.
     pub allow_direct: bool,
-    /// A mirror answers `DIRECT.GET` for its origin.
+    /// Whether a mirror answers `DIRECT.GET` for its origin.
     pub mirror_direct: bool,
-    /// With `discard: new`, the limit per subject refuses too.
+    /// Whether the limit per subject also refuses, with `discard: new`.
     #[serde(skip_serializing_if = "is_false")]
     pub discard_new_per_subject: bool,
-    /// Nothing is added or removed any more.
+    /// Whether records can neither be added nor removed.
     pub sealed: bool,
-    /// Single records cannot be deleted.
+    /// Whether single records cannot be deleted.
     pub deny_delete: bool,
-    /// It cannot be purged.
+    /// Whether it cannot be purged.
     pub deny_purge: bool,
-    /// A publish may replace what came before it.
+    /// Whether a publish may replace earlier records.
     pub allow_rollup_hdrs: bool,
-    /// Bounds of its consumers.
+    /// Limits of its consumers.
     #[serde(deserialize_with = "object_or_default")]
     pub consumer_limits: ConsumerLimits,
-    /// A record may say how long it lives.
+    /// Whether records may have their own time to live.
     pub allow_msg_ttl: bool,
-    /// How long a marker lives that is left when a subject's last record goes; 0 leaves none.
+    /// Lifetime of the marker that is stored when a subject's last record is removed; 0 stores none.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub subject_delete_marker_ttl: Nanos,
-    /// Records add up, per subject.
+    /// Whether records are counters, added up by subject.
     #[serde(skip_serializing_if = "is_false")]
     pub allow_msg_counter: bool,
-    /// Publishes can be stored all or none.
+    /// Whether publishes can be stored atomically.
     #[serde(skip_serializing_if = "is_false")]
     pub allow_atomic: bool,
-    /// Publishes can be delayed and repeated.
+    /// Whether publishes can be delayed and repeated.
     #[serde(skip_serializing_if = "is_false")]
     pub allow_msg_schedules: bool,
-    /// Whether an acknowledgement may come before the record is written.
+    /// Whether an acknowledgement may precede the write of its record.
     #[serde(skip_serializing_if = "is_default")]
     pub persist_mode: PersistMode,
-    /// Publishes can be acknowledged many at a time.
+    /// Whether several publishes can share an acknowledgement.
     #[serde(skip_serializing_if = "is_false")]
     pub allow_batched: bool,
-    /// When what is written is forced to disk; as the server does it when not set. Fanline's own.
+    /// When records are synced; unset means the server's default. A Fanline option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<SyncMode>,
-    /// Free labels. Those that begin with `_nats.` are the server's.
+    /// Labels. Those beginning with `_nats.` are the server's.
     #[serde(skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }

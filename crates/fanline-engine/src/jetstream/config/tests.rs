@@ -1,8 +1,8 @@
-//! What is asked for against what is answered. The answers are nats-server 2.15.2's.
+//! Requested configurations and their results, which are those of nats-server 2.15.2.
 
 use super::*;
 
-/// A stream asked for with these fields beside name and subjects; 0 when there is no error.
+/// Checks a stream with these fields beside name and subjects. Returns 0 if there is no error.
 fn stream(pedantry: Pedantry, fields: &str) -> (u16, Option<StreamConfig>) {
     let comma = if fields.is_empty() { "" } else { "," };
     let json = format!(r#"{{"name":"S","subjects":["s.>"]{comma}{fields}}}"#);
@@ -12,11 +12,11 @@ fn stream(pedantry: Pedantry, fields: &str) -> (u16, Option<StreamConfig>) {
     )
 }
 
-/// The same without subjects.
+/// Checks a stream without subjects.
 fn copy(fields: &str) -> u16 {
     let json = format!(r#"{{"name":"S",{fields}}}"#);
-    let asked = decode::<StreamConfig>(json.as_bytes(), Strictness::Strict);
-    answer(asked.and_then(|c| c.checked_new(Pedantry::Lax))).0
+    let requested = decode::<StreamConfig>(json.as_bytes(), Strictness::Strict);
+    answer(requested.and_then(|c| c.checked_new(Pedantry::Lax))).0
 }
 
 fn answer<T>(result: Result<T, crate::jetstream::ApiError>) -> (u16, Option<T>) {
@@ -26,7 +26,7 @@ fn answer<T>(result: Result<T, crate::jetstream::ApiError>) -> (u16, Option<T>) 
     }
 }
 
-/// Fields of a new stream, and the error that they give.
+/// Fields of a new stream, and the resulting error.
 const NEW_STREAMS: &[(&str, u16)] = &[
     ("", 0),
     (r#""max_consumers":-2"#, 0),
@@ -107,14 +107,14 @@ const NEW_STREAMS: &[(&str, u16)] = &[
 ];
 
 #[test]
-fn new_streams() {
+fn new_stream_configs_get_nats_server_errors() {
     for (fields, expected) in NEW_STREAMS {
         assert_eq!(stream(Pedantry::Lax, fields).0, *expected, "{fields}");
     }
 }
 
 #[test]
-fn pedantic_streams() {
+fn pedantic_stream_configs_get_nats_server_errors() {
     for (fields, expected) in [
         ("", 0),
         (r#""max_consumers":-2"#, 10157),
@@ -156,7 +156,7 @@ fn subjects() {
     }
 }
 
-/// Fields of an origin, and the errors that a mirror and a source give.
+/// Fields of an origin, and the resulting errors of a mirror and a source.
 const ORIGINS: &[(&str, u16, u16)] = &[
     (r#""name":"O""#, 0, 0),
     (r#""name":"S""#, 10052, 10052),
@@ -213,7 +213,7 @@ const ORIGINS: &[(&str, u16, u16)] = &[
 ];
 
 #[test]
-fn mirrors_and_sources() {
+fn mirrors_and_sources_get_nats_server_errors() {
     for (fields, mirror, source) in ORIGINS {
         assert_eq!(
             copy(&format!(r#""mirror":{{{fields}}}"#)),
@@ -253,14 +253,14 @@ fn mirrors_and_sources() {
 }
 
 #[test]
-fn streams_are_printed_as_they_run() {
+fn checked_stream_configs_print_as_in_nats_server() {
     let config = stream(Pedantry::Lax, "").1.unwrap();
     let expected = r#"{"name":"S","subjects":["s.>"],"retention":"limits","max_consumers":-1,"max_msgs":-1,"max_bytes":-1,"max_age":0,"max_msgs_per_subject":-1,"max_msg_size":-1,"discard":"old","storage":"file","num_replicas":1,"duplicate_window":120000000000,"compression":"none","allow_direct":false,"mirror_direct":false,"sealed":false,"deny_delete":false,"deny_purge":false,"allow_rollup_hdrs":false,"consumer_limits":{},"allow_msg_ttl":false}"#;
     assert_eq!(serde_json::to_string(&config).unwrap(), expected);
 }
 
 #[test]
-fn changed_streams() {
+fn changed_stream_configs_get_nats_server_errors() {
     for (was, becomes, expected) in [
         ("", "", 0),
         ("", r#""storage":"memory""#, 10052),
@@ -290,15 +290,16 @@ fn changed_streams() {
     }
 }
 
-/// A consumer asked for with these fields, on a stream with those.
+/// Checks a consumer with these fields on a stream with the fields `on`.
 fn consumer(on: &str, fields: &str) -> (u16, Option<ConsumerConfig>) {
     let stream = stream(Pedantry::Lax, on).1.unwrap();
-    let asked = decode::<ConsumerConfig>(format!("{{{fields}}}").as_bytes(), Strictness::Strict);
-    answer(asked.and_then(|config| config.checked(&stream, Pedantry::Lax)))
+    let requested =
+        decode::<ConsumerConfig>(format!("{{{fields}}}").as_bytes(), Strictness::Strict);
+    answer(requested.and_then(|config| config.checked(&stream, Pedantry::Lax)))
 }
 
 #[test]
-fn pedantic_consumers() {
+fn pedantic_consumer_configs_get_nats_server_errors() {
     let stream = stream(Pedantry::Lax, "").1.unwrap();
     for (fields, expected) in [
         (r#""max_deliver":-1,"max_ack_pending":-1"#, 0),
@@ -314,14 +315,14 @@ fn pedantic_consumers() {
         (r#""ack_wait":-1"#, 10183),
     ] {
         let body = format!(r#"{{"ack_policy":"explicit",{fields}}}"#);
-        let asked = decode::<ConsumerConfig>(body.as_bytes(), Strictness::Strict).unwrap();
-        let found = answer(asked.checked(&stream, Pedantry::Pedantic)).0;
+        let requested = decode::<ConsumerConfig>(body.as_bytes(), Strictness::Strict).unwrap();
+        let found = answer(requested.checked(&stream, Pedantry::Pedantic)).0;
         assert_eq!(found, expected, "{fields}");
     }
 }
 
 #[test]
-fn pulled_consumers() {
+fn pull_consumer_configs_get_nats_server_errors() {
     for (fields, expected) in [
         ("", 0),
         (r#""ack_wait":-1"#, 10183),
@@ -389,7 +390,7 @@ fn pulled_consumers() {
 }
 
 #[test]
-fn pushing_consumers() {
+fn push_consumer_configs_get_nats_server_errors() {
     for (fields, expected) in [
         (r#""deliver_subject":"d""#, 0),
         (r#""deliver_subject":"d.*""#, 10079),
@@ -434,7 +435,7 @@ fn pushing_consumers() {
 }
 
 #[test]
-fn consumers_of_work_queues_and_under_limits() {
+fn consumers_of_work_queues_and_limited_streams_get_nats_server_errors() {
     let queue = r#""retention":"workqueue""#;
     let limits = r#""consumer_limits":{"inactive_threshold":10000000000,"max_ack_pending":50}"#;
     for (on, fields, expected) in [
@@ -462,7 +463,7 @@ fn consumers_of_work_queues_and_under_limits() {
 }
 
 #[test]
-fn consumers_are_printed_as_they_run() {
+fn checked_consumer_configs_print_as_in_nats_server() {
     for (fields, expected) in [
         (
             "",

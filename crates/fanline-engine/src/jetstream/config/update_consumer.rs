@@ -1,11 +1,11 @@
-//! What of a consumer can be changed.
+//! Checks changes of a consumer's configuration.
 
 use super::consumer::ConsumerConfig;
 use super::level::own_metadata;
 use crate::jetstream::error::ApiError;
 
 impl ConsumerConfig {
-    /// Whether a consumer with this configuration can take on another, checked one.
+    /// Checks whether a consumer with this configuration can change to another one, which was checked itself.
     ///
     /// # Errors
     /// The rule that it breaks.
@@ -66,7 +66,7 @@ impl ConsumerConfig {
         }
     }
 
-    /// Whether both ask for the same, the server's own labels aside.
+    /// Whether both are the same, except for the server's own labels.
     pub fn same_as(&self, other: &ConsumerConfig) -> bool {
         let own = |config: &ConsumerConfig| ConsumerConfig {
             metadata: own_metadata(&config.metadata),

@@ -1,4 +1,4 @@
-//! What of a stream can be changed.
+//! Checks changes of a stream's configuration.
 
 use super::check_stream::{Pedantry, invalid};
 use super::level::own_metadata;
@@ -7,7 +7,7 @@ use crate::jetstream::error::ApiError;
 use crate::time::Nanos;
 
 impl StreamConfig {
-    /// What becomes of a stream with this configuration that is asked to be `wanted`.
+    /// Returns the configuration after an update to `wanted`.
     ///
     /// # Errors
     /// The rule that it breaks.
@@ -28,7 +28,7 @@ impl StreamConfig {
         }
     }
 
-    /// Whether both ask for the same, the server's own labels aside.
+    /// Whether both are the same, except for the server's own labels.
     pub fn same_as(&self, other: &StreamConfig) -> bool {
         let own = |config: &StreamConfig| StreamConfig {
             metadata: own_metadata(&config.metadata),
@@ -37,7 +37,7 @@ impl StreamConfig {
         own(self) == own(other)
     }
 
-    /// From now on nothing comes in, and nothing goes.
+    /// Makes it refuse additions and removals.
     fn seal(&mut self) {
         self.max_age = Nanos::ZERO;
         self.discard = Discard::New;
@@ -46,7 +46,7 @@ impl StreamConfig {
         self.allow_rollup_hdrs = false;
     }
 
-    /// A mirror can become a stream of its own, and nothing else.
+    /// A mirror can only become an ordinary stream.
     fn check_mirror_change(&self, wanted: &StreamConfig) -> Result<(), ApiError> {
         match (&self.mirror, &wanted.mirror) {
             (_, None) => Ok(()),

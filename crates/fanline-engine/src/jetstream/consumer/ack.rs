@@ -1,34 +1,33 @@
-//! Acknowledgements: where they are sent to, and what they say.
+//! The subjects and payloads of acknowledgements.
 
 use serde::Deserialize;
 
 use super::write;
 use crate::time::Nanos;
 
-/// Where an acknowledgement is sent to, in parts.
+/// The parsed subject of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckTopic<'a> {
-    /// The stream that it is about.
+    /// Name of the stream.
     pub stream: &'a [u8],
-    /// The consumer that it is about.
+    /// Name of the consumer.
     pub consumer: &'a [u8],
-    /// The record's sequence in the stream.
+    /// Sequence of the record in the stream.
     pub stream_sequence: u64,
-    /// The number of the delivery.
+    /// Number of the delivery.
     pub consumer_sequence: u64,
-    /// How often the record had been delivered then.
+    /// Number of deliveries of the record up to this one.
     pub deliveries: u64,
-    /// When the record was stored: nanoseconds since 1970 UTC.
+    /// Time at which the record was stored, in nanoseconds since 1970 UTC.
     pub unix_nanos: i64,
-    /// How many records were still to be delivered then.
+    /// Number of records that were still to be delivered at this delivery.
     pub pending: u64,
 }
 
-/// The tokens behind the prefix of an acknowledgement's subject, from the stream's name on.
-fn tokens(topic: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
-    let rest = topic.strip_prefix(b"$JS.ACK.")?;
-    // The short form has seven tokens here. The long one has two more in front, and may have more
-    // behind.
+/// Returns the tokens of an acknowledgement's subject from the stream's name on.
+fn tokens(subject: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
+    let rest = subject.strip_prefix(b"$JS.ACK.")?;
+    // The short form has seven tokens here. The long one has two more in front, and may have more at the end.
     let skipped = match rest.split(|b| *b == b'.').count() {
         7 => 0,
         count if count >= 9 => 2,
@@ -38,17 +37,16 @@ fn tokens(topic: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
 }
 
 impl<'a> AckTopic<'a> {
-    /// Returns the names of the stream and the consumer that an acknowledgement is sent to, whatever the
-    /// rest of its subject is.
-    pub(crate) fn names(topic: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-        let mut tokens = tokens(topic)?;
+    /// Returns the names of the stream and the consumer, whatever the rest of the subject is.
+    pub(crate) fn names(subject: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        let mut tokens = tokens(subject)?;
         Some((tokens.next()?, tokens.next()?))
     }
 
-    /// Reads `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer sequence>.<time>.<pending>`,
-    /// or the longer form with a domain and an account after `ACK`.
-    pub fn parse(topic: &'a [u8]) -> Option<Self> {
-        let mut tokens = tokens(topic)?;
+    /// Parses `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer
+    /// sequence>.<time>.<pending>`, or the longer form with a domain and an account after `ACK`.
+    pub fn parse(subject: &'a [u8]) -> Option<Self> {
+        let mut tokens = tokens(subject)?;
         let (stream, consumer) = (tokens.next()?, tokens.next()?);
         let mut number = || tokens.next().and_then(write::parse_number);
         let (deliveries, stream_sequence, consumer_sequence) = (number()?, number()?, number()?);
@@ -65,20 +63,20 @@ impl<'a> AckTopic<'a> {
     }
 }
 
-/// What an acknowledgement says.
+/// The payload of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ack<'a> {
-    /// Done.
+    /// Processed.
     Done,
-    /// Done, and a pull request for more.
+    /// Processed, with a pull request for more records.
     Next(&'a [u8]),
-    /// Not done: again, after so many nanoseconds.
+    /// Not processed: redeliver, after an optional delay in nanoseconds.
     Again(Option<u64>),
-    /// Still at work.
+    /// Still being processed.
     Progress,
-    /// Never again, and why.
+    /// Never redeliver, with a reason.
     Terminate(&'a [u8]),
-    /// Nothing that is known.
+    /// An unknown payload.
     Unknown,
 }
 
@@ -102,7 +100,7 @@ impl<'a> Ack<'a> {
     }
 }
 
-/// `{"delay":<nanoseconds>}`, or a duration such as `300ms`; what cannot be read means at once.
+/// Parses `{"delay":<nanoseconds>}` or a duration such as `300ms`. Anything else means no delay.
 fn delay(options: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct Options {
@@ -119,8 +117,8 @@ fn delay(options: &[u8]) -> Option<u64> {
     delay.filter(|delay| *delay > 0)
 }
 
-/// Appends what comes after the consumer's name in the topic of an acknowledgement.
-pub(super) fn write_topic(
+/// Appends the tokens after the consumer's name in an acknowledgement's subject.
+pub(super) fn write_subject(
     out: &mut Vec<u8>,
     deliveries: u32,
     stream_sequence: u64,
@@ -141,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics() {
+    fn ack_subjects_are_parsed_and_written() {
         let expected = AckTopic {
             stream: b"S",
             consumer: b"C",
@@ -152,7 +150,7 @@ mod tests {
             pending: 4,
         };
         let mut written = b"$JS.ACK.S.C.".to_vec();
-        write_topic(&mut written, 2, 7, 9, 1_795_300_481_173_765_211, 4);
+        write_subject(&mut written, 2, 7, 9, 1_795_300_481_173_765_211, 4);
         assert_eq!(written, b"$JS.ACK.S.C.2.7.9.1795300481173765211.4");
         assert_eq!(AckTopic::parse(&written), Some(expected));
         for long in [
@@ -176,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads() {
+    fn payloads_are_parsed() {
         for (payload, expected) in [
             ("", Ack::Done),
             ("+ACK", Ack::Done),

@@ -1,4 +1,4 @@
-//! What is done to a consumer on request.
+//! Administrative operations on a consumer.
 
 use super::groups::Groups;
 use super::lanes::Lanes;
@@ -11,11 +11,11 @@ use crate::jetstream::{ApiError, ConsumerConfig, DeliverPolicy, Timestamp};
 use crate::store::{Filters, Store, StoreError};
 
 impl Consumer {
-    /// Puts it elsewhere: at `sequence`, or after the last record that is acknowledged. What it had
-    /// delivered is forgotten.
+    /// Moves the consumer to `sequence`, or with 0 to the record after the last acknowledged one. Drops the
+    /// state of earlier deliveries.
     ///
     /// # Errors
-    /// `10204` when its deliver policy does not allow that sequence.
+    /// `10204` if its deliver policy does not allow that sequence.
     pub(super) fn reset(&mut self, sequence: u64, work: &mut Work<'_>) -> Result<u64, ApiError> {
         let sequence = match sequence {
             0 => self.floor.stream_sequence + 1,
@@ -62,7 +62,7 @@ impl Consumer {
         Ok(sequence)
     }
 
-    /// Goes by another configuration from now on. It has been checked to be one that it may change to.
+    /// Applies another configuration, to which this consumer can change.
     pub(super) fn update(
         &mut self,
         config: ConsumerConfig,
@@ -87,10 +87,10 @@ impl Consumer {
         self.count(store, groups.get(self.group))
     }
 
-    /// Parts what is in flight and what is held back into lanes by the rules of now.
+    /// Assigns records in flight and held back to lanes by the current rules.
     fn part_anew(&mut self, store: &mut Store) {
         if let Some(old) = self.lanes.take() {
-            // Held back ones are all older than what was never looked at.
+            // Records held back are all older than `next`.
             let mut listed = old.sequences();
             listed.extend(self.listed.drain(..));
             listed.sort_unstable();
@@ -105,7 +105,7 @@ impl Consumer {
         );
     }
 
-    /// The stream was purged: it does not wait for what is gone.
+    /// Drops state of records that a purge has removed.
     pub(super) fn handle_purged(
         &mut self,
         store: &mut Store,

@@ -1,4 +1,4 @@
-//! What acknowledgements, and their absence, do to a consumer.
+//! Effects of acknowledgements, and of missing ones, on a consumer.
 
 use super::ack::{Ack, AckTopic};
 use super::event::{Delivery, Event};
@@ -8,27 +8,27 @@ use super::shared::{Round, Work};
 use crate::jetstream::AckPolicy;
 use crate::store::Search;
 
-/// Records that one acknowledgement may add to the list at most.
+/// Maximum number of records that one acknowledgement may add to the list.
 const LISTED_MAX: usize = 65_536;
 
 impl Consumer {
-    /// Takes an acknowledgement. `reply` is where a request for more wants its records.
+    /// Handles an acknowledgement. `reply` receives the records of a request for more.
     pub(super) fn handle_ack(
         &mut self,
-        topic: &AckTopic<'_>,
+        subject: &AckTopic<'_>,
         ack: Ack<'_>,
         reply: &[u8],
         round: &mut Round<'_>,
     ) {
         self.used = round.at;
-        let sequence = topic.stream_sequence;
+        let sequence = subject.stream_sequence;
         match ack {
-            Ack::Done => self.acknowledge(topic, round),
+            Ack::Done => self.acknowledge(subject, round),
             Ack::Next(body) => {
-                self.acknowledge(topic, round);
+                self.acknowledge(subject, round);
                 self.handle_pull(body, reply, round);
             }
-            Ack::Again(delay) => self.refuse(topic, delay, round),
+            Ack::Again(delay) => self.refuse(subject, delay, round),
             Ack::Progress => {
                 if let Some(slot) = self.pending.get(sequence).copied() {
                     self.delivered.last_active = Some(round.now.unix_nanos);
@@ -36,13 +36,13 @@ impl Consumer {
                     self.pending.postpone(sequence, deadline);
                 }
             }
-            Ack::Terminate(reason) => self.terminate(topic, reason, round),
+            Ack::Terminate(reason) => self.terminate(subject, reason, round),
             Ack::Unknown => {}
         }
     }
 
-    /// Takes the acknowledgement of a record that this consumer does not know to be delivered. A power cut can take back
-    /// that it was. The record goes out no more; records before it that match are listed.
+    /// Handles the acknowledgement of a record that this consumer does not know to be delivered: a power cut
+    /// may have undone that. The record is not delivered again; earlier matching records are listed.
     pub(super) fn restore_delivery(&mut self, sequence: u64, work: &mut Work<'_>) {
         let is_explicit = self.rules.ack_policy == AckPolicy::Explicit;
         if !is_explicit || self.lanes.is_some() || sequence > work.store.durable() {
@@ -55,7 +55,7 @@ impl Consumer {
                     self.next = found + 1;
                 }
                 Ok(Search::NotBelow(next)) if next > self.next => self.next = next,
-                // The subject is another, or the disk cannot be read.
+                // The subject does not match, or the disk cannot be read.
                 _ => return,
             }
         }
@@ -69,15 +69,15 @@ impl Consumer {
         }
     }
 
-    fn acknowledge(&mut self, topic: &AckTopic<'_>, round: &mut Round<'_>) {
-        let sequence = topic.stream_sequence;
+    fn acknowledge(&mut self, subject: &AckTopic<'_>, round: &mut Round<'_>) {
+        let sequence = subject.stream_sequence;
         match self.rules.ack_policy {
-            // Nothing waits for it; and flow control has its own way.
+            // No acknowledgements are needed, or flow control replaces them.
             AckPolicy::None | AckPolicy::FlowControl => return,
             AckPolicy::All => self.finish_up_to(sequence, round),
             AckPolicy::Explicit => match self.finish(sequence, round) {
                 Some(slot) => {
-                    self.sample(topic, &slot, round);
+                    self.sample(subject, &slot, round);
                     round.done(sequence);
                 }
                 None => self.finished_late(sequence, round),
@@ -86,15 +86,15 @@ impl Consumer {
         self.floor.last_active = Some(round.now.unix_nanos);
     }
 
-    /// What was given up after its last delivery may still be acknowledged, and then goes from a
-    /// stream that keeps records only until they are.
+    /// A record that was given up after its last delivery may still be acknowledged. Streams that store
+    /// records only until then remove it.
     fn finished_late(&self, sequence: u64, round: &mut Round<'_>) {
         if !self.needs(sequence) && sequence <= self.delivered.stream_sequence {
             round.done(sequence);
         }
     }
 
-    /// Everything up to a sequence is done.
+    /// Marks everything up to a sequence as acknowledged.
     pub(super) fn finish_up_to(&mut self, sequence: u64, round: &mut Round<'_>) {
         while let Some(first) = self
             .pending
@@ -107,12 +107,12 @@ impl Consumer {
         }
     }
 
-    fn refuse(&mut self, topic: &AckTopic<'_>, delay: Option<u64>, round: &mut Round<'_>) {
-        let sequence = topic.stream_sequence;
+    fn refuse(&mut self, subject: &AckTopic<'_>, delay: Option<u64>, round: &mut Round<'_>) {
+        let sequence = subject.stream_sequence;
         let Some(slot) = self.pending.get(sequence).copied() else {
             return;
         };
-        round.publish_event(self.name(), &Event::Naked(delivery(topic, &slot)));
+        round.publish_event(self.name(), &Event::Naked(delivery(subject, &slot)));
         match delay {
             Some(delay) => self
                 .pending
@@ -122,8 +122,8 @@ impl Consumer {
         self.touch(round);
     }
 
-    fn terminate(&mut self, topic: &AckTopic<'_>, reason: &[u8], round: &mut Round<'_>) {
-        let sequence = topic.stream_sequence;
+    fn terminate(&mut self, subject: &AckTopic<'_>, reason: &[u8], round: &mut Round<'_>) {
+        let sequence = subject.stream_sequence;
         if self.rules.ack_policy == AckPolicy::All {
             self.finish_up_to(sequence.saturating_sub(1), round);
         }
@@ -138,9 +138,9 @@ impl Consumer {
         }
         self.floor.last_active = Some(round.now.unix_nanos);
         let delivery = Delivery {
-            consumer_sequence: topic.consumer_sequence,
+            consumer_sequence: subject.consumer_sequence,
             stream_sequence: sequence,
-            deliveries: deliveries.unwrap_or(topic.deliveries),
+            deliveries: deliveries.unwrap_or(subject.deliveries),
         };
         let reason = String::from_utf8_lossy(reason);
         round.publish_event(
@@ -152,7 +152,7 @@ impl Consumer {
         );
     }
 
-    /// Puts what was not acknowledged in time into the queue of what goes out again.
+    /// Queues records without a timely acknowledgement for redelivery.
     pub(super) fn expire_pending(&mut self, round: &mut Round<'_>) {
         let mut expired = std::mem::take(&mut round.shared.scratch.sequences);
         expired.clear();
@@ -163,7 +163,7 @@ impl Consumer {
         round.shared.scratch.sequences = expired;
     }
 
-    /// Puts all that is not acknowledged into that queue.
+    /// Queues all unacknowledged records for redelivery.
     pub(super) fn queue_all(&mut self, round: &mut Round<'_>) {
         let all: Vec<u64> = self
             .pending
@@ -183,7 +183,7 @@ impl Consumer {
             self.pending.queue(sequence);
             return;
         }
-        // The record stays in the stream, for whoever reads of it in the event.
+        // The record stays in the stream, so that subscribers of the event can read it.
         self.finish(sequence, round);
         let deliveries = u64::from(slot.deliveries);
         round.publish_event(
@@ -195,8 +195,8 @@ impl Consumer {
         );
     }
 
-    /// Reports one in so many acknowledgements.
-    fn sample(&mut self, topic: &AckTopic<'_>, slot: &Slot, round: &mut Round<'_>) {
+    /// Reports a sample of the acknowledgements.
+    fn sample(&mut self, subject: &AckTopic<'_>, slot: &Slot, round: &mut Round<'_>) {
         self.sampled += self.rules.sampled_percent;
         if self.sampled < 100 {
             return;
@@ -207,16 +207,16 @@ impl Consumer {
             .unix_nanos
             .saturating_sub(slot.delivered_unix_nanos);
         let event = Event::Acked {
-            delivery: delivery(topic, slot),
+            delivery: delivery(subject, slot),
             ack_time,
         };
         round.publish_event(self.name(), &event);
     }
 }
 
-fn delivery(topic: &AckTopic<'_>, slot: &Slot) -> Delivery {
+fn delivery(subject: &AckTopic<'_>, slot: &Slot) -> Delivery {
     Delivery {
-        consumer_sequence: topic.consumer_sequence,
+        consumer_sequence: subject.consumer_sequence,
         stream_sequence: slot.stream_sequence,
         deliveries: u64::from(slot.deliveries),
     }

@@ -1,4 +1,4 @@
-//! What time does to a consumer.
+//! Timers of a consumer.
 
 use super::event::Event;
 use super::machine::Consumer;
@@ -8,7 +8,7 @@ use super::status::Status;
 use crate::jetstream::Timestamp;
 
 impl Consumer {
-    /// Does what is due, but for delivering.
+    /// Performs what is due, except deliveries.
     pub(super) fn handle_timeout(&mut self, round: &mut Round<'_>) {
         self.resume_if_due(round);
         self.expire_pending(round);
@@ -20,10 +20,10 @@ impl Consumer {
         }
     }
 
-    /// When something is due next, since the server's start.
+    /// Returns when something is due next, since the server's start.
     pub(super) fn next_deadline(&mut self, at: u64, unix_nanos: i64) -> Option<u64> {
         let push = self.push.as_ref();
-        // Wall clock time is asked for again then; it need not have passed.
+        // Checked again then, because wall clock time may have been changed.
         let paused_until = self.paused_until.filter(|_| self.resumes);
         let pause = paused_until.map(|until| {
             at.saturating_add(u64::try_from(until.saturating_sub(unix_nanos)).unwrap_or(0))
@@ -56,13 +56,13 @@ impl Consumer {
         }
     }
 
-    /// Pauses it until a time, or resumes it. The configuration shows a time that is over, too.
+    /// Pauses it until a time, or resumes it. The configuration also shows a past time.
     pub(super) fn set_paused(&mut self, until: Option<i64>, round: &mut Round<'_>) {
         let was = std::mem::replace(&mut self.paused_until, until);
         self.resumes = self.is_paused(round.now.unix_nanos);
         self.used = round.at;
         if was != until {
-            // Nanoseconds cannot hold the zero time, which clients send for "no pause".
+            // The zero time, which clients send for "no pause", does not fit in nanoseconds.
             self.config.pause_until = until.map(Timestamp::from_unix_nanos);
             self.report_pause(round);
         }
@@ -95,11 +95,11 @@ impl Consumer {
         });
     }
 
-    /// Whether nobody listens or asks.
+    /// Whether it has no subscriber and no request.
     fn is_unused(&self) -> bool {
         match &self.push {
             Some(push) => !push.is_active(),
-            // Requests may be of clients that are gone; that is found out when the time is over.
+            // Waiting requests may be of disconnected clients, which is checked once the time is over.
             None => true,
         }
     }
@@ -112,7 +112,7 @@ impl Consumer {
             return false;
         }
         self.drop_gone(round);
-        // Should it not be deleted, or be waited on, the time begins anew.
+        // If the consumer is not deleted, or has requests, the time starts over.
         self.used = round.at;
         self.requests.is_empty()
     }

@@ -1,11 +1,11 @@
-//! What a consumer tells those who watch it.
+//! Events of a consumer, published for monitoring.
 
 use serde::Serialize;
 
 use super::shared::Round;
 use crate::jetstream::{Message, Timestamp};
 
-/// A delivery that an event is about.
+/// The delivery that an event reports.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Delivery {
     #[serde(rename = "consumer_seq")]
@@ -16,30 +16,30 @@ pub(super) struct Delivery {
     pub(super) deliveries: u64,
 }
 
-/// Something that happened.
+/// An event of a consumer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event<'a> {
-    /// An acknowledgement, as a sample.
+    /// A sampled acknowledgement.
     Acked { delivery: Delivery, ack_time: i64 },
     /// A record was refused.
     Naked(Delivery),
-    /// A record is not to be delivered again.
+    /// A record is never to be redelivered.
     Terminated { delivery: Delivery, reason: &'a str },
-    /// A record was delivered as often as it may be.
+    /// A record has reached the maximum of deliveries.
     MaxDeliver {
         stream_sequence: u64,
         deliveries: u64,
     },
-    /// It was paused until then, or resumed.
+    /// The consumer was paused until a time, or resumed.
     Pause { until: Option<i64>, is_paused: bool },
-    /// A client has it for itself.
+    /// A client was pinned.
     Pinned { group: &'a str, pinned_id: &'a str },
-    /// That client has it no more.
+    /// A client was unpinned.
     Unpinned { group: &'a str, reason: &'a str },
 }
 
 impl Event<'_> {
-    fn topic(&self) -> &'static str {
+    fn subject(&self) -> &'static str {
         match self {
             Event::Acked { .. } => "$JS.EVENT.METRIC.CONSUMER.ACK",
             Event::Naked(_) => "$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED",
@@ -112,7 +112,7 @@ impl Event<'_> {
     }
 }
 
-/// All fields that an event can have, in the order in which nats-server prints them.
+/// All fields that an event can have, in nats-server's order.
 #[derive(Debug, Default, Serialize)]
 struct Body<'a> {
     #[serde(rename = "type")]
@@ -144,11 +144,11 @@ struct Body<'a> {
 }
 
 impl Round<'_> {
-    /// Publishes an event, if anybody listens.
+    /// Publishes an event if it has subscribers.
     pub(super) fn publish_event(&mut self, consumer: &str, event: &Event<'_>) {
         let stream = self.shared.stream.as_str();
-        let topic = format!("{}.{stream}.{consumer}", event.topic());
-        if !self.port.has_interest(topic.as_bytes()) {
+        let subject = format!("{}.{stream}.{consumer}", event.subject());
+        if !self.port.has_interest(subject.as_bytes()) {
             return;
         }
         let id = self.shared.random.id();
@@ -157,11 +157,11 @@ impl Round<'_> {
         body.id = &id;
         body.timestamp = Timestamp::from_unix_nanos(self.now.unix_nanos);
         (body.stream, body.consumer) = (stream, consumer);
-        // Texts and numbers are always JSON.
+        // Serializing only strings and numbers does not fail.
         if let Ok(payload) = serde_json::to_vec(&body) {
-            let topic = topic.as_bytes();
+            let subject = subject.as_bytes();
             self.port.publish(&Message {
-                topic,
+                topic: subject,
                 payload: &payload,
                 ..Message::default()
             });

@@ -1,8 +1,8 @@
-//! Consumers that want the same subjects, taken together.
+//! Consumers grouped by filters.
 //!
-//! A stream tells its groups of each record that comes and goes; what a group notes is a number, so
-//! that ten thousand consumers with one filter cost as much as one, and those with another filter
-//! nothing. A consumer looks at its group when it has something to do.
+//! A stream notifies groups of each stored and removed record. A group only counts, so ten thousand consumers
+//! with one filter cost as much as one, and consumers with other filters cost nothing. A consumer checks its
+//! group when it has work.
 
 use std::collections::VecDeque;
 
@@ -12,46 +12,46 @@ use slab::Slab;
 use super::ConsumerId;
 use crate::subject::trie::{Trie, Vacant};
 
-/// How many removals a group remembers. A consumer that has missed more counts anew.
+/// Number of removals that a group remembers. A consumer that has missed more recounts its backlog.
 const REMOVALS_MAX: usize = 32;
 
-/// The place of a group.
+/// Index of a group.
 pub(super) type GroupId = usize;
 
-/// What a group knows.
+/// State of a group.
 #[derive(Debug, Default)]
 pub(super) struct Group {
     filters: Vec<Box<[u8]>>,
-    /// How many records have come since the group was made.
+    /// Number of records since the group was created.
     pub(super) appended: u64,
-    /// The last of them.
+    /// Sequence of the last of them.
     appended_last: u64,
-    /// How many have gone; the last of them are in `removals`.
+    /// Number of removals; `removals` holds the last of them.
     removed: u64,
     removals: VecDeque<u64>,
-    /// Those who want to be told of the next record.
+    /// Consumers to notify of the next record.
     waiting: Vec<ConsumerId>,
     members: Vec<ConsumerId>,
-    /// The member that was last found to need a record. It is asked first next time: records are
-    /// finished in order, so most of the time the slowest one is found at once.
+    /// The member that was last found to need a record. It is checked first, because records are acknowledged
+    /// in order and the slowest member is usually the same.
     blocker: usize,
 }
 
-/// What has gone since a consumer looked last.
+/// Removals since a consumer last looked.
 pub(super) enum Missed<'a> {
-    /// These.
+    /// Their sequences.
     All(&'a mut dyn Iterator<Item = u64>),
-    /// More than is remembered.
+    /// More than the group remembers.
     Unknown,
 }
 
 impl Group {
-    /// How many have gone by now.
+    /// Returns the number of removals so far.
     pub(super) fn removed(&self) -> u64 {
         self.removed
     }
 
-    /// Hands `each` what has gone since there were `seen`.
+    /// Passes the removals since there were `seen` to `each`.
     pub(super) fn missed(&self, seen: u64, each: &mut dyn FnMut(Missed<'_>)) {
         let count = self.removed - seen;
         match usize::try_from(count) {
@@ -88,7 +88,7 @@ pub(super) struct Groups {
     groups: Slab<Group>,
     by_filters: HashMap<Vec<Box<[u8]>>, GroupId>,
     trie: Trie<AtNode>,
-    /// Those found for a subject, kept for its memory.
+    /// The groups found for a subject; a reused buffer.
     found: Vec<GroupId>,
 }
 
@@ -97,7 +97,7 @@ impl Groups {
         &self.groups[id]
     }
 
-    /// Adds a consumer to the group of its filters; none are all subjects.
+    /// Adds a consumer to the group of its filters; without filters, all subjects match.
     pub(super) fn join<'a>(
         &mut self,
         filters: impl IntoIterator<Item = &'a [u8]>,
@@ -130,7 +130,7 @@ impl Groups {
         id
     }
 
-    /// Takes a consumer out, and the group with it when it was the last.
+    /// Removes a consumer, and its group if it was the last member.
     pub(super) fn leave(&mut self, id: GroupId, consumer: ConsumerId) {
         let group = &mut self.groups[id];
         group.members.retain(|member| *member != consumer);
@@ -148,12 +148,12 @@ impl Groups {
         self.by_filters.remove(&group.filters);
     }
 
-    /// Asks that a consumer be told of the next record. It is to ask once only.
+    /// Registers a consumer to be notified of the next record. It must not be registered already.
     pub(super) fn wait(&mut self, id: GroupId, consumer: ConsumerId) {
         self.groups[id].waiting.push(consumer);
     }
 
-    /// Takes note of a new record, and hands `wake` those who wait for it.
+    /// Counts a new record, and passes the consumers that wait for it to `wake`.
     pub(super) fn append(
         &mut self,
         sequence: u64,
@@ -172,7 +172,7 @@ impl Groups {
         }
     }
 
-    /// Takes note that a record has gone.
+    /// Counts a removed record.
     pub(super) fn remove(&mut self, sequence: u64, subject: &[u8]) {
         self.find(subject);
         self.found.sort_unstable();
@@ -182,20 +182,20 @@ impl Groups {
         }
     }
 
-    /// Takes note that many records have gone, so that all have to count anew.
+    /// Counts many removed records, after which all consumers recount.
     pub(super) fn remove_many(&mut self) {
         for (_, group) in &mut self.groups {
             group.removed += REMOVALS_MAX as u64 + 1;
         }
     }
 
-    /// Whether any consumer wants records of a subject.
+    /// Whether a consumer's filter matches a subject.
     pub(super) fn wants_subject(&mut self, subject: &[u8]) -> bool {
         self.find(subject);
         !self.found.is_empty()
     }
 
-    /// Whether any consumer that wants a subject says that it needs something.
+    /// Whether `needs` is true for any consumer whose filter matches a subject.
     pub(super) fn any(
         &mut self,
         subject: &[u8],

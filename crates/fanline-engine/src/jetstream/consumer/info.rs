@@ -1,4 +1,4 @@
-//! What a consumer tells of itself.
+//! Description of a consumer.
 
 use serde::Serialize;
 
@@ -6,67 +6,67 @@ use super::machine::{Consumer, Position};
 use super::shared::Work;
 use crate::jetstream::{ConsumerConfig, Timestamp};
 
-/// A consumer's state, in the shape in which it is sent.
+/// Description of a consumer in wire format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConsumerInfo {
-    /// Its stream.
+    /// Name of the stream.
     pub stream_name: String,
-    /// Its name.
+    /// Name of the consumer.
     pub name: String,
-    /// When it was made.
+    /// Time of its creation.
     pub created: Timestamp,
-    /// What it was asked to be; left out where many are shown.
+    /// Configuration; omitted in some lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<ConsumerConfig>,
-    /// How far it has delivered.
+    /// Position of the last delivery.
     pub delivered: SequenceInfo,
-    /// Up to where everything is acknowledged.
+    /// Position up to which everything is acknowledged.
     pub ack_floor: SequenceInfo,
-    /// Records that wait for an acknowledgement.
+    /// Number of unacknowledged records.
     pub num_ack_pending: u64,
-    /// Those of them that were delivered more than once.
+    /// Number of those that were delivered more than once.
     pub num_redelivered: u64,
-    /// Pull requests that wait.
+    /// Number of waiting pull requests.
     pub num_waiting: u64,
-    /// Records that are still to be delivered.
+    /// Number of records still to be delivered.
     pub num_pending: u64,
-    /// Whether somebody listens where it pushes to.
+    /// Whether its deliver subject has a subscriber.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub push_bound: bool,
     /// Whether it is paused.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// For how many nanoseconds more.
+    /// Remaining time of the pause in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_remaining: Option<i64>,
-    /// The time of this.
+    /// Time of this description.
     pub ts: Timestamp,
-    /// Its group and who is pinned.
+    /// Its priority group and the pinned client.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub priority_groups: Vec<PriorityGroupInfo>,
 }
 
-/// How far something has come.
+/// A position of a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SequenceInfo {
-    /// Deliveries.
+    /// Number of deliveries.
     pub consumer_seq: u64,
-    /// The stream's sequence.
+    /// Sequence in the stream.
     pub stream_seq: u64,
-    /// When it last moved.
+    /// Time of its last change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_active: Option<Timestamp>,
 }
 
-/// A group of pull requests.
+/// A priority group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PriorityGroupInfo {
-    /// Its name.
+    /// Name.
     pub group: String,
-    /// Who is pinned.
+    /// Id of the pinned client.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pinned_client_id: String,
-    /// Since when.
+    /// Time since which it is pinned.
     pub pinned_ts: Timestamp,
 }
 
@@ -81,7 +81,7 @@ impl From<Position> for SequenceInfo {
 }
 
 impl Consumer {
-    /// What it tells of itself now.
+    /// Returns the current description.
     pub(super) fn info(&mut self, work: &mut Work<'_>) -> ConsumerInfo {
         self.catch_up(work);
         self.drop_gone(&mut work.round);

@@ -1,5 +1,5 @@
-//! Records that were looked at and not yet delivered, parted by subject: so that each subject keeps
-//! its limit, and so that subjects take turns.
+//! Queues of undelivered records by subject (*lanes*), which enforce a limit for each subject and let
+//! subjects take turns.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ use slab::Slab;
 use super::pending::NO_LANE;
 use super::rules::Rules;
 
-/// How many records are looked at ahead. Beyond, the consumer waits for acknowledgements.
+/// Maximum number of records in lanes. Beyond it, the consumer waits for acknowledgements.
 pub(super) const AHEAD_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -17,27 +17,27 @@ struct Lane {
     subject: Box<[u8]>,
     waiting: VecDeque<u64>,
     in_flight: usize,
-    /// Its place among those that may go, if it is there.
+    /// Its key in `ready`, if it is there.
     turn: Option<u64>,
 }
 
 /// The lanes of one consumer.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    /// Records of one subject that may be in flight.
+    /// Maximum number of records of one subject in flight.
     in_flight_max: usize,
-    /// Subjects take turns; otherwise the oldest record goes first.
+    /// Whether subjects take turns; otherwise the oldest record is delivered first.
     is_fair: bool,
     lanes: Slab<Lane>,
     by_subject: HashMap<Box<[u8]>, usize>,
-    /// Lanes whose next record may go out, in the order in which it does.
+    /// Lanes whose next record may be delivered, in order of delivery.
     ready: BTreeSet<(u64, usize)>,
     turns: u64,
     waiting: usize,
 }
 
 impl Lanes {
-    /// Lanes, if the rules ask for them.
+    /// Creates lanes if the rules require them.
     pub(super) fn new(rules: &Rules) -> Option<Self> {
         let of = || Lanes::with(rules.pending_per_subject_max, rules.fair_subjects);
         rules.has_lanes().then(of)
@@ -60,7 +60,7 @@ impl Lanes {
         self.waiting < AHEAD_MAX
     }
 
-    /// Puts a record at the end of its subject's lane.
+    /// Appends a record to its subject's lane.
     pub(super) fn push(&mut self, sequence: u64, subject: &[u8]) {
         let id = self.lane(subject);
         self.lanes[id].waiting.push_back(sequence);
@@ -68,7 +68,7 @@ impl Lanes {
         self.update(id);
     }
 
-    /// Takes note of a record that is in flight already.
+    /// Counts a record that is already in flight.
     pub(super) fn add_in_flight(&mut self, subject: &[u8]) -> u32 {
         let id = self.lane(subject);
         self.lanes[id].in_flight += 1;
@@ -76,14 +76,14 @@ impl Lanes {
         u32::try_from(id).unwrap_or(NO_LANE)
     }
 
-    /// The record that may go out next.
+    /// Returns the record to deliver next.
     pub(super) fn next(&self) -> Option<u64> {
         let (_, id) = self.ready.first()?;
         self.lanes[*id].waiting.front().copied()
     }
 
-    /// Takes the record out that [`next`](Self::next) named. With `in_flight` it counts against its
-    /// subject until [`finished`](Self::finished).
+    /// Removes the record that [`next`](Self::next) returned. With `in_flight` it counts against its
+    /// subject's limit until [`finished`](Self::finished).
     pub(super) fn take(&mut self, in_flight: bool) -> u32 {
         let Some((_, id)) = self.ready.pop_first() else {
             return NO_LANE;
@@ -101,7 +101,7 @@ impl Lanes {
         }
     }
 
-    /// Takes note that a record of this lane is not in flight any more.
+    /// Notes that a record of this lane is no longer in flight.
     pub(super) fn finished(&mut self, lane: u32) {
         let Some(id) = usize::try_from(lane)
             .ok()
@@ -113,7 +113,7 @@ impl Lanes {
         self.update(id);
     }
 
-    /// Takes a record out wherever it stands; says whether it was there.
+    /// Removes a record from any position. Returns whether it was found.
     pub(super) fn remove(&mut self, sequence: u64) -> bool {
         let mut found = None;
         for (id, lane) in &mut self.lanes {
@@ -137,7 +137,7 @@ impl Lanes {
             .any(|(_, lane)| lane.waiting.binary_search(&sequence).is_ok())
     }
 
-    /// The lowest sequence that waits.
+    /// Returns the lowest sequence in the lanes.
     pub(super) fn first(&self) -> Option<u64> {
         self.lanes
             .iter()
@@ -145,7 +145,7 @@ impl Lanes {
             .min()
     }
 
-    /// All sequences that wait, sorted.
+    /// Returns all sequences in the lanes, sorted.
     pub(super) fn sequences(&self) -> Vec<u64> {
         let mut all: Vec<u64> = self
             .lanes
@@ -168,7 +168,7 @@ impl Lanes {
         id
     }
 
-    /// Brings a lane to where it belongs after a change: among the ready, out of them, or away.
+    /// Updates a lane's place in `ready` after a change, or removes an empty lane.
     fn update(&mut self, id: usize) {
         let lane = &mut self.lanes[id];
         if let Some(turn) = lane.turn.take_if(|turn| {
@@ -221,7 +221,7 @@ mod tests {
     const BUSY: [(u64, &str); 6] = [(1, "a"), (2, "a"), (3, "a"), (4, "b"), (5, "c"), (6, "b")];
 
     #[test]
-    fn the_oldest_first_within_the_limit_of_a_subject() {
+    fn oldest_record_is_next_within_subject_limit() {
         let mut lanes = lanes(1, false, &BUSY);
         let out = drain(&mut lanes);
         assert_eq!(out.iter().map(|(s, _)| *s).collect::<Vec<_>>(), [1, 4, 5]);
@@ -237,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn subjects_take_turns() {
+    fn fair_lanes_take_turns() {
         let mut lanes = lanes(usize::MAX, true, &BUSY);
         let order: Vec<_> = drain(&mut lanes).iter().map(|(s, _)| *s).collect();
         assert_eq!(order, [1, 4, 5, 2, 6, 3]);
     }
 
     #[test]
-    fn nothing_is_kept_of_what_is_over() {
+    fn empty_lanes_are_removed() {
         let mut lanes = lanes(2, false, &BUSY);
         assert!(lanes.remove(3) && !lanes.remove(3));
         assert_eq!(lanes.first(), Some(1));

@@ -1,4 +1,4 @@
-//! One consumer: what it has delivered, what it waits for, and what comes next.
+//! State of one consumer: what it has delivered, what awaits acknowledgement, and what is next.
 
 use std::collections::VecDeque;
 
@@ -15,20 +15,20 @@ use super::shared::{Round, Work, nanos};
 use crate::jetstream::{ConsumerConfig, DeliverPolicy, Now, Timestamp};
 use crate::store::{Filters, Store, StoreError};
 
-/// How far something has come.
+/// A position of a consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Deliveries so far.
+    /// Number of deliveries so far.
     pub consumer_sequence: u64,
-    /// The stream sequence of the last of them.
+    /// Stream sequence of the last of them.
     pub stream_sequence: u64,
-    /// When it last moved: nanoseconds since 1970 UTC. `None` when it never did.
+    /// Time of its last change in nanoseconds since 1970 UTC; `None` if it never changed.
     pub last_active: Option<i64>,
 }
 
 /// A consumer.
 ///
-/// It is a part of [`Consumers`](super::Consumers), through which everything reaches it.
+/// It belongs to [`Consumers`](super::Consumers), through which all calls go.
 pub struct Consumer {
     pub(super) id: ConsumerId,
     pub(super) created: i64,
@@ -39,11 +39,11 @@ pub struct Consumer {
     /// `$JS.ACK.<stream>.<consumer>.`
     pub(super) ack_prefix: Box<[u8]>,
 
-    /// The first stream sequence that was not looked at.
+    /// The first stream sequence that was not examined yet.
     pub(super) next: u64,
-    /// What is delivered before that: the last record of each subject.
+    /// Sequences to deliver before `next`, such as the last record of each subject.
     pub(super) listed: VecDeque<u64>,
-    /// What was looked at and is held back, if subjects are told apart.
+    /// Examined records that are held back, if there are lanes.
     pub(super) lanes: Option<Lanes>,
     pub(super) backlog: Backlog,
 
@@ -55,21 +55,21 @@ pub struct Consumer {
     pub(super) pin: Pin,
     pub(super) push: Option<Push>,
     pub(super) replay: Option<Replay>,
-    /// The end of the last pause that was ordered: nanoseconds since 1970 UTC. It may be over.
+    /// End of the last requested pause in nanoseconds since 1970 UTC, possibly past.
     pub(super) paused_until: Option<i64>,
-    /// The end of that pause is still to be reported.
+    /// Whether the end of the pause is still to be reported.
     pub(super) resumes: bool,
-    /// When anybody last had to do with it: nanoseconds since the server's start.
+    /// Time of the last use, in nanoseconds since the server's start.
     pub(super) used: u64,
-    /// Hundredths of a sample that have come together.
+    /// Accumulated hundredths of a sample.
     pub(super) sampled: u32,
-    /// Its state is not what was last saved.
+    /// Whether the state differs from the saved one.
     pub(super) is_unsaved: bool,
 }
 
-/// How many records are still to be delivered for the first time.
+/// Number of records to be delivered for the first time.
 ///
-/// Kept by what has come and gone in the group since, so that nothing is counted again.
+/// Updated from the counts of the group, so that records are not counted again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Backlog {
     count: u64,
@@ -86,14 +86,14 @@ impl Backlog {
         self.count = self.count.saturating_sub(1);
     }
 
-    /// Nothing was found where something may still have been counted.
+    /// Resets the count: a search found nothing although records were counted.
     pub(super) fn clear(&mut self) {
         self.count = 0;
     }
 }
 
 impl Consumer {
-    /// A consumer at its beginning. Its configuration has been checked, and holds its name.
+    /// Creates a consumer at its beginning. Its configuration was checked, and contains its name.
     pub(super) fn new(
         id: ConsumerId,
         config: ConsumerConfig,
@@ -103,8 +103,7 @@ impl Consumer {
         now: Now,
     ) -> Self {
         let rules = Rules::new(&config);
-        // They were checked with the rest of the configuration; what could not be read matches nothing
-        // more than the others do.
+        // They were checked with the configuration; an invalid one would match nothing.
         let filters = Filters::new(config.filters().map(str::as_bytes)).unwrap_or_default();
         let group = groups.join(filters.iter().map(|filter| filter.as_bytes()), id);
         let lanes = Lanes::new(&rules);
@@ -139,37 +138,37 @@ impl Consumer {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.config.name
     }
 
-    /// What it was asked to be.
+    /// Returns its configuration.
     pub fn config(&self) -> &ConsumerConfig {
         &self.config
     }
 
-    /// Whether somebody is there whom it pushes to.
+    /// Whether its deliver subject has a subscriber.
     pub fn is_bound(&self) -> bool {
         self.push.as_ref().is_some_and(|push| push.is_active())
     }
 
-    /// When it was made: nanoseconds since 1970 UTC.
+    /// Returns the time of its creation in nanoseconds since 1970 UTC.
     pub fn created(&self) -> i64 {
         self.created
     }
 
-    /// How far it has delivered.
+    /// Returns the position of the last delivery.
     pub fn delivered(&self) -> Position {
         self.delivered
     }
 
-    /// Up to where everything is acknowledged.
+    /// Returns the position up to which everything is acknowledged.
     pub fn ack_floor(&self) -> Position {
         self.floor
     }
 
-    /// Puts it where its deliver policy says.
+    /// Moves to the start that its deliver policy determines.
     pub(super) fn start(&mut self, store: &mut Store, groups: &Groups) -> Result<(), StoreError> {
         let first = store.first_sequence();
         let next = match self.config.deliver_policy {
@@ -234,7 +233,7 @@ impl Consumer {
         self.listed = found.into();
     }
 
-    /// Counts what is to be delivered, from the store.
+    /// Counts the records to be delivered, from the store.
     pub(super) fn count(&mut self, store: &mut Store, group: &Group) -> Result<(), StoreError> {
         let mut all = Filters::default();
         let mut is_live =
@@ -259,7 +258,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// Brings itself up to what has come and gone since it last looked.
+    /// Updates the backlog from the group's counts.
     pub(super) fn catch_up(&mut self, work: &mut Work<'_>) {
         let groups = work.round.groups;
         let group = groups.get(self.group);
@@ -273,7 +272,7 @@ impl Consumer {
             Missed::Unknown => is_lost = true,
         });
         self.backlog.removed_seen = group.removed();
-        // If the disk fails now the count stays as it is until the next time.
+        // If the disk fails, the count is retried the next time.
         if is_lost && self.count(work.store, group).is_err() {
             self.backlog.removed_seen = self
                 .backlog
@@ -282,7 +281,7 @@ impl Consumer {
         }
     }
 
-    /// A record is gone from the stream.
+    /// Drops the state of a record that was removed from the stream.
     fn forget(&mut self, sequence: u64, round: &mut Round<'_>) {
         if sequence >= self.next {
             self.backlog.take_one();
@@ -300,7 +299,7 @@ impl Consumer {
         }
     }
 
-    /// Whether it will deliver, or waits for the acknowledgement of, a record that it wants.
+    /// Whether it will deliver a matching record, or waits for its acknowledgement.
     pub(super) fn needs(&self, sequence: u64) -> bool {
         sequence >= self.next
             || self.pending.get(sequence).is_some()
@@ -311,17 +310,17 @@ impl Consumer {
                 .is_some_and(|lanes| lanes.contains(sequence))
     }
 
-    /// The last stream sequence that it has looked at, whether it wanted the record or not.
+    /// Returns the last stream sequence that it has examined, matching or not.
     pub(super) fn looked_at(&self) -> u64 {
         let delivered = self.delivered.stream_sequence;
         match self.listed.is_empty() {
             true => delivered.max(self.next.saturating_sub(1)),
-            // What is listed comes before what was looked at.
+            // Listed records precede the examined ones.
             false => delivered,
         }
     }
 
-    /// Takes something out of what waits for acknowledgement.
+    /// Removes a record from those that wait for acknowledgement.
     pub(super) fn finish(&mut self, sequence: u64, round: &mut Round<'_>) -> Option<Slot> {
         let slot = self.pending.remove(sequence)?;
         if let Some(lanes) = &mut self.lanes
@@ -334,7 +333,7 @@ impl Consumer {
         Some(slot)
     }
 
-    /// Everything before the lowest record that is not acknowledged, is.
+    /// Raises the floor to just below the lowest unacknowledged record.
     pub(super) fn raise_floor(&mut self) {
         let (consumer_sequence, stream_sequence) = match self.pending.first() {
             None => (
@@ -346,7 +345,7 @@ impl Consumer {
                 slot.stream_sequence.saturating_sub(1),
             ),
         };
-        // What is held back may be older than what is in flight.
+        // Records held back may be older than those in flight.
         let in_lanes = self.lanes.as_ref().and_then(Lanes::first);
         let held = in_lanes
             .into_iter()
@@ -357,7 +356,7 @@ impl Consumer {
         self.floor.stream_sequence = self.floor.stream_sequence.max(stream_sequence.min(held));
     }
 
-    /// Its state has changed.
+    /// Notes that its state has changed.
     pub(super) fn touch(&mut self, round: &mut Round<'_>) {
         if !self.is_unsaved {
             self.is_unsaved = true;

@@ -1,12 +1,12 @@
-//! Consumers: each is given the records of a stream that it wants, at its own pace.
+//! Consumers: each delivers matching records of a stream at its own pace.
 //!
-//! [`Consumers`] holds all those of one stream. Files beside it, by what happens:
+//! [`Consumers`] contains all consumers of one stream. Other files by event:
 //!
-//! - a record comes or goes: `groups`; it goes out: `serve`, over `requests` and `request` when
-//!   pulled, `push` when pushed, by `lanes` where subjects are told apart;
-//! - an acknowledgement comes or does not: `ack`, `done`, over `pending`;
-//! - time passes: `due`; somebody gives orders: `admin`, `pin`; others are told: `status`, `event`,
-//!   `info`; it must survive a restart: `state`.
+//! - a record is stored or removed: `groups`; it is delivered: `serve`, for pull consumers with `requests`
+//!   and `request`, for push consumers with `push`; `lanes` where subjects have limits or take turns;
+//! - an acknowledgement arrives or is missing: `ack`, `done`, with `pending`;
+//! - time passes: `due`; administration: `admin`, `pin`; messages to clients: `status`, `event`, `info`;
+//!   restart: `state`.
 
 mod ack;
 mod admin;
@@ -42,15 +42,15 @@ pub use state::StateError;
 
 use crate::store::StoreError;
 
-/// A consumer, within its stream. After it was deleted another may have its place.
+/// Index of a consumer in its stream; reused after a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConsumerId(usize);
 
-/// Why a consumer was not taken back.
+/// Why a consumer could not be recovered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// Its state cannot be read.
+    /// The saved state is invalid.
     #[error(transparent)]
     State(#[from] StateError),
     /// The store failed.

@@ -1,59 +1,59 @@
-//! What was delivered and is not acknowledged yet.
+//! Records that were delivered and are not acknowledged yet.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The lane of a record whose subject nobody follows.
+/// The lane of a record without a lane.
 pub(super) const NO_LANE: u32 = u32::MAX;
 
-/// Dead slots are swept out once they outnumber the live ones and these.
+/// Minimum number of dead slots to remove; they must also outnumber the live ones.
 const DEAD_MIN: usize = 64;
 
 /// A record that waits for its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) stream_sequence: u64,
-    /// The number of its first delivery.
+    /// Number of its first delivery.
     pub(super) consumer_sequence: u64,
-    /// When it was last delivered: nanoseconds since 1970 UTC.
+    /// Time of the last delivery in nanoseconds since 1970 UTC.
     pub(super) delivered_unix_nanos: i64,
-    /// When it is to be delivered again: nanoseconds since the server's start.
+    /// Time of the next redelivery in nanoseconds since the server's start.
     pub(super) deadline: u64,
-    /// How often it was delivered.
+    /// Number of deliveries.
     pub(super) deliveries: u32,
-    /// Its subject's lane, if lanes are kept.
+    /// Lane of its subject, if there are lanes.
     pub(super) lane: u32,
     place: Place,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// With a receiver.
+    /// At a subscriber.
     Out,
-    /// In the queue of what is delivered again.
+    /// In the queue for redelivery.
     Queued,
-    /// Acknowledged, and still here only because others before it are not.
+    /// Acknowledged, and not removed yet because earlier ones are not.
     Dead,
 }
 
-/// Slots in the order of stream sequences, with a queue of those to be delivered again.
+/// Slots in order of stream sequences, with a queue of those to redeliver.
 ///
-/// Records are delivered nearly in that order, so a slot goes in at the end and is found by halving.
+/// Records are delivered nearly in that order, so a slot is usually appended, and found by binary search.
 /// Nothing is allocated once the deques have grown to the number in flight.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     slots: VecDeque<Slot>,
     live: usize,
     redelivered: usize,
-    /// Sequences, in the order in which they go out again. May name what is gone.
+    /// Sequences to redeliver, in order. May contain removed ones.
     queue: VecDeque<u64>,
     queued: usize,
-    /// Deadlines, earliest first. May name what is gone or has another deadline by now.
+    /// Deadlines, earliest first. May contain outdated ones.
     deadlines: BinaryHeap<Reverse<(u64, u64)>>,
 }
 
 impl Pending {
-    /// How many wait.
+    /// Returns the number of unacknowledged records.
     pub(super) fn len(&self) -> usize {
         self.live
     }
@@ -62,17 +62,17 @@ impl Pending {
         self.live == 0
     }
 
-    /// How many of them were delivered more than once.
+    /// Returns how many of them were delivered more than once.
     pub(super) fn redelivered(&self) -> usize {
         self.redelivered
     }
 
-    /// How many of them are to be delivered again now.
+    /// Returns how many of them wait for redelivery.
     pub(super) fn queued(&self) -> usize {
         self.queued
     }
 
-    /// The lowest stream sequence that waits.
+    /// Returns the record with the lowest stream sequence.
     pub(super) fn first(&self) -> Option<&Slot> {
         // Dead slots are never at the front: see `tidy`.
         self.slots.front()
@@ -82,12 +82,12 @@ impl Pending {
         self.find(stream_sequence).map(|at| &self.slots[at])
     }
 
-    /// All that wait, by stream sequence.
+    /// Iterates over all unacknowledged records in sequence order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
         self.slots.iter().filter(|slot| slot.place != Place::Dead)
     }
 
-    /// Takes note of a first delivery, or puts back what was saved.
+    /// Adds a first delivery, or a saved one.
     pub(super) fn insert(
         &mut self,
         stream_sequence: u64,
@@ -128,7 +128,7 @@ impl Pending {
         self.tidy();
     }
 
-    /// Takes note that something goes out once more.
+    /// Updates a record for another delivery.
     pub(super) fn redeliver(&mut self, stream_sequence: u64, sent: Sent) -> Option<Slot> {
         let at = self.find(stream_sequence)?;
         let slot = &mut self.slots[at];
@@ -145,7 +145,7 @@ impl Pending {
         Some(slot)
     }
 
-    /// Takes away what was acknowledged or given up.
+    /// Removes a record that was acknowledged or given up.
     pub(super) fn remove(&mut self, stream_sequence: u64) -> Option<Slot> {
         let at = self.find(stream_sequence)?;
         let slot = self.slots[at];
@@ -154,7 +154,7 @@ impl Pending {
         Some(slot)
     }
 
-    /// Sets a new deadline. What was queued is with its receiver again.
+    /// Sets a new deadline. A queued record counts as delivered again.
     pub(super) fn postpone(&mut self, stream_sequence: u64, deadline: u64) {
         let Some(at) = self.find(stream_sequence) else {
             return;
@@ -168,7 +168,7 @@ impl Pending {
         self.watch(deadline, stream_sequence);
     }
 
-    /// Puts something into the queue of what goes out again.
+    /// Queues a record for redelivery.
     pub(super) fn queue(&mut self, stream_sequence: u64) {
         let Some(at) = self.find(stream_sequence) else {
             return;
@@ -180,7 +180,7 @@ impl Pending {
         }
     }
 
-    /// The one to be delivered again next.
+    /// Returns the next record to redeliver.
     pub(super) fn next_queued(&mut self) -> Option<Slot> {
         while let Some(sequence) = self.queue.front() {
             match self.get(*sequence) {
@@ -191,7 +191,7 @@ impl Pending {
         None
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub(super) fn next_deadline(&mut self) -> Option<u64> {
         while let Some(Reverse((deadline, sequence))) = self.deadlines.peek() {
             if self.is_current(*deadline, *sequence) {
@@ -202,7 +202,7 @@ impl Pending {
         None
     }
 
-    /// Adds to `expired`, in the order of sequences, what has reached its deadline.
+    /// Appends the records that have reached their deadline to `expired`, in sequence order.
     pub(super) fn expired(&mut self, now: u64, expired: &mut Vec<u64>) {
         let before = expired.len();
         while let Some(deadline) = self.next_deadline() {
@@ -217,7 +217,7 @@ impl Pending {
         expired.dedup();
     }
 
-    /// Gives each that waits the lane that `lane` names for its stream sequence.
+    /// Sets the lane of each record to the result of `lane`.
     pub(super) fn each_lane(&mut self, lane: &mut dyn FnMut(u64) -> u32) {
         for slot in self
             .slots
@@ -228,7 +228,7 @@ impl Pending {
         }
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub(super) fn clear(&mut self) {
         *self = Pending::default();
     }
@@ -242,8 +242,8 @@ impl Pending {
         if deadline == u64::MAX {
             return;
         }
-        // What is out of date goes when there is too much of it, so that a fast receiver with a long
-        // wait does not heap up what it has long acknowledged.
+        // Outdated deadlines are removed when there are too many. Otherwise a fast subscriber with a long
+        // `ack_wait` would accumulate acknowledged ones.
         if self.deadlines.len() > 2 * self.live + DEAD_MIN {
             let mut kept = std::mem::take(&mut self.deadlines).into_vec();
             kept.retain(|Reverse((deadline, sequence))| self.is_current(*deadline, *sequence));
@@ -282,7 +282,7 @@ impl Pending {
     }
 }
 
-/// When something was sent, and when it is due again.
+/// Time of a delivery, and time of its redelivery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sent {
     pub(super) unix_nanos: i64,
@@ -305,12 +305,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_leaves_nothing_behind() {
+    fn acknowledged_records_leave_no_memory_behind() {
         let mut pending = Pending::default();
         for sequence in 1..100_000 {
             pending.insert(sequence, sequence, sent(sequence + 1_000_000), 1, NO_LANE);
             if sequence > 10 {
-                // The first ten stay, all others go.
+                // The first ten stay, all others are removed.
                 pending.remove(sequence);
             }
         }
@@ -342,7 +342,7 @@ mod tests {
         ]
     }
 
-    /// Deliveries, deadline, whether it is queued.
+    /// Deliveries, deadline, and whether it is queued.
     type Model = BTreeMap<u64, (u32, u64, bool)>;
 
     fn apply(step: &Step, pending: &mut Pending, model: &mut Model) {
@@ -394,7 +394,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_map(steps in prop::collection::vec(step(), 0..200)) {
+        fn agrees_with_model(steps in prop::collection::vec(step(), 0..200)) {
             let (mut pending, mut model) = (Pending::default(), Model::new());
             for step in &steps {
                 apply(step, &mut pending, &mut model);

@@ -1,4 +1,4 @@
-//! Which client is served alone.
+//! The pinned client, which is served exclusively.
 
 use super::event::Event;
 use super::machine::Consumer;
@@ -7,7 +7,7 @@ use super::shared::Round;
 use super::status::Status;
 use crate::jetstream::PriorityPolicy;
 
-/// The client that a consumer is pinned to, if there is one.
+/// The client to which a consumer is pinned, if any.
 #[derive(Debug, Default)]
 pub(super) struct Pin {
     pinned: Option<Pinned>,
@@ -16,19 +16,19 @@ pub(super) struct Pin {
 #[derive(Debug)]
 struct Pinned {
     id: String,
-    /// When the client was chosen: nanoseconds since 1970 UTC.
+    /// Time at which the client was pinned, in nanoseconds since 1970 UTC.
     since_unix_nanos: i64,
-    /// When it loses its place, since the server's start.
+    /// Time at which it is unpinned, since the server's start.
     deadline: u64,
 }
 
 impl Pin {
-    /// What the pinned client names itself by.
+    /// Returns the id of the pinned client.
     pub(super) fn id(&self) -> Option<&str> {
         self.pinned.as_ref().map(|pinned| pinned.id.as_str())
     }
 
-    /// Since when a client is pinned: nanoseconds since 1970 UTC.
+    /// Returns when the client was pinned, in nanoseconds since 1970 UTC.
     pub(super) fn since_unix_nanos(&self) -> Option<i64> {
         self.pinned.as_ref().map(|pinned| pinned.since_unix_nanos)
     }
@@ -38,14 +38,14 @@ impl Pin {
         policy != PriorityPolicy::PinnedClient || self.id().unwrap_or("") == id
     }
 
-    /// The pinned client was there.
+    /// Extends the deadline of the pinned client after a request.
     pub(super) fn used(&mut self, at: u64, rules: &Rules) {
         if let Some(pinned) = &mut self.pinned {
             pinned.deadline = at.saturating_add(rules.priority_timeout_nanos);
         }
     }
 
-    /// When the pinned client loses its place.
+    /// Returns when the pinned client is unpinned.
     pub(super) fn next_deadline(&self) -> Option<u64> {
         self.pinned.as_ref().map(|pinned| pinned.deadline)
     }
@@ -77,12 +77,12 @@ impl Consumer {
         );
     }
 
-    /// Takes the place from the client that is pinned.
+    /// Unpins the client.
     pub(super) fn unpin(&mut self, reason: &str, round: &mut Round<'_>) {
         let Some(pinned) = self.pin.pinned.take() else {
             return;
         };
-        // What it still asks for under this id nobody will serve; told so, it asks anew.
+        // Its requests with this id would never be served; the status makes it send new ones.
         self.requests.remove_where(|request| {
             let is_its = request.id == pinned.id;
             if is_its {
@@ -94,7 +94,7 @@ impl Consumer {
         round.publish_event(self.name(), &Event::Unpinned { group, reason });
     }
 
-    /// Ends the time of a client that has not been heard of, unless it waits for records.
+    /// Unpins a client that has sent nothing for too long, unless it waits for records.
     pub(super) fn expire_pin(&mut self, round: &mut Round<'_>) {
         if self
             .pin
@@ -118,7 +118,7 @@ impl Consumer {
         }
     }
 
-    /// The one group that it may have.
+    /// Returns the name of the only group.
     pub(super) fn priority_group(&self) -> &str {
         self.config
             .priority_groups

@@ -1,4 +1,4 @@
-//! Pull requests as they come in.
+//! Incoming pull requests.
 
 use super::machine::Consumer;
 use super::request::PullRequest;
@@ -9,9 +9,9 @@ use crate::jetstream::PriorityPolicy;
 use crate::time::Nanos;
 
 impl Consumer {
-    /// Takes a pull request. Its answers go to `reply`; without one there is nobody to serve.
+    /// Handles a pull request. Its records go to `reply`; without a reply subject it is ignored.
     ///
-    /// What it asks for goes out when the consumer is served next.
+    /// They are delivered when the consumer is served next.
     pub(super) fn handle_pull(&mut self, body: &[u8], reply: &[u8], round: &mut Round<'_>) {
         if reply.is_empty() {
             return;
@@ -46,7 +46,7 @@ impl Consumer {
         self.requests.push(Request::new(request, reply, round.at));
     }
 
-    /// What stands against a request as things are.
+    /// Returns why the current state does not allow a request.
     fn refused_now(
         &mut self,
         request: &PullRequest,
@@ -58,7 +58,7 @@ impl Consumer {
             Some(pinned) if pinned != request.id => return Some(Status::PinIdMismatch),
             Some(_) => {}
         }
-        // There is nothing for those who do not wait, however much there is for later.
+        // A request without waiting gets nothing while the consumer is paused, even if records exist.
         let is_paused = self.is_paused(round.now.unix_nanos);
         if request.no_wait && request.expires == 0 && is_paused {
             return Some(Status::NoMessages);
@@ -81,13 +81,13 @@ impl Consumer {
         (self.requests.len() >= self.rules.waiting_max).then_some(Status::ExceededMaxWaiting)
     }
 
-    /// Takes away the requests whose senders do not listen any more.
+    /// Removes requests whose clients have unsubscribed.
     pub(super) fn drop_gone(&mut self, round: &mut Round<'_>) {
         self.requests
             .remove_where(|request| !round.port.has_interest(&request.reply));
     }
 
-    /// Ends all requests with a last word, which may tell what is left of each.
+    /// Ends all requests with a status, which may contain what each did not receive.
     pub(super) fn end_requests(
         &mut self,
         last: fn(Left) -> Status<'static>,

@@ -1,4 +1,4 @@
-//! Pushing: to whom, how fast, and how much at a time.
+//! Push delivery: subscriber, rate, and flow control.
 
 use super::machine::Consumer;
 use super::rules::Rules;
@@ -6,32 +6,32 @@ use super::shared::Round;
 use super::status::Status;
 use crate::jetstream::{AckPolicy, ConsumerConfig, Port};
 
-/// Most bytes that are sent before the receiver says that it has them.
+/// Maximum bytes in flight until the subscriber answers a flow control request.
 const WINDOW_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// As many at the beginning. It doubles with each answer.
+/// Initial window. It doubles with each answer.
 const WINDOW_BYTES_MIN: u64 = WINDOW_BYTES_MAX / 16;
-/// Where the consumers of MQTT sessions and of their groups push to.
+/// Deliver subjects of the consumers of MQTT sessions and groups.
 const MQTT: [&[u8]; 2] = [b"$MQTT.sub.", b"$MQTT.member."];
-/// How many letters make a flow control request unlike the one before.
+/// Number of random characters in the subject of a flow control request.
 const FLOW_ID_CHARS: usize = 4;
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Where a consumer pushes to.
+/// State of a push consumer.
 #[derive(Debug)]
 pub(super) struct Push {
     subject: Box<[u8]>,
-    /// Only members of this queue group count as receivers; empty: only those of none.
+    /// Queue group of its subscribers; empty means subscribers outside groups.
     group: Box<[u8]>,
-    /// Whether anybody is there.
+    /// Whether there is a subscriber.
     is_active: bool,
     flow: Option<Flow>,
-    /// When something was last sent, since the server's start.
+    /// Time of the last message, since the server's start.
     last_sent: u64,
-    /// When the rate allows the next record.
+    /// Time at which the rate limit allows the next record.
     allowed_at: u64,
 }
 
-/// How much is under way.
+/// Flow control state.
 #[derive(Debug, Default)]
 struct Flow {
     window: u64,
@@ -39,11 +39,11 @@ struct Flow {
     asked: Option<Asked>,
 }
 
-/// A flow control request that was not answered yet.
+/// A flow control request without an answer yet.
 #[derive(Debug)]
 struct Asked {
-    topic: Vec<u8>,
-    /// What its answer says has arrived.
+    subject: Vec<u8>,
+    /// Bytes that its answer confirms.
     bytes: u64,
     stream_sequence: u64,
 }
@@ -77,7 +77,7 @@ impl Push {
         &self.subject
     }
 
-    /// Whether anybody is there who is meant.
+    /// Whether the deliver subject has a suitable subscriber.
     pub(super) fn has_receiver(&self, port: &mut dyn Port) -> bool {
         port.has_receiver(&self.subject, &self.group)
     }
@@ -86,25 +86,25 @@ impl Push {
         self.is_active
     }
 
-    /// Whether a record may go out now.
+    /// Whether a record may be delivered now.
     pub(super) fn can_send(&self, at: u64) -> bool {
         self.is_active
             && self.allowed_at <= at
             && self.flow.as_ref().is_none_or(|flow| !flow.is_stalled())
     }
 
-    /// When the rate allows more, if that is what is waited for.
+    /// Returns when the rate limit allows more, if it is what blocks.
     pub(super) fn next_allowed(&self, at: u64) -> Option<u64> {
         (self.is_active && self.allowed_at > at).then_some(self.allowed_at)
     }
 
-    /// When the next heartbeat is due.
+    /// Returns when the next heartbeat is due.
     pub(super) fn next_heartbeat(&self, rules: &Rules) -> Option<u64> {
         let every = rules.heartbeat_nanos.filter(|_| self.is_active)?;
         Some(self.last_sent.saturating_add(every))
     }
 
-    /// Takes note of a record that went out.
+    /// Accounts for a delivered record.
     pub(super) fn sent(&mut self, bytes: u64, at: u64, rules: &Rules) {
         self.last_sent = at;
         if let Some(flow) = &mut self.flow {
@@ -119,7 +119,7 @@ impl Push {
 }
 
 impl Consumer {
-    /// Takes note of whether anybody is there to push to.
+    /// Notes whether there is a subscriber.
     pub(super) fn set_active(&mut self, is_active: bool, round: &mut Round<'_>) {
         let Some(push) = &mut self.push else {
             return;
@@ -133,13 +133,13 @@ impl Consumer {
         self.used = round.at;
         let is_mqtt = MQTT.iter().any(|prefix| push.subject.starts_with(prefix));
         if is_active && (is_mqtt || self.rules.ack_policy == AckPolicy::FlowControl) {
-            // Whether the one before had it, nobody will say any more; and a device that is back is sent at
-            // once what it had not acknowledged (MQTT-4.4.0-1).
+            // The previous subscriber may not have received them. A reconnecting MQTT client must receive at
+            // once what it did not acknowledge (MQTT-4.4.0-1).
             self.queue_all(round);
         }
     }
 
-    /// Asks whether the receiver keeps up, once half of what may be under way is.
+    /// Sends a flow control request once half of the window is in flight.
     pub(super) fn ask_flow_control(&mut self, round: &mut Round<'_>) {
         let half_pending = self.rules.ack_policy == AckPolicy::FlowControl
             && self.pending.len() > self.rules.pending_max / 2;
@@ -163,23 +163,23 @@ impl Consumer {
             return false;
         };
         let id = round.shared.random.token(FLOW_ID_CHARS);
-        let topic =
+        let subject =
             format!("$JS.FC.{}.{}.{id}", round.shared.stream, self.config.name).into_bytes();
-        round.send(&push.subject, &topic, Status::FlowControlRequest);
+        round.send(&push.subject, &subject, Status::FlowControlRequest);
         flow.asked = Some(Asked {
-            topic,
+            subject,
             bytes: flow.bytes,
             stream_sequence,
         });
         true
     }
 
-    /// A flow control request was answered: what had been sent by then has arrived.
-    pub(super) fn handle_flow_control(&mut self, topic: &[u8], round: &mut Round<'_>) {
+    /// Handles the answer to a flow control request: everything sent before it has arrived.
+    pub(super) fn handle_flow_control(&mut self, subject: &[u8], round: &mut Round<'_>) {
         let Some(flow) = self.push.as_mut().and_then(|push| push.flow.as_mut()) else {
             return;
         };
-        let Some(asked) = flow.asked.take_if(|asked| asked.topic == topic) else {
+        let Some(asked) = flow.asked.take_if(|asked| asked.subject == subject) else {
             return;
         };
         flow.bytes = flow.bytes.saturating_sub(asked.bytes);
@@ -190,7 +190,7 @@ impl Consumer {
         }
     }
 
-    /// Says that it is there, if it has been silent for long enough.
+    /// Sends a heartbeat if one is due.
     pub(super) fn heartbeat(&mut self, round: &mut Round<'_>) {
         let due = self
             .push
@@ -199,7 +199,7 @@ impl Consumer {
         if due.is_none_or(|due| due > round.at) {
             return;
         }
-        // With nothing more to come, an answer is the only acknowledgement that there will be.
+        // When no records follow, this answer is the only acknowledgement.
         if self.rules.ack_policy == AckPolicy::FlowControl && !self.pending.is_empty() {
             self.ask_flow_control_if(round, |_| true);
         }
@@ -214,7 +214,7 @@ impl Consumer {
             stream_sequence,
             stalled: asked
                 .and_then(|flow| flow.asked.as_ref())
-                .map(|asked| asked.topic.as_slice()),
+                .map(|asked| asked.subject.as_slice()),
         };
         round.send(&push.subject, b"", status);
     }

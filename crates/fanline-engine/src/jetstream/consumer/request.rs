@@ -1,4 +1,4 @@
-//! What a pull request asks for.
+//! The body of a pull request.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
@@ -8,7 +8,7 @@ use super::status::Status;
 use super::write;
 use crate::jetstream::PriorityPolicy;
 
-/// Priorities are one digit.
+/// Priorities have one digit.
 const PRIORITY_MAX: i64 = 9;
 
 /// The body of `CONSUMER.MSG.NEXT`.
@@ -35,12 +35,12 @@ pub(super) struct PullRequest {
     pub(super) id: String,
     #[serde(deserialize_with = "or_default")]
     pub(super) priority: i64,
-    /// JSON that names no number of records asks for one, and is told of none that it did not get.
+    /// JSON without a number of records requests one, and its final status does not report it as missing.
     #[serde(skip)]
     pub(super) is_unnumbered: bool,
 }
 
-/// A field that is `null` counts as zero: some clients write all that they could ask for.
+/// Reads a `null` field as zero: some clients write all fields.
 fn or_default<'de, D, T>(field: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -50,11 +50,11 @@ where
 }
 
 impl PullRequest {
-    /// Reads nothing (one record), a number of records, or JSON. As nats-server does, it takes what
-    /// is neither for one record.
+    /// Parses an empty body (one record), a number of records, or JSON. Anything else means one record, as in
+    /// nats-server.
     ///
     /// # Errors
-    /// Says what is wrong with the JSON, in the words of nats-server where they are plain.
+    /// The error in the JSON, in nats-server's words where they are simple.
     pub(super) fn parse(body: &[u8]) -> Result<Self, String> {
         let body = body.trim_ascii();
         let is_json = body.first() == Some(&b'{');
@@ -75,7 +75,7 @@ impl PullRequest {
         Ok(request)
     }
 
-    /// What the rules of a consumer have against it.
+    /// Returns why the rules of a consumer refuse it.
     pub(super) fn refused<'a>(
         &self,
         rules: &Rules,
@@ -127,7 +127,7 @@ mod tests {
     use crate::jetstream::{ConsumerConfig, Nanos};
 
     #[test]
-    fn bodies() {
+    fn request_bodies_are_parsed() {
         for (body, batch) in [
             ("", 1),
             ("7", 7),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn requests_beyond_the_rules_are_refused() {
         let capped = ConsumerConfig {
             max_batch: 5,
             max_expires: Nanos::from_secs(5),

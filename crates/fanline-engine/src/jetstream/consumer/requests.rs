@@ -1,22 +1,22 @@
-//! Pull requests that wait, in the order in which they are served.
+//! Waiting pull requests, in the order in which they are served.
 
 use std::collections::VecDeque;
 
 use super::request::PullRequest;
 use super::status::Left;
 
-/// A request that waits.
+/// A waiting request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) reply: Box<[u8]>,
-    /// Records that it may still be given.
+    /// Number of records that it may still receive.
     left: u64,
-    /// Bytes that it may still be given, if it said how many.
+    /// Bytes that it may still receive, if it has a limit.
     bytes_left: Option<u64>,
-    /// When its time is over, since the server's start.
+    /// Time at which it expires, since the server's start.
     expires: Option<u64>,
     heartbeat: Option<u64>,
-    /// When something was last sent to it.
+    /// Time of the last message to it.
     sent: u64,
     no_wait: bool,
     has_expires: bool,
@@ -26,7 +26,7 @@ pub(super) struct Request {
     min_ack_pending: u64,
     pub(super) id: String,
     priority: i64,
-    /// The round in which its receiver was last seen to be there.
+    /// The round in which its reply subject last had a subscriber.
     pub(super) seen_in_round: u64,
 }
 
@@ -39,7 +39,7 @@ impl Request {
             bytes_left: Some(unsigned(request.max_bytes)).filter(|bytes| *bytes > 0),
             expires: match request.expires {
                 0 => None,
-                // One that is over before it begins.
+                // Expired before it begins.
                 expires if expires < 0 => Some(now),
                 expires => Some(now.saturating_add(unsigned(expires))),
             },
@@ -57,7 +57,7 @@ impl Request {
         }
     }
 
-    /// What it was not given.
+    /// Returns what it has not received.
     pub(super) fn left(&self) -> Left {
         Left {
             messages: match self.is_unnumbered {
@@ -68,12 +68,12 @@ impl Request {
         }
     }
 
-    /// Whether a record of this size is more than it can take.
+    /// Whether a record of this size exceeds its remaining bytes.
     pub(super) fn is_exceeded_by(&self, bytes: u64) -> bool {
         self.bytes_left.is_some_and(|left| bytes > left)
     }
 
-    /// Whether it wants records while so many are to come and so many are not acknowledged.
+    /// Whether it accepts records with this backlog and this number of unacknowledged records.
     pub(super) fn accepts(&self, pending: u64, ack_pending: u64) -> bool {
         let always = self.min_pending == 0 && self.min_ack_pending == 0;
         always
@@ -81,12 +81,12 @@ impl Request {
             || (self.min_ack_pending > 0 && ack_pending >= self.min_ack_pending)
     }
 
-    /// Whether its time is over, though the timer may still have to say so.
+    /// Whether it has expired, although its timer may still be pending.
     pub(super) fn is_expired(&self, now: u64) -> bool {
         self.expires.is_some_and(|at| at <= now)
     }
 
-    /// Whether it goes once there is nothing more for it.
+    /// Whether it ends once there are no more records.
     fn ends_when_idle(&self) -> bool {
         self.no_wait && (self.is_served || !self.has_expires)
     }
@@ -103,23 +103,23 @@ impl Request {
     }
 }
 
-/// What has become due for a request.
+/// What is due for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// It wants to hear that the consumer is there.
+    /// A heartbeat.
     Heartbeat,
-    /// Its time is over. It has been taken away.
+    /// It has expired and was removed.
     Expired,
-    /// It does not wait, and was given what there was. It has been taken away.
+    /// It does not wait, received what there was, and was removed.
     Idle,
 }
 
 /// The requests of one consumer.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    /// The lowest priority first, and among equals the one that was served longest ago.
+    /// In order of priority number, then of the time since which they were served.
     waiting: VecDeque<Request>,
-    /// No request has anything due before. It may be too early, never too late.
+    /// Time before which no request has anything due. May be too early, never too late.
     checked_until: Option<u64>,
 }
 
@@ -132,7 +132,7 @@ impl Requests {
         self.waiting.is_empty()
     }
 
-    /// How many records are asked for in all.
+    /// Returns how many records all requests together may still receive.
     pub(super) fn records_asked(&self) -> u64 {
         self.waiting.iter().map(|request| request.left).sum()
     }
@@ -145,7 +145,7 @@ impl Requests {
         self.waiting.get_mut(at)
     }
 
-    /// Puts a request behind those of its priority.
+    /// Adds a request behind those of its priority.
     pub(super) fn push(&mut self, request: Request) {
         if let Some(deadline) = request.deadline() {
             self.checked_until = Some(self.checked_until.map_or(deadline, |at| at.min(deadline)));
@@ -168,7 +168,7 @@ impl Requests {
         self.waiting.remove(at)
     }
 
-    /// Takes note that a request has been given a record: it goes, or behind those of its priority.
+    /// Accounts for a delivered record: the request ends, or moves behind those of its priority.
     pub(super) fn served(&mut self, at: usize, bytes: u64, now: u64) {
         let Some(request) = self.waiting.get_mut(at) else {
             return;
@@ -177,7 +177,7 @@ impl Requests {
         request.bytes_left = request.bytes_left.map(|left| left.saturating_sub(bytes));
         request.sent = now;
         request.is_served = true;
-        // What is used up to the byte is as good as answered.
+        // A request without remaining bytes is complete, too.
         if request.left == 0 || request.bytes_left == Some(0) {
             self.waiting.remove(at);
         } else if self.waiting.len() > 1
@@ -187,26 +187,26 @@ impl Requests {
         }
     }
 
-    /// Takes away, one after the other, those that do not wait when there is nothing for them.
+    /// Removes and returns the next request that does not wait.
     pub(super) fn next_idle(&mut self) -> Option<Request> {
         let at = self.waiting.iter().position(Request::ends_when_idle)?;
         self.waiting.remove(at)
     }
 
-    /// Takes away those that `gone` says are to go.
+    /// Removes the requests for which `gone` is true.
     pub(super) fn remove_where(&mut self, mut gone: impl FnMut(&Request) -> bool) {
         self.waiting.retain(|request| !gone(request));
     }
 
-    /// Hands `due` each request with something due by now.
+    /// Passes each request with something due to `due`.
     pub(super) fn each_due(&mut self, now: u64, due: &mut dyn FnMut(Due, &Request)) {
         if self.checked_until.is_none_or(|at| at > now) {
             return;
         }
         let mut at = 0;
         while let Some(request) = self.waiting.get_mut(at) {
-            // A request that does not wait ends with the next timer of any, though the consumer may only be
-            // waiting for acknowledgements: clients would otherwise count it as open.
+            // A request that does not wait also ends with any timer of the consumer, even if the consumer
+            // only waits for acknowledgements. Clients would otherwise count it as open.
             let end = match request.is_expired(now) {
                 true => Some(Due::Expired),
                 false => request.ends_when_idle().then_some(Due::Idle),
@@ -226,7 +226,7 @@ impl Requests {
         self.checked_until = self.waiting.iter().filter_map(Request::deadline).min();
     }
 
-    /// When something may be due next.
+    /// Returns when something may be due next.
     pub(super) fn next_deadline(&self) -> Option<u64> {
         self.checked_until.filter(|_| !self.waiting.is_empty())
     }

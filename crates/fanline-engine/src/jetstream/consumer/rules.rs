@@ -1,35 +1,35 @@
-//! A configuration in the form in which it is asked at each delivery.
+//! A checked configuration in the form that deliveries use.
 
 use crate::jetstream::{AckPolicy, ConsumerConfig, Nanos, PriorityPolicy, ReplayPolicy};
 
-/// How long an unused consumer without a durable name stays, unless it says so itself.
+/// Default time without use after which an ephemeral consumer is deleted.
 const EPHEMERAL_INACTIVE_NANOS: u64 = 5_000_000_000;
-/// How long a client stays pinned without a request, unless configured.
+/// Default time without a request after which a client is unpinned.
 const PRIORITY_TIMEOUT_NANOS: u64 = 120_000_000_000;
-/// How long an acknowledgement may take, unless configured.
+/// Default time for an acknowledgement.
 const ACK_WAIT_NANOS: u64 = 30_000_000_000;
 
-/// One of Fanline's own options as a label, for clients that send only the fields that they know.
+/// A Fanline option as a label, for clients that cannot send its field.
 const FAIR_LABEL: &str = "fanline.fair_subjects";
-/// The same, of an option that only the label sets.
+/// A Fanline option that exists only as a label.
 const DURABLE_ONLY_LABEL: &str = "fanline.durable_only";
 
-/// What a consumer goes by. `None` and 0 of a limit both mean that there is none.
+/// Rules of a consumer. `None` and 0 both mean unlimited.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
     pub(super) ack_policy: AckPolicy,
-    /// The waits before the second, third, ... delivery; the last is used on.
+    /// Delays before the second, third, … delivery; the last one repeats.
     waits: Vec<u64>,
     pub(super) deliveries_max: Option<u32>,
     pub(super) pending_max: usize,
-    /// Records of one subject that may wait for acknowledgement.
+    /// Maximum number of unacknowledged records of one subject.
     pub(super) pending_per_subject_max: usize,
     pub(super) fair_subjects: bool,
-    /// Records are delivered once a crash cannot take them back.
+    /// Whether records are delivered only once a crash cannot remove them.
     pub(super) durable_only: bool,
     pub(super) replay_original: bool,
     pub(super) headers_only: bool,
-    /// Of a hundred acknowledgements, how many are reported.
+    /// Percentage of acknowledgements to report.
     pub(super) sampled_percent: u32,
     pub(super) inactive_nanos: Option<u64>,
 
@@ -45,7 +45,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// The rules of a configuration that has been checked.
+    /// Returns the rules of a checked configuration.
     pub(super) fn new(config: &ConsumerConfig) -> Self {
         let waits = match config.backoff.as_slice() {
             [] => vec![positive(config.ack_wait).unwrap_or(ACK_WAIT_NANOS)],
@@ -89,10 +89,10 @@ impl Rules {
         }
     }
 
-    /// When a record that now goes out for the nth time is to go out again.
+    /// Returns when to redeliver a record after its nth delivery.
     pub(super) fn deadline(&self, now: u64, deliveries: u32) -> u64 {
         match self.ack_policy {
-            // What flow control acknowledges goes out again when its receiver comes back.
+            // With flow control, records are redelivered when the subscriber comes back.
             AckPolicy::None | AckPolicy::FlowControl => u64::MAX,
             AckPolicy::All | AckPolicy::Explicit => {
                 let nth = usize::try_from(deliveries.max(1) - 1).unwrap_or(usize::MAX);
@@ -102,17 +102,17 @@ impl Rules {
         }
     }
 
-    /// Whether a record must be followed until it is acknowledged.
+    /// Whether delivered records are tracked until they are acknowledged.
     pub(super) fn needs_acks(&self) -> bool {
         self.ack_policy != AckPolicy::None
     }
 
-    /// Whether something that has gone out so often goes out no more.
+    /// Whether a record with this number of deliveries is not redelivered.
     pub(super) fn is_last_delivery(&self, deliveries: u32) -> bool {
         self.deliveries_max.is_some_and(|max| deliveries >= max)
     }
 
-    /// Whether subjects must be told apart.
+    /// Whether records are queued by subject.
     pub(super) fn has_lanes(&self) -> bool {
         self.fair_subjects || self.pending_per_subject_max != usize::MAX
     }

@@ -1,4 +1,4 @@
-//! Delivering: which record goes out next, and to whom.
+//! Delivery: which record is next, and to which subscriber.
 
 use super::ack;
 use super::machine::Consumer;
@@ -9,39 +9,39 @@ use crate::headers::Block;
 use crate::jetstream::{Message, PriorityPolicy};
 use crate::store::{Record, Search, StoreError};
 
-/// How many records one consumer delivers before the others have their turn.
+/// Maximum records that one consumer delivers before others are served.
 const BURST_MAX: u32 = 256;
 
-/// How many bytes the consumers of a stream deliver before everybody else has their turn: what goes out
-/// must find room.
+/// Maximum bytes that the consumers of a stream deliver before other work continues, because deliveries
+/// occupy buffers.
 pub(super) const DELIVERED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// A search of the log that must go on counts for so many of these.
+/// Equivalent in bytes of an unfinished search of the log.
 const SEARCH_BYTES: u64 = DELIVERED_BYTES_MAX / 4;
 
-/// How a round ended.
+/// How a round of deliveries ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Served {
-    /// There may be more at once; others first.
+    /// More may be delivered at once, after other consumers.
     More,
-    /// The next record makes a difference.
+    /// Waits for the next record.
     WaitsForRecords,
-    /// What the disk says next makes a difference.
+    /// Waits for the next sync.
     WaitsForDisk,
-    /// Something else must happen first: an acknowledgement, a request, a point in time.
+    /// Waits for something else: an acknowledgement, a request, or a time.
     Blocked,
 }
 
-/// Records go out at the pace at which they came in, until the consumer has caught up.
+/// State of a replay at the original pace, until the consumer has caught up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Replay {
-    /// The time of the last record, and when it went out.
+    /// Time of the last record, and time of its delivery.
     last: Option<(i64, u64)>,
-    /// When the next is to go out.
+    /// Time at which the next is delivered.
     pub(super) due: Option<u64>,
 }
 
-/// What goes out next.
+/// The next record to deliver.
 #[derive(Clone, Copy, Debug)]
 enum Candidate {
     Again(Slot),
@@ -55,33 +55,33 @@ enum From {
     Stream,
 }
 
-/// Where the next record is that was never looked at.
+/// The next unexamined record.
 enum Next {
     At(u64, From),
-    /// None matches.
+    /// No record matches.
     Nowhere,
-    /// It is still searched for.
+    /// The search is unfinished.
     NotYet,
-    /// A crash might still take it back.
+    /// A crash might still remove it.
     NotDurable,
 }
 
-/// Who gets it.
+/// The recipient of a record.
 #[derive(Clone, Copy, Debug)]
 enum Taker {
     Subject,
     Request(usize),
 }
 
-/// What one step of delivering came to.
+/// Result of one delivery step.
 enum Step {
     Delivered,
-    /// A record turned out to be gone.
+    /// The record was already removed.
     Skipped,
     CaughtUp,
     NoTaker,
     Blocked,
-    /// It takes longer to find the next record: others first.
+    /// The search for the next record continues after other work.
     Searching,
     /// The next record is not on the disk yet.
     NotDurable,
@@ -119,16 +119,16 @@ impl Consumer {
                     work.round.shared.delivered_bytes += SEARCH_BYTES;
                     return Served::More;
                 }
-                // A damaged record has been given up: the next step finds the one after it.
+                // A damaged record was removed: the next step finds the one after it.
                 Err(StoreError::Damaged(sequence)) => self.skip(sequence),
-                // The disk may come back; a request or a new record is the time to try again.
+                // The disk may recover; a request or a new record triggers a retry.
                 Err(_) => return Served::WaitsForRecords,
             }
         }
         Served::More
     }
 
-    /// Whether anybody could be given a record.
+    /// Whether there is a possible recipient.
     fn has_taker(&self, round: &Round<'_>) -> bool {
         match &self.push {
             None => !self.requests.is_empty(),
@@ -136,7 +136,7 @@ impl Consumer {
         }
     }
 
-    /// A request may ask for a longer backlog, and a receiver may come: then the next record counts.
+    /// If requests with a minimum backlog wait, the next record matters.
     fn without_taker(&self) -> Served {
         if self.requests.is_empty() {
             Served::Blocked
@@ -157,7 +157,7 @@ impl Consumer {
         self.end_idle_requests(round);
     }
 
-    /// There is nothing for those who do not wait.
+    /// Ends the requests that do not wait.
     fn end_idle_requests(&mut self, round: &mut Round<'_>) {
         while let Some(request) = self.requests.next_idle() {
             round.send(&request.reply, b"", Status::NoMessages);
@@ -196,7 +196,7 @@ impl Consumer {
         Ok(Step::Delivered)
     }
 
-    /// What goes out next, or why nothing does.
+    /// Returns the next record to deliver, or why there is none.
     fn candidate(&mut self, work: &mut Work<'_>) -> Result<Result<Candidate, Step>, StoreError> {
         if let Some(slot) = self.pending.next_queued() {
             return Ok(Ok(Candidate::Again(slot)));
@@ -215,18 +215,18 @@ impl Consumer {
         })
     }
 
-    /// The next record that was never looked at.
+    /// Returns the next unexamined record.
     fn next_new(&mut self, work: &mut Work<'_>) -> Result<Next, StoreError> {
         if let Some(sequence) = self.listed.front() {
             return Ok(Next::At(*sequence, From::List));
         }
-        // What lies between does not concern it and need not be looked at again.
+        // Records in between do not match and need not be examined again.
         let durable = match self.rules.durable_only {
             true => work.store.durable(),
             false => u64::MAX,
         };
         let (next, found) = match work.store.search(&mut self.filters, self.next)? {
-            // A copy never knows more than its origin after a crash.
+            // A copy must never know more than its origin after a crash.
             Search::Found(sequence)
                 if sequence > durable
                     || self.config.direct
@@ -247,8 +247,8 @@ impl Consumer {
         Ok(found)
     }
 
-    /// Looks ahead until a subject may have its turn: as far as there is room when subjects take
-    /// turns, and no further than needed when they do not.
+    /// Fills the lanes until one has a record to deliver. If subjects take turns, as far as there is room;
+    /// otherwise only as far as needed.
     fn candidate_of_lanes(
         &mut self,
         work: &mut Work<'_>,
@@ -287,13 +287,14 @@ impl Consumer {
                 from: From::Lane,
             }),
             None if is_at_end && lanes.first().is_none() => Err(Step::CaughtUp),
-            // All that is held waits for acknowledgements of its subjects; others may still come.
+            // All held records wait for acknowledgements of their subjects; records of other subjects may
+            // follow.
             None if is_at_end => Err(Step::NoTaker),
             None => Err(Step::Blocked),
         })
     }
 
-    /// Takes a record out of where it was found.
+    /// Removes a record from where it was found.
     fn step_over(&mut self, sequence: u64, from: From) {
         match from {
             From::List => {
@@ -304,7 +305,7 @@ impl Consumer {
         }
     }
 
-    /// What was to go out is not there any more.
+    /// Drops a candidate that no longer exists.
     fn drop_candidate(&mut self, candidate: Candidate, round: &mut Round<'_>) {
         match candidate {
             Candidate::Again(slot) => {
@@ -320,7 +321,7 @@ impl Consumer {
         }
     }
 
-    /// A damaged record was given up by the store: it is as one that was deleted.
+    /// Skips a damaged record, which the store has removed.
     fn skip(&mut self, sequence: u64) {
         if self.listed.front() == Some(&sequence) {
             self.listed.pop_front();
@@ -329,7 +330,7 @@ impl Consumer {
         }
     }
 
-    /// Whether a record must not go out yet, at the pace at which the records came in.
+    /// Whether a record must wait, at the original pace.
     fn replay_waits(&mut self, unix_nanos: i64, at: u64) -> bool {
         let Some(replay) = &mut self.replay else {
             return false;
@@ -343,7 +344,7 @@ impl Consumer {
         due > at
     }
 
-    /// Where the acknowledgement of this delivery is to be sent to.
+    /// Writes the acknowledgement subject of this delivery.
     fn write_reply(&self, candidate: Candidate, unix_nanos: i64, reply: &mut Vec<u8>) {
         let (deliveries, pending) = match candidate {
             Candidate::Again(slot) => (slot.deliveries.saturating_add(1), self.backlog.count()),
@@ -353,7 +354,7 @@ impl Consumer {
         reply.extend_from_slice(&self.ack_prefix);
         let consumer_sequence = self.delivered.consumer_sequence + 1;
         let sequence = candidate.sequence();
-        ack::write_topic(
+        ack::write_subject(
             reply,
             deliveries,
             sequence,
@@ -363,7 +364,7 @@ impl Consumer {
         );
     }
 
-    /// Who is given a record of this size. Those who are found to be gone are taken away on the way.
+    /// Returns the recipient for a record of this size. Removes requests of disconnected clients on the way.
     fn choose(&mut self, bytes: u64, round: &mut Round<'_>) -> Option<Taker> {
         if self.push.is_some() {
             return Some(Taker::Subject);
@@ -398,7 +399,7 @@ impl Consumer {
         }
     }
 
-    /// Hands a record to whoever was chosen; its reply has been written.
+    /// Delivers a record to the chosen recipient; its reply subject was written before.
     fn send(&mut self, taker: Taker, record: &Record<'_>, round: &mut Round<'_>) {
         let to = match taker {
             Taker::Subject => None,
@@ -440,7 +441,7 @@ impl Consumer {
         );
     }
 
-    /// Takes note of a delivery.
+    /// Accounts for a delivery.
     fn sent(
         &mut self,
         candidate: Candidate,

@@ -22,46 +22,47 @@ use crate::store::StoreError;
 use crate::subject::Filter;
 use crate::timers::Timers;
 
-/// How long a changed state may stay unsaved. What is lost of it in a crash is delivered again.
+/// Time for which a changed state may stay unsaved. A crash causes redeliveries for that time.
 const SAVE_NANOS: u64 = 250_000_000;
 
-/// So many acknowledgements wait for being confirmed, others are not: whoever sent them asks again.
+/// Maximum acknowledgements that wait for confirmation. Others are not confirmed, so that their senders
+/// retry.
 const CONFIRMATIONS_MAX: usize = 65_536;
 
 /// All consumers of a stream.
 ///
-/// # In which order it is called
+/// # Calling order
 ///
-/// [`handle_append`](Self::handle_append) after each record that was stored and
-/// [`handle_removed`](Self::handle_removed) after each that went, whatever removed it, before
-/// anything else; then any of the other `handle_*` and commands as things come in; then
-/// [`settle`](Self::settle) once, in which records go out. After that [`take_done`](Self::take_done)
-/// and [`take_unused`](Self::take_unused) say what the stream has to do, and
-/// [`next_timeout`](Self::next_timeout) when [`handle_timeout`](Self::handle_timeout) is due.
+/// [`handle_append`](Self::handle_append) after each stored record and
+/// [`handle_removed`](Self::handle_removed) after each removed one, whatever the cause, before anything else.
+/// Then other `handle_*` and commands as events happen. Then [`settle`](Self::settle) once, which delivers
+/// records. Afterwards [`take_done`](Self::take_done) and [`take_unused`](Self::take_unused) return what the
+/// stream has to do, and [`next_timeout`](Self::next_timeout) when [`handle_timeout`](Self::handle_timeout)
+/// is due.
 ///
-/// # What it costs
+/// # Cost
 ///
-/// A record costs one step per set of filters that matches it, plus what those do who wait for it;
-/// ten thousand consumers with nothing to do cost nothing. A delivery allocates nothing once
-/// buffers have grown.
+/// A record costs one step for each distinct set of filters that matches it, plus the work of the consumers
+/// that wait for it. Ten thousand idle consumers cost nothing. A delivery allocates nothing once buffers have
+/// grown.
 pub struct Consumers {
     shared: Shared,
     groups: Groups,
     entries: Slab<Entry>,
     by_name: HashMap<Box<str>, ConsumerId>,
-    /// Those that push, by where they push to.
+    /// Push consumers by deliver subject.
     by_subject: HashMap<Box<[u8]>, Vec<ConsumerId>>,
-    /// Where one pushes to, or does no more, since last asked.
+    /// Deliver subjects that were added (`true`) or removed since the last query.
     receivers: Vec<(Box<[u8]>, bool)>,
-    /// Those that are to be served.
+    /// Consumers to serve.
     ready: VecDeque<ConsumerId>,
-    /// Those that are given nothing more until the disk holds more than it did.
+    /// Consumers that wait until more of the log is on the disk.
     waiting_for_disk: Vec<ConsumerId>,
-    /// Up to where the log was durable when they were looked at last.
+    /// Sequence up to which the log was durable when they were last checked.
     durable: u64,
-    /// When each is to be looked at. It may be too early, never too late.
+    /// When to check each consumer. May be too early, never too late.
     timers: Timers<ConsumerId>,
-    /// When the states that have changed are to be saved.
+    /// When to save changed states.
     save_at: Option<u64>,
     rounds: u64,
 }
@@ -69,7 +70,7 @@ pub struct Consumers {
 struct Entry {
     consumer: Consumer,
     is_ready: bool,
-    /// It stands in its group's list of those who wait for a record.
+    /// Whether its group will notify it of the next record.
     is_waiting: bool,
 }
 
@@ -83,7 +84,7 @@ impl Entry {
 }
 
 impl Consumers {
-    /// The consumers of a stream that has none yet.
+    /// Creates an empty set for a stream.
     pub fn new(stream: &str, account: &str, retention: Retention, seed: Seed) -> Self {
         let mut consumers = Consumers {
             shared: Shared::new(stream, account, seed),
@@ -103,44 +104,44 @@ impl Consumers {
         consumers
     }
 
-    /// Goes by another retention from now on.
+    /// Sets the retention of the stream.
     pub fn set_retention(&mut self, retention: Retention) {
         self.shared.reports_done = retention != Retention::Limits;
     }
 
-    /// How many there are.
+    /// Returns the number of consumers.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no consumer.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The consumer of a name.
+    /// Returns the consumer with this name.
     pub fn find(&self, name: &str) -> Option<ConsumerId> {
         self.by_name.get(name).copied()
     }
 
-    /// A consumer.
+    /// Returns a consumer.
     pub fn get(&self, id: ConsumerId) -> Option<&Consumer> {
         self.entries.get(id.0).map(|entry| &entry.consumer)
     }
 
-    /// All of them.
+    /// Iterates over all consumers.
     pub fn iter(&self) -> impl Iterator<Item = (ConsumerId, &Consumer)> {
         self.entries
             .iter()
             .map(|(at, entry)| (ConsumerId(at), &entry.consumer))
     }
 
-    /// Makes a consumer, which begins where its deliver policy says. Its configuration has been
-    /// checked and completed, and its name, in `config.name`, is free. `created` is nanoseconds since
-    /// 1970 UTC.
+    /// Creates a consumer, which begins where its deliver policy determines. Its configuration was checked
+    /// and completed, and its name in `config.name` is not in use. `created` is in nanoseconds since 1970
+    /// UTC.
     ///
     /// # Errors
-    /// The store could not say where to begin. There is no consumer then.
+    /// The store could not determine where to begin. No consumer is created then.
     pub fn create(
         &mut self,
         config: ConsumerConfig,
@@ -164,11 +165,11 @@ impl Consumers {
         }
     }
 
-    /// Takes a consumer back as it was saved.
+    /// Recovers a consumer from its saved state.
     ///
     /// # Errors
-    /// The state cannot be read, or the store could not count what is to be delivered. There is no
-    /// consumer then; made anew by [`create`](Self::create) it delivers from its beginning.
+    /// The state is invalid, or the store could not count the backlog. No consumer is created then;
+    /// [`create`](Self::create) would start over from its beginning.
     pub fn restore(
         &mut self,
         config: ConsumerConfig,
@@ -194,7 +195,7 @@ impl Consumers {
         Ok(id)
     }
 
-    /// Whether the state of some consumer is not what was last saved.
+    /// Whether a consumer's state differs from the saved one.
     pub fn has_unsaved(&self) -> bool {
         !self.shared.unsaved.is_empty()
     }
@@ -224,11 +225,10 @@ impl Consumers {
         self.make_ready(id);
     }
 
-    /// Goes by another configuration from now on; it has been checked to be one that the consumer may
-    /// change to.
+    /// Applies another configuration, to which the consumer can change.
     ///
     /// # Errors
-    /// The store could not count what is to be delivered.
+    /// The store could not count the backlog.
     pub fn update(
         &mut self,
         id: ConsumerId,
@@ -241,7 +241,7 @@ impl Consumers {
         let was = &entry.consumer.config;
         leave_subject(&mut self.by_subject, &mut self.receivers, was, id);
         enter_subject(&mut self.by_subject, &mut self.receivers, &config, id);
-        // It stands in the list of its old group no more.
+        // It is no longer in the list of its old group.
         entry.is_waiting = false;
         let updated = entry
             .consumer
@@ -250,7 +250,7 @@ impl Consumers {
         updated
     }
 
-    /// Takes a consumer away. Those who wait for it are told; those it pushes to are not.
+    /// Deletes a consumer. Notifies clients with waiting requests, but not subscribers of a push consumer.
     pub fn delete(&mut self, id: ConsumerId, context: &mut Context<'_>) -> Option<Consumer> {
         self.with(id, context, |consumer, work| {
             consumer.end_requests(|_| Status::ConsumerDeleted, &mut work.round);
@@ -258,7 +258,7 @@ impl Consumers {
         self.remove(id)
     }
 
-    /// Tells those who wait that the server stops.
+    /// Notifies clients with waiting requests that the server stops.
     pub fn say_goodbye(&mut self, context: &mut Context<'_>) {
         let ids: Vec<ConsumerId> = self.iter().map(|(id, _)| id).collect();
         for id in ids {
@@ -276,33 +276,32 @@ impl Consumers {
         leave_subject(&mut self.by_subject, &mut self.receivers, was, id);
         self.groups.leave(consumer.group, id);
         self.timers.set(id, None);
-        // Its place may be given to another.
+        // Its index may be reused.
         self.ready.retain(|other| *other != id);
         self.shared.unsaved.retain(|other| *other != id);
         self.shared.unused.retain(|other| *other != id);
         Some(consumer)
     }
 
-    /// Pauses a consumer until a time in nanoseconds since 1970 UTC; `None` or a time that is over
-    /// resumes it.
+    /// Pauses a consumer until a time in nanoseconds since 1970 UTC; `None` or a past time resumes it.
     pub fn pause(&mut self, id: ConsumerId, until: Option<i64>, context: &mut Context<'_>) {
         self.and_ready(id, context, |consumer, work| {
             consumer.set_paused(until, &mut work.round);
         });
     }
 
-    /// Takes its place from the client that is pinned.
+    /// Unpins the pinned client.
     pub fn unpin(&mut self, id: ConsumerId, context: &mut Context<'_>) {
         self.and_ready(id, context, |consumer, work| {
             consumer.unpin("admin", &mut work.round)
         });
     }
 
-    /// Puts a consumer elsewhere: at a sequence, or (0) after the last record that is acknowledged. Says
-    /// where it is now.
+    /// Moves a consumer to a sequence, or with 0 to the record after the last acknowledged one. Returns its
+    /// new position.
     ///
     /// # Errors
-    /// `10204` when its deliver policy does not allow that, `10014` when there is no such consumer.
+    /// `10204` if its deliver policy does not allow that, `10014` if there is no such consumer.
     pub fn reset(
         &mut self,
         id: ConsumerId,
@@ -313,12 +312,12 @@ impl Consumers {
             .unwrap_or(Err(ApiError::CONSUMER_NOT_FOUND))
     }
 
-    /// What a consumer tells of itself.
+    /// Returns the description of a consumer.
     pub fn info(&mut self, id: ConsumerId, context: &mut Context<'_>) -> Option<ConsumerInfo> {
         self.with(id, context, Consumer::info)
     }
 
-    /// A record was stored.
+    /// Handles a stored record.
     pub fn handle_append(&mut self, sequence: u64, subject: &[u8]) {
         let Consumers {
             groups,
@@ -337,30 +336,29 @@ impl Consumers {
         });
     }
 
-    /// The log is durable up to here.
+    /// Handles a sync up to a sequence.
     pub fn handle_durable(&mut self, durable: u64) {
         if durable > std::mem::replace(&mut self.durable, durable) {
             self.handle_synced();
         }
     }
 
-    /// More of the log is on the disk: consumers that waited for that look again.
+    /// Wakes consumers that wait for the disk.
     pub fn handle_synced(&mut self) {
         for id in std::mem::take(&mut self.waiting_for_disk) {
             self.make_ready(id);
         }
     }
 
-    /// A record went, by whatever cause.
+    /// Handles a removed record, whatever the cause.
     pub fn handle_removed(&mut self, sequence: u64, subject: &[u8]) {
         self.groups.remove(sequence, subject);
     }
 
-    /// Many records went, by a purge. Takes the place of [`handle_removed`](Self::handle_removed).
+    /// Handles a purge, instead of [`handle_removed`](Self::handle_removed) for each record.
     ///
     /// # Errors
-    /// The store could not count what is to be delivered; what is shown of it is wrong until the next
-    /// time.
+    /// The store could not count the backlog, whose reported value stays wrong until the next count.
     pub fn handle_purged(&mut self, context: &mut Context<'_>) -> Result<(), StoreError> {
         self.groups.remove_many();
         let ids: Vec<ConsumerId> = self.iter().map(|(id, _)| id).collect();
@@ -373,7 +371,7 @@ impl Consumers {
         Ok(())
     }
 
-    /// A pull request has come: `CONSUMER.MSG.NEXT.<stream>.<consumer>`.
+    /// Handles a pull request: `CONSUMER.MSG.NEXT.<stream>.<consumer>`.
     pub fn handle_pull(
         &mut self,
         id: ConsumerId,
@@ -391,9 +389,9 @@ impl Consumers {
         });
     }
 
-    /// Takes an acknowledgement: `$JS.ACK.<stream>.<consumer>.>`. Returns whether its consumer exists and
-    /// takes acknowledgements. If it was sent as a request it is to be
-    /// [confirmed](Self::take_confirmations).
+    /// Handles an acknowledgement: `$JS.ACK.<stream>.<consumer>.>`. Returns whether its consumer exists and
+    /// expects acknowledgements. If it was sent as a request, it is [confirmed](Self::take_confirmations)
+    /// later.
     pub fn handle_ack(&mut self, message: &Message<'_>, context: &mut Context<'_>) -> bool {
         let takes_acks = |config: &ConsumerConfig| {
             matches!(config.ack_policy, AckPolicy::All | AckPolicy::Explicit)
@@ -405,20 +403,21 @@ impl Consumers {
         let Some(id) = id.filter(|_| config.is_some_and(takes_acks)) else {
             return false;
         };
-        let Some(topic) = AckTopic::parse(message.topic) else {
+        let Some(subject) = AckTopic::parse(message.topic) else {
             return true;
         };
         let ack = Ack::parse(message.payload);
         let taken = self.and_ready(id, context, |consumer, work| {
             consumer.catch_up(work);
             if consumer.rules.durable_only && matches!(ack, Ack::Done | Ack::Terminate(_)) {
-                consumer.restore_delivery(topic.stream_sequence, work);
+                consumer.restore_delivery(subject.stream_sequence, work);
             }
-            let is_known = topic.stream_sequence <= consumer.delivered.stream_sequence;
-            consumer.handle_ack(&topic, ack, message.reply, &mut work.round);
+            let is_known = subject.stream_sequence <= consumer.delivered.stream_sequence;
+            consumer.handle_ack(&subject, ack, message.reply, &mut work.round);
             is_known || !matches!(ack, Ack::Done | Ack::Terminate(_))
         });
-        // What was never delivered cannot be done. The reply of a request for more is where the records go.
+        // A record that was never delivered cannot be acknowledged. The reply subject of a request for more
+        // receives records instead.
         let is_answered = taken == Some(true) && !matches!(ack, Ack::Next(_));
         let confirmations = &mut self.shared.confirmations;
         if is_answered && !message.reply.is_empty() && confirmations.len() < CONFIRMATIONS_MAX {
@@ -427,10 +426,10 @@ impl Consumers {
         true
     }
 
-    /// Takes the answer to a flow control request: `$JS.FC.<stream>.<consumer>.<id>`. Returns whether its
+    /// Handles the answer to a flow control request: `$JS.FC.<stream>.<consumer>.<id>`. Returns whether its
     /// consumer exists and has flow control.
-    pub fn handle_flow_control(&mut self, topic: &[u8], context: &mut Context<'_>) -> bool {
-        let mut tokens = topic.split(|b| *b == b'.').skip(3);
+    pub fn handle_flow_control(&mut self, subject: &[u8], context: &mut Context<'_>) -> bool {
+        let mut tokens = subject.split(|b| *b == b'.').skip(3);
         let name = tokens
             .next()
             .and_then(|name| std::str::from_utf8(name).ok());
@@ -441,12 +440,12 @@ impl Consumers {
             return false;
         };
         self.and_ready(id, context, |consumer, work| {
-            consumer.handle_flow_control(topic, &mut work.round);
+            consumer.handle_flow_control(subject, &mut work.round);
         });
         true
     }
 
-    /// The first one has subscribed to a filter, or the last one has left it.
+    /// Handles the first subscription to a filter, or the end of the last one.
     pub fn handle_interest(&mut self, filter: &[u8], context: &mut Context<'_>) {
         let Ok(filter) = Filter::parse(filter) else {
             return;
@@ -468,13 +467,13 @@ impl Consumers {
         }
     }
 
-    /// Delivers what can be delivered. Consumers that have more than their turn allows go on in the
-    /// next call, which [`next_timeout`](Self::next_timeout) asks for at once.
+    /// Delivers what can be delivered. Consumers that exceed their share continue in the next call, which
+    /// [`next_timeout`](Self::next_timeout) requests immediately.
     pub fn settle(&mut self, context: &mut Context<'_>) {
         self.rounds += 1;
         self.shared.delivered_bytes = 0;
         for _ in 0..self.ready.len() {
-            // The others come first in the next call.
+            // The remaining consumers are first in the next call.
             if self.shared.delivered_bytes > DELIVERED_BYTES_MAX {
                 break;
             }
@@ -497,7 +496,7 @@ impl Consumers {
         }
     }
 
-    /// Does what is due by now, but for saving states. Records go out in [`settle`](Self::settle).
+    /// Runs due timers, except saving states. Records are delivered in [`settle`](Self::settle).
     pub fn handle_timeout(&mut self, context: &mut Context<'_>) {
         self.rounds += 1;
         while let Some(id) = self.timers.pop(context.now.since_start) {
@@ -508,7 +507,7 @@ impl Consumers {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout), [`settle`](Self::settle) or
+    /// Returns when [`handle_timeout`](Self::handle_timeout), [`settle`](Self::settle), or
     /// [`save`](Self::save) is due, since the server's start.
     pub fn next_timeout(&self) -> Option<Duration> {
         if !self.ready.is_empty() {
@@ -518,9 +517,8 @@ impl Consumers {
         [self.timers.next(), save_at].into_iter().flatten().min()
     }
 
-    /// Hands `save` the state of each consumer that is due to be saved, as
-    /// [`restore`](Self::restore) takes it: within a quarter of a second after it has changed, or,
-    /// if `all`, all that have changed.
+    /// Passes the states to save to `save`, in the format of [`restore`](Self::restore): 250 ms after a
+    /// change at the latest, or, with `all`, all changed ones.
     pub fn save(&mut self, now: Now, all: bool, save: &mut dyn FnMut(&Consumer, &[u8])) {
         if !all && self.save_at.is_none_or(|at| at > nanos(now)) {
             return;
@@ -534,18 +532,17 @@ impl Consumers {
         }
     }
 
-    /// Whether acknowledgements wait for being confirmed.
+    /// Whether acknowledgements wait for confirmation.
     pub fn has_confirmations(&self) -> bool {
         !self.shared.confirmations.is_empty()
     }
 
-    /// Where the acknowledgements that were sent as requests are to be confirmed, by an empty message, and
-    /// whose they are.
+    /// Returns the consumers and reply subjects of the acknowledgements to confirm with an empty message.
     pub fn take_confirmations(&mut self) -> Vec<(ConsumerId, Box<[u8]>)> {
         std::mem::take(&mut self.shared.confirmations)
     }
 
-    /// Hands `save` the states that make those acknowledgements last, as far as they have changed.
+    /// Passes the changed states that make these acknowledgements durable to `save`.
     pub fn save_confirmed(
         &mut self,
         confirmed: &[(ConsumerId, Box<[u8]>)],
@@ -559,45 +556,44 @@ impl Consumers {
         }
     }
 
-    /// Moves to `done` the records that a consumer is done with. Only streams that keep records until
-    /// they are acknowledged are told: a work queue removes them, a stream kept by interest those that
-    /// are [needed](Self::needs) no more.
+    /// Moves the records that a consumer is done with to `done`. Only for streams that store records until
+    /// they are acknowledged. A work queue removes them; an interest stream removes those that are no longer
+    /// [needed](Self::needs).
     pub fn take_done(&mut self, done: &mut Vec<u64>) {
         done.append(&mut self.shared.done);
     }
 
-    /// Moves to `unused` the consumers that nobody has used for too long: they are to be deleted.
+    /// Moves the consumers that were unused for too long to `unused`, to be deleted.
     pub fn take_unused(&mut self, unused: &mut Vec<ConsumerId>) {
         unused.append(&mut self.shared.unused);
     }
 
-    /// Hands `each` the subjects that a consumer pushes to since last asked (true), or does no more.
+    /// Passes the deliver subjects that were added (`true`) or removed since the last call to `each`.
     pub fn take_receivers(&mut self, each: &mut dyn FnMut(Box<[u8]>, bool)) {
         for (subject, is_there) in self.receivers.drain(..) {
             each(subject, is_there);
         }
     }
 
-    /// Whether any consumer wants records of a subject.
+    /// Whether a consumer's filter matches a subject.
     pub fn wants_subject(&mut self, subject: &[u8]) -> bool {
         self.groups.wants_subject(subject)
     }
 
-    /// Whether any consumer has still to deliver a record of this subject, or waits for its
-    /// acknowledgement.
+    /// Whether a consumer still has to deliver this record, or waits for its acknowledgement.
     pub fn needs(&mut self, sequence: u64, subject: &[u8]) -> bool {
         self.any(subject, &mut |consumer| consumer.needs(sequence))
     }
 
-    /// Whether some consumer has acknowledged a record. Says no where deliveries are limited: a record that was
-    /// delivered often enough without an acknowledgement looks the same.
+    /// Whether a consumer has acknowledged a record. `false` if deliveries are limited, because a record that
+    /// reached the limit without an acknowledgement looks the same.
     pub fn has_acknowledged(&mut self, sequence: u64, subject: &[u8]) -> bool {
         let has =
             |consumer: &Consumer| consumer.config.max_deliver <= 0 && !consumer.needs(sequence);
         self.any(subject, &mut |consumer| has(consumer))
     }
 
-    /// The last stream sequence that some consumer has looked at.
+    /// Returns the highest stream sequence that a consumer has examined.
     pub fn looked_at(&self) -> u64 {
         let all = self
             .entries
@@ -615,7 +611,7 @@ impl Consumers {
         })
     }
 
-    /// How many are to be served.
+    /// Returns the number of consumers to serve.
     #[cfg(test)]
     pub(super) fn ready_len(&self) -> usize {
         self.ready.len()
@@ -667,8 +663,8 @@ impl Consumers {
         }
     }
 
-    /// Sets the timer of a consumer, unless it rings early enough as it is: so it is not moved at
-    /// every delivery, but when it rings.
+    /// Sets the timer of a consumer, unless it is due early enough. So it is not moved at every delivery, but
+    /// only when it fires.
     fn set_timer(&mut self, id: ConsumerId, now: Now) {
         let entry = self.entries.get_mut(id.0);
         let due = entry.and_then(|entry| entry.consumer.next_deadline(nanos(now), now.unix_nanos));

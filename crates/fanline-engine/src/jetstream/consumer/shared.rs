@@ -1,4 +1,4 @@
-//! What the consumers of a stream have in common, and what they are handed at each call.
+//! State shared by the consumers of a stream, and the context of each call.
 
 use super::ConsumerId;
 use super::groups::Groups;
@@ -7,30 +7,30 @@ use crate::jetstream::{Message, Now, Port};
 use crate::random::{Purpose, Random, Seed};
 use crate::store::Store;
 
-/// What surrounds a call: the time, the stream's records, and the outside.
+/// Context of a call: time, records, and port.
 pub struct Context<'a> {
-    /// The time.
+    /// Current time.
     pub now: Now,
-    /// The stream's records.
+    /// Records of the stream.
     pub store: &'a mut Store,
-    /// The outside.
+    /// Subscribers and publishers of the account.
     pub port: &'a mut dyn Port,
 }
 
-/// What the consumers of a stream have in common.
+/// State shared by the consumers of a stream.
 pub(super) struct Shared {
     pub(super) stream: String,
     pub(super) account: String,
-    /// Records go when they are acknowledged, so the stream wants to know which.
+    /// Whether the stream removes acknowledged records and must be notified of them.
     pub(super) reports_done: bool,
     pub(super) done: Vec<u64>,
     pub(super) unused: Vec<ConsumerId>,
     pub(super) unsaved: Vec<ConsumerId>,
-    /// Where acknowledgements are to be confirmed, and whose they are.
+    /// Consumers and reply subjects of acknowledgements to confirm.
     pub(super) confirmations: Vec<(ConsumerId, Box<[u8]>)>,
-    /// What has been delivered since [`settle`](super::Consumers::settle) was called.
+    /// Bytes delivered since [`settle`](super::Consumers::settle) was called.
     pub(super) delivered_bytes: u64,
-    /// Ids of events, pins, and flow control subjects.
+    /// Source of ids of events, pins, and flow control subjects.
     pub(super) random: Random,
     pub(super) scratch: Scratch,
 }
@@ -52,7 +52,7 @@ impl Shared {
     }
 }
 
-/// Buffers that are filled anew for each message.
+/// Buffers that are reused for each message.
 #[derive(Default)]
 pub(super) struct Scratch {
     pub(super) reply: Vec<u8>,
@@ -60,18 +60,18 @@ pub(super) struct Scratch {
     pub(super) sequences: Vec<u64>,
 }
 
-/// What a consumer works with: its records, and all the rest.
+/// Context of a consumer, with the records.
 pub(super) struct Work<'a> {
     pub(super) store: &'a mut Store,
     pub(super) round: Round<'a>,
 }
 
-/// All but the records, so that it can be used while a record is looked at.
+/// Context without the records, usable while a record is borrowed.
 pub(super) struct Round<'a> {
     pub(super) now: Now,
-    /// The same since the server's start, in nanoseconds.
+    /// Nanoseconds since the server's start.
     pub(super) at: u64,
-    /// Interest does not change within a round.
+    /// Number of the round. Interest does not change within one.
     pub(super) number: u64,
     pub(super) port: &'a mut dyn Port,
     pub(super) groups: &'a Groups,
@@ -92,7 +92,7 @@ impl Round<'_> {
         });
     }
 
-    /// The stream may want to drop a record now.
+    /// Notes that the stream may be able to remove a record.
     pub(super) fn done(&mut self, sequence: u64) {
         if self.shared.reports_done {
             self.shared.done.push(sequence);
@@ -100,7 +100,7 @@ impl Round<'_> {
     }
 }
 
-/// Nanoseconds since the server's start.
+/// Returns nanoseconds since the server's start.
 pub(super) fn nanos(now: Now) -> u64 {
     u64::try_from(now.since_start.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,6 @@
-//! What of a consumer outlives a restart, as bytes.
+//! The saved state of a consumer.
 //!
-//! The bytes are described in `docs/formats/consumer.md`.
+//! `docs/formats/consumer.md` describes the bytes.
 
 use super::machine::{Consumer, Position};
 use super::pending::Sent;
@@ -8,23 +8,23 @@ use crate::jetstream::DeliverPolicy;
 use crate::store::Store;
 
 const VERSION: u8 = 1;
-/// More deliveries than this is damage that was not noticed; counting on must not overflow.
+/// A higher number of deliveries is undetected damage; the limit prevents overflow.
 const CONSUMER_SEQUENCE_MAX: u64 = 1 << 62;
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
-/// What is wrong with saved state.
+/// Why saved state is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// It was written by another version.
-    #[error("state of a consumer in version {0}, which is not known")]
+    /// Another version wrote it.
+    #[error("unknown version {0} of a consumer's state")]
     Version(u8),
     /// It ends too early, or a number is too long.
-    #[error("state of a consumer is damaged")]
+    #[error("the state of a consumer is damaged")]
     Damaged,
 }
 
-/// State as it was saved.
+/// A saved state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     next: u64,
@@ -84,7 +84,7 @@ impl State {
         })
     }
 
-    /// Whether it speaks of records that a log does not have which ends at `last`.
+    /// Whether it refers to records beyond the end `last` of the log.
     fn is_ahead(&self, last: u64) -> bool {
         let positions = [self.delivered, self.floor].map(|position| position.stream_sequence);
         let pending = self.pending.iter().map(|slot| slot.stream_sequence);
@@ -124,7 +124,7 @@ impl State {
 }
 
 impl Consumer {
-    /// Writes its state in the place of what was in `out`.
+    /// Writes its state to `out`, replacing the content.
     pub fn encode_state(&self, out: &mut Vec<u8>) {
         let mut listed: Vec<u64> = self.listed.iter().copied().collect();
         listed.extend(self.lanes.iter().flat_map(|lanes| lanes.sequences()));
@@ -145,13 +145,13 @@ impl Consumer {
         state.encode(out);
     }
 
-    /// Restores saved state. Records that the stream lost in a crash are as if they had never been: records that
-    /// will be stored under their sequences are new. So state that is ahead of the log has to be saved again before
+    /// Restores a saved state. Records that the stream lost in a crash count as never stored, because their
+    /// sequences will be assigned again. So state that is ahead of the log must be saved again before
     /// anything is stored; [`is_unsaved`](Consumer::is_unsaved) is set then.
     pub(super) fn restore(&mut self, state: State, store: &mut Store, at: u64, unix_nanos: i64) {
         let last = store.last_sequence();
         let is_ahead = state.is_ahead(last);
-        // A start that is still to come has not been lost.
+        // A configured start in the future is not lost data.
         let start = match self.config.deliver_policy {
             DeliverPolicy::ByStartSequence => self.config.opt_start_seq,
             _ => 1,
@@ -292,7 +292,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_saved_is_read(state in state()) {
+        fn state_round_trips(state in state()) {
             let mut bytes = Vec::new();
             state.encode(&mut bytes);
             prop_assert_eq!(State::decode(&bytes), Ok(state));
@@ -302,13 +302,13 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn decode_accepts_or_refuses_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = State::decode(&bytes);
         }
     }
 
     #[test]
-    fn it_is_compact() {
+    fn state_is_compact() {
         let start = 1_795_300_481_000;
         let pending = (0..1000).map(|n: u32| SavedSlot {
             stream_sequence: 5_000_000 + u64::from(n),

@@ -1,51 +1,51 @@
-//! What a consumer says that is not a record: a block of headers and nothing else.
+//! Status messages of a consumer: headers without a payload.
 
 use std::io::Write;
 
 /// A status, without its `NATS/1.0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status<'a> {
-    /// It is there, and this is how far it has come.
+    /// Heartbeat with the current position.
     IdleHeartbeat {
         consumer_sequence: u64,
         stream_sequence: u64,
         stalled: Option<&'a [u8]>,
     },
-    /// Answer this, so that more may come.
+    /// Flow control request, to be answered.
     FlowControlRequest,
-    /// Nothing to deliver, and none is waited for.
+    /// No records, for a request that does not wait.
     NoMessages,
-    /// A request's time is over.
+    /// The request has expired.
     RequestTimeout(Left),
-    /// What there is goes to others who asked before.
+    /// All available records go to earlier requests.
     RequestsPending,
-    /// The next record is larger than what the request asked for.
+    /// The next record exceeds the bytes of the request.
     MessageSizeExceedsMaxBytes(Left),
-    /// More requests than may wait.
+    /// Too many waiting requests.
     ExceededMaxWaiting,
-    /// More records than one request may ask for.
+    /// The request exceeds the maximum of records.
     ExceededMaxRequestBatch(i64),
-    /// A longer wait than a request may ask for, in words.
+    /// The request exceeds the maximum waiting time, given as text.
     ExceededMaxRequestExpires(&'a str),
-    /// More bytes than one request may ask for.
+    /// The request exceeds the maximum of bytes.
     ExceededMaxRequestMaxBytes(i64),
-    /// Its last word.
+    /// The consumer was deleted.
     ConsumerDeleted,
-    /// Its last word before the server stops.
+    /// The server stops.
     ServerShutdown(Left),
-    /// It pushes, and cannot be pulled.
+    /// A pull request to a push consumer.
     ConsumerIsPushBased,
-    /// A request that is not one.
+    /// An invalid request.
     BadRequest(&'a str),
-    /// The client asks for more than this server knows.
+    /// The request requires a newer API level.
     RequiredApiLevel,
     /// Another client is pinned.
     PinIdMismatch,
-    /// The client that waits is pinned no more.
+    /// The client of a waiting request is no longer pinned.
     WrongPinId(Left),
 }
 
-/// What a request has not been given.
+/// Records and bytes that a request has not received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Left {
     pub(super) messages: u64,
@@ -53,7 +53,7 @@ pub(super) struct Left {
 }
 
 impl Status<'_> {
-    /// Writes the block in the place of what was in `out`.
+    /// Writes the header block to `out`, replacing the content.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(b"NATS/1.0 ");
@@ -134,7 +134,7 @@ mod tests {
         bytes: 1,
     };
 
-    /// What nats-server 2.15.2 sends.
+    /// Compares with what nats-server 2.15.2 sends.
     #[track_caller]
     fn check(status: Status<'_>, expected: &str) {
         let mut out = b"what was here before".to_vec();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn without_headers() {
+    fn statuses_without_headers_match_nats_server() {
         check(Status::FlowControlRequest, "100 FlowControl Request");
         check(Status::NoMessages, "404 No Messages");
         check(Status::RequestsPending, "408 Requests Pending");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn with_headers() {
+    fn statuses_with_headers_match_nats_server() {
         let left = "|Nats-Pending-Messages: 5|Nats-Pending-Bytes: 1";
         check(
             Status::RequestTimeout(LEFT),

@@ -1,11 +1,11 @@
-//! Small pieces of text, written into buffers that are used again.
+//! Decimal numbers in reused buffers.
 
-/// Appends a number in decimal.
+/// Appends a decimal number.
 pub(super) fn number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Reads a decimal number that is all of `text`.
+/// Parses `text` as a decimal number.
 pub(super) fn parse_number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers() {
+    fn numbers_round_trip() {
         for value in [0, 1, 9, 10, 99, 1_795_300_481, u64::MAX] {
             let mut out = Vec::new();
             number(&mut out, value);

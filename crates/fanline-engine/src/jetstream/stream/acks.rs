@@ -1,46 +1,47 @@
-//! Acknowledgements of publishes: formatted straight, and held back until what they promise is true.
+//! Acknowledgements of publishes: formatted without serde, and delayed until their record is durable.
 
 use std::collections::VecDeque;
 
 use crate::jetstream::{ApiError, Message, Port};
 
-/// Acknowledgements that wait for their record to be durable, in the order in which they were asked for.
+/// Acknowledgements that wait for their record to be durable, in order of publishes.
 ///
-/// Their bytes lie in one ring, so that none is allocated for once the ring has grown to what is in flight.
+/// Their bytes are in one ring buffer, so that nothing is allocated once it has grown to the amount in
+/// flight.
 pub(super) struct Acks {
-    /// What each acknowledgement begins with: `{"stream":"S","seq":`.
+    /// Beginning of each acknowledgement: `{"stream":"S","seq":`.
     head: Vec<u8>,
-    /// What each refusal ends with: `,"stream":"S","seq":0}`.
+    /// End of each refusal: `,"stream":"S","seq":0}`.
     error_tail: Vec<u8>,
     waiting: VecDeque<Waiting>,
-    /// The reply topic of each that waits, and what it says besides.
+    /// Reply subject and additional fields of each pending acknowledgement.
     bytes: VecDeque<u8>,
     scratch: Vec<u8>,
     reply: Vec<u8>,
 }
 
-/// Something to be said about a publish.
+/// An answer to a publish.
 pub(super) struct Ack<'a> {
-    /// Where; empty when nobody asked.
+    /// Reply subject; empty if no answer is wanted.
     pub(super) reply: &'a [u8],
-    /// The log must be durable up to here before.
+    /// Sequence up to which the log must be durable before it is sent.
     pub(super) until: u64,
     pub(super) says: Says<'a>,
 }
 
-/// What is said.
+/// Content of an answer.
 #[derive(Clone, Copy)]
 pub(super) enum Says<'a> {
-    /// That a message is stored under this sequence; `extra` is what is said besides, from its comma on.
+    /// The message is stored under this sequence; `extra` holds additional fields, from the comma on.
     Stored { sequence: u64, extra: &'a [u8] },
-    /// Just that.
+    /// This payload.
     Whole(&'a [u8]),
 }
 
-/// One that waits; its bytes are in the ring.
+/// A pending answer; its bytes are in the ring.
 struct Waiting {
     until: u64,
-    /// `None` when the extra bytes are all that is said.
+    /// `None` when the extra bytes are the whole payload.
     sequence: Option<u64>,
     reply_bytes: usize,
     extra_bytes: usize,
@@ -62,7 +63,7 @@ impl Acks {
         }
     }
 
-    /// Says what is to be said, at once when it is true already and nothing waits before it.
+    /// Sends an answer, at once if it is durable and nothing waits before it.
     pub(super) fn give(&mut self, ack: &Ack<'_>, durable: u64, port: &mut dyn Port) {
         if ack.reply.is_empty() {
             return;
@@ -84,7 +85,7 @@ impl Acks {
         });
     }
 
-    /// Sends those that have come true.
+    /// Sends the answers that are durable now.
     pub(super) fn release(&mut self, durable: u64, port: &mut dyn Port) {
         while let Some(first) = self.waiting.front()
             && first.until <= durable
@@ -111,7 +112,7 @@ impl Acks {
         }
     }
 
-    /// Answers all that wait with an error: the disk failed, and nobody knows what it holds.
+    /// Answers all pending publishes with an error: the disk has failed and its content is unknown.
     pub(super) fn fail(&mut self, error: &ApiError, port: &mut dyn Port) {
         while let Some(first) = self.waiting.pop_front() {
             let all = first.reply_bytes + first.extra_bytes;
@@ -131,37 +132,39 @@ impl Acks {
         self.scratch.extend_from_slice(br#"{"error":"#);
         write_error(error, &mut self.scratch);
         self.scratch.extend_from_slice(&self.error_tail);
-        port.publish(&Message {
+        let message = Message {
             topic: reply,
             payload: &self.scratch,
             ..Message::default()
-        });
+        };
+        port.answer(&message, Err(error));
     }
 }
 
 /// Writes an error as JSON.
 pub(super) fn write_error(error: &ApiError, out: &mut Vec<u8>) {
-    // Neither numbers nor text can fail to be written to memory.
+    // Writing to memory does not fail.
     let _ = serde_json::to_writer(out, error);
 }
 
 fn publish(head: &[u8], scratch: &mut Vec<u8>, ack: &Ack<'_>, port: &mut dyn Port) {
-    let payload = match ack.says {
-        Says::Whole(body) => body,
+    let (payload, sequence) = match ack.says {
+        Says::Whole(body) => (body, 0),
         Says::Stored { sequence, extra } => {
             scratch.clear();
             scratch.extend_from_slice(head);
             scratch.extend_from_slice(itoa::Buffer::new().format(sequence).as_bytes());
             scratch.extend_from_slice(extra);
             scratch.push(b'}');
-            scratch
+            (&**scratch, sequence)
         }
     };
-    port.publish(&Message {
+    let message = Message {
         topic: ack.reply,
         payload,
         ..Message::default()
-    });
+    };
+    port.answer(&message, Ok(sequence));
 }
 
 /// Moves the ring's first bytes into a buffer.
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_before_it_is_true() {
+    fn acknowledgements_wait_for_durability_in_order() {
         let (mut acks, mut port) = (Acks::new("S", None), Recorder::default());
         acks.give(&stored(b"r1", 1, b""), 0, &mut port);
         acks.give(&stored(b"r2", 2, br#","duplicate": true"#), 0, &mut port);
@@ -225,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_is_named() {
+    fn acknowledgement_contains_domain() {
         let (mut acks, mut port) = (Acks::new("S", Some("hub")), Recorder::default());
         acks.give(&stored(b"r", 1, b""), 1, &mut port);
         assert_eq!(port.taken(), [r#"r {"stream":"S","domain":"hub","seq":1}"#]);
     }
 
     #[test]
-    fn the_ring_wraps() {
+    fn ring_buffer_wraps() {
         let (mut acks, mut port) = (Acks::new("S", None), Recorder::default());
         for sequence in 1..2_000_u64 {
             let reply = format!("reply.{sequence}");

@@ -1,4 +1,4 @@
-//! Storing a record, and all that follows from it.
+//! Stores a record and performs what follows from it.
 
 use super::Stream;
 use super::source::SOURCE_HEADER;
@@ -8,31 +8,31 @@ use crate::store::{Cause, DiskError, Filters, NewRecord, StoreError};
 use crate::subject::is_literal_topic;
 use crate::time::{Nanos, Timestamp};
 
-/// A message that has passed every check.
+/// A message that has passed all checks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Admitted<'a> {
-    /// What is to be stored; its time is set when it is.
+    /// The record to store; its time is set when it is stored.
     pub(super) record: NewRecord<'a>,
     pub(super) msg_id: Option<&'a [u8]>,
     pub(super) rollup: Option<Rollup>,
-    /// When it is to be published again, if it is a schedule.
+    /// Next time to publish it, if it is a schedule.
     pub(super) due: Option<i64>,
-    /// The subject of the schedule that it puts an end to.
+    /// Subject of the schedule that it ends.
     pub(super) cancels: Option<&'a [u8]>,
 }
 
-/// What a record takes the place of.
+/// The earlier records that a record replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rollup {
-    /// All earlier ones of its subject.
+    /// Those of its subject.
     Subject,
-    /// All earlier ones.
+    /// All.
     All,
 }
 
 impl Rollup {
-    /// What a stored record took the place of. A stream that does not allow rollups has those of its own markers and
-    /// schedules, and none of the records that it copied.
+    /// Returns the rollup of a stored record. A stream that does not allow rollups has those of its own
+    /// markers and schedules, but ignores those of copied records.
     fn of(headers: &[u8], is_allowed: bool) -> Option<Self> {
         let text = find(headers, b"Nats-Rollup")?;
         if !is_allowed && find(headers, SOURCE_HEADER.as_bytes()).is_some() {
@@ -44,7 +44,7 @@ impl Rollup {
         }
     }
 
-    /// Returns the subject filter of the records that a record with this subject takes the place of; empty for all.
+    /// Returns the filter of the replaced records; empty for all.
     fn filter(self, subject: &[u8]) -> &[u8] {
         match self {
             Rollup::Subject => subject,
@@ -54,7 +54,7 @@ impl Rollup {
 }
 
 impl Stream {
-    /// Stores a message and does all that follows; says its sequence, and whether there is a record.
+    /// Stores a message with all consequences. Returns its sequence, and whether a record was stored.
     pub(super) fn append(
         &mut self,
         admitted: &Admitted<'_>,
@@ -70,7 +70,7 @@ impl Stream {
         Ok((sequence, true))
     }
 
-    /// What a republished message tells of its subject's last record.
+    /// Returns the subject's last sequence, which a republished message contains.
     pub(super) fn previous_of(&self, subject: &[u8]) -> u64 {
         match &self.republish {
             None => 0,
@@ -78,7 +78,7 @@ impl Stream {
         }
     }
 
-    /// Adds the record; `None` when nobody is interested, so that there is a sequence but no record.
+    /// Appends the record; `None` when no consumer is interested, so that only a sequence is assigned.
     pub(super) fn store_record(
         &mut self,
         admitted: &Admitted<'_>,
@@ -102,7 +102,7 @@ impl Stream {
         Ok(Some(sequence))
     }
 
-    /// Whether a record is stored at all: an interest stream stores only what some consumer or copy needs.
+    /// Whether a record is stored: an interest stream stores only what a consumer or copy needs.
     pub(super) fn is_wanted(&mut self, sequence: u64, subject: &[u8]) -> bool {
         self.config.retention != Retention::Interest
             || self.is_to_be_copied(sequence)
@@ -116,7 +116,7 @@ impl Stream {
         }
     }
 
-    /// All that a stored record brings about.
+    /// Performs all consequences of a stored record.
     pub(super) fn follow_up(
         &mut self,
         admitted: &Admitted<'_>,
@@ -130,7 +130,7 @@ impl Stream {
         }
         if let Some(schedule) = admitted.cancels {
             self.schedules.remove(schedule);
-            // What the disk cannot remove now is one too many, as in `remove_below`.
+            // A record that the disk cannot remove now stays, as in `remove_below`.
             if self
                 .store
                 .purge(schedule, None, 0)
@@ -149,13 +149,13 @@ impl Stream {
         self.republish(admitted, sequence, previous, port);
     }
 
-    /// Removes the records of a subject, or of all, below a sequence. A subject with wildcards removes what it
-    /// matches as a filter: this is how clients purge many keys of a bucket at once. One that the disk cannot
-    /// remove now is one too many, and no reason to refuse the new one.
+    /// Removes the records of a subject, or all, below a sequence. A subject with wildcards is applied as a
+    /// filter: clients purge many keys of a bucket in this way. A record that the disk cannot remove now
+    /// stays; that is no reason to refuse the new one.
     fn remove_below(&mut self, subject: &[u8], sequence: u64, port: &mut dyn Port) {
         let first_of_subject = |known: crate::store::SubjectState| known.messages <= 2;
         if is_literal_topic(subject) && self.store.subject(subject).is_some_and(first_of_subject) {
-            // Nearly always there is one, the value before.
+            // In most cases only one: the previous value.
             let filters = Filters::new([subject]);
             let before = filters.map(|mut filters| self.store.next_matching(&mut filters, 0));
             if let Ok(Ok(Some(before))) = before
@@ -174,14 +174,14 @@ impl Stream {
         }
     }
 
-    /// Applies the rollups of records that were not synced, from this sequence on. After a power cut the record may be
-    /// there and the removal behind it missing.
+    /// Applies the rollups of unsynced records from this sequence on. After a power cut the record may exist
+    /// while its removals are missing.
     pub(in crate::jetstream) fn finish_rollups(
         &mut self,
         from: u64,
         port: &mut dyn Port,
     ) -> Result<(), StoreError> {
-        // A mirror stores the rollups of its origin, and removes nothing itself.
+        // A mirror stores the rollups of its origin, but removes nothing by itself.
         if self.config.mirror.is_some() {
             return Ok(());
         }
@@ -199,12 +199,12 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether the expiry of a subject's last record leaves a marker.
+    /// Whether the expiry of a subject's last record stores a marker.
     pub(super) fn leaves_markers(&self) -> bool {
         !self.config.subject_delete_marker_ttl.is_zero()
     }
 
-    /// Looks at what limits and age have removed: consumers are told, and markers are left.
+    /// Handles records that limits and age have removed: notifies consumers and stores markers.
     pub(in crate::jetstream) fn settle_removed(&mut self, port: &mut dyn Port) {
         let leaves_markers = self.leaves_markers();
         let mut marked: Vec<Vec<u8>> = Vec::new();
@@ -225,7 +225,7 @@ impl Stream {
         }
     }
 
-    /// Stores a record that says that a subject's last record has expired.
+    /// Stores a marker: a subject's last record has expired.
     fn leave_marker(&mut self, subject: &[u8], port: &mut dyn Port) {
         let ttl = self.config.subject_delete_marker_ttl.0;
         let whole_seconds = ttl - ttl % Nanos::from_secs(1).0;
@@ -245,7 +245,7 @@ impl Stream {
             },
             ..Admitted::default()
         };
-        // A stream that is full has no room for it; readers then see that the subject is gone, not why.
+        // Without room for the marker, readers still see that the subject is gone, but not why.
         let _ = self.append(&marker, port);
     }
 
@@ -293,15 +293,15 @@ impl Stream {
     }
 }
 
-/// Whether a record says itself that its subject is gone, so that its expiry leaves no marker: a marker, or the
-/// purge of a key.
+/// Whether a record itself says that its subject is gone, so that its expiry stores no marker: a marker, or
+/// the purge of a key.
 pub(super) fn is_marker(headers: &[u8]) -> bool {
     let reason = find(headers, b"Nats-Marker-Reason");
     reason.is_some_and(|reason| !reason.is_empty())
         || find(headers, b"KV-Operation") == Some(b"PURGE")
 }
 
-/// The answer to a publish that the log does not take.
+/// Returns the answer to a publish that the log refuses.
 pub(in crate::jetstream) fn refused(error: StoreError) -> ApiError {
     match error {
         StoreError::TooLarge => ApiError::STREAM_MESSAGE_EXCEEDS_MAXIMUM,

@@ -1,4 +1,4 @@
-//! What a message must be, and what its headers demand, before it is stored.
+//! Checks of a message and its headers before it is stored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,8 +14,7 @@ use crate::subject::Filter;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Where a message is changed on its way in. Used again and again; each part counts only when
-/// [`Checked`] says so.
+/// Buffers for changed parts of a message, reused for each. A part is valid only if [`Checked`] says so.
 #[derive(Default)]
 pub(super) struct Edits {
     pub(super) subject: Vec<u8>,
@@ -23,23 +22,23 @@ pub(super) struct Edits {
     pub(super) payload: Vec<u8>,
 }
 
-/// What the checks found.
+/// Result of the checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Checked {
-    /// It is there already, and is not stored again.
+    /// Sequence of the original, if the message is a duplicate and is not stored.
     pub(super) duplicate_of: Option<u64>,
     pub(super) is_counter: bool,
     subject_edited: bool,
     headers_edited: bool,
     expires_at: Option<i64>,
     rollup: Option<Rollup>,
-    /// When the scheduled message is due first.
+    /// First time to publish it, if it is a schedule.
     due: Option<i64>,
-    /// It puts an end to a schedule.
+    /// Whether it ends a schedule.
     cancels: bool,
 }
 
-/// What the messages of a batch have changed for those after them.
+/// Effects of a batch's earlier messages on the later ones.
 #[derive(Default)]
 pub(super) struct SoFar {
     pub(super) messages: u64,
@@ -49,7 +48,7 @@ pub(super) struct SoFar {
 }
 
 impl Checked {
-    /// The message as it is to be stored.
+    /// Returns the message as it will be stored.
     pub(super) fn admitted<'a>(
         &self,
         message: &Message<'a>,
@@ -86,7 +85,7 @@ impl Checked {
 }
 
 impl Stream {
-    /// Checks a message, as one of a batch if there is a batch so far.
+    /// Checks a message, as part of a batch if `so_far` is set.
     pub(super) fn check(
         &mut self,
         message: &Message<'_>,
@@ -103,18 +102,18 @@ impl Stream {
             let random = self.random();
             checked.subject_edited = transform.apply(message.topic, random, &mut edits.subject);
         }
-        let subject = std::mem::take(&mut edits.subject);
-        let topic = if checked.subject_edited {
-            &subject
+        let edited = std::mem::take(&mut edits.subject);
+        let subject = if checked.subject_edited {
+            &edited
         } else {
             message.topic
         };
-        // Without headers nothing is asked, but a counter's increment is missed.
+        // Without headers there is nothing to check, except that a counter requires an increment.
         let result = if message.headers.is_empty() && !self.config.allow_msg_counter {
             Ok(())
         } else {
             self.check_headers(
-                topic,
+                subject,
                 message,
                 asked,
                 edits,
@@ -124,9 +123,9 @@ impl Stream {
         };
         if let Some(so_far) = so_far {
             so_far.messages += 1;
-            so_far.subjects.insert(topic.to_vec());
+            so_far.subjects.insert(subject.to_vec());
         }
-        edits.subject = subject;
+        edits.subject = edited;
         result.map(|()| checked)
     }
 
@@ -193,7 +192,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Adds up a counter; says whether it is one.
+    /// Adds up a counter. Returns whether the stream has counters.
     fn count(
         &mut self,
         subject: &[u8],
@@ -250,7 +249,7 @@ impl Stream {
             return Err(ApiError::STREAM_EXPECTED_LAST_SEQ_PER_SUBJECT_INVALID);
         }
         if let Some(expected) = headers.expected_last_sequence {
-            // Of a batch only the first can know.
+            // In a batch, only the first message can know the last sequence.
             if so_far.is_some_and(|so_far| so_far.messages > 0) {
                 return Err(ApiError::STREAM_WRONG_LAST_SEQUENCE_CONSTANT);
             }
@@ -277,7 +276,8 @@ impl Stream {
         Ok(())
     }
 
-    /// The last sequence of a subject, or of all that a filter matches; 0 when there is none.
+    /// Returns the last sequence of a subject, or of all subjects that a filter matches; 0 when there is
+    /// none.
     fn last_of(&mut self, subject: &[u8]) -> Result<u64, ApiError> {
         if Filter::parse(subject).is_ok_and(|filter| !filter.is_literal()) {
             let last = self.store.last_matching(subject);
@@ -307,7 +307,7 @@ impl Stream {
         };
         checked.expires_at = Some(match ttl {
             Ttl::Never => NEVER,
-            // What outlives its marker would be followed by none.
+            // A record that outlives its marker would expire without one.
             Ttl::After(nanos) if nanos < marker => {
                 let seconds = u64::try_from(marker / NANOS_PER_SECOND).unwrap_or(0);
                 Block::filtered(&mut edits.headers, message.headers, |n| n != b"Nats-TTL")
@@ -352,7 +352,7 @@ impl Stream {
     }
 }
 
-/// What does not read as a number is not what was found, whatever that is.
+/// A value that is not a number never matches.
 fn expect(expected: &[u8], found: u64) -> Result<(), ApiError> {
     let expected = std::str::from_utf8(expected)
         .ok()

@@ -1,4 +1,4 @@
-//! Counters: records whose payload is the sum of all increments of their subject.
+//! Counters: a record's payload is the sum of all increments of its subject.
 
 use serde::Deserialize;
 
@@ -6,20 +6,21 @@ use super::decimal::Decimal;
 use super::headers::PublishHeaders;
 use crate::jetstream::ApiError;
 
-/// Most digits of an increment and of a sum.
+/// Maximum digits of an increment and of a sum.
 const DIGITS_MAX: usize = 4096;
 
-/// A counter's payload.
+/// Payload of a counter.
 #[derive(Deserialize)]
 struct Value<'a> {
     #[serde(borrow)]
     val: &'a str,
 }
 
-/// What a publish adds to a counter.
+/// Returns the increment of a publish.
 ///
 /// # Errors
-/// When it adds nothing, has a payload, or asks for what would make the sum depend on the order of things.
+/// It has no increment, has a payload, or has conditions that would make the sum depend on the order of
+/// publishes.
 pub(super) fn increment(headers: &PublishHeaders<'_>, payload: &[u8]) -> Result<Decimal, ApiError> {
     let text = headers.increment.ok_or(ApiError::MESSAGE_INCR_MISSING)?;
     if !payload.is_empty() {
@@ -36,20 +37,20 @@ pub(super) fn increment(headers: &PublishHeaders<'_>, payload: &[u8]) -> Result<
     }
 }
 
-/// The value that a record of a counter holds.
+/// Returns the value of a counter's record.
 ///
 /// # Errors
-/// When it is no counter's.
+/// The payload is not a counter's.
 pub(super) fn value(payload: &[u8]) -> Result<Decimal, ApiError> {
     let value: Value<'_> =
         serde_json::from_slice(payload).map_err(|_| ApiError::MESSAGE_COUNTER_BROKEN)?;
     parse(value.val.as_bytes()).ok_or(ApiError::MESSAGE_COUNTER_BROKEN)
 }
 
-/// Writes a counter's payload.
+/// Returns the payload for a value.
 ///
 /// # Errors
-/// When the sum has become too long.
+/// The sum is too long.
 pub(super) fn payload(value: &Decimal) -> Result<String, ApiError> {
     match value.len() > DIGITS_MAX {
         true => Err(ApiError::MESSAGE_INCR_INVALID),
@@ -57,12 +58,12 @@ pub(super) fn payload(value: &Decimal) -> Result<String, ApiError> {
     }
 }
 
-/// Whether a header could be an increment at all.
+/// Whether a header is a valid increment.
 pub(super) fn is_number(text: &[u8]) -> bool {
     parse(text).is_some()
 }
 
-/// Decimal digits with or without a sign, not too many; no other form.
+/// Parses decimal digits with an optional sign, up to a maximum; no other form.
 pub(super) fn parse(text: &[u8]) -> Option<Decimal> {
     let sign_bytes = usize::from(text.starts_with(b"-") || text.starts_with(b"+"));
     match text.len() - sign_bytes > DIGITS_MAX {
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn increments() {
+    fn increments_are_parsed_and_added() {
         let ask = |text: &'static str| PublishHeaders {
             increment: Some(text.as_bytes()),
             ..PublishHeaders::default()
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_increments_nor_sums_are_long() {
+    fn long_increments_and_sums_are_refused() {
         let longest = "9".repeat(DIGITS_MAX);
         let largest = parse(longest.as_bytes()).unwrap();
         assert_eq!(

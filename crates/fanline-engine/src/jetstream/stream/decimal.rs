@@ -1,19 +1,19 @@
-//! Integers of any length, which are only read, added, and written.
+//! Integers of any length, which can be parsed, added, and printed.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Add, AddAssign, Neg, Sub};
 
-/// An integer as its decimal digits, so that nothing takes more steps than it has digits.
+/// An integer as decimal digits: operations take no more steps than it has digits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decimal {
     is_negative: bool,
-    /// The lowest digit first, each from 0 to 9, without zeros at the end; zero has none and no sign.
+    /// Digits from 0 to 9, lowest first, without leading zeros; zero has no digits and no sign.
     digits: Vec<u8>,
 }
 
 impl Decimal {
-    /// Parses digits with or without a sign; no other form.
+    /// Parses digits with an optional sign; no other form.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let digits = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+"));
         let digits = digits.unwrap_or(text);
@@ -22,7 +22,7 @@ impl Decimal {
         are_digits.then(|| Decimal::new(text.starts_with(b"-"), values()))
     }
 
-    /// Returns the number of its digits.
+    /// Returns the number of digits.
     pub(super) fn len(&self) -> usize {
         self.digits.len()
     }
@@ -107,7 +107,7 @@ mod tests {
         Decimal::parse(number.to_string().as_bytes()).unwrap()
     }
 
-    /// Numbers of all lengths, many of which have nines and zeros in a row.
+    /// Numbers of all lengths, many with runs of nines and zeros.
     fn number() -> impl Strategy<Value = i128> {
         let near = (0..37_u32, -2..=2_i128).prop_map(|(power, by)| 10_i128.pow(power) + by);
         let long = (any::<i128>(), 2..120_u32).prop_map(|(number, by)| number >> by);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn only_digits_are_numbers() {
+    fn parse_accepts_only_digits_with_sign() {
         for (text, number) in [("+5", 5), ("-0", 0), ("007", 7), ("-10", -10)] {
             assert_eq!(Decimal::parse(text.as_bytes()), Some(decimal(number)));
         }
@@ -127,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn adds_and_subtracts_like_integers(a in number(), b in number()) {
+        fn arithmetic_agrees_with_integers(a in number(), b in number()) {
             prop_assert_eq!(decimal(a).to_string(), a.to_string());
             prop_assert_eq!(&decimal(a) + &decimal(b), decimal(a + b));
             prop_assert_eq!(decimal(a) - decimal(b), decimal(a - b));

@@ -1,4 +1,4 @@
-//! The ids of the messages that came in lately, so that a message published twice is kept once.
+//! Ids of recent messages, so that a message published twice is stored once.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -10,12 +10,12 @@ use crate::headers::find;
 use crate::short_bytes::ShortBytes;
 use crate::store::{Filters, StoreError};
 
-/// The ids of a stream's duplicate window. They are held in the order in which they came, so that those
-/// that are too old are at the front; the table holds places in that order, counted since ever.
+/// The ids in a stream's duplicate window, in order of arrival, so that the oldest are at the front. The
+/// table holds positions in that order, counted from the first id ever.
 #[derive(Default)]
 pub(super) struct Dedupe {
     order: VecDeque<Seen>,
-    /// The place of the front of `order`.
+    /// Position of the front of `order`.
     front: u64,
     places: HashTable<u64>,
     hash_builder: DefaultHashBuilder,
@@ -28,8 +28,7 @@ struct Seen {
 }
 
 impl Dedupe {
-    /// Remembers an id. The times of successive calls do not go back by much; an id that is there already
-    /// is not given again.
+    /// Adds an id that is not present. The times of successive calls must not go back by much.
     pub(super) fn insert(&mut self, id: &[u8], sequence: u64, unix_nanos: i64) {
         let place = self.front + self.order.len() as u64;
         let hash = self.hash_builder.hash_one(id);
@@ -44,7 +43,7 @@ impl Dedupe {
         });
     }
 
-    /// The sequence under which an id was kept, when that was after `oldest_unix_nanos`.
+    /// Returns the sequence of an id that was stored after `oldest_unix_nanos`.
     pub(super) fn find(&self, id: &[u8], oldest_unix_nanos: i64) -> Option<u64> {
         let hash = self.hash_builder.hash_one(id);
         let seen = |place: &u64| at(&self.order, self.front, *place);
@@ -55,7 +54,7 @@ impl Dedupe {
         (seen.unix_nanos > oldest_unix_nanos).then_some(seen.sequence)
     }
 
-    /// Forgets what came before or at that time.
+    /// Removes the ids that were stored at or before a time.
     pub(super) fn expire(&mut self, oldest_unix_nanos: i64) {
         while let Some(seen) = self.order.front() {
             if seen.unix_nanos > oldest_unix_nanos {
@@ -71,7 +70,7 @@ impl Dedupe {
         }
     }
 
-    /// When the oldest id came.
+    /// Returns the time of the oldest id.
     pub(super) fn oldest(&self) -> Option<i64> {
         self.order.front().map(|seen| seen.unix_nanos)
     }
@@ -83,21 +82,21 @@ fn at(order: &VecDeque<Seen>, front: u64, place: u64) -> &Seen {
 }
 
 impl Stream {
-    /// Ids that came before this are forgotten.
+    /// Returns the time before which ids expire.
     pub(super) fn oldest_id(&self) -> i64 {
         self.clock
             .unix_nanos
             .saturating_sub(self.config.duplicate_window.0)
     }
 
-    /// Under which sequence a message with this id was stored within the duplicate window.
+    /// Returns the sequence of a message with this id within the duplicate window.
     pub(super) fn find_duplicate(&mut self, id: &[u8]) -> Option<u64> {
         if self.config.duplicate_window.is_zero() {
             return None;
         }
         let oldest = self.oldest_id();
         if self.dedupe.is_none() {
-            // If the log cannot be read it is tried again with the next message.
+            // If the log cannot be read, the next message retries.
             self.dedupe = Some(self.recover_ids(oldest).ok()?);
         }
         let dedupe = self.dedupe.as_mut()?;
@@ -105,7 +104,7 @@ impl Stream {
         dedupe.find(id, oldest)
     }
 
-    /// The ids of the records that are young enough.
+    /// Reads the ids of recent records from the log.
     fn recover_ids(&mut self, oldest: i64) -> Result<Dedupe, StoreError> {
         let mut dedupe = Dedupe::default();
         let mut everything = Filters::default();
@@ -139,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_map(ids in prop::collection::vec((0_u8..30, 0_i64..4), 1..300)) {
+        fn agrees_with_model(ids in prop::collection::vec((0_u8..30, 0_i64..4), 1..300)) {
             const WINDOW: i64 = 20;
             let (mut dedupe, mut model) = (Dedupe::default(), BTreeMap::new());
             let mut now = 0;

@@ -1,4 +1,4 @@
-//! Direct gets: records as messages, without the API's JSON around them.
+//! Direct gets: return records as messages instead of JSON.
 
 use serde::Deserialize;
 
@@ -9,37 +9,37 @@ use crate::jetstream::{Message, Now, Port, Strictness, Timestamp, decode};
 use crate::store::{Filters, StoreError};
 use crate::subject::Filter;
 
-/// Most records that a request for the last ones of many subjects finds.
+/// Maximum records in the answer to a request for the last ones of many subjects.
 const LAST_MAX: usize = 1_024;
-/// Most records of one batch.
+/// Maximum records of one batch.
 const BATCH_MAX: u64 = 1_024;
 
-/// Bytes of one answer to a batch when the request names no number.
+/// Maximum bytes of a batch if the request sets none.
 const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A request for records, as JSON holds it.
+/// A request for records, as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct DirectGet {
-    /// This one, or the first of a batch.
+    /// Sequence of the record, or of the first of a batch.
     pub seq: u64,
-    /// The last one whose subject this filter matches.
+    /// Filter whose last matching record is requested.
     pub last_by_subj: String,
-    /// The first one from `seq` on whose subject this filter matches.
+    /// Filter whose first matching record from `seq` on is requested.
     pub next_by_subj: String,
-    /// So many, one after the other.
+    /// Number of records in a batch.
     pub batch: i64,
-    /// No more bytes than this in a batch.
+    /// Maximum bytes of a batch.
     pub max_bytes: i64,
-    /// The first one of that time or later.
+    /// Time of the first record.
     pub start_time: Option<Timestamp>,
-    /// The last one of each subject that these filters match.
+    /// Filters: the last record of each matching subject is requested.
     pub multi_last: Vec<String>,
-    /// As of this sequence.
+    /// Highest sequence for `multi_last`.
     pub up_to_seq: u64,
-    /// As of this time.
+    /// Latest time for `multi_last`.
     pub up_to_time: Option<Timestamp>,
-    /// Without headers. The last ones of many subjects have them nevertheless: their subjects are there.
+    /// Whether to omit headers. Answers to `multi_last` contain them anyway, because they hold the subjects.
     pub no_hdr: bool,
 }
 
@@ -67,7 +67,7 @@ impl Nothing {
     }
 }
 
-/// How a record stands among those of its answer.
+/// Position of a record in its batch.
 #[derive(Clone, Copy)]
 struct Place {
     pending: u64,
@@ -75,7 +75,7 @@ struct Place {
 }
 
 impl Stream {
-    /// Answers a direct get; `subject` is what stands behind the stream's name in the request's topic.
+    /// Answers a direct get; `subject` is the part of the request's subject after the stream's name.
     pub fn direct_get(
         &mut self,
         subject: &[u8],
@@ -128,7 +128,7 @@ impl Stream {
             && sent < request.count_max()
             && bytes < bytes_max
         {
-            // Nobody is told of it on the way then, and nats-server does not count.
+            // It is not sent in this case, and nats-server does not count either.
             pending = pending.saturating_sub(u64::from(!request.no_hdr));
             let place = Place {
                 pending,
@@ -190,11 +190,11 @@ impl Stream {
         Ok(())
     }
 
-    /// The last record up to a sequence of each subject that is asked for.
+    /// Returns the last record, up to a sequence, of each requested subject.
     fn last_up_to(&mut self, request: &DirectGet, up_to: u64) -> Result<Vec<u64>, Nothing> {
         let mut found = Vec::new();
         let mut later = Vec::new();
-        // What is no filter matches nothing; none at all would stand for all subjects.
+        // An invalid filter matches nothing; an empty list would match all subjects.
         let asked = request.multi_last.iter().map(String::as_bytes);
         let mut asked = asked
             .filter(|filter| Filter::parse(filter).is_ok())
@@ -232,7 +232,7 @@ impl Stream {
         Ok(found)
     }
 
-    /// Sends a record; says how many bytes it has. One that is gone is passed over in a batch.
+    /// Sends a record, and returns its bytes. A missing record is skipped in a batch.
     fn send(
         &mut self,
         sequence: u64,
@@ -303,7 +303,7 @@ impl DirectGet {
         asked.unwrap_or(BATCH_BYTES_MAX)
     }
 
-    /// Whether it says one thing, and not several that contradict each other.
+    /// Checks that it makes one consistent selection.
     fn check(&self) -> Result<(), Nothing> {
         let has_last = !self.last_by_subj.is_empty();
         let has_next = !self.next_by_subj.is_empty();

@@ -1,11 +1,11 @@
-//! The headers of a publish: what they ask of a stream.
+//! Headers of a publish that a stream interprets.
 
 use crate::headers::each;
 
-/// How long a block of headers may be, so that its length fits two bytes.
+/// Maximum bytes of a header block, whose length is stored in two bytes.
 pub(super) const HEADER_BYTES_MAX: usize = 64 * 1024 - 1;
 
-/// What the headers of a publish ask of a stream. A header without a value asks for nothing.
+/// Headers of a publish that a stream interprets. A header without a value is ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PublishHeaders<'a> {
     pub(super) msg_id: Option<&'a [u8]>,
@@ -28,11 +28,11 @@ pub(super) struct PublishHeaders<'a> {
     pub(super) schedule_next: Option<&'a [u8]>,
     pub(super) scheduler: Option<&'a [u8]>,
     pub(super) stream_source: Option<&'a [u8]>,
-    /// Who published it, of a message from another account.
+    /// The publisher, for a message from another account.
     pub(super) request_info: Option<&'a [u8]>,
 }
 
-/// What a message without headers asks for.
+/// The headers of a message without any.
 pub(super) static NOTHING_ASKED: PublishHeaders<'static> = PublishHeaders {
     msg_id: None,
     expected_stream: None,
@@ -58,7 +58,7 @@ pub(super) static NOTHING_ASKED: PublishHeaders<'static> = PublishHeaders {
 };
 
 impl<'a> PublishHeaders<'a> {
-    /// One pass over the block. The first of several headers of a name counts.
+    /// Parses a block in one pass. Of several headers of a name the first one counts.
     pub(super) fn parse(block: &'a [u8]) -> Self {
         let mut found = PublishHeaders::default();
         for (name, value) in each(block) {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_is_asked_of_a_stream() {
+    fn parse_finds_stream_headers() {
         let block =
             b"NATS/1.0\r\nNats-Msg-Id: 1\r\nMine: x\r\nNats-Msg-Id: 2\r\nnats-rollup: all\r\n\
             Nats-TTL:  5 \r\nNats-Expected-Stream:\r\nNats-Other: 9\r\nno colon\r\n\r\n";
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_bytes_are_nothing_breaks() {
+    fn parse_accepts_any_bytes() {
         for block in [
             &b""[..],
             b"NATS/1.0",

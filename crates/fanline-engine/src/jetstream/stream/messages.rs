@@ -1,36 +1,36 @@
-//! Single records and purges, as the API asks for them.
+//! Access to single records, and purges, for the API.
 
 use super::Stream;
 use super::append::refused;
 use crate::jetstream::{ApiError, Now, Port};
 use crate::store::{Filters, Record, StoreError};
 
-/// Which record is asked for.
+/// Selection of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted<'a> {
-    /// The one of this sequence.
+    /// The record of this sequence.
     Sequence(u64),
-    /// The last one whose subject a filter matches.
+    /// The last record whose subject a filter matches.
     Last(&'a [u8]),
-    /// The first one from a sequence on whose subject a filter matches; empty is all.
+    /// The first record from a sequence on whose subject a filter matches; an empty filter matches all.
     Next(&'a [u8], u64),
-    /// The first one of that time or later whose subject a filter matches; empty is all.
+    /// The first record from a time on whose subject a filter matches; an empty filter matches all.
     NextAt(&'a [u8], i64),
 }
 
-/// What a purge removes.
+/// The records that a purge removes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Purge<'a> {
-    /// Records whose subject it matches; empty: all.
+    /// Filter of the subjects; empty means all.
     pub filter: &'a [u8],
-    /// Only those below this sequence.
+    /// Only records below this sequence.
     pub below: Option<u64>,
-    /// The newest so many stay.
+    /// Number of newest records to preserve.
     pub keep: u64,
 }
 
 impl Stream {
-    /// A record; `None` when there is none such.
+    /// Returns the selected record; `None` if it does not exist.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -41,7 +41,7 @@ impl Stream {
         }
     }
 
-    /// The sequence of a record.
+    /// Returns the sequence of the selected record.
     pub(super) fn find(&mut self, wanted: Wanted<'_>) -> Result<Option<u64>, StoreError> {
         match wanted {
             Wanted::Sequence(sequence) => Ok(Some(sequence)),
@@ -66,7 +66,7 @@ impl Stream {
     /// Deletes one record; with `erase` its bytes are overwritten.
     ///
     /// # Errors
-    /// When the stream does not allow it, there is no such record, or the disk fails.
+    /// The stream does not allow it, the record does not exist, or the disk fails.
     pub fn delete_message(&mut self, sequence: u64, erase: bool, now: Now) -> Result<(), ApiError> {
         self.clock = now;
         if self.config.sealed {
@@ -87,10 +87,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Removes many records; says how many.
+    /// Removes records, and returns how many.
     ///
     /// # Errors
-    /// When the stream does not allow it, or the disk fails.
+    /// The stream does not allow it, or the disk fails.
     pub fn purge(
         &mut self,
         purge: &Purge<'_>,

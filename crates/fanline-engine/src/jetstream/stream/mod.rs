@@ -1,11 +1,12 @@
-//! A stream: what it keeps, and what a publish means to it.
+//! A stream: its records, and the effects of publishes.
 //!
-//! # In which order it is called
+//! # Calling order
 //!
-//! [`publish`](Stream::publish) for each message that has come, and the methods of the API. Then, once
-//! for all of them, [`settle`](Stream::settle), in which consumers are served, [`poll_sync`](Stream::poll_sync),
-//! whose result comes back by [`handle_synced`](Stream::handle_synced), [`release_acks`](Stream::release_acks), and
-//! [`next_timeout`](Stream::next_timeout), at which [`handle_timeout`](Stream::handle_timeout) is due.
+//! [`publish`](Stream::publish) for each message, and the methods of the API. Then, once for all of them,
+//! [`settle`](Stream::settle), which serves consumers; [`poll_sync`](Stream::poll_sync), whose result
+//! [`handle_synced`](Stream::handle_synced) takes; [`release_acks`](Stream::release_acks); and
+//! [`next_timeout`](Stream::next_timeout), which returns when [`handle_timeout`](Stream::handle_timeout) is
+//! due.
 
 mod acks;
 mod append;
@@ -61,14 +62,15 @@ pub struct Stream {
     republish: Option<Republisher>,
     acks: Acks,
     barrier: Barrier,
-    /// Records were removed, other than by acknowledgements, since consumers' states were saved last.
+    /// Whether records were removed, other than by acknowledgements, since consumers' states were last saved.
     has_removed: bool,
-    /// States of consumers are written once the log is safe up to this mark: they may count on those removals.
+    /// Mark up to which the log must be safe before consumers' states are written, because they may rely on
+    /// those removals.
     states_after: u64,
-    /// Made when the first message with an id comes: most streams never see one.
+    /// Created for the first message with an id, which most streams never receive.
     dedupe: Option<Dedupe>,
     schedules: Schedules,
-    /// Sequences of the records that only say that a subject has expired.
+    /// Sequences of markers, which record that a subject has expired.
     markers: HashSet<u64>,
     atomic: AtomicBatches,
     fast: FastBatches,
@@ -77,33 +79,33 @@ pub struct Stream {
     consumers: Consumers,
     /// Records that a consumer is done with; empty between calls.
     done: Vec<u64>,
-    /// The streams of the account that copy from it, and from which sequence on each still needs its records.
+    /// Streams of the account that copy from this one, and the sequence from which on each needs records.
     copies: BTreeMap<Box<str>, u64>,
-    /// Where it copies from: the mirror's origin, or its sources.
+    /// Origins: that of a mirror, or the sources.
     sources: Vec<Source>,
-    /// An origin elsewhere was given up, so that its inlets are no more.
+    /// Whether a remote origin was dropped, which changes the set of inboxes.
     inlets_moved: bool,
     sources_kept: source::Kept,
-    /// When it was last called.
+    /// Time of the last call.
     clock: Now,
-    /// When it last took a message that nobody was interested in.
+    /// Time of the last message in which no consumer was interested.
     skipped_at: Option<i64>,
     edits: Edits,
 }
 
-/// Where a stream is.
+/// Where a stream is located.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(test, derive(Default))]
 pub struct Place<'a> {
-    /// The account that it belongs to.
+    /// Account that owns it.
     pub account: &'a str,
-    /// The server's JetStream domain, if it has a name.
+    /// The server's JetStream domain, if any.
     pub domain: Option<&'a str>,
-    /// Ids of its consumers are derived from this.
+    /// Seed of its consumers' ids.
     pub seed: Seed,
 }
 
-/// What publishes records once more.
+/// State of republishing.
 struct Republisher {
     transform: Transform,
     headers_only: bool,
@@ -112,10 +114,10 @@ struct Republisher {
 }
 
 impl Stream {
-    /// A stream over its log, which holds what was stored before. The configuration has been checked.
+    /// Creates a stream on its log, which may contain records. The configuration was checked.
     ///
     /// # Errors
-    /// A transform that is none, or a log that cannot be read.
+    /// A transform is invalid, or the log cannot be read.
     pub fn new(
         config: StreamConfig,
         mut store: Store,
@@ -172,29 +174,29 @@ impl Stream {
         self.recover_sources()
     }
 
-    /// What it was asked to be.
+    /// Returns its configuration.
     pub fn config(&self) -> &StreamConfig {
         &self.config
     }
 
-    /// When it was made: nanoseconds since 1970 UTC.
+    /// Returns the time of its creation in nanoseconds since 1970 UTC.
     pub fn created(&self) -> i64 {
         self.created
     }
 
-    /// What it holds, in numbers.
+    /// Returns its totals.
     pub fn state(&mut self) -> StoreState {
         let mut state = self.store.state();
         state.last_unix_nanos = state.last_unix_nanos.max(self.skipped_at);
         state
     }
 
-    /// How many bytes it holds.
+    /// Returns the bytes of its records.
     pub fn bytes(&self) -> u64 {
         self.store.total_bytes()
     }
 
-    /// How many a message would count for.
+    /// Returns the bytes for which a message would count.
     pub fn bytes_of(&self, message: &Message<'_>) -> u64 {
         self.store.record_bytes(&NewRecord {
             subject: message.topic,
@@ -204,22 +206,22 @@ impl Stream {
         })
     }
 
-    /// Its log, to look things up in.
+    /// Returns its log, for queries.
     pub fn store(&mut self) -> &mut Store {
         &mut self.store
     }
 
-    /// Whether it stores what is published to a topic.
-    pub fn takes(&self, topic: &[u8]) -> bool {
+    /// Whether it stores messages to a subject.
+    pub fn takes(&self, subject: &[u8]) -> bool {
         let mut filters = self.config.subjects.iter();
-        filters.any(|filter| Filter::parse(filter.as_bytes()).is_ok_and(|f| f.matches(topic)))
+        filters.any(|filter| Filter::parse(filter.as_bytes()).is_ok_and(|f| f.matches(subject)))
     }
 
-    /// Puts another configuration in force, which has been checked against this one. What exceeds its
-    /// limits goes.
+    /// Applies another configuration, which was checked against this one. Removes records that exceed its
+    /// limits.
     ///
     /// # Errors
-    /// A transform that is none, or a log that cannot be read; the old configuration stays.
+    /// A transform is invalid, or the log cannot be read; the old configuration stays.
     pub fn update(
         &mut self,
         config: StreamConfig,
@@ -253,7 +255,7 @@ impl Stream {
         Ok(())
     }
 
-    /// A number that is as good as any other, for `{{random(n)}}`.
+    /// Returns a pseudo-random number for `{{random(n)}}`.
     fn random(&self) -> u32 {
         let mixed = (self.store.last_sequence() + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         u32::try_from(mixed >> 32).unwrap_or_default()
@@ -277,7 +279,7 @@ impl Republisher {
 
 fn subject_transform(config: &StreamConfig) -> Result<Option<Transform>, ApiError> {
     let transform = config.subject_transform.as_ref();
-    // Without a destination the subject stays.
+    // Without a destination the subject does not change.
     let transform = transform.filter(|transform| !transform.dest.is_empty());
     let transform = transform
         .map(|t| Transform::new(&t.src, &t.dest))
@@ -285,7 +287,7 @@ fn subject_transform(config: &StreamConfig) -> Result<Option<Transform>, ApiErro
     transform.map_err(ApiError::stream_transform_invalid_destination)
 }
 
-/// What the log enforces by itself.
+/// Returns the limits that the log enforces.
 fn limits(config: &StreamConfig) -> StoreLimits {
     let limit = |value: i64| u64::try_from(value).ok().filter(|value| *value > 0);
     StoreLimits {

@@ -1,4 +1,4 @@
-//! What a publish means: checked, stored, acknowledged.
+//! Publishing: checks, stores, and acknowledges a message.
 
 use super::Stream;
 use super::acks::{Ack, Says};
@@ -8,21 +8,21 @@ use super::headers::{NOTHING_ASKED, PublishHeaders};
 use crate::headers::Block;
 use crate::jetstream::{ApiError, Message, Now, Port};
 
-/// What became of a publish that was not refused.
+/// Result of an accepted publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TakenIn {
-    /// The sequence of the record, or of the one that it is a duplicate of.
+    /// Sequence of the record, or of its original if it is a duplicate.
     pub(super) sequence: u64,
     pub(super) is_duplicate: bool,
-    /// The record is a counter, whose value the acknowledgement tells.
+    /// Whether the record is a counter, whose value the acknowledgement contains.
     pub(super) is_counter: bool,
-    /// There is a record: on an interest stream there is none when nobody wants it.
+    /// Whether a record was stored: an interest stream stores none if no consumer is interested.
     pub(super) is_kept: bool,
 }
 
 impl Stream {
-    /// Takes a message that was published to one of the stream's subjects. The acknowledgement goes out
-    /// once it is true: now, or in [`release_acks`](Stream::release_acks).
+    /// Handles a message to one of the stream's subjects. The acknowledgement is sent once the record is
+    /// durable: now, or in [`release_acks`](Stream::release_acks).
     pub fn publish(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
         self.clock = now;
         let parsed;
@@ -49,7 +49,7 @@ impl Stream {
         }
     }
 
-    /// Takes a message from another account, without the header that names its publisher.
+    /// Handles a message from another account, without the header that names its publisher.
     fn publish_without_info(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
         let mut headers = Vec::new();
         let is_kept = |name: &[u8]| name != b"Nats-Request-Info";
@@ -118,7 +118,7 @@ impl Stream {
         self.acks.refuse(reply, error, port);
     }
 
-    /// Where the acknowledgement goes; nowhere on a stream that gives none.
+    /// Returns the subject of the acknowledgement; empty for a stream that sends none.
     pub(super) fn reply_of<'a>(&self, message: &Message<'a>) -> &'a [u8] {
         if self.config.no_ack {
             b""
@@ -128,7 +128,7 @@ impl Stream {
     }
 }
 
-/// `"val":"5"` of `{"val":"5"}`.
+/// Returns `"val":"5"` of `{"val":"5"}`.
 fn value_member(payload: &[u8]) -> &[u8] {
     payload
         .get(1..payload.len().saturating_sub(1))

@@ -1,4 +1,4 @@
-//! The stream's consumers, and the records that stay only while a consumer needs them.
+//! The stream's consumers, and the removal of records that they no longer need.
 
 use super::Stream;
 use crate::jetstream::consumer::{Consumers, Context};
@@ -6,17 +6,17 @@ use crate::jetstream::{Now, Port, Retention};
 use crate::store::{Filters, StoreError};
 
 impl Stream {
-    /// Its consumers.
+    /// Returns its consumers.
     pub fn consumers(&self) -> &Consumers {
         &self.consumers
     }
 
-    /// Hands `each` the subjects that a consumer pushes to since last asked (true), or does no more.
+    /// Passes the deliver subjects that were added (`true`) or removed since the last call to `each`.
     pub fn take_receivers(&mut self, each: &mut dyn FnMut(Box<[u8]>, bool)) {
         self.consumers.take_receivers(each);
     }
 
-    /// Its consumers, with what they need to do something. Afterwards [`settle`](Stream::settle) is due.
+    /// Calls `run` with its consumers and their context. Call [`settle`](Stream::settle) afterwards.
     pub fn with_consumers<R>(
         &mut self,
         now: Now,
@@ -32,14 +32,14 @@ impl Stream {
         run(&mut self.consumers, &mut context)
     }
 
-    /// Delivers what can be delivered, and removes what has been acknowledged if it goes then. To be
-    /// called once after whatever has happened.
+    /// Delivers records, and removes acknowledged ones if the retention requires it. Call it once after
+    /// handling events.
     pub fn settle(&mut self, now: Now, port: &mut dyn Port) {
         self.with_consumers(now, port, |consumers, context| consumers.settle(context));
         let mut done = std::mem::take(&mut self.done);
         self.consumers.take_done(&mut done);
         for sequence in done.drain(..) {
-            // What the disk cannot remove now goes with the next restart's look at it.
+            // Records that the disk cannot remove now are removed after the next restart.
             let _ = match self.config.retention {
                 Retention::Limits => Ok(false),
                 Retention::WorkQueue => self.drop_record(sequence, true),
@@ -49,11 +49,11 @@ impl Stream {
         self.done = done;
     }
 
-    /// Removes what no consumer needs any more, on a stream that keeps nothing else. To be called when a
-    /// consumer has gone, and after a restart once all consumers are back.
+    /// Removes the records of an interest stream that no consumer needs. Call it after a consumer was
+    /// deleted, and after a restart once all consumers are recovered.
     ///
     /// # Errors
-    /// The disk cannot be read or written; what is left goes next time.
+    /// The disk cannot be read or written; the next call removes the rest.
     pub fn remove_unneeded(&mut self) -> Result<(), StoreError> {
         if self.config.retention != Retention::Interest {
             return Ok(());
@@ -67,11 +67,11 @@ impl Stream {
         Ok(())
     }
 
-    /// Removes what a work queue's consumers have acknowledged, where a crash undid the removal. To be called after a
-    /// restart once all consumers are back.
+    /// Removes the acknowledged records of a work queue whose removal a crash undid. Call it after a restart
+    /// once all consumers are recovered.
     ///
     /// # Errors
-    /// As of [`remove_unneeded`](Stream::remove_unneeded).
+    /// As [`remove_unneeded`](Stream::remove_unneeded).
     pub fn remove_acknowledged(&mut self) -> Result<(), StoreError> {
         if self.config.retention != Retention::WorkQueue {
             return Ok(());
@@ -93,11 +93,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes note of the streams that copy from this one, of which there are no others: until they have taken a
-    /// record, it is needed.
+    /// Sets the streams that copy from this one. Records are needed until all of them have copied them.
     ///
     /// # Errors
-    /// As of [`remove_unneeded`](Stream::remove_unneeded).
+    /// As [`remove_unneeded`](Stream::remove_unneeded).
     pub fn keep_for_copies(&mut self, copies: &[String]) -> Result<(), StoreError> {
         if self.config.retention != Retention::Interest {
             return Ok(());
@@ -113,12 +112,12 @@ impl Stream {
         self.remove_unneeded()
     }
 
-    /// Whether a stream that copies from this one may still take this record.
+    /// Whether a copy may still need this record.
     pub(super) fn is_to_be_copied(&self, sequence: u64) -> bool {
         self.copies.values().any(|from| *from <= sequence)
     }
 
-    /// A stream that copies from this one has what lies before a sequence: that goes if nobody else needs it.
+    /// Notes that a copy has everything below a sequence, and removes what is no longer needed.
     pub(super) fn note_copied(&mut self, copy: &str, until: u64) -> Result<(), StoreError> {
         let from = match self.copies.get_mut(copy) {
             Some(known) => std::mem::replace(known, until),
@@ -141,7 +140,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Removes a record, whoever needs it or only if nobody does; says whether it was there and went.
+    /// Removes a record, even if it is needed if `needed_or_not` is set. Returns whether it was removed.
     fn drop_record(&mut self, sequence: u64, needed_or_not: bool) -> Result<bool, StoreError> {
         let Some(record) = self.store.read(sequence)? else {
             return Ok(false);
@@ -162,7 +161,7 @@ impl Stream {
         removed
     }
 
-    /// Removes a record on request; says whether it was there.
+    /// Removes a record on request. Returns whether it existed.
     pub(super) fn remove_record(&mut self, sequence: u64, erase: bool) -> Result<bool, StoreError> {
         let Some(record) = self.store.read(sequence)? else {
             return Ok(false);
@@ -175,7 +174,7 @@ impl Stream {
         Ok(removed)
     }
 
-    /// Many records were purged.
+    /// Handles a purge of many records.
     pub(super) fn note_purged(&mut self, port: &mut dyn Port) {
         self.has_removed = true;
         let first = self.store.first_sequence();
@@ -185,7 +184,7 @@ impl Stream {
             store: &mut self.store,
             port,
         };
-        // What is shown of the backlog is wrong until the next time.
+        // On failure the reported backlog is wrong until the next count.
         let _ = self.consumers.handle_purged(&mut context);
     }
 }

@@ -1,21 +1,21 @@
-//! An outside world that writes down what it is told.
+//! A port that records messages, for tests.
 
 use std::collections::BTreeSet;
 
 use crate::jetstream::{Message, Port};
 use crate::subject::Filter;
 
-/// Remembers what was published, as `topic headers payload`, and what was delivered, as
-/// `to > topic reply headers payload`.
+/// Records published messages as `subject headers payload`, and delivered ones as `to > subject reply headers
+/// payload`.
 #[derive(Default)]
 pub(crate) struct Recorder {
     published: Vec<String>,
-    /// Filters in which somebody is interested.
+    /// Filters with a subscriber.
     pub(crate) interest: BTreeSet<Vec<u8>>,
 }
 
 impl Recorder {
-    /// What was published since last asked. Line ends in headers are shown as `|`.
+    /// Returns the messages since the last call. Line ends in headers are shown as `|`.
     pub(crate) fn taken(&mut self) -> Vec<String> {
         std::mem::take(&mut self.published)
     }
@@ -39,13 +39,13 @@ impl Port for Recorder {
         self.published.push(joined(&line));
     }
 
-    fn has_interest(&mut self, topic: &[u8]) -> bool {
+    fn has_interest(&mut self, subject: &[u8]) -> bool {
         let mut filters = self.interest.iter();
-        filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(topic)))
+        filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(subject)))
     }
 
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
-        group.is_empty() && self.has_interest(topic)
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
+        group.is_empty() && self.has_interest(subject)
     }
 
     fn subscribe(&mut self, filter: &[u8]) {

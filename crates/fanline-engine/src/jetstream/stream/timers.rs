@@ -1,15 +1,15 @@
-//! What happens by time.
+//! Timers of a stream.
 
 use std::time::Duration;
 
 use super::Stream;
 use crate::jetstream::{Now, Port};
 
-/// After which time a log whose next expiry could not be read is asked again.
+/// Delay before the log is read again after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Stream {
-    /// When [`handle_timeout`](Stream::handle_timeout) has something to do next, since the server started.
+    /// Returns when [`handle_timeout`](Stream::handle_timeout) is due, since the server's start.
     pub fn next_timeout(&mut self) -> Option<Duration> {
         let expiry = match self.store.next_expiry() {
             Ok(expiry) => expiry.map(|at| self.since_start(at)),
@@ -32,11 +32,11 @@ impl Stream {
         .min()
     }
 
-    /// Does what is due: expiry, schedules, batches that are given up, consumers. Then [`settle`](Stream::settle)
-    /// is due.
+    /// Runs due timers: expiry, schedules, abandoned batches, consumers. Call [`settle`](Stream::settle)
+    /// afterwards.
     pub fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
         self.clock = now;
-        // What cannot be read now is expired next time.
+        // Records that cannot be read now expire at the next call.
         let _ = self.store.expire(now.unix_nanos);
         self.settle_removed(port);
         let oldest = self.oldest_id();
@@ -51,7 +51,7 @@ impl Stream {
         });
     }
 
-    /// A point in time as the timers count.
+    /// Converts a time to the timers' clock.
     fn since_start(&self, unix_nanos: i64) -> Duration {
         let ahead = unix_nanos.saturating_sub(self.clock.unix_nanos);
         self.clock.since_start + Duration::from_nanos(u64::try_from(ahead).unwrap_or(0))

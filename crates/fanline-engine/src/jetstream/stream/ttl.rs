@@ -4,23 +4,23 @@ use crate::time::Nanos;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// How long a record lives, as `Nats-TTL` says.
+/// Lifetime of a record by its `Nats-TTL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ttl {
-    /// It does not expire, whatever the stream's age limit is.
+    /// Never expires, whatever the stream's age limit.
     Never,
-    /// It expires after so many nanoseconds, a second at least.
+    /// Expires after this number of nanoseconds, at least one second.
     After(i64),
 }
 
-/// Reads a `Nats-TTL`: seconds, a duration of a second at least, or `never`.
+/// Parses a `Nats-TTL`: seconds, a duration of at least a second, or `never`.
 pub(super) fn parse_ttl(text: &[u8]) -> Option<Ttl> {
     if text.eq_ignore_ascii_case(b"never") {
         return Some(Ttl::Never);
     }
     let text = std::str::from_utf8(text).ok()?;
     let nanos = match text.parse::<i64>() {
-        // More seconds than a clock can count are as good as none.
+        // More seconds than a clock can count saturate.
         Ok(seconds) => seconds.saturating_mul(NANOS_PER_SECOND),
         Err(_) => text.parse::<Nanos>().ok()?.0,
     };
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lifetimes() {
+    fn ttl_values_are_parsed() {
         let seconds = |n: i64| Some(Ttl::After(n * NANOS_PER_SECOND));
         for (text, expected) in [
             ("1", seconds(1)),

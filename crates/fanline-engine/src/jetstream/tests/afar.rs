@@ -1,4 +1,5 @@
-//! Copies of streams of another domain: two accounts of two servers, and a link between them that may fail.
+//! Copies of streams of another domain: two accounts of two servers, and a connection between them that may
+//! fail.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,48 +10,48 @@ use proptest::prelude::*;
 use super::*;
 use crate::subject::Filter;
 
-/// The origin's side and the copier's.
-const FAR: usize = 0;
-const NEAR: usize = 1;
+/// Sides of the origin and of the copy.
+const ORIGIN: usize = 0;
+const COPY: usize = 1;
 
-/// A message on its way, as the link carries it.
+/// A message in transit.
 #[derive(Clone, Debug, Default)]
 struct Packet {
-    topic: Vec<u8>,
+    subject: Vec<u8>,
     reply: Vec<u8>,
     headers: Vec<u8>,
     payload: Vec<u8>,
     shown: Vec<u8>,
 }
 
-/// What lies between the two.
+/// The connection between the two.
 #[derive(Default)]
 struct Link {
-    /// How often each side has asked for each filter.
+    /// Subscriptions of each side, with their counts.
     filters: [BTreeMap<Vec<u8>, usize>; 2],
-    /// Filters of a side that have come or gone.
+    /// Filters of a side that were added or removed.
     news: VecDeque<(usize, Vec<u8>)>,
     packets: VecDeque<(usize, Packet)>,
     is_cut: bool,
-    /// So many of the messages that come next get lost.
+    /// Number of the next messages to lose.
     loses: usize,
-    /// What clients of each side have been told.
-    told: [Vec<Packet>; 2],
+    /// Messages that clients of each side have received.
+    received: [Vec<Packet>; 2],
 }
 
 impl Link {
-    fn is_wanted(&self, side: usize, topic: &[u8]) -> bool {
+    fn is_wanted(&self, side: usize, subject: &[u8]) -> bool {
         let mut filters = self.filters[side].keys();
-        filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(topic)))
+        filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(subject)))
     }
 
-    /// The plain API is each side's own.
-    fn crosses(&self, topic: &[u8]) -> bool {
-        !self.is_cut && !topic.starts_with(b"$JS.API.")
+    /// Each side's own API does not cross.
+    fn crosses(&self, subject: &[u8]) -> bool {
+        !self.is_cut && !subject.starts_with(b"$JS.API.")
     }
 }
 
-/// What lies outside of one side.
+/// The port of one side.
 struct Outside {
     link: Rc<RefCell<Link>>,
     side: usize,
@@ -68,7 +69,7 @@ impl Outside {
 impl Port for Outside {
     fn publish(&mut self, message: &Message<'_>) {
         self.send(Packet {
-            topic: message.topic.into(),
+            subject: message.topic.into(),
             reply: message.reply.into(),
             headers: message.headers.into(),
             payload: message.payload.into(),
@@ -78,7 +79,7 @@ impl Port for Outside {
 
     fn deliver(&mut self, to: &[u8], message: &Message<'_>) {
         self.send(Packet {
-            topic: to.into(),
+            subject: to.into(),
             reply: message.reply.into(),
             headers: message.headers.into(),
             payload: message.payload.into(),
@@ -86,14 +87,15 @@ impl Port for Outside {
         });
     }
 
-    fn has_interest(&mut self, topic: &[u8]) -> bool {
+    fn has_interest(&mut self, subject: &[u8]) -> bool {
         let link = self.link.borrow();
         let beyond = 1 - self.side;
-        link.is_wanted(self.side, topic) || (link.crosses(topic) && link.is_wanted(beyond, topic))
+        link.is_wanted(self.side, subject)
+            || (link.crosses(subject) && link.is_wanted(beyond, subject))
     }
 
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
-        group.is_empty() && self.has_interest(topic)
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
+        group.is_empty() && self.has_interest(subject)
     }
 
     fn subscribe(&mut self, filter: &[u8]) {
@@ -141,7 +143,7 @@ impl World {
             let js = JetStream::new(settings, None, seed, now, &mut port);
             (js, port)
         };
-        let sides = [side(FAR), side(NEAR)];
+        let sides = [side(ORIGIN), side(COPY)];
         let mut world = World {
             link,
             sides,
@@ -154,7 +156,7 @@ impl World {
 
     fn handle(&mut self, side: usize, packet: &Packet) {
         let message = Message {
-            topic: &packet.topic,
+            topic: &packet.subject,
             reply: &packet.reply,
             headers: &packet.headers,
             payload: &packet.payload,
@@ -164,7 +166,7 @@ impl World {
         js.handle(&message, self.now, port);
     }
 
-    /// Until nothing moves any more.
+    /// Runs until nothing moves any more.
     fn run(&mut self) {
         loop {
             for (js, port) in &mut self.sides {
@@ -195,21 +197,21 @@ impl World {
     fn arrives(&self, from: usize, side: usize, packet: &Packet) -> bool {
         let mut link = self.link.borrow_mut();
         if from != side {
-            if !link.crosses(&packet.topic) {
+            if !link.crosses(&packet.subject) {
                 return false;
             }
-            if link.is_wanted(side, &packet.topic) && link.loses > 0 {
+            if link.is_wanted(side, &packet.subject) && link.loses > 0 {
                 link.loses -= 1;
                 return false;
             }
         }
-        if packet.topic.starts_with(b"told.") {
-            link.told[side].push(packet.clone());
+        if packet.subject.starts_with(b"received.") {
+            link.received[side].push(packet.clone());
         }
-        link.is_wanted(side, &packet.topic)
+        link.is_wanted(side, &packet.subject)
     }
 
-    /// Lets time pass, with all timers that ring in it.
+    /// Advances the time, running all timers.
     fn wait(&mut self, duration: Duration) {
         let end = self.now.since_start + duration;
         loop {
@@ -229,19 +231,19 @@ impl World {
         }
     }
 
-    /// What is answered to a request of a side's own API.
+    /// Returns the answer to a request to a side's API.
     fn ask(&mut self, side: usize, path: &str, body: &str) -> serde_json::Value {
         let packet = Packet {
-            topic: format!("$JS.API.{path}").into_bytes(),
-            reply: b"told.api".to_vec(),
+            subject: format!("$JS.API.{path}").into_bytes(),
+            reply: b"received.api".to_vec(),
             payload: body.as_bytes().to_vec(),
             ..Packet::default()
         };
-        self.link.borrow_mut().told[side].clear();
+        self.link.borrow_mut().received[side].clear();
         self.handle(side, &packet);
         self.run();
-        let told = self.link.borrow().told[side].clone();
-        serde_json::from_slice(&told[0].payload).unwrap()
+        let received = self.link.borrow().received[side].clone();
+        serde_json::from_slice(&received[0].payload).unwrap()
     }
 
     fn add(&mut self, side: usize, name: &str, fields: &str) {
@@ -252,12 +254,12 @@ impl World {
 
     fn publish(&mut self, subject: &str, headers: &str, payload: &str) {
         let packet = Packet {
-            topic: subject.as_bytes().to_vec(),
+            subject: subject.as_bytes().to_vec(),
             headers: headers.as_bytes().to_vec(),
             payload: payload.as_bytes().to_vec(),
             ..Packet::default()
         };
-        self.handle(FAR, &packet);
+        self.handle(ORIGIN, &packet);
         self.run();
     }
 
@@ -271,17 +273,17 @@ impl World {
 
     fn cut(&mut self) {
         self.link.borrow_mut().is_cut = true;
-        self.tell_all();
+        self.notify_all();
     }
 
     fn mend(&mut self) {
         self.link.borrow_mut().is_cut = false;
-        self.tell_all();
+        self.notify_all();
     }
 
-    /// Each side hears what the other wants, or that it is gone.
-    fn tell_all(&mut self) {
-        for side in [FAR, NEAR] {
+    /// Notifies each side of the other's subscriptions, or that they are gone.
+    fn notify_all(&mut self) {
+        for side in [ORIGIN, COPY] {
             let filters: Vec<_> = self.link.borrow().filters[1 - side]
                 .keys()
                 .cloned()
@@ -294,7 +296,7 @@ impl World {
         self.run();
     }
 
-    /// The records of a stream, as `sequence subject payload`.
+    /// Returns the records of a stream as `sequence subject payload`.
     fn records(&mut self, side: usize, stream: &str) -> Vec<String> {
         let mut shown = Vec::new();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -307,7 +309,7 @@ impl World {
     }
 
     fn origin_of(&mut self, stream: &str) -> serde_json::Value {
-        let info = self.ask(NEAR, &format!("STREAM.INFO.{stream}"), "");
+        let info = self.ask(COPY, &format!("STREAM.INFO.{stream}"), "");
         match info.get("mirror") {
             Some(mirror) => mirror.clone(),
             None => info["sources"][0].clone(),
@@ -318,12 +320,12 @@ impl World {
 const EXTERNAL: &str = r#""external":{"api":"$JS.hub.API","deliver":""}"#;
 
 fn origin(world: &mut World) {
-    world.add(FAR, "O", r#""subjects":["o.>"],"allow_msg_ttl":true"#);
+    world.add(ORIGIN, "O", r#""subjects":["o.>"],"allow_msg_ttl":true"#);
 }
 
 fn mirror(world: &mut World, name: &str, more: &str) {
     world.add(
-        NEAR,
+        COPY,
         name,
         &format!(r#""mirror":{{"name":"O",{EXTERNAL}{more}}},"allow_msg_ttl":true"#),
     );
@@ -331,14 +333,14 @@ fn mirror(world: &mut World, name: &str, more: &str) {
 
 fn source(world: &mut World, name: &str, more: &str) {
     world.add(
-        NEAR,
+        COPY,
         name,
         &format!(r#""sources":[{{"name":"O",{EXTERNAL}{more}}}]"#),
     );
 }
 
 #[test]
-fn what_is_taken_and_under_which_name() {
+fn remote_sources_filter_and_rename_records() {
     let mut world = World::new();
     origin(&mut world);
     world.publish_some(3);
@@ -358,20 +360,20 @@ fn what_is_taken_and_under_which_name() {
             world.publish_some(1);
         }
         world.wait(Duration::from_secs(1));
-        assert_eq!(world.records(NEAR, "M"), expected, "{more}");
-        let deleted = world.ask(NEAR, "STREAM.DELETE.M", "");
+        assert_eq!(world.records(COPY, "M"), expected, "{more}");
+        let deleted = world.ask(COPY, "STREAM.DELETE.M", "");
         assert_eq!(deleted["success"], true);
     }
     world.wait(Duration::from_secs(20));
-    let info = world.ask(FAR, "STREAM.INFO.O", "");
+    let info = world.ask(ORIGIN, "STREAM.INFO.O", "");
     assert_eq!(info["state"]["consumer_count"], 0);
     let link = world.link.borrow();
-    let mut left = link.filters[NEAR].keys();
+    let mut left = link.filters[COPY].keys();
     assert!(!left.any(|filter| filter.starts_with(b"$JS.M.") || filter.starts_with(b"$JSC.")));
 }
 
 #[test]
-fn a_copy_says_where_it_is_from_and_lives_as_long() {
+fn copy_has_source_header_and_ttl_of_origin() {
     let mut world = World::new();
     origin(&mut world);
     let headers = "NATS/1.0\r\nNats-TTL: 30s\r\nNats-Expected-Stream: O\r\nA: b\r\n\r\n";
@@ -380,9 +382,9 @@ fn a_copy_says_where_it_is_from_and_lives_as_long() {
     mirror(&mut world, "M", "");
     source(&mut world, "S", "");
     world.wait(Duration::from_secs(1));
-    assert_eq!(world.records(NEAR, "M"), ["1 o.x short", "2 o.y long"]);
+    assert_eq!(world.records(COPY, "M"), ["1 o.x short", "2 o.y long"]);
     let mut headers = Vec::new();
-    world.sides[NEAR].0.read("S", &[], 1, &mut |record| {
+    world.sides[COPY].0.read("S", &[], 1, &mut |record| {
         headers.push(String::from_utf8_lossy(record.headers).into_owned());
         true
     });
@@ -391,41 +393,41 @@ fn a_copy_says_where_it_is_from_and_lives_as_long() {
     assert!(headers[0].contains("A: b"), "{}", headers[0]);
     assert!(!headers[0].contains("Expected"), "{}", headers[0]);
     world.wait(Duration::from_secs(30));
-    assert_eq!(world.records(NEAR, "M"), ["2 o.y long"]);
-    assert_eq!(world.records(FAR, "O"), ["2 o.y long"]);
+    assert_eq!(world.records(COPY, "M"), ["2 o.y long"]);
+    assert_eq!(world.records(ORIGIN, "O"), ["2 o.y long"]);
 }
 
-/// An origin may be looked at from where its copy is: the copy answers for it.
+/// A copy may answer direct gets for its origin.
 #[test]
-fn a_mirror_stands_in_for_its_origin() {
+fn mirror_answers_direct_gets_for_its_origin() {
     let mut world = World::new();
     origin(&mut world);
     world.publish_some(1);
     for (is_direct, expected) in [("false", ""), ("true", "1")] {
         world.add(
-            NEAR,
+            COPY,
             "M",
             &format!(r#""mirror":{{"name":"O",{EXTERNAL}}},"mirror_direct":{is_direct}"#),
         );
         world.wait(Duration::from_secs(1));
-        world.link.borrow_mut().told[NEAR].clear();
+        world.link.borrow_mut().received[COPY].clear();
         world.handle(
-            NEAR,
+            COPY,
             &Packet {
-                topic: b"$JS.API.DIRECT.GET.O.o.1".to_vec(),
-                reply: b"told.direct".to_vec(),
+                subject: b"$JS.API.DIRECT.GET.O.o.1".to_vec(),
+                reply: b"received.direct".to_vec(),
                 ..Packet::default()
             },
         );
         world.run();
-        let told = world.link.borrow().told[NEAR].clone();
-        assert_eq!(told[0].payload, expected.as_bytes(), "{is_direct}");
-        world.ask(NEAR, "STREAM.DELETE.M", "");
+        let received = world.link.borrow().received[COPY].clone();
+        assert_eq!(received[0].payload, expected.as_bytes(), "{is_direct}");
+        world.ask(COPY, "STREAM.DELETE.M", "");
     }
 }
 
 #[test]
-fn how_it_goes_is_shown() {
+fn stream_info_shows_status_of_remote_origin() {
     let mut world = World::new();
     mirror(&mut world, "M", "");
     world.wait(Duration::from_secs(1));
@@ -447,48 +449,48 @@ fn how_it_goes_is_shown() {
     );
     world.cut();
     world.publish_some(5);
-    // Hours later it still tries, and goes on within seconds of the link being back.
+    // It still retries after hours, and resumes within seconds of the connection.
     world.wait(Duration::from_secs(3 * 3_600));
-    assert_eq!(world.records(NEAR, "M").len(), 5);
+    assert_eq!(world.records(COPY, "M").len(), 5);
     world.mend();
     world.wait(Duration::from_secs(2));
-    assert_eq!(world.records(NEAR, "M"), world.records(FAR, "O"));
+    assert_eq!(world.records(COPY, "M"), world.records(ORIGIN, "O"));
 }
 
 #[test]
-fn a_mirror_becomes_a_stream_of_its_own() {
+fn mirror_can_become_an_ordinary_stream() {
     let mut world = World::new();
     origin(&mut world);
     world.publish_some(3);
     mirror(&mut world, "M", "");
     world.wait(Duration::from_secs(1));
     let body = r#"{"name":"M","storage":"memory","subjects":["m"],"allow_msg_ttl":true}"#;
-    let updated = world.ask(NEAR, "STREAM.UPDATE.M", body);
+    let updated = world.ask(COPY, "STREAM.UPDATE.M", body);
     assert!(updated.get("error").is_none(), "{updated}");
     world.publish_some(3);
     world.wait(Duration::from_secs(1));
-    assert_eq!(world.records(NEAR, "M").len(), 3);
+    assert_eq!(world.records(COPY, "M").len(), 3);
     let is_inlet = |filter: &Vec<u8>| filter.starts_with(b"$JS.M.");
-    assert!(!world.link.borrow().filters[NEAR].keys().any(is_inlet));
+    assert!(!world.link.borrow().filters[COPY].keys().any(is_inlet));
     world.handle(
-        NEAR,
+        COPY,
         &Packet {
-            topic: b"m".to_vec(),
+            subject: b"m".to_vec(),
             payload: b"own".to_vec(),
             ..Packet::default()
         },
     );
     world.run();
-    assert_eq!(world.records(NEAR, "M")[3], "4 m own");
+    assert_eq!(world.records(COPY, "M")[3], "4 m own");
 }
 
-/// A consumer that was made for it beforehand is read, and told what has been kept.
+/// A preconfigured consumer is used, and notified of what is stored.
 #[test]
-fn a_work_queue_is_copied_by_a_consumer_of_its_own() {
+fn work_queue_is_copied_by_preconfigured_consumer() {
     let mut world = World::new();
-    world.add(FAR, "O", r#""subjects":["o.>"],"retention":"workqueue""#);
+    world.add(ORIGIN, "O", r#""subjects":["o.>"],"retention":"workqueue""#);
     let consumer = r#"{"stream_name":"O","config":{"durable_name":"dur","ack_policy":"flow_control","deliver_subject":"to.me","flow_control":true,"idle_heartbeat":1000000000,"sourcing":true}}"#;
-    let made = world.ask(FAR, "CONSUMER.DURABLE.CREATE.O.dur", consumer);
+    let made = world.ask(ORIGIN, "CONSUMER.DURABLE.CREATE.O.dur", consumer);
     assert!(made.get("error").is_none(), "{made}");
     source(
         &mut world,
@@ -504,18 +506,18 @@ fn a_work_queue_is_copied_by_a_consumer_of_its_own() {
         world.mend();
         world.wait(Duration::from_secs(20));
     }
-    let copied = world.records(NEAR, "S");
+    let copied = world.records(COPY, "S");
     let payloads: Vec<_> = copied
         .iter()
         .map(|record| record.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
         .collect();
     assert_eq!(payloads, (1..=world.published).collect::<Vec<_>>());
-    assert_eq!(world.records(FAR, "O").len(), 0);
+    assert_eq!(world.records(ORIGIN, "O").len(), 0);
 }
 
-/// What is purged or deleted at the origin stays in the copy, and makes no gap that is waited for.
+/// Records purged or deleted at the origin stay in the copy, and leave no gap to wait for.
 #[test]
-fn what_goes_at_the_origin_is_no_reason_to_wait() {
+fn removal_at_the_origin_does_not_stall_the_copy() {
     let mut world = World::new();
     origin(&mut world);
     world.publish_some(4);
@@ -523,13 +525,13 @@ fn what_goes_at_the_origin_is_no_reason_to_wait() {
     world.wait(Duration::from_secs(1));
     world.cut();
     world.publish_some(4);
-    world.ask(FAR, "STREAM.PURGE.O", r#"{"seq":7}"#);
+    world.ask(ORIGIN, "STREAM.PURGE.O", r#"{"seq":7}"#);
     world.mend();
     world.wait(Duration::from_secs(30));
     world.publish_some(1);
     world.wait(Duration::from_secs(5));
     let numbers: Vec<_> = world
-        .records(NEAR, "M")
+        .records(COPY, "M")
         .iter()
         .map(|record| record.split(' ').next().unwrap().to_owned())
         .collect();
@@ -559,7 +561,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_record_comes_once_whatever_the_link_does(
+    fn every_record_is_copied_once_despite_connection_failures(
         steps in prop::collection::vec(step(), 0..40),
     ) {
         let mut world = World::new();
@@ -578,11 +580,11 @@ proptest! {
         world.link.borrow_mut().loses = 0;
         world.mend();
         world.wait(Duration::from_secs(60));
-        prop_assert_eq!(world.records(NEAR, "M"), world.records(FAR, "O"));
+        prop_assert_eq!(world.records(COPY, "M"), world.records(ORIGIN, "O"));
         let payloads = |records: Vec<String>| -> Vec<String> {
             let parts = records.iter().map(|record| record.split_once(' ').unwrap().1.to_owned());
             parts.filter(|part| part.starts_with("o.1 ")).collect()
         };
-        prop_assert_eq!(payloads(world.records(NEAR, "S")), payloads(world.records(FAR, "O")));
+        prop_assert_eq!(payloads(world.records(COPY, "S")), payloads(world.records(ORIGIN, "O")));
     }
 }

@@ -1,4 +1,4 @@
-//! Requests and what they are answered with, over an outside world that writes everything down.
+//! Requests and their answers, with a recording port.
 
 mod afar;
 mod power_cut;
@@ -11,7 +11,7 @@ use super::stream::testing::Recorder;
 use super::*;
 use crate::limits::AccountLimits;
 
-/// An account's JetStream that is told what happens line by line.
+/// An account's JetStream with its clock and port.
 struct Account {
     js: JetStream,
     port: Recorder,
@@ -44,10 +44,10 @@ impl Account {
         Account { js, port, now }
     }
 
-    /// What is answered to a message, each answer with its topic.
-    fn send(&mut self, topic: &str, headers: &str, payload: &str) -> Vec<String> {
+    /// Returns the answers to a message, each with its subject.
+    fn send(&mut self, subject: &str, headers: &str, payload: &str) -> Vec<String> {
         let message = Message {
-            topic: topic.as_bytes(),
+            topic: subject.as_bytes(),
             reply: b"reply",
             headers: headers.as_bytes(),
             payload: payload.as_bytes(),
@@ -58,7 +58,7 @@ impl Account {
         self.port.taken()
     }
 
-    /// The one answer to a request of the API.
+    /// Returns the only answer to an API request.
     fn ask(&mut self, path: &str, body: &str) -> String {
         let answers = self.send(&format!("$JS.API.{path}"), "", body);
         match answers.as_slice() {
@@ -68,7 +68,7 @@ impl Account {
         }
     }
 
-    /// The number of the error that a request is answered with; 0 when there is none.
+    /// Returns the error code in the answer to a request; 0 without an error.
     fn error(&mut self, path: &str, body: &str) -> u64 {
         let answer: serde_json::Value = serde_json::from_str(&self.ask(path, body)).unwrap();
         answer["error"]["err_code"].as_u64().unwrap_or(0)
@@ -84,7 +84,7 @@ impl Account {
         );
     }
 
-    /// How many messages a stream has.
+    /// Returns the number of messages of a stream.
     fn messages(&mut self, stream: &str) -> u64 {
         let info = self.ask(&format!("STREAM.INFO.{stream}"), "");
         let info: serde_json::Value = serde_json::from_str(&info).unwrap();
@@ -102,7 +102,7 @@ impl Account {
 const BIRDS: &str = r#""subjects":["birds.*"]"#;
 
 #[test]
-fn a_stream_is_made_shown_and_deleted() {
+fn stream_is_created_described_and_deleted() {
     let mut account = Account::new();
     let made = account.ask(
         "STREAM.CREATE.BIRDS",
@@ -133,7 +133,7 @@ fn a_stream_is_made_shown_and_deleted() {
 }
 
 #[test]
-fn what_a_changed_consumer_wants_no_more_goes() {
+fn narrowed_filter_removes_unneeded_records() {
     let mut account = Account::new();
     account.add("BIRDS", &format!(r#"{BIRDS},"retention":"interest""#));
     let path = "CONSUMER.DURABLE.CREATE.BIRDS.d";
@@ -152,9 +152,9 @@ fn what_a_changed_consumer_wants_no_more_goes() {
     assert_eq!(account.messages("BIRDS"), 1);
 }
 
-/// A copy is an interest, too: without a consumer beside it, it would get nothing.
+/// A copy counts as interest: without a consumer beside it, it would receive nothing.
 #[test]
-fn what_is_copied_is_of_interest() {
+fn copy_counts_as_interest() {
     let mut account = Account::new();
     account.add("BIRDS", &format!(r#"{BIRDS},"retention":"interest""#));
     account.add("COPY", r#""sources":[{"name":"BIRDS"}]"#);
@@ -162,7 +162,7 @@ fn what_is_copied_is_of_interest() {
     account.wait(Duration::from_secs(1));
     assert_eq!(account.messages("COPY"), 1);
     assert_eq!(account.messages("BIRDS"), 0);
-    // Once the copy is gone nobody is interested.
+    // Without the copy there is no interest.
     assert_eq!(account.error("STREAM.DELETE.COPY", ""), 0);
     account.send("birds.finch", "", "x");
     account.wait(Duration::from_secs(1));
@@ -170,7 +170,7 @@ fn what_is_copied_is_of_interest() {
 }
 
 #[test]
-fn who_is_pushed_to_is_not_supplanted() {
+fn active_push_consumer_cannot_be_moved() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     let push_to = |account: &mut Account, subject: &str| {
@@ -191,7 +191,7 @@ fn who_is_pushed_to_is_not_supplanted() {
 }
 
 #[test]
-fn streams_beside_each_other() {
+fn streams_are_checked_against_each_other() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     for (name, fields, expected) in [
@@ -229,7 +229,7 @@ fn streams_beside_each_other() {
 }
 
 #[test]
-fn changed_subjects_change_what_is_asked_for() {
+fn update_of_subjects_changes_subscriptions() {
     let mut account = Account::new();
     account.add("BIRDS", r#""subjects":["birds.*","eggs"]"#);
     let body = r#"{"name":"BIRDS","storage":"memory","subjects":["birds.*","nests"]}"#;
@@ -245,7 +245,7 @@ fn changed_subjects_change_what_is_asked_for() {
 }
 
 #[test]
-fn pages_of_streams() {
+fn stream_lists_are_paged() {
     let mut account = Account::new();
     account.add("FISH", r#""subjects":["fish"]"#);
     account.add("BIRDS", BIRDS);
@@ -285,7 +285,7 @@ fn pages_of_streams() {
 }
 
 #[test]
-fn single_records_and_purges() {
+fn records_are_read_deleted_and_purged() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     for bird in ["heron", "crane", "heron"] {
@@ -348,7 +348,7 @@ fn single_records_and_purges() {
 }
 
 #[test]
-fn consumers_are_made_listed_and_deleted() {
+fn consumer_is_created_listed_and_deleted() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     let made = account.ask(
@@ -378,7 +378,7 @@ fn consumers_are_made_listed_and_deleted() {
 }
 
 #[test]
-fn names_of_consumers() {
+fn consumer_names_must_match_the_subject() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     let cases = [
@@ -428,7 +428,7 @@ fn names_of_consumers() {
 }
 
 #[test]
-fn consumers_beside_each_other() {
+fn consumers_of_one_stream_are_checked_against_each_other() {
     let mut account = Account::new();
     account.add("BIRDS", r#""subjects":["birds.*"],"max_consumers":1"#);
     account.add("WORK", r#""subjects":["work.*"],"retention":"workqueue""#);
@@ -460,7 +460,7 @@ fn consumers_beside_each_other() {
 }
 
 #[test]
-fn what_nobody_answers() {
+fn unknown_requests_get_no_answer() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     for (name, policy) in [("d", "explicit"), ("silent", "none")] {
@@ -471,16 +471,16 @@ fn what_nobody_answers() {
         assert_eq!(account.error(&path, &body), 0);
     }
     account.port.taken();
-    for topic in [
+    for subject in [
         "FOO",
         "STREAM.FOO.BIRDS",
         "STREAM.INFO.BIRDS.x",
         "STREAM.INFO",
         "META.LEADER.STEPDOWN",
     ] {
-        assert_eq!(account.ask(topic, ""), "", "{topic}");
+        assert_eq!(account.ask(subject, ""), "", "{subject}");
     }
-    for topic in [
+    for subject in [
         "$JS.API.DIRECT.GET.BIRDS",
         "$JS.API.DIRECT.GET.NONE",
         "$JS.API.CONSUMER.MSG.NEXT.BIRDS.none",
@@ -490,10 +490,10 @@ fn what_nobody_answers() {
         "$JS.ACK.BIRDS.d.1.1.1.1",
         "$JS.FC.BIRDS.d.x",
     ] {
-        let expected = format!("reply NATS/1.0 503|Nats-Subject: {topic}||");
-        assert_eq!(account.send(topic, "", ""), [expected]);
+        let expected = format!("reply NATS/1.0 503|Nats-Subject: {subject}||");
+        assert_eq!(account.send(subject, "", ""), [expected]);
     }
-    // It takes acknowledgements; this is none.
+    // The consumer expects acknowledgements, but this is not one.
     let unreadable = account.send("$JS.ACK.BIRDS.d.1.x.1.1.0", "", "");
     assert_eq!(unreadable, [""; 0]);
     for path in [
@@ -506,7 +506,7 @@ fn what_nobody_answers() {
 }
 
 #[test]
-fn levels_domains_and_the_account() {
+fn requests_check_api_level_domain_and_account() {
     let mut account = Account::with(Settings {
         domain: Some("lake".to_owned()),
         ..Settings::default()
@@ -528,9 +528,9 @@ fn levels_domains_and_the_account() {
     );
 }
 
-/// As nats-server answers it for an account whose token has tiers.
+/// As nats-server answers for an account with tiers.
 #[test]
-fn limits_by_the_number_of_replicas() {
+fn account_tiers_limit_by_replicas() {
     let tier = |max_memory| AccountLimits {
         max_memory,
         max_streams: 2,
@@ -571,7 +571,7 @@ fn limits_by_the_number_of_replicas() {
 }
 
 #[test]
-fn limits_of_the_account() {
+fn account_limits_are_enforced() {
     let limits = AccountLimits {
         max_memory: 1_000,
         max_streams: 2,
@@ -600,13 +600,14 @@ fn limits_of_the_account() {
     }
 }
 
-/// Each message must have room, within one round too; and where all is set aside nothing else may be.
+/// Each message needs room, also within one round; and no stream without a size fits when everything is
+/// reserved.
 #[test]
-fn bytes_of_the_account() {
+fn account_byte_limits_apply_to_each_message() {
     let mut account = Account::with(Settings {
         limits: AccountLimits {
             max_memory: 100,
-            // As many as are made.
+            // Unlimited.
             max_streams: 0,
             max_consumers: 0,
             ..AccountLimits::default()
@@ -641,7 +642,7 @@ fn bytes_of_the_account() {
 }
 
 #[test]
-fn limits_of_consumers_do_not_come_after_them() {
+fn consumer_limits_must_fit_existing_consumers() {
     let mut account = Account::new();
     let update = |limits: &str| {
         format!(r#"{{"name":"A","storage":"memory","consumer_limits":{{{limits}}}}}"#)
@@ -662,7 +663,7 @@ fn limits_of_consumers_do_not_come_after_them() {
 }
 
 #[test]
-fn limits_of_the_server() {
+fn server_limits_are_enforced() {
     let mut account = Account::with(Settings {
         asset_limits: AssetLimits {
             ack_pending_max: Some(500),
@@ -718,39 +719,42 @@ fn limits_of_the_server() {
 }
 
 #[test]
-fn events_are_told_to_those_who_listen() {
+fn advisories_are_published_to_subscribers() {
     let mut account = Account::new();
-    for topic in [
+    for subject in [
         "STREAM.CREATED.BIRDS",
         "CONSUMER.DELETED.BIRDS.watch",
         "API",
     ] {
-        let topic = format!("$JS.EVENT.ADVISORY.{topic}");
-        account.port.interest.insert(topic.into_bytes());
+        let subject = format!("$JS.EVENT.ADVISORY.{subject}");
+        account.port.interest.insert(subject.into_bytes());
     }
     let body = r#"{"name":"BIRDS","storage":"memory"}"#;
-    let told = account.send("$JS.API.STREAM.CREATE.BIRDS", "", body);
-    assert_eq!(told.len(), 3, "{told:?}");
+    let events = account.send("$JS.API.STREAM.CREATE.BIRDS", "", body);
+    assert_eq!(events.len(), 3, "{events:?}");
     assert!(
-        told[0].starts_with("$JS.EVENT.ADVISORY.STREAM.CREATED.BIRDS"),
-        "{told:?}"
+        events[0].starts_with("$JS.EVENT.ADVISORY.STREAM.CREATED.BIRDS"),
+        "{events:?}"
     );
     assert!(
-        told[0].ends_with(r#""stream":"BIRDS","action":"create"}"#),
-        "{told:?}"
+        events[0].ends_with(r#""stream":"BIRDS","action":"create"}"#),
+        "{events:?}"
     );
-    assert!(told[2].starts_with("$JS.EVENT.ADVISORY.API"), "{told:?}");
+    assert!(
+        events[2].starts_with("$JS.EVENT.ADVISORY.API"),
+        "{events:?}"
+    );
     let body = r#"{"stream_name":"BIRDS","config":{"durable_name":"watch"}}"#;
     account.send("$JS.API.CONSUMER.CREATE.BIRDS.watch", "", body);
-    let told = account.send("$JS.API.STREAM.DELETE.BIRDS", "", "");
+    let events = account.send("$JS.API.STREAM.DELETE.BIRDS", "", "");
     assert!(
-        told[0].starts_with("$JS.EVENT.ADVISORY.CONSUMER.DELETED.BIRDS.watch"),
-        "{told:?}"
+        events[0].starts_with("$JS.EVENT.ADVISORY.CONSUMER.DELETED.BIRDS.watch"),
+        "{events:?}"
     );
 }
 
 #[test]
-fn an_unused_consumer_goes() {
+fn unused_ephemeral_consumer_is_deleted() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     let body = r#"{"stream_name":"BIRDS","config":{"name":"brief"}}"#;
@@ -762,7 +766,7 @@ fn an_unused_consumer_goes() {
 }
 
 #[test]
-fn copies_follow_their_origin() {
+fn source_copies_new_records() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     account.send("birds.heron", "", "one");
@@ -778,7 +782,7 @@ fn copies_follow_their_origin() {
 }
 
 #[test]
-fn a_backup_that_nobody_listens_for_is_given_up() {
+fn snapshot_without_subscriber_is_abandoned() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     account.send("birds.heron", "", "one");
@@ -797,7 +801,7 @@ fn a_backup_that_nobody_listens_for_is_given_up() {
 }
 
 #[test]
-fn a_backup_comes_back() {
+fn backup_is_restored() {
     let mut account = Account::new();
     account.add("BIRDS", BIRDS);
     for number in 0..40 {
@@ -808,7 +812,7 @@ fn a_backup_comes_back() {
     account.send("$JS.API.CONSUMER.CREATE.BIRDS.watch", "", durable);
     let request = r#"{"deliver_subject":"backup","chunk_size":1024}"#;
     let sent = account.send("$JS.API.STREAM.SNAPSHOT.BIRDS", "", request);
-    // The nats CLI subscribes to it only now.
+    // The nats CLI subscribes to it only after the reply.
     assert_eq!(sent.len(), 1, "{sent:?}");
     assert!(sent[0].contains("stream_snapshot_response"));
     account.port.subscribe(b"backup");
@@ -831,7 +835,7 @@ fn a_backup_comes_back() {
         deliver.starts_with("$JS.SNAPSHOT.RESTORE.BIRDS."),
         "{deliver}"
     );
-    // What is no backup ends it.
+    // An invalid backup ends the restore.
     assert!(account.send(&deliver, "", "no backup at all")[0].contains("10062"));
     assert!(account.send(&deliver, "", "").is_empty());
     assert_eq!(account.error("STREAM.INFO.BIRDS", ""), 10059);

@@ -1,8 +1,8 @@
-//! Power cuts of a whole account, by seed: streams of every kind with their consumers, on disks that keep any part of
-//! what was not synced. What was promised holds afterwards.
+//! Power cuts of a whole account, by seed: streams of every kind with consumers, on disks that keep any
+//! subset of the unsynced data. Every promise (a sent answer) must hold afterwards.
 //!
-//! Streams are held against what they were before the cut: each must be in a state that it was in when the last
-//! promise was made about it, or in a later one. Consumers are held against what was acknowledged.
+//! Streams are compared with their earlier states: each must be in a state at or after the last promise about
+//! it. Consumers are compared with the acknowledgements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ const STEP: Duration = Duration::from_millis(20);
 /// Longer than any consumer waits for an acknowledgement.
 const ACK_WAIT: Duration = Duration::from_secs(2);
 
-/// What a stream holds: its records by sequence.
+/// The records of a stream by sequence.
 #[derive(Clone, Default, PartialEq)]
 struct State {
     last: u64,
@@ -24,7 +24,7 @@ struct State {
 }
 
 impl State {
-    /// The sequences of records that a newer record with a rollup header replaces.
+    /// Returns the sequences of records that a newer record with a rollup header replaces.
     fn kept_beside_rollups(&self) -> Vec<u64> {
         let is_replaced = |(sequence, record): &(&u64, &String)| {
             let subject = record.split(' ').next();
@@ -52,11 +52,11 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// The states of a stream, the first of which was there when something was last promised about it.
+/// The states of a stream since the last promise about it.
 #[derive(Default)]
 struct History {
     states: Vec<State>,
-    /// How many states came before the first.
+    /// Number of states before the first.
     before: usize,
 }
 
@@ -67,20 +67,20 @@ impl History {
         }
     }
 
-    /// The number of the newest state.
+    /// Returns the number of the newest state.
     fn now(&self) -> usize {
         (self.before + self.states.len()).saturating_sub(1)
     }
 
-    /// A state was promised: no earlier one may come back.
+    /// Notes the promise of a state: no earlier one may reappear.
     fn promise(&mut self, number: usize) {
         let gone = number.saturating_sub(self.before);
         self.states.drain(..gone);
         self.before += gone;
     }
 
-    /// Whether a stream that is found so was in some state, or on its way from one to the next. A restart may have
-    /// removed records of which `is_done` says that all their consumers have acknowledged them.
+    /// Whether a stream found in this state was in it, or between it and the next one. A restart may have
+    /// removed records that all their consumers have acknowledged (`is_done`).
     fn allows(&self, found: &State, is_done: &dyn Fn(&str) -> bool) -> bool {
         let mut seen: BTreeMap<u64, &String> = BTreeMap::new();
         for (at, state) in self.states.iter().enumerate() {
@@ -93,7 +93,8 @@ impl History {
             );
             let stays = |it: &(&u64, &String)| next.records.get(it.0) == Some(it.1);
             let has = |it: (&u64, &String)| found.records.get(it.0) == Some(it.1) || is_done(it.1);
-            // What limits drop is there once more if the cut came between a record and what it made go.
+            // Records removed by limits may reappear if the cut was between a record and the removal it
+            // caused.
             let is_known = |it: (&u64, &String)| {
                 seen.get(it.0) == Some(&it.1) || next.records.get(it.0) == Some(it.1)
             };
@@ -108,30 +109,30 @@ impl History {
     }
 }
 
-/// A request that is not answered yet.
-struct Asked {
+/// A request without an answer yet.
+struct PendingRequest {
     stream: &'static str,
-    /// The number of the stream's state after it.
+    /// Number of the stream's state after it.
     after: usize,
     payload: String,
 }
 
-/// An account and all that is known of it.
+/// An account and everything known about it.
 struct World {
     seed: u64,
     dice: Dice,
     shelf: Shelf,
     account: Account,
     histories: BTreeMap<&'static str, History>,
-    /// Syncs under way, with what they cover.
+    /// Syncs under way, and what they cover.
     syncs: Vec<(StreamSync, Reach)>,
-    /// Requests that are not answered yet, by reply subject.
-    asked: BTreeMap<String, Asked>,
-    /// Messages of INTEREST that SUM must get.
+    /// Requests without an answer yet, by reply subject.
+    pending_requests: BTreeMap<String, PendingRequest>,
+    /// Messages of INTEREST that SUM must receive.
     to_be_summed: BTreeSet<String>,
-    /// Deliveries that are not acknowledged: stream, consumer, record.
+    /// Unacknowledged deliveries: stream, consumer, record.
     delivered: Vec<(String, String, String)>,
-    /// Acknowledgements that were sent, and those that were confirmed.
+    /// Sent acknowledgements, and confirmed ones.
     sent: BTreeSet<(String, String)>,
     confirmed: BTreeSet<(String, String)>,
     confirming: BTreeMap<String, (String, String)>,
@@ -154,7 +155,7 @@ impl World {
             account,
             histories: histories.into(),
             syncs: Vec::new(),
-            asked: BTreeMap::new(),
+            pending_requests: BTreeMap::new(),
             to_be_summed: BTreeSet::new(),
             delivered: Vec::new(),
             sent: BTreeSet::new(),
@@ -182,24 +183,24 @@ impl World {
         format!("seed {}", self.seed)
     }
 
-    /// What is published or asked for; the answer is waited for.
+    /// Publishes or sends a request, and registers it to wait for the answer.
     fn send(&mut self, stream: &'static str, subject: &str, headers: &str, payload: &str) {
         self.number += 1;
         let reply = format!("r.{}", self.number);
         self.send_with(subject, &reply, headers, payload);
         let now = self.histories[stream].now();
-        // What is answered at once is true already: the state is that after it.
+        // An immediate answer is already durable and promises the state after it.
         let after = self.state_of(stream).map_or(now, |state| {
             usize::from(self.histories[stream].states.last() != Some(&state)) + now
         });
         let payload = payload.to_owned();
-        let asked = Asked {
+        let request = PendingRequest {
             stream,
             after,
             payload,
         };
-        self.asked.insert(reply, asked);
-        self.hear();
+        self.pending_requests.insert(reply, request);
+        self.handle_messages();
     }
 
     fn send_with(&mut self, subject: &str, reply: &str, headers: &str, payload: &str) {
@@ -219,15 +220,15 @@ impl World {
         js.settle(*now, port);
     }
 
-    /// Takes note of what was answered and delivered.
-    fn hear(&mut self) {
+    /// Processes answers and deliveries.
+    fn handle_messages(&mut self) {
         self.note_states();
         for line in self.account.port.taken() {
             let (subject, rest) = line.split_once(' ').unwrap_or((&line, ""));
-            if let Some(asked) = self.asked.remove(subject) {
-                // A duplicate promises the first message alone, and not that a removal between the two is durable.
+            if let Some(request) = self.pending_requests.remove(subject) {
+                // A duplicate promises only the first message, not that a removal in between is durable.
                 if !rest.contains(r#""error""#) && !rest.contains(r#""duplicate""#) {
-                    self.note_promise(asked);
+                    self.note_promise(request);
                 }
             } else if let Some(ack) = self.confirming.remove(subject) {
                 self.confirmed.insert(ack);
@@ -247,12 +248,12 @@ impl World {
         }
     }
 
-    fn note_promise(&mut self, asked: Asked) {
-        if let Some(history) = self.histories.get_mut(asked.stream) {
-            history.promise(asked.after);
+    fn note_promise(&mut self, request: PendingRequest) {
+        if let Some(history) = self.histories.get_mut(request.stream) {
+            history.promise(request.after);
         }
-        if asked.stream == "INTEREST" && asked.payload.starts_with('p') {
-            self.to_be_summed.insert(asked.payload);
+        if request.stream == "INTEREST" && request.payload.starts_with('p') {
+            self.to_be_summed.insert(request.payload);
         }
     }
 
@@ -283,7 +284,7 @@ impl World {
         }
     }
 
-    /// Asks for what is to be synced, and brings some of what was asked for to the disk.
+    /// Requests syncs, and performs some of them.
     fn turn(&mut self) {
         while self.dice.one_in(2)
             && let Some(sync) = self.poll_sync()
@@ -295,10 +296,10 @@ impl World {
             let at = self.dice.below(self.syncs.len());
             self.finish(at);
         }
-        self.hear();
+        self.handle_messages();
     }
 
-    /// The next sync; when there is none, acknowledgements are released.
+    /// Returns the next sync; without one, releases acknowledgements.
     fn poll_sync(&mut self) -> Option<StreamSync> {
         let Account { js, port, now } = &mut self.account;
         let sync = js.poll_sync(now.since_start);
@@ -314,7 +315,7 @@ impl World {
         let result = disk.perform_until(&sync.request, &reach, &mut self.dice);
         let Account { js, now, .. } = &mut self.account;
         js.handle_synced(sync.stream, sync.request.id, result, now.since_start);
-        // As the server does: the next sync begins, and acknowledgements go out, before anything else.
+        // As the server does: the next sync begins, and acknowledgements are sent, before anything else.
         if self.dice.one_in(2) {
             self.begin_syncs();
         }
@@ -329,7 +330,7 @@ impl World {
         }
     }
 
-    /// Brings everything to the disk.
+    /// Syncs everything.
     fn settle(&mut self) {
         loop {
             self.begin_syncs();
@@ -338,12 +339,12 @@ impl World {
             }
             self.finish(0);
         }
-        self.hear();
+        self.handle_messages();
     }
 
     fn wait(&mut self, duration: Duration) {
         self.account.wait(duration);
-        self.hear();
+        self.handle_messages();
     }
 
     fn payload(&mut self) -> String {
@@ -392,7 +393,7 @@ impl World {
         self.turn();
     }
 
-    /// An atomic batch, of which only the last message is answered with an acknowledgement.
+    /// Publishes an atomic batch, of which only the last message gets an acknowledgement.
     fn batch(&mut self) {
         let id = format!("b{}", self.number);
         let count = 2 + self.dice.below(4);
@@ -413,15 +414,15 @@ impl World {
         }
     }
 
-    /// A purge or a deletion.
+    /// Purges or deletes.
     fn remove(&mut self) {
         let stream = ["LIMITS", "WORK", "INTEREST"][self.dice.below(3)];
         if stream == "INTEREST" {
-            // What was published before may be gone before it is copied.
+            // Earlier messages may be removed before they are copied.
             self.to_be_summed.clear();
-            self.asked
+            self.pending_requests
                 .values_mut()
-                .for_each(|asked| asked.payload.clear());
+                .for_each(|request| request.payload.clear());
         }
         let last = self.histories[stream]
             .states
@@ -454,10 +455,10 @@ impl World {
         let reply = format!("d.{}", self.number);
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
         self.send_with(&subject, &reply, "", r#"{"batch":5,"no_wait":true}"#);
-        self.hear();
+        self.handle_messages();
     }
 
-    /// Acknowledges a delivery, and asks for a confirmation now and then.
+    /// Acknowledges a delivery, sometimes with a confirmation.
     fn acknowledge(&mut self) {
         if self.delivered.is_empty() {
             return;
@@ -474,10 +475,10 @@ impl World {
         } else {
             self.send_with(&subject, "", "", "+ACK");
         }
-        self.hear();
+        self.handle_messages();
     }
 
-    /// The power goes, and comes back.
+    /// Cuts the power, and restarts.
     fn cut(&mut self) {
         for stream in STREAMS {
             self.shelf.disk(stream).crash(&mut self.dice);
@@ -493,11 +494,11 @@ impl World {
             .js
             .settle(self.account.now, &mut self.account.port);
         self.syncs.clear();
-        self.asked.clear();
+        self.pending_requests.clear();
         self.confirming.clear();
         self.delivered.clear();
         for stream in STREAMS {
-            let found = self.state_of(stream).expect("the stream is there");
+            let found = self.state_of(stream).expect("the stream exists");
             let history = &self.histories[stream];
             let consumers = CONSUMERS
                 .iter()
@@ -509,20 +510,20 @@ impl World {
                     let ack = ((*name).to_owned(), payload.to_owned());
                     self.sent.contains(&ack)
                 };
-                // A purge, too, survives in the state of consumers.
+                // A purge is also recorded in the state of consumers.
                 let last = history.states.last();
                 let is_purged =
                     last.is_none_or(|last| last.records.values().all(|it| it != record));
                 !consumers.is_empty() && (is_purged || consumers.iter().all(has_sent))
             };
-            // A copy has gone on already from where it was.
+            // A copy has already continued.
             assert!(
                 ["COPY", "SUM"].contains(&stream) || history.allows(&found, &is_done),
                 "{}: {stream} is {found:#?}, which it was not: {:#?}",
                 self.context(),
                 history.states
             );
-            // A mirror stores the rollups of its origin, and removes nothing itself.
+            // A mirror stores the rollups of its origin, but removes nothing by itself.
             if stream != "COPY" {
                 let kept = found.kept_beside_rollups();
                 assert_eq!(kept, [0; 0], "{}: {stream} {found:#?}", self.context());
@@ -533,10 +534,11 @@ impl World {
         }
         let Account { js, port, now } = &mut self.account;
         js.settle(*now, port);
-        self.hear();
+        self.handle_messages();
     }
 
-    /// After a cut each consumer gets all that it has not acknowledged, and nothing whose acknowledgement was confirmed.
+    /// Checks that each consumer receives everything that it has not acknowledged, and nothing whose
+    /// acknowledgement was confirmed.
     fn check_consumers(&mut self) {
         self.settle();
         for (stream, consumer) in CONSUMERS {
@@ -547,11 +549,11 @@ impl World {
                 let reply = format!("d.{}", self.number);
                 let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
                 self.send_with(&subject, &reply, "", r#"{"batch":10,"no_wait":true}"#);
-                self.hear();
+                self.handle_messages();
             }
             let delivered = self.delivered.iter().map(|(_, _, payload)| payload.clone());
             let delivered: BTreeSet<String> = delivered.collect();
-            let state = self.state_of(stream).expect("the stream is there");
+            let state = self.state_of(stream).expect("the stream exists");
             for record in state.records.values() {
                 let payload = record.rsplit(' ').next().unwrap_or_default().to_owned();
                 let ack = (consumer.to_owned(), payload.clone());
@@ -575,20 +577,20 @@ impl World {
         self.delivered.clear();
     }
 
-    /// A mirror has what its origin has, under the same sequences; a stream with a source has all that was
-    /// acknowledged there.
+    /// Checks that a mirror equals its origin, sequences included, and that a stream with a source has
+    /// everything that was acknowledged there.
     fn check_copies(&mut self) {
         for _ in 0..20 {
             self.wait(STEP);
             self.settle();
         }
-        let origin = self.state_of("LIMITS").expect("the stream is there");
-        let copy = self.state_of("COPY").expect("the stream is there");
+        let origin = self.state_of("LIMITS").expect("the stream exists");
+        let copy = self.state_of("COPY").expect("the stream exists");
         for (sequence, record) in &origin.records {
             let copied = copy.records.get(sequence);
             assert_eq!(copied, Some(record), "{}: {sequence}", self.context());
         }
-        let sum = self.state_of("SUM").expect("the stream is there");
+        let sum = self.state_of("SUM").expect("the stream exists");
         let summed = sum
             .records
             .values()
@@ -611,7 +613,7 @@ const CONSUMERS: [(&str, &str); 4] = [
     ("LIMITS", "reader"),
 ];
 
-/// What each stream is asked to be.
+/// Returns the configuration of each stream.
 fn configs(dice: &mut Dice) -> [(&'static str, String); 6] {
     let limits = [
         r#""max_msgs_per_subject":1"#,
@@ -651,11 +653,12 @@ fn configs(dice: &mut Dice) -> [(&'static str, String); 6] {
     ]
 }
 
-/// Seeds of logs that hold more than the limits allow after a power cut: consumers counted too few records.
+/// Story: with these seeds, logs held more than the limits allow after a power cut, because consumers counted
+/// too few records.
 const ABOVE_LIMITS: [u64; 3] = [38_095, 61_255, 76_375];
 
 #[test]
-fn power_cuts_break_no_promise() {
+fn power_cuts_lose_nothing_acknowledged() {
     for seed in ABOVE_LIMITS.into_iter().chain(seeds().step_by(5)) {
         let mut world = World::new(seed);
         for _ in 0..1 + seed % 3 {

@@ -1,4 +1,4 @@
-//! What is left after the server has stopped, by its own will or not.
+//! State after a stop or crash of the server.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) fn start(shelf: &Shelf) -> Account {
     Account::over(Settings::default(), Some(Box::new(shelf.clone())))
 }
 
-/// A shelf with folders of these names, which the accounts that are started over it share.
+/// Creates folders with these names, which the accounts started on them share.
 pub(super) fn shelf(names: &[&str]) -> Shelf {
     Shelf(
         names
@@ -46,7 +46,7 @@ pub(super) fn shelf(names: &[&str]) -> Shelf {
     )
 }
 
-/// The next sync; when there is none, acknowledgements are released.
+/// Returns the next sync; without one, releases acknowledgements.
 fn poll_sync(account: &mut Account) -> Option<StreamSync> {
     let now = account.now.since_start;
     let sync = account.js.poll_sync(now);
@@ -56,7 +56,7 @@ fn poll_sync(account: &mut Account) -> Option<StreamSync> {
     sync
 }
 
-/// Brings to the disk what is to be brought there.
+/// Performs all requested syncs.
 fn sync(account: &mut Account, shelf: &Shelf) {
     while let Some(sync) = poll_sync(account) {
         let disk = &shelf.0[&sync.name];
@@ -76,20 +76,20 @@ fn create(account: &mut Account, name: &str) {
     assert_eq!(account.error(&format!("STREAM.CREATE.{name}"), &body), 0);
 }
 
-/// A stream of five records and a durable consumer that has acknowledged the first.
+/// Creates a stream of five records and a durable consumer that has acknowledged the first.
 fn birds(shelf: &Shelf) -> Account {
     let mut account = start(shelf);
     create(&mut account, "BIRDS");
     for bird in ["heron", "crane", "owl", "jay", "wren"] {
-        let told = account.send(&format!("BIRDS.{bird}"), "", bird);
+        let answers = account.send(&format!("BIRDS.{bird}"), "", bird);
         assert!(
-            told.is_empty(),
-            "acknowledged before it is on the disk: {told:?}"
+            answers.is_empty(),
+            "acknowledged before it is on the disk: {answers:?}"
         );
     }
     sync(&mut account, shelf);
-    let told = account.port.taken();
-    assert_eq!(told[4], r#"reply {"stream":"BIRDS","seq":5}"#);
+    let answers = account.port.taken();
+    assert_eq!(answers[4], r#"reply {"stream":"BIRDS","seq":5}"#);
     let body =
         r#"{"stream_name":"BIRDS","config":{"durable_name":"watch","ack_policy":"explicit"}}"#;
     assert_eq!(account.error("CONSUMER.CREATE.BIRDS.watch", body), 0);
@@ -108,7 +108,7 @@ fn birds(shelf: &Shelf) -> Account {
 }
 
 #[test]
-fn all_is_there_again() {
+fn streams_and_consumers_are_recovered() {
     let shelf = shelf(&["BIRDS"]);
     birds(&shelf);
     let mut account = start(&shelf);
@@ -131,7 +131,7 @@ fn all_is_there_again() {
 }
 
 #[test]
-fn what_was_answered_survives_a_crash() {
+fn answered_publishes_survive_a_crash() {
     for seed in 0..50 {
         let shelf = shelf(&["BIRDS"]);
         let mut account = birds(&shelf);
@@ -150,7 +150,7 @@ fn what_was_answered_survives_a_crash() {
 }
 
 #[test]
-fn a_flipped_bit_costs_one_record_at_most() {
+fn flipped_bit_loses_at_most_one_record() {
     for seed in 0..200 {
         let shelf = shelf(&["BIRDS"]);
         birds(&shelf);
@@ -167,9 +167,9 @@ fn a_flipped_bit_costs_one_record_at_most() {
     }
 }
 
-/// A folder whose documents are gone costs its own stream alone: the server starts with all others.
+/// A folder without documents affects only its own stream: the server starts with all others.
 #[test]
-fn a_broken_folder_does_not_stop_the_others() {
+fn unreadable_folder_affects_only_its_stream() {
     let shelf = shelf(&["BIRDS", "FISH"]);
     let mut account = start(&shelf);
     create(&mut account, "BIRDS");
@@ -190,7 +190,7 @@ fn a_broken_folder_does_not_stop_the_others() {
     );
     assert_eq!(account.error("STREAM.INFO.BIRDS", ""), 0);
     assert_eq!(account.error("STREAM.INFO.FISH", ""), 10194);
-    // What is left of it is not overwritten by accident.
+    // Its remains are not overwritten by accident.
     assert_eq!(
         account.error("STREAM.CREATE.FISH", r#"{"name":"FISH"}"#),
         10194
@@ -199,10 +199,10 @@ fn a_broken_folder_does_not_stop_the_others() {
     create(&mut account, "FISH");
 }
 
-/// A consumer that delivers only durable records: nothing that it delivered is taken back by a power cut. An acknowledgement
-/// of what it delivered before the cut counts, even if its state from then is lost.
+/// A consumer that delivers only durable records: a power cut removes nothing that it delivered. An
+/// acknowledgement of an earlier delivery counts even if the consumer's state was lost.
 #[test]
-fn a_durable_only_consumer_delivers_what_a_crash_keeps() {
+fn durable_only_consumer_delivers_nothing_that_a_crash_removes() {
     let shelf = shelf(&["BIRDS"]);
     let mut account = start(&shelf);
     create(&mut account, "BIRDS");
@@ -213,16 +213,21 @@ fn a_durable_only_consumer_delivers_what_a_crash_keeps() {
     sync(&mut account, &shelf);
     account.port.taken();
     for bird in ["heron", "crane", "heron", "heron"] {
-        let told = account.send(&format!("BIRDS.{bird}"), "", bird);
+        let answers = account.send(&format!("BIRDS.{bird}"), "", bird);
         assert!(
-            told.is_empty(),
-            "delivered before it is on the disk: {told:?}"
+            answers.is_empty(),
+            "delivered before it is on the disk: {answers:?}"
         );
     }
     sync(&mut account, &shelf);
-    let delivered = |told: &[String]| told.iter().filter(|told| told.starts_with("d ")).count();
-    let told = account.port.taken();
-    assert_eq!(delivered(&told), 3, "{told:?}");
+    let delivered = |answers: &[String]| {
+        answers
+            .iter()
+            .filter(|answers| answers.starts_with("d "))
+            .count()
+    };
+    let answers = account.port.taken();
+    assert_eq!(delivered(&answers), 3, "{answers:?}");
     // The consumer's state is not on the disk yet.
     shelf.0["BIRDS"].crash(&mut Dice::new(1));
     let mut account = start(&shelf);
@@ -233,8 +238,8 @@ fn a_durable_only_consumer_delivers_what_a_crash_keeps() {
     let now = account.now;
     account.js.handle_interest(b"d", now, &mut account.port);
     account.js.settle(now, &mut account.port);
-    let told = account.port.taken();
-    assert_eq!(delivered(&told), 2, "{told:?}");
+    let answers = account.port.taken();
+    assert_eq!(delivered(&answers), 2, "{answers:?}");
     for sequence in [1, 4] {
         let ack = format!("$JS.ACK.BIRDS.watch.1.{sequence}.1.1700000000000000000.0");
         account.send(&ack, "", "");
@@ -248,24 +253,24 @@ fn a_durable_only_consumer_delivers_what_a_crash_keeps() {
     assert!(done.iter().all(|part| info.contains(part)), "{info}");
 }
 
-/// Publishes to a disk that does not take it; says the number of the error.
+/// Publishes to a disk that refuses writes, and returns the error code.
 fn refused(account: &mut Account, shelf: &Shelf) -> u64 {
     account.port.taken();
-    // More than what was written ahead.
-    let mut told = account.send("BIRDS.finch", "", &"no room".repeat(1000));
+    // More than the zeros written ahead.
+    let mut answers = account.send("BIRDS.finch", "", &"no room".repeat(1000));
     sync(account, shelf);
-    told.append(&mut account.port.taken());
-    let [told] = &told[..] else {
-        panic!("one answer: {told:?}");
+    answers.append(&mut account.port.taken());
+    let [answers] = &answers[..] else {
+        panic!("one answer: {answers:?}");
     };
-    let code = told
+    let code = answers
         .split_once(r#""err_code":"#)
-        .unwrap_or_else(|| panic!("{told}"));
+        .unwrap_or_else(|| panic!("{answers}"));
     code.1[..5].parse().unwrap()
 }
 
 #[test]
-fn a_full_disk_refuses_what_is_new_and_nothing_else() {
+fn full_disk_refuses_only_new_records() {
     let shelf = shelf(&["BIRDS"]);
     let mut account = birds(&shelf);
     let disk = shelf.0["BIRDS"].clone();
@@ -283,13 +288,13 @@ fn a_full_disk_refuses_what_is_new_and_nothing_else() {
     account.port.taken();
     account.send("BIRDS.finch", "", "there is room");
     sync(&mut account, &shelf);
-    let told = account.port.taken();
+    let answers = account.port.taken();
     assert!(
-        told[0].starts_with(r#"reply {"stream":"BIRDS","seq":"#),
-        "{told:?}"
+        answers[0].starts_with(r#"reply {"stream":"BIRDS","seq":"#),
+        "{answers:?}"
     );
     assert_eq!(account.js.take_problems().len(), 1);
-    // What was refused may have been stored, for nobody knew.
+    // The refused record may have been stored: its fate was unknown.
     let kept = account.ask("STREAM.INFO.BIRDS", "");
     disk.crash(&mut Dice::new(3));
     let mut account = start(&shelf);
@@ -298,9 +303,9 @@ fn a_full_disk_refuses_what_is_new_and_nothing_else() {
     assert_eq!(messages(&kept), messages(&left));
 }
 
-/// A sync that fails is not asked for again at once: that would be all the server does, for as long as it fails.
+/// Story: a failed sync was requested again at once, which kept the server busy as long as the disk failed.
 #[test]
-fn a_disk_that_fails_is_left_alone_for_a_while() {
+fn failing_disk_is_retried_after_a_delay() {
     let shelf = shelf(&["BIRDS"]);
     let mut account = birds(&shelf);
     let disk = shelf.0["BIRDS"].clone();
@@ -312,7 +317,7 @@ fn a_disk_that_fails_is_left_alone_for_a_while() {
         assert_eq!(next, None);
         let at = account.js.next_timeout();
         assert!(at.is_some_and(|at| at > account.now.since_start), "{at:?}");
-        // The disk is asked again, and fails again.
+        // The disk is retried, and fails again.
         account.wait(Duration::from_millis(300));
         sync(&mut account, &shelf);
     }
@@ -323,16 +328,16 @@ fn a_disk_that_fails_is_left_alone_for_a_while() {
     assert_eq!(account.js.take_problems().len(), 1);
     account.send("BIRDS.finch", "", "at last");
     sync(&mut account, &shelf);
-    let told = account.port.taken();
-    let last = told.last().unwrap();
+    let answers = account.port.taken();
+    let last = answers.last().unwrap();
     assert!(
         last.starts_with(r#"reply {"stream":"BIRDS","seq":"#),
-        "{told:?}"
+        "{answers:?}"
     );
 }
 
 #[test]
-fn who_does_not_wait_for_the_disk_is_answered_at_once() {
+fn modes_without_sync_are_answered_at_once() {
     for mode in ["interval", "none"] {
         let shelf = shelf(&["BIRDS"]);
         let mut account = start(&shelf);
@@ -355,7 +360,7 @@ fn who_does_not_wait_for_the_disk_is_answered_at_once() {
 }
 
 #[test]
-fn closing_brings_everything_to_the_disk() {
+fn close_syncs_everything() {
     let shelf = shelf(&["BIRDS"]);
     let mut account = birds(&shelf);
     assert_eq!(account.send("BIRDS.late", "", "just in time").len(), 0);
@@ -371,8 +376,8 @@ fn closing_brings_everything_to_the_disk() {
     assert!(stream.contains(r#""messages":6,"#), "{stream}");
 }
 
-/// Things that are done to the stream of birds, each with what is there afterwards.
-const DEEDS: [(&str, &str, [&str; 2]); 6] = [
+/// Operations on the stream of birds, each with the state afterwards.
+const OPERATIONS: [(&str, &str, [&str; 2]); 6] = [
     (
         "$JS.ACK.BIRDS.watch.1.2.2.1700000000000000000.3",
         "+ACK",
@@ -411,51 +416,55 @@ const DEEDS: [(&str, &str, [&str; 2]); 6] = [
     ),
 ];
 
-/// Deletions and confirmed acknowledgements are no exception: what is answered is on the disk.
+/// Deletions and confirmed acknowledgements are also on the disk before they are answered.
 #[test]
-fn what_was_done_is_answered_once_it_survives_a_crash() {
+fn deletions_and_confirmed_acks_survive_a_crash() {
     for seed in 0..50 {
         let shelf = shelf(&["BIRDS"]);
         let mut account = birds(&shelf);
         account.send("$JS.API.CONSUMER.MSG.NEXT.BIRDS.watch", "", "1");
-        for (topic, payload, [question, expected]) in DEEDS {
-            let told = account.send(topic, "", payload);
-            assert_eq!(told, [""; 0], "{topic}: before it is on the disk");
+        for (subject, payload, [question, expected]) in OPERATIONS {
+            let answers = account.send(subject, "", payload);
+            assert_eq!(answers, [""; 0], "{subject}: before it is on the disk");
             sync(&mut account, &shelf);
-            let told = account.port.taken();
+            let answers = account.port.taken();
             assert!(
-                matches!(&told[..], [told] if told.starts_with("reply") && !told.contains("error")),
-                "{topic}: {told:?}"
+                matches!(&answers[..], [answers] if answers.starts_with("reply") && !answers.contains("error")),
+                "{subject}: {answers:?}"
             );
             shelf.0["BIRDS"].crash(&mut Dice::new(seed));
             account = start(&shelf);
-            assert_eq!(account.js.take_problems(), [""; 0], "seed {seed}: {topic}");
+            assert_eq!(
+                account.js.take_problems(),
+                [""; 0],
+                "seed {seed}: {subject}"
+            );
             let found = account.ask(question, "");
-            assert!(found.contains(expected), "seed {seed}: {topic}: {found}");
+            assert!(found.contains(expected), "seed {seed}: {subject}: {found}");
         }
     }
 }
 
 #[test]
-fn what_the_disk_does_not_take_is_not_confirmed() {
+fn failing_disk_confirms_no_acknowledgement() {
     let shelf = shelf(&["BIRDS"]);
     let mut account = birds(&shelf);
     account.send("$JS.API.CONSUMER.MSG.NEXT.BIRDS.watch", "", "1");
     shelf.0["BIRDS"].set_failing_syncs(100);
-    for (topic, payload, _) in [DEEDS[0], DEEDS[1]] {
-        assert_eq!(account.send(topic, "", payload), [""; 0]);
+    for (subject, payload, _) in [OPERATIONS[0], OPERATIONS[1]] {
+        assert_eq!(account.send(subject, "", payload), [""; 0]);
     }
     sync(&mut account, &shelf);
-    let told = account.port.taken();
+    let answers = account.port.taken();
     assert!(
-        matches!(&told[..], [told] if told.contains("msg_delete") && told.contains("10077")),
-        "{told:?}"
+        matches!(&answers[..], [answers] if answers.contains("msg_delete") && answers.contains("10077")),
+        "{answers:?}"
     );
 }
 
-/// A copy may be emptied; then its log does not tell any more how far it had come.
+/// A copy may be emptied; its log then no longer records its progress.
 #[test]
-fn a_source_goes_on_though_nothing_of_it_is_left() {
+fn source_resumes_after_its_records_were_removed() {
     let shelf = shelf(&["BIRDS", "COPY"]);
     let mut account = start(&shelf);
     create(&mut account, "BIRDS");

@@ -1,10 +1,10 @@
-//! Backups that somebody made who means no good: they are a client's bytes.
+//! Malicious backups: a backup consists of a client's bytes.
 
 use super::*;
 use crate::codec::s2::{Level, Packer, STREAM_HEAD};
 use crate::limits::AccountLimits;
 
-/// A backup of these records, as `docs/formats/backup.md` has it.
+/// Returns a backup of these records in the format of `docs/formats/backup.md`.
 fn backup(records: &[(u64, &str, usize)]) -> Vec<u8> {
     let mut archive = b"FLBackup\x01\x00".to_vec();
     let mut frame = |kind: u8, body: &[u8]| {
@@ -28,7 +28,7 @@ fn backup(records: &[(u64, &str, usize)]) -> Vec<u8> {
     sent
 }
 
-/// What a backup is answered with that comes in one piece, and then its end.
+/// Returns the answers to a backup in one chunk, followed by its end.
 fn restore(account: &mut Account, sent: &[u8]) -> Vec<String> {
     let config = r#"{"config":{"name":"BIRDS","subjects":["birds.*"],"storage":"memory"}}"#;
     let answer = account.ask("STREAM.RESTORE.BIRDS", config);
@@ -46,9 +46,9 @@ fn restore(account: &mut Account, sent: &[u8]) -> Vec<String> {
     answers
 }
 
-/// A subject with a line feed in it put lines of the client's own into what consumers were sent.
+/// Story: a subject with a line feed put protocol lines of the client's choice into deliveries.
 #[test]
-fn a_record_without_a_subject_for_a_line_is_not_restored() {
+fn record_with_invalid_subject_is_not_restored() {
     for subject in ["birds.heron\r\nPING\r\n", "birds. ", "\t", ""] {
         let mut account = Account::new();
         let answers = restore(&mut account, &backup(&[(1, subject, 5)]));
@@ -57,9 +57,9 @@ fn a_record_without_a_subject_for_a_line_is_not_restored() {
     }
 }
 
-/// A few kilobytes that stood for gigabytes filled the memory, whatever the account was granted.
+/// Story: a few kilobytes that expanded to gigabytes filled the memory, whatever the account's limits.
 #[test]
-fn no_more_is_restored_than_the_account_may_have() {
+fn restore_respects_account_limits() {
     let limits = AccountLimits {
         max_memory: 10_000,
         ..AccountLimits::default()

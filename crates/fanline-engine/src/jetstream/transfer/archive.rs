@@ -1,17 +1,17 @@
-//! A stream as one run of bytes: what a backup holds. Described in `docs/formats/backup.md`.
+//! A stream as one sequence of bytes, the content of a backup. Described in `docs/formats/backup.md`.
 
 use super::framing::Unframer;
 use crate::store::{NewRecord, Record};
 
-/// What the archives of nats-server 2.15 begin with.
+/// First bytes of archives of nats-server 2.15.
 const FOREIGN: &[u8] = b"NATSARC";
 const MAGIC: &[u8; 8] = b"FLBackup";
 const VERSION: u16 = 1;
 const HEAD_BYTES: usize = MAGIC.len() + 2;
 const FRAME_HEAD_BYTES: usize = 9;
 const RECORD_HEAD_BYTES: usize = 30;
-/// No frame is longer: a record is a message and its subject, a consumer's state one of its entries. It is held until it
-/// is whole.
+/// Maximum length of a frame, which holds one message with its subject, or the configuration and state of one
+/// consumer. It stays in memory until it is complete.
 const FRAME_BYTES_MAX: usize = 1 << 28;
 
 const RECORD: u8 = 1;
@@ -19,27 +19,25 @@ const CONSUMER: u8 = 2;
 const SKIP: u8 = 3;
 const END: u8 = 4;
 
-/// One piece of an archive.
+/// A frame of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame<'a> {
     /// A record and its sequence.
     Record(u64, NewRecord<'a>),
-    /// What is kept of a consumer: configuration and state.
+    /// Configuration and state of a consumer.
     Consumer(&'a [u8], &'a [u8]),
-    /// The next sequence that the stream gives.
+    /// The next sequence that the stream will assign.
     Skip(u64),
-    /// Nothing follows.
+    /// The end.
     End,
 }
 
-/// Why bytes are no archive.
+/// Why bytes are not a valid archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ArchiveError {
-    #[error("this is no backup of a stream")]
+    #[error("not a backup of a stream")]
     Unknown,
-    #[error(
-        "this is a backup of nats-server, which is not read here; a mirror takes the stream over"
-    )]
+    #[error("backups of nats-server cannot be restored; use a mirror to migrate the stream")]
     Foreign,
     #[error("the backup is damaged")]
     Damaged,
@@ -48,7 +46,7 @@ pub(super) enum ArchiveError {
     TooLarge,
 }
 
-/// Begins an archive, which goes out in [frames](super::framing).
+/// Begins an archive, which is sent in [frames](super::framing).
 pub(super) fn begin(out: &mut Vec<u8>) {
     out.extend(MAGIC);
     out.extend(VERSION.to_le_bytes());
@@ -96,7 +94,7 @@ pub(super) fn write_end(out: &mut Vec<u8>, next_sequence: u64) {
     close(out, start);
 }
 
-/// A frame's head: kind, length of what follows, its checksum. Filled in by [`close`].
+/// Appends a frame's head: kind, length of the body, checksum. [`close`] fills it in.
 fn open(out: &mut Vec<u8>, kind: u8) -> usize {
     let start = out.len();
     out.push(kind);
@@ -111,8 +109,8 @@ fn close(out: &mut [u8], start: usize) {
     head[5..].copy_from_slice(&crc32fast::hash(body).to_le_bytes());
 }
 
-/// Reads an archive that comes in pieces. It unpacks no more than it needs for the next frame: a piece of a megabyte may
-/// stand for any number of them.
+/// Reads an archive from chunks. It decompresses only what the next frame needs: a chunk of a megabyte may
+/// expand to any number of frames.
 #[derive(Default)]
 pub(super) struct Reader {
     unframer: Unframer,
@@ -124,17 +122,17 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Takes the next piece, once there is no [frame](Self::next) in those before.
+    /// Adds the next chunk, once the earlier ones contain no more [frame](Self::next).
     pub(super) fn push(&mut self, piece: &[u8]) {
         self.unframer.push(piece);
     }
 
-    /// Bytes of a partial frame in memory.
+    /// Returns the bytes of a partial frame in memory.
     pub(super) fn held_bytes(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// The next whole frame. A partial frame may have at most `held_bytes_max`.
+    /// Returns the next complete frame. A partial frame may have at most `held_bytes_max`.
     pub(super) fn next(
         &mut self,
         held_bytes_max: usize,
@@ -163,7 +161,7 @@ impl Reader {
         }
         self.at += FRAME_HEAD_BYTES + body.len();
         let frame = frame(*kind, body).ok_or(ArchiveError::Damaged)?;
-        // Compressed, a few bytes could repeat these without end: each comes once.
+        // Compressed, a few bytes could repeat these without end, so each may occur once.
         let is_in_order = match frame {
             Frame::Skip(_) => !std::mem::replace(&mut self.has_skipped, true),
             Frame::End => {
@@ -177,7 +175,7 @@ impl Reader {
             .ok_or(ArchiveError::Damaged)
     }
 
-    /// Nothing follows the end.
+    /// Checks that nothing follows the end.
     fn only_silence(&mut self) -> Result<Option<Frame<'_>>, ArchiveError> {
         match self.held_bytes() == 0 && self.unframer.read(&mut self.bytes)? == 0 {
             true => Ok(None),
@@ -185,7 +183,7 @@ impl Reader {
         }
     }
 
-    /// Whether a frame is there, behind the archive's head.
+    /// Whether the next frame, after the archive's head, is complete.
     fn is_whole(&mut self) -> Result<bool, ArchiveError> {
         if !self.has_begun {
             let Some(head) = self.bytes.get(..HEAD_BYTES) else {
@@ -207,7 +205,7 @@ impl Reader {
         }
     }
 
-    /// How long the next frame says that it is.
+    /// Returns the length in the head of the next frame.
     fn body_bytes(&self) -> Option<usize> {
         let head = self.bytes.get(self.at..self.at + FRAME_HEAD_BYTES)?;
         let length = u32::from_le_bytes(head[1..5].try_into().ok()?);
@@ -297,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_in_pieces_of_any_size() {
+    fn archive_round_trips_in_chunks_of_any_size() {
         let expected = [
             "7 birds.heron by the lake",
             "Consumer([123, 125], [115, 116, 97, 116, 101])",
@@ -311,9 +309,9 @@ mod tests {
         }
     }
 
-    /// A megabyte of a compressed stream was unpacked at once, to as many gigabytes as it stood for.
+    /// Story: a megabyte of a compressed stream was decompressed at once, to gigabytes.
     #[test]
-    fn no_more_is_unpacked_than_the_next_frame_needs() {
+    fn reader_decompresses_only_the_next_frame() {
         let mut archive = Vec::new();
         begin(&mut archive);
         for _ in 0..1000 {
@@ -332,9 +330,9 @@ mod tests {
         assert_eq!(reader.next(1_000_000), Ok(None));
     }
 
-    /// Sixteen bytes can stand for four megabytes of frames that cost nothing but time.
+    /// Sixteen bytes can expand to four megabytes of frames that only cost time.
     #[test]
-    fn what_is_there_once_is_not_read_again() {
+    fn repeated_end_frames_are_refused() {
         let skip = &mut Vec::new();
         write_end(skip, 7);
         let (skip, end) = skip.split_at(FRAME_HEAD_BYTES + 8);
@@ -358,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_held_of_a_frame_than_there_is_room_for() {
+    fn partial_frame_is_bounded() {
         let mut archive = Vec::new();
         begin(&mut archive);
         write_consumer(&mut archive, &[b' '; 100_000], b"");
@@ -373,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_of_nats_server_is_known_as_such() {
+    fn backup_of_nats_server_is_recognized() {
         let mut framed = Vec::new();
         framing::begin(&mut framed);
         framing::write(&mut framed, b"NATSARC1\n and what it holds");
@@ -381,13 +379,13 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_found_out_or_harmless() {
+    fn flipped_bits_never_yield_a_complete_archive() {
         let whole = archive();
         for at in 0..whole.len() * 8 {
             let mut flipped = whole.clone();
             flipped[at / 8] ^= 1 << (at % 8);
             let found = read(std::iter::once(flipped));
-            // A longer length waits for bytes that never come; the restore then lacks its end.
+            // With a longer length, bytes are missing, and the restore has no end.
             let is_whole = found.is_ok_and(|frames| frames.last().is_some_and(|f| f == "End"));
             assert!(!is_whole, "bit {at}");
         }

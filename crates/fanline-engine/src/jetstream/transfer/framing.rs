@@ -1,12 +1,12 @@
 //! The frames of Snappy's stream format, around an archive.
 //!
-//! Backups of nats-server are S2 streams, and tools unpack them as they pass to show how far they are. An
-//! archive in frames that are not compressed is such a stream.
+//! Backups of nats-server are S2 streams, and tools decompress them on the way to show progress. An archive
+//! in uncompressed frames is such a stream.
 
 use super::archive::ArchiveError;
 use crate::codec::s2::{Level, Packer, S2Error, SNAPPY_HEAD, Unpacker};
 
-/// What is unpacked at once.
+/// Number of bytes to decompress at once.
 const ROOM_BYTES: usize = 16 * 1024;
 
 /// Begins a stream.
@@ -19,17 +19,17 @@ pub(super) fn write(out: &mut Vec<u8>, bytes: &[u8]) {
     Packer::default().pack(Level::Uncompressed, bytes, out);
 }
 
-/// Takes the archive out of its frames, which come in pieces.
+/// Extracts the archive from its frames, which arrive in chunks.
 #[derive(Default)]
 pub(super) struct Unframer(Unpacker);
 
 impl Unframer {
-    /// Takes the next piece, once those before are [read](Self::read).
+    /// Adds the next chunk, once the earlier ones are [read](Self::read).
     pub(super) fn push(&mut self, piece: &[u8]) {
         self.0.push(piece);
     }
 
-    /// Appends some of the archive, and says how much; none when another piece has to come.
+    /// Appends bytes of the archive, and returns how many; 0 when it needs another chunk.
     pub(super) fn read(&mut self, archive: &mut Vec<u8>) -> Result<usize, ArchiveError> {
         let mut room = [0; ROOM_BYTES];
         let read = self.0.read(&mut room).map_err(|error| match error {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_framed_comes_out_in_pieces_of_any_size() {
+    fn frames_round_trip_in_chunks_of_any_size() {
         let archive: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
         let mut framed = Vec::new();
         begin(&mut framed);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stream_is_refused() {
+    fn unframed_bytes_are_refused() {
         let read = |framed: &[u8]| {
             let mut unframer = Unframer::default();
             unframer.push(framed);

@@ -1,7 +1,7 @@
-//! Backups that go out, and those that come back, in pieces.
+//! Backups of streams (snapshots) and their restores, in chunks.
 //!
-//! Out: pieces go to the subject that was named, a window at a time; an answer to a piece makes room for
-//! more. In: each piece is answered; an empty one ends it.
+//! A snapshot is sent to the requested subject, a window at a time; each answered chunk makes room for more.
+//! A restore answers each received chunk; an empty chunk ends it.
 
 mod archive;
 mod framing;
@@ -16,15 +16,15 @@ use super::{Message, Now, Port};
 pub(super) use restore::Restore;
 pub(super) use snapshot::{Snapshot, SnapshotOptions};
 
-/// A transfer of which nothing was heard for so long is given up.
+/// Time without a message after which a transfer is abandoned.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// So long a backup waits for somebody who subscribes to its subject itself: clients that share one wildcard
-/// for all answers do so only once they know that there will be one.
+/// Time for which a snapshot waits for a subscription to exactly its subject. Clients that share one wildcard
+/// for all replies subscribe only after the reply.
 const INTEREST_WAIT: Duration = Duration::from_secs(2);
-/// Transfers at once, in each direction.
+/// Maximum number of transfers at once, in each direction.
 const TRANSFERS_MAX: usize = 64;
 
-/// What is under way.
+/// The transfers under way.
 #[derive(Default)]
 pub(super) struct Transfers {
     snapshots: Vec<Snapshot>,
@@ -32,7 +32,7 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// When one of them is to be given up.
+    /// Returns when the next of them is abandoned.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
         let out = self.snapshots.iter().map(Snapshot::given_up_at);
         let back = self
@@ -42,7 +42,7 @@ impl Transfers {
         out.chain(back).min()
     }
 
-    /// Whether a stream of this name is coming back.
+    /// Whether a stream of this name is being restored.
     pub(super) fn is_restoring(&self, name: &str) -> bool {
         self.restores
             .iter()
@@ -51,10 +51,10 @@ impl Transfers {
 }
 
 impl JetStream {
-    /// Takes an answer to a piece that went out, or a piece that comes in: `$JS.SNAPSHOT.>`.
+    /// Handles an answer to a sent chunk, or a received chunk: `$JS.SNAPSHOT.>`.
     pub(super) fn handle_transfer(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        let topic = String::from_utf8_lossy(message.topic);
-        let mut tokens = topic.split('.').skip(2);
+        let subject = String::from_utf8_lossy(message.topic);
+        let mut tokens = subject.split('.').skip(2);
         let (direction, id) = (tokens.next(), tokens.nth(1));
         match (direction, id) {
             (Some("ACK"), Some(id)) => {
@@ -66,7 +66,7 @@ impl JetStream {
         }
     }
 
-    /// Gives up transfers of which nothing is heard any more.
+    /// Abandons transfers without recent messages.
     pub(super) fn expire_transfers(&mut self, now: Now, port: &mut dyn Port) {
         self.begin_snapshots(now, port);
         let is_silent = |heard: Duration| heard + SILENCE_MAX <= now.since_start;

@@ -1,4 +1,4 @@
-//! A backup that comes back.
+//! Restores of streams.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::jetstream::{
     check_consumer_name,
 };
 
-/// Memory that all restores of an account may use for consumers (until the backup ends) and for partial frames. The
+/// Maximum memory of an account's restores for consumers, until the backup ends, and for partial frames. A
 /// restore that exceeds it is refused.
 const HELD_BYTES_MAX: usize = 1 << 28;
 /// Memory of a consumer besides its bytes.
 const CONSUMER_OVERHEAD_BYTES: usize = 512;
 
-/// A backup of which some has come.
+/// A restore under way.
 pub(in crate::jetstream) struct Restore {
     id: String,
     pub(super) config: StreamConfig,
@@ -32,8 +32,8 @@ pub(in crate::jetstream) struct Restore {
 }
 
 impl JetStream {
-    /// Expects a stream's backup; gives the subject to send it to. The configuration has been checked in
-    /// every way.
+    /// Starts to restore a stream, and returns the subject for its backup. The configuration was fully
+    /// checked.
     pub(in crate::jetstream) fn start_restore(
         &mut self,
         config: StreamConfig,
@@ -61,7 +61,7 @@ impl JetStream {
         Ok(deliver)
     }
 
-    /// Takes a piece; an empty one is the end.
+    /// Handles a chunk; an empty one is the end.
     pub(super) fn handle_restore_piece(
         &mut self,
         id: &str,
@@ -78,7 +78,7 @@ impl JetStream {
         let reply = if message.payload.is_empty() {
             self.finish_restore(restore, now, port)
         } else {
-            // What the account has no room for is not taken, however small it was packed.
+            // Refused if the account has no room for the decompressed data, however small the chunk is.
             let storage = restore.config.storage;
             let others = self.restored_bytes(storage);
             let has_room = |bytes: u64| {
@@ -107,7 +107,7 @@ impl JetStream {
         }
     }
 
-    /// The bytes of all streams that are coming back.
+    /// Returns the bytes of all streams that are being restored.
     fn restored_bytes(&self, storage: Storage) -> u64 {
         let restores = self.transfers.restores.iter();
         restores
@@ -128,7 +128,7 @@ impl JetStream {
             ..
         } = restore;
         let name = config.name.clone();
-        // Before it is said that there is such a stream.
+        // Before the reply confirms the stream.
         let synced = home.store.sync_now(now.since_start);
         let added = synced
             .map_err(ApiError::stream_restore)
@@ -140,7 +140,7 @@ impl JetStream {
         for (kept, state) in &consumers {
             if let Err(error) = self.restore_consumer(key, kept, state, now, port) {
                 self.report(format!(
-                    "stream {name}: a consumer of the backup is not there: {error}"
+                    "stream {name}: a consumer of the backup could not be restored: {error}"
                 ));
             }
         }
@@ -149,7 +149,7 @@ impl JetStream {
         created_reply(self, key, now)
     }
 
-    /// Takes a consumer out of a backup. One that cannot be taken back as it was begins anew.
+    /// Restores a consumer. If its state is invalid, it starts over.
     fn restore_consumer(
         &mut self,
         key: Key,
@@ -163,11 +163,11 @@ impl JetStream {
         self.streams.touch(key);
         let found = self.streams.with_documents(key);
         let (stream, mut documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
-        // The backup is somebody's bytes: two of one name would be one in the folder.
+        // A backup is untrusted: two consumers of one name would share documents.
         check_consumer_name(&config.name)?;
         if config.name.is_empty() || stream.consumers().find(&config.name).is_some() {
             return Err(ApiError::stream_restore(
-                "a consumer has no name of its own",
+                "two consumers have the same name, or one has none",
             ));
         }
         keep_consumer(documents.as_deref_mut(), created, &config)?;
@@ -186,27 +186,27 @@ impl JetStream {
         })
     }
 
-    /// Removes what has come of a backup.
+    /// Removes the files of a failed restore.
     pub(super) fn give_up_restore(&mut self, restore: Restore) {
         let Restore { config, home, .. } = restore;
         drop(home);
         if let Err(error) = self.remove_folder(&config) {
             let name = &config.name;
             self.report(format!(
-                "what came of stream {name} is not removed: {error}"
+                "the partial restore of stream {name} could not be removed: {error}"
             ));
         }
     }
 }
 
 impl Restore {
-    /// Bytes of consumers and of a partial frame in memory.
+    /// Returns the memory of consumers and of a partial frame.
     fn held_bytes(&self) -> usize {
         self.reader.held_bytes() + self.consumers_bytes
     }
 
-    /// Takes a piece, and keeps at most `may_hold` bytes of it in memory. `has_room` says whether there is room for a
-    /// stream of so many bytes.
+    /// Handles a chunk, using at most `may_hold` bytes of memory. `has_room` checks whether there is room for
+    /// a stream of a given size.
     fn take(
         &mut self,
         piece: &[u8],
@@ -223,7 +223,7 @@ impl Restore {
             match frame {
                 Frame::Record(sequence, record) => {
                     let store = &mut self.home.store;
-                    // It is somebody's bytes, and stands in a line of what others are sent.
+                    // A backup is untrusted, and the subject becomes part of protocol lines.
                     let has_space = record.subject.iter().any(u8::is_ascii_whitespace);
                     if record.subject.is_empty() || has_space {
                         return Err(ApiError::stream_restore("a record has no valid subject"));

@@ -1,4 +1,4 @@
-//! A backup that goes out.
+//! Snapshots: backups being sent.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::jetstream::streams::StreamId;
 use crate::jetstream::{ApiError, ConsumerConfig, Message, Now, Port};
 use crate::store::{Filters, StoreError};
 
-/// How the receiver wants it.
+/// Options of the requester.
 #[derive(Clone, Debug)]
 pub(in crate::jetstream) struct SnapshotOptions {
     pub(in crate::jetstream) deliver: String,
@@ -20,22 +20,22 @@ pub(in crate::jetstream) struct SnapshotOptions {
     pub(in crate::jetstream) with_consumers: bool,
 }
 
-/// A backup that is under way.
+/// A snapshot under way.
 pub(in crate::jetstream) struct Snapshot {
     id: String,
     stream: StreamId,
     name: String,
     options: SnapshotOptions,
-    /// The next record to write.
+    /// Sequence of the next record to write.
     next: u64,
-    /// The first that is not part of it.
+    /// First sequence that is not part of it.
     end: u64,
-    /// Somebody listens, and pieces are sent.
+    /// Whether the subject has a subscriber, and chunks are sent.
     has_begun: bool,
     has_ended: bool,
-    /// Written and not framed.
+    /// Archive bytes that are not framed yet.
     plain: Vec<u8>,
-    /// Framed and not sent.
+    /// Framed bytes that are not sent yet.
     buffer: Vec<u8>,
     in_flight_bytes: usize,
     pieces: u64,
@@ -43,7 +43,7 @@ pub(in crate::jetstream) struct Snapshot {
 }
 
 impl JetStream {
-    /// Sends a stream's backup, as it is now, to a subject.
+    /// Sends a stream's current content to a subject.
     pub(in crate::jetstream) fn start_snapshot(
         &mut self,
         name: &str,
@@ -87,7 +87,7 @@ impl JetStream {
         Ok(())
     }
 
-    /// Sends the first pieces of backups that somebody listens for now, or whose wait is over.
+    /// Starts the snapshots that have a subscriber now, or whose wait is over.
     pub(in crate::jetstream) fn begin_snapshots(&mut self, now: Now, port: &mut dyn Port) {
         for mut snapshot in std::mem::take(&mut self.transfers.snapshots) {
             let deliver = snapshot.options.deliver.as_bytes();
@@ -104,7 +104,7 @@ impl JetStream {
         }
     }
 
-    /// The receiver has taken a piece of so many bytes.
+    /// Handles the answer to a chunk of `bytes` bytes.
     pub(super) fn handle_snapshot_ack(
         &mut self,
         id: &str,
@@ -124,7 +124,7 @@ impl JetStream {
         }
     }
 
-    /// Sends what the window has room for; says whether that was all.
+    /// Sends what the window allows. Returns whether that was all.
     fn go_on(&mut self, snapshot: &mut Snapshot, now: Now, port: &mut dyn Port) -> bool {
         let key = self.streams.by_id(snapshot.stream);
         let Some(stream) = key.and_then(|key| self.streams.get_mut(key)) else {
@@ -158,7 +158,7 @@ impl Snapshot {
                 self.next = sequence + 1;
                 match stream.store().read(sequence) {
                     Ok(Some(record)) => archive::write_record(&mut self.plain, &record),
-                    // What is damaged cannot be saved; the rest can.
+                    // Damaged records are omitted.
                     Ok(None) | Err(StoreError::Damaged(_)) => {}
                     Err(error) => return Err(error),
                 }
@@ -192,7 +192,7 @@ impl Snapshot {
         });
     }
 
-    /// When it is given up, unless something is heard before.
+    /// Returns when it is abandoned unless a message arrives.
     pub(super) fn given_up_at(&self) -> Duration {
         let patience = match self.has_begun {
             true => SILENCE_MAX,
@@ -201,7 +201,7 @@ impl Snapshot {
         self.heard + patience
     }
 
-    /// The receiver does not answer.
+    /// Ends a snapshot whose receiver does not answer.
     pub(super) fn give_up(&self, port: &mut dyn Port) {
         self.end_with("NATS/1.0 408 No Flow Response\r\n\r\n", port);
     }

@@ -1,4 +1,4 @@
-//! Acknowledgements, and what happens without them.
+//! Acknowledgements, and missing ones.
 
 use super::World;
 use crate::jetstream::Retention;
@@ -32,7 +32,7 @@ fn explicit_acknowledgements_raise_the_floor_in_order() {
 }
 
 #[test]
-fn one_for_all_before() {
+fn ack_policy_all_acknowledges_earlier_records() {
     let mut world = delivered(&FOUR, r#"{"ack_policy":"all"}"#);
     world.ack(3, "+ACK");
     assert_eq!(world.numbers("C"), "4/4 3/3 1 0 0 0");
@@ -43,7 +43,7 @@ fn one_for_all_before() {
 }
 
 #[test]
-fn none_is_needed() {
+fn ack_policy_none_acknowledges_on_delivery() {
     let mut world = delivered(&FOUR, r#"{"ack_policy":"none"}"#);
     assert_eq!(world.numbers("C"), "4/4 4/4 0 0 0 0");
     for payload in ["+ACK", "-NAK", "+NXT", ""] {
@@ -54,7 +54,7 @@ fn none_is_needed() {
 }
 
 #[test]
-fn again_and_in_which_order() {
+fn naks_redeliver_in_order_and_after_delay() {
     let mut world = delivered(&FOUR, "{}");
     world.append(&["s.a=5"]);
     world.ack(3, "-NAK");
@@ -73,7 +73,7 @@ fn again_and_in_which_order() {
 }
 
 #[test]
-fn what_is_not_acknowledged_in_time() {
+fn ack_wait_redelivers_up_to_max_deliver() {
     let mut world = delivered(&FOUR, r#"{"ack_wait":1000000000,"max_deliver":2}"#);
     world.pull("i", "9");
     world.pass_millis(500);
@@ -97,7 +97,7 @@ fn what_is_not_acknowledged_in_time() {
 }
 
 #[test]
-fn backoff() {
+fn redelivery_follows_backoff() {
     let mut world = delivered(&["s.a=1"], r#"{"backoff":[100000000,300000000]}"#);
     world.pull("i", "9");
     for millis in [100, 300, 300] {
@@ -110,7 +110,7 @@ fn backoff() {
 }
 
 #[test]
-fn never_again() {
+fn terminated_record_is_not_redelivered() {
     let mut world = delivered(&FOUR, "{}");
     world.ack(1, "+TERM bad stuff");
     world.ack(2, "+TERM");
@@ -122,7 +122,7 @@ fn never_again() {
 }
 
 #[test]
-fn done_and_the_next() {
+fn next_ack_pulls_more_records() {
     let mut world = World::with(&FOUR, "{}");
     world.pull("i", "1");
     world.port.listening.insert("n".into());
@@ -138,7 +138,7 @@ fn done_and_the_next() {
 }
 
 #[test]
-fn no_more_in_flight_than_allowed() {
+fn max_ack_pending_limits_records_in_flight() {
     let mut world = World::with(&FOUR, r#"{"max_ack_pending":2}"#);
     world.pull("i", "9");
     world.hears(&["i s.a=1 x1 #1 +3", "i s.a=2 x1 #2 +2"]);
@@ -154,7 +154,7 @@ fn no_more_in_flight_than_allowed() {
 }
 
 #[test]
-fn samples() {
+fn sample_freq_publishes_ack_metrics() {
     let mut world = delivered(&FOUR, r#"{"sample_freq":"50%"}"#);
     world.pass_millis(7);
     for sequence in 1..=4 {
@@ -167,7 +167,7 @@ fn samples() {
 }
 
 #[test]
-fn an_order_for_each_subject() {
+fn pending_limit_per_subject_orders_each_subject() {
     let records = ["s.a=1", "s.a=2", "s.b=3", "s.a=4", "s.b=5"];
     let mut world = World::with(&records, r#"{"max_ack_pending_per_subject":1}"#);
     world.pull("i", "9");
@@ -181,7 +181,7 @@ fn an_order_for_each_subject() {
     world.hears(&["i s.a=2 x1 #5 +1"]);
     world.ack(6, "");
     world.ack(5, "");
-    // One is with its receiver and one held back, which the floor must not pass.
+    // One is at the subscriber and one is held back; the floor must not pass it.
     assert_eq!(world.numbers("C"), "5/6 4/1 1 0 1 1");
     world.ack(2, "");
     world.hears(&["i s.a=4 x1 #6 +0"]);
@@ -190,7 +190,7 @@ fn an_order_for_each_subject() {
 }
 
 #[test]
-fn options_of_fanline_as_labels() {
+fn labels_set_fanline_options() {
     let config = r#"{"metadata":{"fanline.max_ack_pending_per_subject":"1","fanline.fair_subjects":"true"}}"#;
     let mut world = World::with(&["s.a=1", "s.a=2", "s.b=3"], config);
     world.pull("i", "9");
@@ -198,7 +198,7 @@ fn options_of_fanline_as_labels() {
 }
 
 #[test]
-fn subjects_take_turns() {
+fn fair_subjects_take_turns() {
     let records = ["s.a=1", "s.a=2", "s.a=3", "s.b=4", "s.c=5"];
     let mut world = World::with(&records, r#"{"fair_subjects":true}"#);
     world.pull("i", "9");
@@ -212,7 +212,7 @@ fn subjects_take_turns() {
 }
 
 #[test]
-fn a_work_queue_lets_go_of_what_is_done() {
+fn work_queue_removes_acknowledged_records() {
     let mut world = World::new(Retention::WorkQueue);
     world.append(&FOUR);
     world.create("C", r#"{"max_deliver":1,"ack_wait":1000000000}"#);
@@ -221,21 +221,21 @@ fn a_work_queue_lets_go_of_what_is_done() {
     world.ack(2, "+TERM");
     assert_eq!(world.store.messages(), 2);
     world.pass_millis(1000);
-    // Given up by the consumer, but not lost; and it may still be done.
+    // The consumer gave it up, but the stream still has it, and it can still be acknowledged.
     assert_eq!(world.store.messages(), 2);
     world.ack(3, "");
     assert_eq!(world.store.messages(), 1);
 }
 
 #[test]
-fn interest_of_several() {
+fn interest_stream_removes_record_once_all_have_acknowledged() {
     let mut world = World::new(Retention::Interest);
     world.create("A", r#"{"filter_subject":"s.a"}"#);
     world.create("B", r#"{"ack_policy":"none"}"#);
     world.append(&["s.a=1", "s.b=2"]);
     assert!(world.consumers.wants_subject(b"x"));
     world.pull_from("B", "b", "2");
-    // The second was wanted by B alone.
+    // Only B was interested in the second record.
     assert_eq!(world.store.messages(), 1);
     world.pull_from("A", "a", "1");
     world.ack_to("A", 1, "", "");

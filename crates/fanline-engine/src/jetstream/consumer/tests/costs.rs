@@ -1,4 +1,4 @@
-//! What things cost, printed for whoever asks: `cargo test --release costs -- --ignored --nocapture`.
+//! Prints the costs of operations: `cargo test --release costs -- --ignored --nocapture`.
 
 #![expect(clippy::disallowed_methods, reason = "it measures")]
 

@@ -1,4 +1,4 @@
-//! A consumer on a small stream, told as a story: what is done, and what is heard of it.
+//! A consumer on a small stream: each test performs actions and checks the messages.
 
 mod acks;
 mod costs;

@@ -1,4 +1,4 @@
-//! Random stories, against rules that are plain to see.
+//! Random sequences of actions, checked against simple rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,31 +32,35 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// No step is as long, so that nothing goes out twice within one.
+/// No step is longer, so that nothing is redelivered within one.
 const WAIT_MILLIS: u64 = 1000;
 
 const SUBJECTS: [&str; 3] = ["s.a", "s.b", "other"];
 
-/// What a consumer may do, by what has happened so far.
+/// What a consumer may do, given what has happened so far.
 #[derive(Default)]
 struct Model {
-    /// Records that are there, by sequence.
+    /// Existing records, by sequence.
     subjects: BTreeMap<u64, usize>,
-    /// Those delivered and neither acknowledged nor given up; whether each may go out again.
+    /// Records delivered and neither acknowledged nor given up; the value says whether they may be
+    /// redelivered.
     out: BTreeMap<u64, bool>,
-    /// Those that must not go out any more.
+    /// Records that must not be delivered any more.
     over: BTreeSet<u64>,
-    /// Those that were delivered.
+    /// Records that were delivered.
     seen: BTreeSet<u64>,
 }
 
 impl Model {
-    /// Checks a delivery against the rules, and takes note of it.
+    /// Checks a delivery against the rules, and records it.
     fn deliver(&mut self, sequence: u64, rules: &Rules) {
-        assert!(self.subjects.contains_key(&sequence), "{sequence} is gone");
+        assert!(
+            self.subjects.contains_key(&sequence),
+            "{sequence} was removed"
+        );
         assert!(
             rules.wants(self.subjects[&sequence]),
-            "{sequence} is not wanted"
+            "{sequence} does not match the filter"
         );
         assert!(!self.over.contains(&sequence), "{sequence} is done");
         if self.seen.insert(sequence) {
@@ -71,7 +75,7 @@ impl Model {
             assert_eq!(
                 self.out.insert(sequence, false),
                 Some(true),
-                "{sequence} again without cause"
+                "{sequence} redelivered without cause"
             );
         }
         if rules.per_subject {
@@ -79,7 +83,7 @@ impl Model {
             assert_eq!(
                 self.out.keys().filter(same).count(),
                 1,
-                "more than one of a subject"
+                "more than one record of a subject in flight"
             );
         }
     }
@@ -120,7 +124,7 @@ fn run(steps: &[Step], rules: &Rules, retention: Retention) {
         apply(step, &mut world, &mut model, retention);
         check(&mut world, &mut model, rules);
     }
-    // At least once: with somebody who asks for all and does all, everything goes out.
+    // At least once: a client that requests and acknowledges everything receives everything.
     for _ in 0..100 {
         world.pull("i", "50");
         check(&mut world, &mut model, rules);
@@ -177,7 +181,7 @@ fn apply(step: &Step, world: &mut World, model: &mut Model, retention: Retention
             }
         }
         Step::Pass(millis) => {
-            // Which of them have waited long enough is checked by the tests of the waits.
+            // The tests of `ack_wait` check which of them have waited long enough.
             model.out.values_mut().for_each(|again| *again = true);
             world.pass_millis(*millis);
         }
@@ -204,7 +208,7 @@ fn finish(
         assert_eq!(
             world.store.read(sequence),
             Ok(None),
-            "{sequence} is done and still there"
+            "{sequence} was acknowledged but not removed"
         );
         model.subjects.remove(&sequence);
     }
@@ -230,7 +234,7 @@ fn check(world: &mut World, model: &mut Model, rules: &Rules) {
     assert_eq!(
         world.port.deliveries,
         [],
-        "went out while asked for information"
+        "the query of the description delivered a record"
     );
     assert_eq!(found, expected, "ack pending, pending");
     let lowest = model.out.keys().next().copied().unwrap_or(u64::MAX);
@@ -239,7 +243,7 @@ fn check(world: &mut World, model: &mut Model, rules: &Rules) {
 
 proptest! {
     #[test]
-    fn at_least_once_in_order_and_no_more_than_allowed(
+    fn deliveries_are_at_least_once_in_order_and_limited(
         steps in prop::collection::vec(step(), 0..60),
         filtered in any::<bool>(),
         per_subject in any::<bool>(),
@@ -249,7 +253,7 @@ proptest! {
     }
 
     #[test]
-    fn a_work_queue_is_done_once(
+    fn work_queue_records_are_removed_once_acknowledged(
         steps in prop::collection::vec(step(), 0..60),
         per_subject in any::<bool>(),
         pending_max in 1..6_usize,

@@ -1,11 +1,11 @@
-//! Where consumers begin, what they count, and what is done to them.
+//! Start positions, counts, and administration of consumers.
 
 use super::World;
 use crate::jetstream::Retention;
 
 const SIX: [&str; 6] = ["s.a=1", "s.b=2", "s.a=3", "s.b=4", "s.a=5", "s.b=6"];
 
-/// The numbers of a new consumer, and what it delivers.
+/// Checks the numbers of a new consumer, and its deliveries.
 #[track_caller]
 fn check(config: &str, numbers: &str, expected: &[u64]) {
     let mut world = World::with(&SIX, config);
@@ -37,7 +37,7 @@ fn check(config: &str, numbers: &str, expected: &[u64]) {
 }
 
 #[test]
-fn where_to_begin() {
+fn deliver_policies_determine_the_start() {
     check("{}", "0/0 0/0 0 0 0 6", &[1, 2, 3, 4, 5, 6]);
     check(r#"{"deliver_policy":"new"}"#, "0/6 0/6 0 0 0 0", &[]);
     check(r#"{"deliver_policy":"last"}"#, "0/5 0/5 0 0 0 1", &[6]);
@@ -61,7 +61,7 @@ fn where_to_begin() {
 }
 
 #[test]
-fn a_start_that_is_still_to_come() {
+fn future_start_sequence_waits() {
     let mut world = World::with(
         &SIX,
         r#"{"deliver_policy":"by_start_sequence","opt_start_seq":8}"#,
@@ -73,14 +73,14 @@ fn a_start_that_is_still_to_come() {
 }
 
 #[test]
-fn what_goes_is_not_counted() {
+fn removed_records_are_not_counted() {
     let mut world = World::with(&SIX, r#"{"filter_subject":"s.a"}"#);
     world.remove(3);
     world.remove(4);
     assert_eq!(world.numbers("C"), "0/0 0/0 0 0 0 2");
     world.pull("i", "1");
     assert_eq!(world.numbers("C"), "1/1 0/0 1 0 0 1");
-    // It is with its receiver, but will not go out again.
+    // It was delivered, but will not be redelivered.
     world.remove(1);
     assert_eq!(world.numbers("C"), "1/1 1/1 0 0 0 1");
     // More than a group remembers.
@@ -94,7 +94,7 @@ fn what_goes_is_not_counted() {
 }
 
 #[test]
-fn after_a_purge() {
+fn purge_drops_pending_and_backlog() {
     let mut world = World::with(&SIX, "{}");
     world.pull("i", "2");
     world.store.purge(b"", None, 0).unwrap();
@@ -107,7 +107,7 @@ fn after_a_purge() {
 }
 
 #[test]
-fn pause_and_resume() {
+fn paused_consumer_resumes_at_its_time() {
     let mut world = World::with(&SIX, "{}");
     let id = world.id("C");
     let until = world.now.unix_nanos + 1_000_000_000;
@@ -125,7 +125,7 @@ fn pause_and_resume() {
         "ADVISORY.CONSUMER.PAUSE.S.C pause_until=2026-11-21T22:26:41Z paused=false",
         "i s.a=1 x1 #1 +5",
     ]);
-    // It shows how long it was paused last.
+    // The description shows the end of the last pause.
     let shown = |world: &mut World| {
         let info = world.call(|consumers, context| consumers.info(id, context).unwrap());
         let until = info.config.unwrap().pause_until;
@@ -143,7 +143,7 @@ fn pause_and_resume() {
 }
 
 #[test]
-fn reset() {
+fn reset_moves_to_sequence() {
     let mut world = World::with(&SIX, "{}");
     let id = world.id("C");
     world.pull("i", "3");
@@ -170,7 +170,7 @@ fn reset() {
 }
 
 #[test]
-fn other_filters() {
+fn update_applies_other_filters() {
     let mut world = World::with(&SIX, r#"{"filter_subject":"s.a"}"#);
     let id = world.id("C");
     world.pull("i", "1");
@@ -184,7 +184,7 @@ fn other_filters() {
 }
 
 #[test]
-fn nobody_uses_it() {
+fn unused_consumer_is_reported() {
     let mut world = World::new(Retention::Limits);
     let ephemeral = world.create("E", r#"{"durable_name":""}"#);
     world.create("C", "{}");
@@ -199,7 +199,7 @@ fn nobody_uses_it() {
 }
 
 #[test]
-fn thousands_that_are_not_concerned() {
+fn idle_consumers_are_not_examined() {
     let mut world = World::new(Retention::Limits);
     for n in 0..2000 {
         world.create(
@@ -210,7 +210,7 @@ fn thousands_that_are_not_concerned() {
     }
     world.create("C", r#"{"filter_subject":"s.>"}"#);
     world.pull("i", "9");
-    // Neither those of other subjects nor those with nothing to do are looked at.
+    // Consumers of other subjects and idle ones are not examined.
     world.consumers.handle_append(1, b"s.a");
     let due = world.consumers.next_timeout();
     assert_eq!(due, Some(std::time::Duration::ZERO));

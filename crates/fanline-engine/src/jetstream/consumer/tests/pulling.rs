@@ -1,4 +1,4 @@
-//! Pull requests. What is expected was heard from nats-server 2.15.2.
+//! Pull requests. Expected messages were recorded from nats-server 2.15.2.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ const THREE: [&str; 3] = ["s.a=one", "s.b=two", "s.a=three"];
 const SECOND: &str = r#"{"batch":5,"expires":1000000000}"#;
 
 #[test]
-fn a_batch_and_the_next() {
+fn batches_follow_each_other() {
     let mut world = World::with(&THREE, "{}");
     world.pull("i", "2");
     world.hears(&["i s.a=one x1 #1 +2", "i s.b=two x1 #2 +1"]);
@@ -18,7 +18,7 @@ fn a_batch_and_the_next() {
 }
 
 #[test]
-fn a_request_waits_until_its_time_is_over() {
+fn request_waits_until_it_expires() {
     let mut world = World::with(&THREE, "{}");
     world.pull("i", SECOND);
     world.hears(&[
@@ -39,7 +39,7 @@ fn a_request_waits_until_its_time_is_over() {
 }
 
 #[test]
-fn heartbeats_of_a_request_that_waits() {
+fn waiting_request_gets_heartbeats() {
     let mut world = World::with(&["s.a=one"], "{}");
     world.pull(
         "i",
@@ -53,9 +53,9 @@ fn heartbeats_of_a_request_that_waits() {
     world.hears(&["i 408 Request Timeout Pending-Messages=1 Pending-Bytes=0"]);
 }
 
-/// They say up to where the stream was looked at, not only what was delivered of it.
+/// Heartbeats contain the last examined sequence, not the last delivered one.
 #[test]
-fn heartbeats_of_a_request_with_a_filter() {
+fn heartbeat_contains_last_examined_sequence() {
     let mut world = World::with(
         &["s.a=one", "s.b=two", "s.b=three"],
         r#"{"filter_subject":"s.a"}"#,
@@ -70,7 +70,7 @@ fn heartbeats_of_a_request_with_a_filter() {
 }
 
 #[test]
-fn not_waiting() {
+fn no_wait_request_returns_available_records() {
     let mut world = World::with(&THREE, "{}");
     world.pull("i", r#"{"batch":5,"no_wait":true}"#);
     world.hears(&[
@@ -81,7 +81,7 @@ fn not_waiting() {
     ]);
     world.pull("i", r#"{"batch":5,"no_wait":true}"#);
     world.hears(&["i 404 No Messages"]);
-    // With an end it waits for the first record, and then for no other.
+    // With an expiry it waits for the first record, but not for more.
     world.pull("i", r#"{"batch":5,"no_wait":true,"expires":1000000000}"#);
     world.pass_millis(500);
     world.hears(&[]);
@@ -92,8 +92,8 @@ fn not_waiting() {
     world.hears(&["i 408 Request Timeout Pending-Messages=5 Pending-Bytes=0"]);
 }
 
-/// A Python client gave up at the end of its request's time and published at once: the record went to the
-/// request, whose timer was a millisecond late.
+/// Story: a Python client gave up when its request expired, and published at once. The record went to the
+/// expired request, whose timer was a millisecond late.
 #[test]
 fn expired_request_is_not_served_before_its_timer() {
     let mut world = World::with(&[], "{}");
@@ -107,7 +107,7 @@ fn expired_request_is_not_served_before_its_timer() {
 
 /// The consumer waits for acknowledgements, but the request does not.
 #[test]
-fn not_waiting_request_ends_with_its_timer() {
+fn no_wait_request_ends_with_its_timer() {
     let mut world = World::with(&THREE, r#"{"max_ack_pending":2}"#);
     world.pull(
         "i",
@@ -121,7 +121,7 @@ fn not_waiting_request_ends_with_its_timer() {
 }
 
 #[test]
-fn not_waiting_for_the_end_of_a_pause() {
+fn no_wait_request_gets_nothing_while_paused() {
     let mut world = World::with(&THREE, "{}");
     world.port.listening.clear();
     let id = world.id("C");
@@ -139,7 +139,7 @@ fn not_waiting_for_the_end_of_a_pause() {
 }
 
 #[test]
-fn what_others_asked_for_is_not_promised_twice() {
+fn records_of_earlier_requests_are_not_promised_again() {
     let mut world = World::with(&THREE, r#"{"max_ack_pending":1}"#);
     world.pull("i", SECOND);
     world.hears(&["i s.a=one x1 #1 +2"]);
@@ -148,11 +148,11 @@ fn what_others_asked_for_is_not_promised_twice() {
 }
 
 #[test]
-fn no_more_bytes_than_asked_for() {
+fn max_bytes_limits_request() {
     let mut world = World::with(&THREE, "{}");
     world.pull("i", r#"{"batch":5,"max_bytes":1}"#);
     world.hears(&["i 409 Message Size Exceeds MaxBytes Pending-Messages=5 Pending-Bytes=1"]);
-    // Subject, acknowledgement's subject and payload: 3 + 39 + 3 bytes.
+    // Subject, acknowledgement subject, and payload: 3 + 39 + 3 bytes.
     world.pull("i", r#"{"batch":5,"max_bytes":47}"#);
     world.hears(&[
         "i s.a=one x1 #1 +2",
@@ -181,7 +181,7 @@ fn requests_take_turns() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_and_excess_requests_are_refused() {
     let mut world = World::with(&[], r#"{"max_waiting":1,"max_batch":9}"#);
     world.pull("i", "10");
     world.hears(&["i 409 Exceeded MaxRequestBatch of 9"]);
@@ -190,7 +190,7 @@ fn refusals() {
     world.pull("i", "1");
     world.pull("j", "1");
     world.hears(&["j 409 Exceeded MaxWaiting"]);
-    // The first one's sender is gone, so there is room.
+    // The first client has disconnected, so there is room.
     world.listen("i", false);
     world.pull("j", "1");
     world.hears(&[]);
@@ -209,7 +209,7 @@ fn refusals() {
 }
 
 #[test]
-fn nobody_is_served_who_does_not_listen() {
+fn disconnected_requester_is_skipped() {
     let mut world = World::with(&[], "{}");
     world.pull("i", "2");
     world.pull("j", "2");
@@ -220,14 +220,14 @@ fn nobody_is_served_who_does_not_listen() {
 }
 
 #[test]
-fn only_headers() {
+fn headers_only_omits_payload() {
     let mut world = World::with(&["s.a=hello"], r#"{"headers_only":true}"#);
     world.pull("i", "1");
     world.hears(&["i s.a= x1 #1 +0 Msg-Size=5"]);
 }
 
 #[test]
-fn overflow() {
+fn overflow_request_waits_for_backlog() {
     let config = r#"{"priority_groups":["A"],"priority_policy":"overflow"}"#;
     let mut world = World::with(&THREE, config);
     world.pull("i", r#"{"group":"A","min_pending":4}"#);
@@ -243,7 +243,7 @@ fn overflow() {
 }
 
 #[test]
-fn prioritized() {
+fn lowest_priority_number_is_served_first() {
     let config = r#"{"priority_groups":["A"],"priority_policy":"prioritized"}"#;
     let mut world = World::with(&[], config);
     for (inbox, priority) in [("five", 5), ("zero", 0), ("nil", 0), ("nine", 9)] {
@@ -268,7 +268,7 @@ fn prioritized() {
 }
 
 #[test]
-fn pinned() {
+fn pinned_client_is_served_until_it_times_out() {
     let config = r#"{"priority_groups":["A"],"priority_policy":"pinned_client","priority_timeout":2000000000}"#;
     let mut world = World::with(&["s.a=1", "s.a=2", "s.a=3", "s.a=4"], config);
     world.pull("i", r#"{"group":"A"}"#);

@@ -5,7 +5,7 @@ use super::World;
 const THREE: [&str; 3] = ["s.a=one", "s.b=two", "s.a=three"];
 
 #[test]
-fn only_to_somebody_who_listens() {
+fn push_needs_a_subscriber_of_its_subject() {
     let mut world = World::with(&THREE, r#"{"deliver_subject":"d","ack_policy":"none"}"#);
     world.hears(&[]);
     world.listen("d", true);
@@ -17,7 +17,7 @@ fn only_to_somebody_who_listens() {
     world.listen("d", false);
     world.append(&["s.a=four"]);
     world.hears(&[]);
-    // Who watches everything is not who the records are meant for.
+    // A wildcard subscription is for monitoring, not for receiving records.
     world.listen("*", true);
     world.hears(&[]);
     world.listen("d", true);
@@ -40,7 +40,7 @@ fn only_to_somebody_who_listens() {
 }
 
 #[test]
-fn only_to_the_queue_group_that_is_meant() {
+fn push_needs_a_member_of_its_queue_group() {
     let config = r#"{"deliver_subject":"d","deliver_group":"g","ack_policy":"none"}"#;
     let mut world = World::with(&["s.a=one"], config);
     for stranger in ["d", "d h", "*"] {
@@ -54,10 +54,10 @@ fn only_to_the_queue_group_that_is_meant() {
     world.hears(&[]);
 }
 
-/// Large records to many at once: a round takes so many bytes and no more, and the next one begins with
-/// those who had nothing.
+/// Large records for many subscribers: a round delivers a bounded number of bytes, and the next one begins
+/// with subscribers that received nothing.
 #[test]
-fn a_round_has_an_end() {
+fn round_delivers_bounded_bytes() {
     let mut world = World::with(&[], "{}");
     let large = format!("s.a={}", "x".repeat(1 << 20));
     world.append(&[&large, &large, &large]);
@@ -80,7 +80,7 @@ fn a_round_has_an_end() {
 }
 
 #[test]
-fn heartbeats() {
+fn idle_push_consumer_sends_heartbeats() {
     let config = r#"{"deliver_subject":"d","ack_policy":"none","idle_heartbeat":1000000000}"#;
     let mut world = World::with(&["s.a=one"], config);
     world.pass_millis(3000);
@@ -96,7 +96,7 @@ fn heartbeats() {
 }
 
 #[test]
-fn flow_control() {
+fn flow_control_stalls_until_answered() {
     let config = r#"{"deliver_subject":"d","ack_policy":"none","idle_heartbeat":1000000000,"flow_control":true}"#;
     let mut world = World::with(&[], config);
     let big = format!("s.big={}", "x".repeat(100_000));
@@ -104,22 +104,22 @@ fn flow_control() {
         world.append(&[&big]);
     }
     world.listen("d", true);
-    // As nats-server: it asks after the eleventh, and waits after the twenty-first.
+    // As nats-server: a request after the eleventh record, a stall after the twenty-first.
     assert_eq!(world.port.heard[11], "d 100 FlowControl Request");
     assert_eq!(world.port.heard.len(), 22);
     world.port.heard.clear();
     world.pass_millis(1000);
     world.hears(&["d 100 Idle Heartbeat Last-Consumer=21 Last-Stream=21 stalled"]);
     let flow = world.port.flow.take().unwrap();
-    for (topic, is_known) in [
+    for (subject, is_known) in [
         ("$JS.FC.S.C.other", true),
         ("$JS.FC.S.C", false),
         ("$JS.FC.S.C.a.b", false),
         ("$JS.FC.S.D.other", false),
     ] {
         let taken = world
-            .call(|consumers, context| consumers.handle_flow_control(topic.as_bytes(), context));
-        assert_eq!(taken, is_known, "{topic}");
+            .call(|consumers, context| consumers.handle_flow_control(subject.as_bytes(), context));
+        assert_eq!(taken, is_known, "{subject}");
     }
     world.hears(&[]);
     world.call(|consumers, context| consumers.handle_flow_control(flow.as_bytes(), context));
@@ -130,7 +130,7 @@ fn flow_control() {
 }
 
 #[test]
-fn acknowledged_by_flow_control() {
+fn flow_control_answers_acknowledge() {
     let config = r#"{"deliver_subject":"d","ack_policy":"flow_control","idle_heartbeat":1000000000,
         "flow_control":true,"max_ack_pending":100}"#;
     let mut world = World::with(&THREE, config);
@@ -143,7 +143,7 @@ fn acknowledged_by_flow_control() {
     world.append(&["s.a=four"]);
     world.call(|consumers, context| consumers.handle_flow_control(flow.as_bytes(), context));
     assert_eq!(world.numbers("C"), "4/4 3/3 1 0 0 0");
-    // Whoever comes next is given what nobody has answered for.
+    // A new subscriber receives the unacknowledged records.
     world.listen("d", false);
     world.port.heard.clear();
     world.listen("d", true);
@@ -151,8 +151,8 @@ fn acknowledged_by_flow_control() {
 }
 
 #[test]
-fn no_faster_than_allowed() {
-    // Subject, acknowledgement's subject and payload are 45 bytes: one in 360 ms.
+fn rate_limit_delays_deliveries() {
+    // Subject, acknowledgement subject, and payload are 45 bytes: one record in 360 ms.
     let config = r#"{"deliver_subject":"d","ack_policy":"none","rate_limit_bps":1000}"#;
     let mut world = World::with(&["s.a=one", "s.b=two"], config);
     world.listen("d", true);
@@ -164,7 +164,7 @@ fn no_faster_than_allowed() {
 }
 
 #[test]
-fn as_they_came_in() {
+fn original_replay_preserves_intervals() {
     let config = r#"{"deliver_subject":"d","ack_policy":"none","replay_policy":"original"}"#;
     let mut world = World::with(&THREE, config);
     world.listen("d", true);
@@ -173,13 +173,13 @@ fn as_they_came_in() {
     world.hears(&[]);
     world.pass_millis(1001);
     world.hears(&["d s.b=two x1 #2 +1", "d s.a=three x1 #3 +0"]);
-    // Caught up: from now on as they come.
+    // After catching up, records are delivered as they are stored.
     world.append(&["s.a=four", "s.a=five"]);
     world.hears(&["d s.a=four x1 #4 +0", "d s.a=five x1 #5 +0"]);
 }
 
 #[test]
-fn an_ordered_consumer_goes_with_its_user() {
+fn ordered_consumer_is_unused_without_subscriber() {
     let config = r#"{"durable_name":"","deliver_subject":"d","ack_policy":"none","flow_control":true,
         "idle_heartbeat":5000000000,"mem_storage":true,"deliver_policy":"by_start_sequence","opt_start_seq":2}"#;
     let mut world = World::with(&THREE, config);

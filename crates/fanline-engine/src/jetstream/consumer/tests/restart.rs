@@ -1,11 +1,11 @@
-//! State that survives.
+//! Saved and restored state.
 
 use super::World;
 use crate::jetstream::Retention;
 use crate::jetstream::consumer::{Consumers, RestoreError};
 
 impl World {
-    /// Saves what has changed, and takes all back into a new set.
+    /// Saves changed states, and restores all consumers into a new set.
     pub(super) fn restart(&mut self) {
         self.save(true);
         let created = self.now.unix_nanos;
@@ -21,7 +21,7 @@ impl World {
 const FIVE: [&str; 5] = ["s.a=1", "s.b=2", "s.a=3", "s.b=4", "s.a=5"];
 
 #[test]
-fn it_goes_on_where_it_was() {
+fn restored_consumer_continues() {
     let mut world = World::with(&FIVE, r#"{"ack_wait":1000000000}"#);
     world.pull("i", "4");
     world.ack(1, "");
@@ -33,13 +33,13 @@ fn it_goes_on_where_it_was() {
     assert_eq!(world.numbers("C"), before);
     world.pull("i", "9");
     world.hears(&["i s.a=5 x1 #5 +0"]);
-    // The wait goes on as well.
+    // The acknowledgement wait continues as well.
     world.pass_millis(601);
     world.hears(&["i s.b=2 x2 #6 +0", "i s.b=4 x2 #7 +0"]);
 }
 
 #[test]
-fn what_was_held_back_is_not_forgotten() {
+fn held_back_records_are_restored() {
     let mut world = World::with(&FIVE, r#"{"max_ack_pending_per_subject":1}"#);
     world.pull("i", "9");
     world.hears(&["i s.a=1 x1 #1 +4", "i s.b=2 x1 #2 +3"]);
@@ -54,7 +54,7 @@ fn what_was_held_back_is_not_forgotten() {
 }
 
 #[test]
-fn a_list_that_was_begun() {
+fn restored_list_continues() {
     let mut world = World::with(&FIVE, r#"{"deliver_policy":"last_per_subject"}"#);
     world.pull("i", "1");
     world.restart();
@@ -64,7 +64,7 @@ fn a_list_that_was_begun() {
 }
 
 #[test]
-fn a_stream_that_has_lost_its_end() {
+fn state_ahead_of_the_log_is_clamped() {
     let mut world = World::with(&FIVE, "{}");
     world.pull("i", "5");
     world.port.heard.clear();
@@ -79,7 +79,7 @@ fn a_stream_that_has_lost_its_end() {
 }
 
 #[test]
-fn a_start_that_is_still_to_come() {
+fn restored_future_start_waits() {
     let config = r#"{"deliver_policy":"by_start_sequence","opt_start_seq":7}"#;
     let mut world = World::with(&FIVE, config);
     world.restart();
@@ -89,7 +89,7 @@ fn a_start_that_is_still_to_come() {
 }
 
 #[test]
-fn states_are_saved_when_they_have_changed() {
+fn only_changed_states_are_saved() {
     let mut world = World::with(&FIVE, "{}");
     let count = |world: &mut World, all| {
         let mut saved = 0;
@@ -106,7 +106,7 @@ fn states_are_saved_when_they_have_changed() {
 }
 
 #[test]
-fn what_cannot_be_read() {
+fn invalid_state_is_refused() {
     let mut world = World::with(&FIVE, "{}");
     let config = world.consumers.get(world.id("C")).unwrap().config().clone();
     for state in [&b""[..], &[9, 9], &[1, 0xff]] {

@@ -1,4 +1,4 @@
-//! The stream, its consumers, and an outside that writes down what it hears.
+//! A stream, its consumers, and a port that records messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,15 +8,15 @@ use crate::jetstream::consumer::{ConsumerId, Consumers, Context};
 use crate::jetstream::{ConsumerConfig, Message, Now, Port, Retention};
 use crate::store::{NewRecord, Store, StoreLimits};
 
-/// Of records and of the first moment: 2026-11-21, near enough.
+/// Time of the start, and base of the records' times: about 2026-11-21.
 pub(super) const EPOCH: i64 = 1_795_300_000_000_000_000;
 
-/// The outside.
+/// A port that records messages.
 #[derive(Default)]
 pub(super) struct Recorder {
     pub(super) listening: BTreeSet<String>,
     pub(super) heard: Vec<String>,
-    /// Where the acknowledgement of each record goes, by the consumer's name and its sequence.
+    /// Acknowledgement subject of each record, by consumer name and sequence.
     pub(super) acks: BTreeMap<(String, u64), String>,
     /// The last flow control request.
     pub(super) flow: Option<String>,
@@ -28,7 +28,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Headers in one line, without those that differ from run to run.
+/// Formats headers in one line, without those that differ from run to run.
 fn headers_in_line(headers: &[u8]) -> String {
     let lines = text(headers);
     let mut parts = Vec::new();
@@ -52,11 +52,11 @@ fn headers_in_line(headers: &[u8]) -> String {
 
 impl Port for Recorder {
     fn publish(&mut self, message: &Message<'_>) {
-        let (topic, payload) = (text(message.topic), text(message.payload));
+        let (subject, payload) = (text(message.topic), text(message.payload));
         if !message.reply.is_empty() {
             self.flow = Some(text(message.reply));
         }
-        if let Some(event) = topic.strip_prefix("$JS.EVENT.") {
+        if let Some(event) = subject.strip_prefix("$JS.EVENT.") {
             let body: serde_json::Value = serde_json::from_str(&payload).unwrap();
             let fields = body.as_object().unwrap().iter();
             let known = [
@@ -75,7 +75,7 @@ impl Port for Recorder {
             self.heard.push(format!("{event} {}", fields.join(" ")));
             return;
         }
-        let said = format!("{topic} {} {payload}", headers_in_line(message.headers));
+        let said = format!("{subject} {} {payload}", headers_in_line(message.headers));
         self.heard.push(said.trim_end().to_owned());
     }
 
@@ -107,18 +107,18 @@ impl Port for Recorder {
         self.heard.push(said.trim_end().to_owned());
     }
 
-    fn has_interest(&mut self, topic: &[u8]) -> bool {
+    fn has_interest(&mut self, subject: &[u8]) -> bool {
         let mut plain = self.listening.iter().filter(|f| !f.contains(' '));
-        plain.any(|filter| Filter::parse(filter.as_bytes()).unwrap().matches(topic))
+        plain.any(|filter| Filter::parse(filter.as_bytes()).unwrap().matches(subject))
     }
 
-    /// A member of a group is written as `topic group`.
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
+    /// A member of a group is written as `subject group`.
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
         match group {
-            b"" => self.listening.contains(&text(topic)),
+            b"" => self.listening.contains(&text(subject)),
             group => self
                 .listening
-                .contains(&format!("{} {}", text(topic), text(group))),
+                .contains(&format!("{} {}", text(subject), text(group))),
         }
     }
 
@@ -127,7 +127,7 @@ impl Port for Recorder {
     fn unsubscribe(&mut self, _filter: &[u8]) {}
 }
 
-/// All of it.
+/// A stream with its consumers and clients.
 pub(super) struct World {
     pub(super) store: Store,
     pub(super) consumers: Consumers,
@@ -140,7 +140,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// A stream with nothing in it, where everything is heard.
+    /// Creates an empty stream with a subscriber to all events.
     pub(super) fn new(retention: Retention) -> Self {
         let mut port = Recorder::default();
         port.listening.insert("$JS.EVENT.>".into());
@@ -158,7 +158,7 @@ impl World {
         }
     }
 
-    /// A stream with these records, one a second, and a consumer `C` of this configuration.
+    /// Creates a stream with these records, one a second, and a consumer `C`.
     pub(super) fn with(records: &[&str], config: &str) -> Self {
         let mut world = World::new(Retention::Limits);
         world.append(records);
@@ -193,9 +193,9 @@ impl World {
             }
             self.consumers.take_unused(&mut self.unused);
             for (_, reply) in self.consumers.take_confirmations() {
-                let topic = &reply;
+                let subject = &reply;
                 self.port.publish(&Message {
-                    topic,
+                    topic: subject,
                     ..Message::default()
                 });
             }
@@ -227,7 +227,7 @@ impl World {
         }
     }
 
-    /// Stores `subject=payload`, each with its own number of seconds since the epoch as time.
+    /// Stores records of the form `subject=payload`, with their sequence in seconds since the epoch as time.
     pub(super) fn append(&mut self, records: &[&str]) {
         for record in records {
             let (subject, payload) = record.split_once('=').unwrap();
@@ -244,7 +244,7 @@ impl World {
         }
     }
 
-    /// A consumer as JSON says; unless it says so itself, its acknowledgements are explicit.
+    /// Creates a consumer from JSON; acknowledgements are explicit by default.
     pub(super) fn create(&mut self, name: &str, config: &str) -> ConsumerId {
         let mut json: serde_json::Value = serde_json::from_str(config).unwrap();
         let fields = json.as_object_mut().unwrap();
@@ -260,7 +260,7 @@ impl World {
         self.consumers.find(name).unwrap()
     }
 
-    /// Sends a pull request, whose sender listens at `inbox`.
+    /// Sends a pull request whose client subscribes to `inbox`.
     pub(super) fn pull(&mut self, inbox: &str, body: &str) {
         self.pull_from("C", inbox, body);
     }
@@ -281,7 +281,7 @@ impl World {
         self.ack_to("C", sequence, payload, "");
     }
 
-    /// Acknowledges it, and returns whether the consumer takes acknowledgements.
+    /// Acknowledges a record, and returns whether the consumer expects acknowledgements.
     pub(super) fn takes_ack(&mut self, sequence: u64, payload: &str) -> bool {
         self.handle_ack("C", sequence, payload, "reply")
     }
@@ -291,9 +291,9 @@ impl World {
     }
 
     fn handle_ack(&mut self, name: &str, sequence: u64, payload: &str, reply: &str) -> bool {
-        let topic = self.port.acks[&(name.to_owned(), sequence)].clone();
+        let subject = self.port.acks[&(name.to_owned(), sequence)].clone();
         let message = Message {
-            topic: topic.as_bytes(),
+            topic: subject.as_bytes(),
             reply: reply.as_bytes(),
             payload: payload.as_bytes(),
             ..Message::default()
@@ -301,37 +301,37 @@ impl World {
         self.call(|consumers, context| consumers.handle_ack(&message, context))
     }
 
-    /// Somebody begins or stops to listen; a member of a queue group listens to `topic group`.
+    /// Adds or removes a subscriber; a member of a queue group is written as `subject group`.
     pub(super) fn listen(&mut self, filter: &str, present: bool) {
         if present {
             self.port.listening.insert(filter.into());
         } else {
             self.port.listening.remove(filter);
         }
-        let topic = filter.split(' ').next().unwrap();
-        self.call(|consumers, context| consumers.handle_interest(topic.as_bytes(), context));
+        let subject = filter.split(' ').next().unwrap();
+        self.call(|consumers, context| consumers.handle_interest(subject.as_bytes(), context));
     }
 
-    /// Somebody begins to listen; how many records go out in one round, and to whom.
-    pub(super) fn listen_for_one_round(&mut self, topics: &[&str]) -> Vec<(String, u64)> {
-        let topics = topics.iter().copied();
+    /// Adds subscribers, and returns what one round delivers to them.
+    pub(super) fn listen_for_one_round(&mut self, subjects: &[&str]) -> Vec<(String, u64)> {
+        let subjects = subjects.iter().copied();
         self.port
             .listening
-            .extend(topics.clone().map(str::to_owned));
+            .extend(subjects.clone().map(str::to_owned));
         let mut context = Context {
             now: self.now,
             store: &mut self.store,
             port: &mut self.port,
         };
-        for topic in topics {
+        for subject in subjects {
             self.consumers
-                .handle_interest(topic.as_bytes(), &mut context);
+                .handle_interest(subject.as_bytes(), &mut context);
         }
         self.consumers.settle(&mut context);
         std::mem::take(&mut self.port.deliveries)
     }
 
-    /// Lets time pass, timer by timer.
+    /// Advances the time, timer by timer.
     pub(super) fn pass_millis(&mut self, millis: u64) {
         let end = self.now.since_start + Duration::from_millis(millis);
         while let Some(due) = self.consumers.next_timeout().filter(|due| *due <= end) {
@@ -342,7 +342,7 @@ impl World {
         self.move_to(end);
     }
 
-    /// Saves the states that have changed: those that are due, or all.
+    /// Saves changed states: those that are due, or all.
     pub(super) fn save(&mut self, all: bool) {
         let saved = &mut self.saved;
         self.consumers.save(self.now, all, &mut |consumer, state| {
@@ -357,14 +357,14 @@ impl World {
         self.now.unix_nanos += i64::try_from(step.as_nanos()).unwrap();
     }
 
-    /// What was heard since the last time.
+    /// Compares the messages since the last call.
     #[track_caller]
     pub(super) fn hears(&mut self, expected: &[&str]) {
         let heard = std::mem::take(&mut self.port.heard);
         assert_eq!(heard, expected);
     }
 
-    /// `delivered floor ack_pending redelivered waiting pending` of a consumer.
+    /// Returns `delivered floor ack_pending redelivered waiting pending` of a consumer.
     pub(super) fn numbers(&mut self, name: &str) -> String {
         let id = self.id(name);
         let info = self

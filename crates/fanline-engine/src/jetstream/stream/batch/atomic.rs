@@ -1,4 +1,4 @@
-//! Batches that are stored all or none: gathered until the last message, then checked and stored at once.
+//! Atomic batches: collected until the last message, then checked and stored together.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::jetstream::stream::headers::PublishHeaders;
 use crate::jetstream::{ApiError, Discard, Message, Port, Timestamp};
 use crate::store::{NewRecord, StoreError};
 
-/// Most messages of one batch, if the server does not say.
+/// Default maximum messages of a batch.
 const MESSAGES_MAX: usize = 1_000;
-/// Most batches of a stream at a time, if the server does not say.
+/// Default maximum open batches of a stream.
 const OPEN_MAX: usize = 50;
-/// Most bytes that the open batches of a stream hold.
+/// Maximum bytes of the open batches of a stream.
 const BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// The batches of a stream that are not complete yet.
+/// The open batches of a stream.
 #[derive(Default)]
 pub(in crate::jetstream::stream) struct AtomicBatches {
     open: HashMap<Vec<u8>, Gathered>,
@@ -37,10 +37,10 @@ struct Gathered {
     given_up_at: Duration,
 }
 
-/// Why a message was not put with its batch.
+/// Why a message was not added to its batch.
 struct Refused {
     error: ApiError,
-    /// The batch is no more, for this reason.
+    /// Reason why the batch was abandoned, if it was.
     abandoned: Option<&'static str>,
 }
 
@@ -53,7 +53,7 @@ impl From<ApiError> for Refused {
     }
 }
 
-/// The event that a batch was given up.
+/// Event of an abandoned batch.
 #[derive(Serialize)]
 struct Abandoned<'a> {
     r#type: &'static str,
@@ -71,7 +71,7 @@ struct Part {
     payload: Vec<u8>,
 }
 
-/// One that has been checked.
+/// A checked message.
 struct Ready {
     part: Part,
     msg_id: Option<Vec<u8>>,
@@ -81,13 +81,13 @@ struct Ready {
     cancels: Option<Vec<u8>>,
 }
 
-/// Whether a message ends its batch.
+/// Whether a message completes its batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Commit {
     No,
-    /// It is the batch's last.
+    /// It is the last message of the batch.
     WithIt,
-    /// The one before was the last; this one is not stored.
+    /// The previous message was the last; this one is not stored.
     WithoutIt,
 }
 
@@ -96,7 +96,7 @@ impl AtomicBatches {
         self.open.len()
     }
 
-    /// When the next one is given up.
+    /// Returns when the next batch is abandoned.
     pub(in crate::jetstream::stream) fn next_timeout(&self) -> Option<Duration> {
         self.open.values().map(|batch| batch.given_up_at).min()
     }
@@ -114,7 +114,7 @@ impl AtomicBatches {
 }
 
 impl Stream {
-    /// Forgets the batches that have been silent for too long.
+    /// Abandons batches without recent messages.
     pub(in crate::jetstream::stream) fn expire_batches(&mut self, port: &mut dyn Port) {
         let now = self.clock.since_start;
         let silent = self
@@ -130,16 +130,16 @@ impl Stream {
     }
 
     fn tell_abandoned(&self, id: &[u8], reason: &'static str, port: &mut dyn Port) {
-        let topic = format!(
+        let subject = format!(
             "$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.{}",
             self.config.name
         );
-        if !port.has_interest(topic.as_bytes()) {
+        if !port.has_interest(subject.as_bytes()) {
             return;
         }
         let advisory = Abandoned {
             r#type: "io.nats.jetstream.advisory.v1.stream_batch_abandoned",
-            // The time alone would do, were it not for two in the same instant.
+            // The time alone is not unique: there may be two at the same instant.
             id: format!("{:016X}{:06X}", self.clock.unix_nanos, self.random() >> 8),
             timestamp: Timestamp::from_unix_nanos(self.clock.unix_nanos),
             stream: &self.config.name,
@@ -147,9 +147,9 @@ impl Stream {
             reason,
         };
         if let Ok(payload) = serde_json::to_vec(&advisory) {
-            let topic = topic.as_bytes();
+            let subject = subject.as_bytes();
             port.publish(&Message {
-                topic,
+                topic: subject,
                 payload: &payload,
                 ..Message::default()
             });
@@ -199,8 +199,8 @@ impl Stream {
         }
     }
 
-    /// Puts a message with its batch; gives the batch when it is complete. A message that does not fit
-    /// ends its batch.
+    /// Adds a message to its batch, and returns the batch when it is complete. A refused message ends its
+    /// batch.
     fn gather(
         &mut self,
         id: &[u8],
@@ -219,7 +219,7 @@ impl Stream {
         if asks_too_much(message.headers) {
             return Err(ApiError::REQUIRED_API_LEVEL.into());
         }
-        // An empty header is one, too.
+        // An empty header also counts.
         let commit = match find(message.headers, b"Nats-Batch-Commit") {
             None => Commit::No,
             Some(b"1") => Commit::WithIt,
@@ -283,13 +283,13 @@ impl Stream {
         Ok(Gathered::default())
     }
 
-    /// Checks all, then stores all; says the last sequence.
+    /// Checks and stores all messages, and returns the last sequence.
     fn commit(&mut self, batch: Gathered, port: &mut dyn Port) -> Result<u64, ApiError> {
         let ready = self.check_batch(batch)?;
         self.check_room(&ready)?;
         let mut stored = Vec::with_capacity(ready.len());
         let first = self.store.last_sequence() + 1;
-        // The log has to tell which record completes the batch, in case the power fails while it is written.
+        // The log must mark the record that completes the batch, in case the power fails during the writes.
         let completing = ready.iter().enumerate().rposition(|(number, ready)| {
             self.is_wanted(first + number as u64, &ready.part.subject)
         });
@@ -301,7 +301,7 @@ impl Stream {
             match self.store_record(&admitted) {
                 Ok(sequence) => stored.push((sequence, previous)),
                 Err(error) => {
-                    // Nobody has seen the others yet.
+                    // The stored records were not visible yet.
                     for sequence in stored.iter().filter_map(|(sequence, _)| *sequence) {
                         let _ = self.remove_record(sequence, false);
                     }
@@ -345,8 +345,8 @@ impl Stream {
         result.map(|()| all)
     }
 
-    /// Whether a stream that discards new messages has room for all. Where one of the batch may replace
-    /// another record, that is seen when it is stored.
+    /// Whether a stream that discards new messages has room for all. If a message may replace another record,
+    /// this is checked when it is stored.
     fn check_room(&self, ready: &[Ready]) -> Result<(), ApiError> {
         if self.config.discard != Discard::New {
             return Ok(());
@@ -367,7 +367,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether a subject would have more than so many records with those of the batch.
+    /// Whether the batch would raise the number of a subject's records above `max`.
     fn overfills(&self, ready: &[Ready], max: u64) -> bool {
         let mut after: HashMap<&[u8], u64> = HashMap::new();
         ready.iter().any(|ready| {

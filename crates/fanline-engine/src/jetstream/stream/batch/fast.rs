@@ -1,6 +1,6 @@
-//! Fast ingest: messages of one publisher in order, each stored as it comes, acknowledged many at a time.
+//! Fast batches: ordered messages of one publisher, each stored at once, acknowledged in groups.
 //!
-//! What a message is to its batch stands in its reply topic: `<inbox>.<id>.<flow>.<ok|fail>.<seq>.<op>.$FI`.
+//! The reply subject holds the message's role in its batch: `<inbox>.<id>.<flow>.<ok|fail>.<seq>.<op>.$FI`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::jetstream::stream::acks::{Ack, Says, write_error};
 use crate::jetstream::stream::headers::PublishHeaders;
 use crate::jetstream::{ApiError, Message, Port};
 
-/// Most batches of a stream at a time, if the server does not say.
+/// Default maximum open batches of a stream.
 const OPEN_MAX: usize = 1_000;
-/// Most messages between two acknowledgements, shared by the batches of a stream.
+/// Maximum messages between two acknowledgements, divided among the batches of a stream.
 const FLOW_MAX: u64 = 500;
 
-/// As many when the publisher does not say, or not in a number.
+/// Messages between two acknowledgements if the publisher requests none, or not as a number.
 const FLOW_DEFAULT: u64 = 10;
 
-/// The batches of a stream that have begun and not ended.
+/// The open batches of a stream.
 #[derive(Default)]
 pub(in crate::jetstream::stream) struct FastBatches {
     open: HashMap<Vec<u8>, Batch>,
@@ -29,22 +29,22 @@ pub(in crate::jetstream::stream) struct FastBatches {
 struct Batch {
     /// The last sequence within the batch.
     last: u64,
-    /// The last one that was acknowledged.
+    /// The last acknowledged sequence within the batch.
     acknowledged: u64,
-    /// How many are acknowledged at a time.
+    /// Messages between acknowledgements.
     flow: u64,
-    /// The sequence of the last record.
+    /// Sequence of the last record.
     stored: u64,
     given_up_at: Duration,
 }
 
-/// What a reply topic says.
+/// A parsed reply subject.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::jetstream::stream) struct FastReply<'a> {
     id: &'a [u8],
-    /// As many messages between acknowledgements as the publisher likes; 0 when it does not say.
+    /// Requested messages between acknowledgements; 0 when unset.
     flow: u64,
-    /// `None` when what follows is none of the known forms.
+    /// `None` when the last tokens have no known form.
     step: Option<Step>,
 }
 
@@ -59,16 +59,16 @@ struct Step {
 enum Operation {
     Start,
     Append,
-    /// The last one.
+    /// The last message.
     Commit,
-    /// The one before was the last.
+    /// The previous message was the last.
     End,
-    /// Nothing but a question.
+    /// A query without a message.
     Ping,
 }
 
 impl<'a> FastReply<'a> {
-    /// What a reply topic says; `None` when it is an ordinary one.
+    /// Parses a reply subject; `None` when it is an ordinary one.
     pub(in crate::jetstream::stream) fn parse(reply: &'a [u8]) -> Option<Self> {
         let rest = reply.strip_suffix(b".$FI")?;
         let mut tokens = rest.rsplitn(6, |b| *b == b'.');
@@ -116,12 +116,12 @@ impl FastBatches {
         self.open.len()
     }
 
-    /// Forgets the batches that have been silent for too long.
+    /// Drops batches without recent messages.
     pub(in crate::jetstream::stream) fn expire(&mut self, now: Duration) {
         self.open.retain(|_, batch| batch.given_up_at > now);
     }
 
-    /// When the next one is given up.
+    /// Returns when the next batch is abandoned.
     pub(in crate::jetstream::stream) fn next_timeout(&self) -> Option<Duration> {
         self.open.values().map(|batch| batch.given_up_at).min()
     }
@@ -150,7 +150,7 @@ impl Stream {
         }
     }
 
-    /// The batch of a message, taken out; a new one when this is its first.
+    /// Removes and returns the batch of a message; a new one if it is the first.
     fn find_batch(&mut self, reply: &FastReply<'_>) -> Result<(Step, Batch), ApiError> {
         if !self.config.allow_batched {
             return Err(ApiError::BATCH_PUBLISH_DISABLED);
@@ -171,7 +171,7 @@ impl Stream {
         if self.fast.len() >= open_max || !self.has_room_for_fast() {
             return Err(ApiError::BATCH_PUBLISH_TOO_MANY_INFLIGHT);
         }
-        // Alone it may have what it wishes; beside others it begins slowly.
+        // A single batch gets the requested flow; beside others it starts slowly.
         let flow = match self.fast.open.is_empty() {
             true => self.flow_max(reply.flow),
             false => 1,
@@ -191,7 +191,7 @@ impl Stream {
         wished.min(share).max(1)
     }
 
-    /// Takes one message of a batch; says whether the batch goes on.
+    /// Processes one message of a batch. Returns whether the batch continues.
     fn step(
         &mut self,
         message: &Message<'_>,
@@ -237,7 +237,7 @@ impl Stream {
                 batch.stored = batch.stored.max(taken.sequence);
                 batch.last = sequence;
             }
-            // Too large to be part of anything: its place stays open.
+            // Too large for the batch; its sequence stays free.
             Err(error) if error.err_code == ApiError::STREAM_MESSAGE_EXCEEDS_MAXIMUM.err_code => {
                 self.refuse(message, &error, port);
                 return true;
@@ -260,7 +260,7 @@ impl Stream {
         true
     }
 
-    /// Notes that enough has come for an acknowledgement, if so, and how many make the next one.
+    /// Returns whether an acknowledgement is due, and sets when the next one is.
     fn advance(&self, reply: &FastReply<'_>, batch: &mut Batch) -> bool {
         if batch.last < batch.acknowledged + batch.flow {
             return false;

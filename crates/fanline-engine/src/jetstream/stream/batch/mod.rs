@@ -1,4 +1,4 @@
-//! Publishes that belong together: stored all or none, or acknowledged many at a time.
+//! Batches of publishes: atomic ones are stored together or not at all, fast ones are acknowledged in groups.
 
 mod atomic;
 mod fast;
@@ -11,22 +11,22 @@ use crate::jetstream::BatchLimits;
 pub(super) use atomic::AtomicBatches;
 pub(super) use fast::{FastBatches, FastReply};
 
-/// Most batches of all streams at a time that are stored all or none, if the server does not say.
+/// Default maximum open atomic batches of all streams.
 const ATOMIC_MAX: usize = 1_000;
-/// Most batches of all streams at a time that are acknowledged many at a time, if the server does not say.
+/// Default maximum open fast batches of all streams.
 const FAST_MAX: usize = 50_000;
 
-/// How many batches are open, of one stream or of several.
+/// Number of open batches, of one stream or several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenBatches {
-    /// Those that are stored all or none.
+    /// Atomic batches.
     atomic: usize,
-    /// Those that are acknowledged many at a time.
+    /// Fast batches.
     fast: usize,
 }
 
 impl OpenBatches {
-    /// Those of both.
+    /// Returns the sum.
     pub fn and(self, others: OpenBatches) -> Self {
         OpenBatches {
             atomic: self.atomic + others.atomic,
@@ -34,7 +34,7 @@ impl OpenBatches {
         }
     }
 
-    /// Those that are not of the others.
+    /// Returns the difference.
     pub fn without(self, others: OpenBatches) -> Self {
         OpenBatches {
             atomic: self.atomic.saturating_sub(others.atomic),
@@ -44,7 +44,7 @@ impl OpenBatches {
 }
 
 impl Stream {
-    /// How many batches have begun and not ended.
+    /// Returns the number of open batches.
     pub fn open_batches(&self) -> OpenBatches {
         OpenBatches {
             atomic: self.atomic.len(),
@@ -52,12 +52,12 @@ impl Stream {
         }
     }
 
-    /// Says how many there are of other streams.
+    /// Sets the number of open batches of other streams.
     pub fn set_batches_elsewhere(&mut self, others: OpenBatches) {
         self.batches_elsewhere = others;
     }
 
-    /// Says what the server grants; what it does not say is as it was made.
+    /// Sets the server's limits; unset ones have defaults.
     pub fn set_batch_limits(&mut self, limits: BatchLimits) {
         self.batch_limits = limits;
     }
@@ -72,20 +72,20 @@ impl Stream {
         self.batches_elsewhere.and(self.open_batches()).fast < max
     }
 
-    /// When a batch is given up that has just got a message.
+    /// Returns when a batch that has just received a message is abandoned.
     fn batch_given_up_at(&self) -> Duration {
         let idle_max = self.batch_limits.idle_max.unwrap_or(IDLE_MAX);
         self.clock.since_start.saturating_add(idle_max)
     }
 }
 
-/// How long the name of a batch may be.
+/// Maximum length of a batch id.
 const ID_BYTES_MAX: usize = 64;
 
-/// After which time without a message a batch is given up, if the server does not say.
+/// Default time without a message after which a batch is abandoned.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
-/// What an acknowledgement of a batch says besides its sequence.
+/// Returns the additional fields in the acknowledgement of a batch.
 fn batch_members(id: &[u8], count: u64) -> Vec<u8> {
     let id = serde_json::Value::from(String::from_utf8_lossy(id));
     format!(r#","batch":{id},"count":{count}"#).into_bytes()

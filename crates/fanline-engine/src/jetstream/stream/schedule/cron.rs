@@ -1,10 +1,9 @@
-//! Cron lines of six fields: second, minute, hour, day of the month, month, day of the week.
+//! Cron expressions of six fields: second, minute, hour, day of the month, month, day of the week.
 
 use jiff::civil::{Date, DateTime, time};
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 
-/// How far ahead a line is searched for the next time at which it comes true. Leap days are at most
-/// eight years apart.
+/// Maximum days to search for the next match. Leap days are at most eight years apart.
 const DAYS_SEARCHED_MAX: usize = 8 * 366 + 1;
 
 const MONTHS: [&str; 12] = [
@@ -12,7 +11,7 @@ const MONTHS: [&str; 12] = [
 ];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// What each field allows: bit n stands for the value n.
+/// Allowed values of each field: bit n stands for the value n.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::jetstream::stream) struct Cron {
     seconds: u64,
@@ -23,7 +22,7 @@ pub(in crate::jetstream::stream) struct Cron {
     weekdays: Field,
 }
 
-/// A field that may be left open by `*` or `?`.
+/// A field that may be open (`*` or `?`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
     allowed: u64,
@@ -47,11 +46,11 @@ impl Cron {
         fields.next().is_none().then_some(cron)
     }
 
-    /// The first time after that one at which the line comes true by the clocks of the zone.
+    /// Returns the first matching time after `after_unix_nanos` in a time zone.
     pub(super) fn next(&self, after_unix_nanos: i64, zone: &TimeZone) -> Option<i64> {
         let after = Timestamp::from_nanosecond(i128::from(after_unix_nanos)).ok()?;
         let mut local = zone.to_datetime(after);
-        // When clocks are put back, the first times found may lie before `after`.
+        // When clocks are set back, the first matches may be before `after`.
         loop {
             local = self.next_local(local)?;
             let at = zone.to_timestamp(local).ok()?;
@@ -81,7 +80,7 @@ impl Cron {
         None
     }
 
-    /// If the days of the month and of the week are both named, either will do.
+    /// If both days of the month and days of the week are given, either must match.
     fn allows_day(&self, date: Date) -> bool {
         let day = has(self.days.allowed, date.day());
         let weekday = has(
@@ -128,7 +127,7 @@ fn has(allowed: u64, value: i8) -> bool {
     u32::try_from(value).is_ok_and(|value| allowed & (1 << value) != 0)
 }
 
-/// `*`, `?`, `5`, `1-5`, `mon-fri`, any of them with `/step`, several parted by commas.
+/// Parses `*`, `?`, `5`, `1-5`, or `mon-fri`, each with an optional `/step`, separated by commas.
 fn parse_field(text: &str, from: u32, to: u32, names: &[&str], first_name: u32) -> Option<Field> {
     let mut field = Field {
         allowed: 0,
@@ -154,7 +153,7 @@ fn parse_field(text: &str, from: u32, to: u32, names: &[&str], first_name: u32) 
                 (from, to)
             }
             Some((low, high)) => (value(low)?, value(high)?),
-            // `5/10` stands for `5-59/10`.
+            // `5/10` means `5-59/10`.
             None => (
                 value(range)?,
                 if step.is_some() { to } else { value(range)? },

@@ -1,4 +1,4 @@
-//! What happens when a schedule is due, and what is due after a restart.
+//! Performs due schedules, and recovers schedules after a restart.
 
 use super::Pattern;
 use crate::headers::{Block, find};
@@ -9,10 +9,10 @@ use crate::jetstream::stream::ttl::{Ttl, parse_ttl};
 use crate::jetstream::{Port, Timestamp};
 use crate::store::{NEVER, NewRecord, StoreError};
 
-/// After which time a schedule that the log had no room for is tried again.
+/// Delay before a schedule is retried that the log refused.
 const RETRY_NANOS: i64 = 1_000_000_000;
 
-/// A schedule's record, owned: the log changes while it is carried out.
+/// Owned copy of a schedule's record: the log changes while it is performed.
 struct Plan {
     sequence: u64,
     subject: Vec<u8>,
@@ -26,11 +26,11 @@ struct Plan {
 }
 
 impl Stream {
-    /// Publishes what is due.
+    /// Publishes due messages.
     pub(in crate::jetstream::stream) fn fire_schedules(&mut self, port: &mut dyn Port) {
         let now = self.clock.unix_nanos;
         while let Some((due, sequence)) = self.schedules.take_due(now) {
-            // One that is gone, or not to be read, is due no more.
+            // A record that was removed or is unreadable is no longer due.
             if let Some(plan) = self.plan(sequence) {
                 self.fire(&plan, due, port);
             }
@@ -58,7 +58,7 @@ impl Stream {
         let now = self.clock.unix_nanos;
         let next = match plan.pattern.is_once() {
             true => None,
-            // What was missed while the server was away is made up for once.
+            // Messages missed while the server was down are published once.
             false => plan
                 .pattern
                 .next(due)
@@ -79,9 +79,9 @@ impl Stream {
         }
     }
 
-    /// Stores the message that a schedule makes; true when there is nothing left to do.
+    /// Stores the message of a schedule. Returns `true` when nothing is left to do.
     fn publish_scheduled(&mut self, plan: &Plan, next: Option<i64>, port: &mut dyn Port) -> bool {
-        // Without a record to be copied the schedule's own content is published.
+        // Without a record to copy, the schedule's own content is published.
         let source = plan.source.as_deref();
         let last = source.and_then(|source| self.store.subject(source));
         let (headers, payload) = match last.map(|known| self.store.read(known.last)) {
@@ -122,7 +122,7 @@ impl Stream {
         self.append(&admitted, port).is_ok()
     }
 
-    /// Finds out from the log what is scheduled, and which records are markers.
+    /// Reads schedules and markers from the log.
     pub(in crate::jetstream::stream) fn recover_subjects(&mut self) -> Result<(), StoreError> {
         let leaves_markers = self.leaves_markers();
         if !self.config.allow_msg_schedules && !leaves_markers {
@@ -145,7 +145,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Finds out from the log which records are markers. One that cannot be read counts as none.
+    /// Reads markers from the log. An unreadable record is not a marker.
     pub(in crate::jetstream::stream) fn recover_markers(&mut self) {
         for sequence in self.last_of_subjects() {
             if let Ok(Some(record)) = self.store.read(sequence)
@@ -156,7 +156,7 @@ impl Stream {
         }
     }
 
-    /// The sequence of the last record of each subject.
+    /// Returns the sequence of the last record of each subject.
     fn last_of_subjects(&self) -> Vec<u64> {
         let mut last = Vec::new();
         self.store
@@ -168,7 +168,7 @@ impl Stream {
         let Some(plan) = self.plan(sequence) else {
             return;
         };
-        // What it made last says when it is due again.
+        // The last message of the schedule contains its next time.
         let made = self.store.subject(&plan.target).map(|known| known.last);
         let made = made.and_then(|made| self.store.read(made).ok().flatten());
         let told = made.and_then(|made| {
@@ -186,7 +186,7 @@ impl Stream {
     }
 }
 
-/// Whether a header of a schedule, or of the record that it copies, is one of what it makes.
+/// Whether the scheduled message inherits a header of the schedule or of the copied record.
 fn is_handed_on(name: &[u8]) -> bool {
     let Some(name) = name.strip_prefix(b"Nats-") else {
         return true;

@@ -1,7 +1,7 @@
-//! Scheduled messages: records that are published again later, or again and again.
+//! Scheduled messages: records that are published again later, once or repeatedly.
 //!
-//! The schedule is a record like any other, the last one of its subject; what it makes are records too.
-//! So nothing is kept but the log: after a restart the last record of each subject tells what is due.
+//! A schedule is an ordinary record, the last one of its subject, and its messages are records too. So the
+//! log is the only storage: after a restart the last record of each subject determines what is due.
 
 mod cron;
 mod fire;
@@ -17,10 +17,10 @@ use super::ttl::parse_ttl;
 use crate::jetstream::ApiError;
 use crate::subject::is_literal_topic;
 
-/// What is due when. A subject has one schedule at most.
+/// Due times of schedules. A subject has at most one schedule.
 #[derive(Default)]
 pub(super) struct Schedules {
-    /// When, the sequence of the schedule's record, and its subject.
+    /// Due time and sequence of the schedule's record, with its subject.
     due: BTreeMap<(i64, u64), Box<[u8]>>,
     by_subject: HashMap<Box<[u8]>, (i64, u64)>,
 }
@@ -38,12 +38,12 @@ impl Schedules {
         }
     }
 
-    /// When the next one is due, in nanoseconds since 1970.
+    /// Returns when the next schedule is due, in nanoseconds since 1970 UTC.
     pub(super) fn next(&self) -> Option<i64> {
         self.due.keys().next().map(|(due, _)| *due)
     }
 
-    /// Takes the next one that is due by now: when it was, and its record's sequence.
+    /// Removes and returns the next due schedule: its due time, and its record's sequence.
     fn take_due(&mut self, unix_nanos: i64) -> Option<(i64, u64)> {
         let first = self
             .due
@@ -56,7 +56,7 @@ impl Schedules {
 }
 
 impl Stream {
-    /// The schedule that a message puts an end to: as the last message that it makes does.
+    /// Returns the subject of the schedule that a message ends: the last message of a schedule does.
     pub(super) fn cancelled<'a>(
         &self,
         subject: &[u8],
@@ -69,7 +69,7 @@ impl Stream {
         (ends && scheduler != subject && is_literal_topic(scheduler)).then_some(scheduler)
     }
 
-    /// Checks what a publish says of schedules; says when it is due first, if it is one.
+    /// Checks the schedule headers of a publish. Returns its first due time if it is a schedule.
     pub(super) fn check_schedule(
         &self,
         subject: &[u8],
@@ -106,7 +106,7 @@ impl Stream {
             return Err(ApiError::MESSAGE_SCHEDULES_ROLLUP_INVALID);
         }
         let is_own =
-            |topic: &[u8]| is_literal_topic(topic) && self.takes(topic) && topic != subject;
+            |other: &[u8]| is_literal_topic(other) && self.takes(other) && other != subject;
         let target = headers.schedule_target.filter(|target| is_own(target));
         let target = target.ok_or(ApiError::MESSAGE_SCHEDULES_TARGET_INVALID)?;
         let source = headers.schedule_source;

@@ -1,4 +1,4 @@
-//! When a scheduled message is due: at one time, at intervals, or as a cron line says.
+//! Patterns of schedules: a time, an interval, or a cron expression.
 
 use jiff::{Timestamp, tz::TimeZone};
 
@@ -7,28 +7,28 @@ use crate::time::Nanos;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// What a `Nats-Schedule` header says.
+/// A parsed `Nats-Schedule` header.
 #[derive(Clone, Debug)]
 pub(in crate::jetstream::stream) enum Pattern {
-    /// Once, at this time (nanoseconds since 1970).
+    /// Once, at this time in nanoseconds since 1970 UTC.
     At(i64),
-    /// Again and again, after so many nanoseconds.
+    /// Repeatedly, after this number of nanoseconds.
     Every(i64),
-    /// By the calendar of a time zone.
+    /// By a cron expression in a time zone.
     Cron(Box<Cron>, TimeZone),
 }
 
 /// Why a pattern was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jetstream::stream) enum PatternError {
-    /// It is none of the known forms, or never comes true.
+    /// It has no known form, or never matches.
     Pattern,
-    /// No time zone has this name.
+    /// The time zone does not exist.
     TimeZone,
 }
 
 impl Pattern {
-    /// Reads the header and its time zone. A zone goes with a cron line only.
+    /// Parses the header and its time zone, which only a cron expression may have.
     pub(in crate::jetstream::stream) fn parse(
         text: &[u8],
         time_zone: Option<&[u8]>,
@@ -44,7 +44,7 @@ impl Pattern {
             }
             (_, Some(_)) => return Err(PatternError::Pattern),
         };
-        // A thirty-first of February is found out here.
+        // Refuses patterns such as February 31.
         match pattern.next(unix_nanos) {
             None if matches!(pattern, Pattern::Cron(..)) => Err(PatternError::Pattern),
             _ => Ok(pattern),
@@ -72,13 +72,13 @@ impl Pattern {
         Some(Pattern::Cron(Box::new(Cron::parse(line)?), TimeZone::UTC))
     }
 
-    /// When it is due after that time.
+    /// Returns the first due time after a time.
     pub(in crate::jetstream::stream) fn next(&self, after_unix_nanos: i64) -> Option<i64> {
         match self {
             Pattern::At(at) => Some(*at),
             Pattern::Every(interval) => {
                 let due = after_unix_nanos.checked_add(*interval)?;
-                // On whole seconds, the nearer one.
+                // Rounded to the nearest second.
                 let rounded = due.checked_add(NANOS_PER_SECOND / 2)?;
                 Some(rounded - rounded.rem_euclid(NANOS_PER_SECOND))
             }
@@ -86,7 +86,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it comes true once only.
+    /// Whether it is due only once.
     pub(in crate::jetstream::stream) fn is_once(&self) -> bool {
         matches!(self, Pattern::At(_))
     }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn due_times() {
+    fn patterns_are_parsed_and_due() {
         const T: &str = "2026-11-21T22:33:09.64Z";
         use PatternError::{Pattern, TimeZone};
         for (pattern, expected) in [
@@ -158,16 +158,16 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_are_put_forward_and_back() {
+    fn cron_handles_daylight_saving_changes() {
         let zone = Some("Europe/Rome");
-        // Half past two is not on the clock that night: an hour later then.
+        // That night 2:30 does not exist, so it is an hour later.
         check(
             "0 30 2 * * *",
             zone,
             "2026-03-28T12:00:00Z",
             Ok("2026-03-29T01:30:00Z"),
         );
-        // And twice in this one: once is enough.
+        // In this one it exists twice; the first counts.
         check(
             "0 30 2 * * *",
             zone,

@@ -1,4 +1,4 @@
-//! How an origin elsewhere is asked for its records, and what it answers.
+//! Requests to a remote origin, and its answers.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,33 +7,33 @@ use super::reader::Names;
 use crate::headers::find;
 use crate::jetstream::{AckPolicy, ApiError, ConsumerConfig, DeliverPolicy, Message, Nanos};
 
-/// How often an origin that has nothing to say shows that it is there.
+/// Interval of the origin's heartbeats.
 const HEARTBEAT: Nanos = Nanos::from_secs(1);
-/// A consumer that nobody listens to any more goes after so long.
+/// Time after which the origin deletes a consumer without a subscriber.
 const FORGOTTEN_AFTER: Nanos = Nanos::from_secs(10);
 
 const IDENTITY_HEADER: &[u8] = b"Nats-Stream-Identity";
 
 /// A request to the origin's API.
 pub(super) struct Question {
-    pub(super) topic: String,
+    pub(super) subject: String,
     pub(super) body: Vec<u8>,
 }
 
-/// What the origin tells when its records are about to come.
+/// The origin's confirmation that its records will follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Begun {
-    /// How many records it has to deliver.
+    /// Number of records to deliver.
     pub(super) pending: u64,
-    /// The number of the last delivery that was confirmed: a consumer that lasts goes on counting there.
+    /// Number of the last confirmed delivery; a persistent consumer continues to count there.
     pub(super) confirmed: u64,
-    /// What tells it from others that have had its name, if it says so.
+    /// Identity of the origin, which distinguishes it from earlier streams of its name; if it sends one.
     pub(super) identity: Option<String>,
 }
 
 impl Source {
-    /// How the origin is asked for all that comes next. A consumer that was made there beforehand knows
-    /// itself what that is; otherwise one is made.
+    /// Returns the request for the next records. A preconfigured consumer needs no parameters; otherwise the
+    /// request creates one.
     pub(super) fn question(&self, api: &str, names: &Names) -> Question {
         #[derive(Serialize)]
         struct Request<'a> {
@@ -43,12 +43,12 @@ impl Source {
         let (origin, consumer) = (&self.config.name, &names.consumer);
         if self.config.consumer.is_some() {
             return Question {
-                topic: format!("{api}.CONSUMER.RESET.{origin}.{consumer}"),
+                subject: format!("{api}.CONSUMER.RESET.{origin}.{consumer}"),
                 body: Vec::new(),
             };
         }
         let config = self.consumer(names);
-        let topic = match config.filter_subject.as_str() {
+        let subject = match config.filter_subject.as_str() {
             "" => format!("{api}.CONSUMER.CREATE.{origin}.{consumer}"),
             filter => format!("{api}.CONSUMER.CREATE.{origin}.{consumer}.{filter}"),
         };
@@ -57,13 +57,13 @@ impl Source {
             config,
         };
         Question {
-            topic,
-            // Of strings and numbers only, it can be written.
+            subject,
+            // Serializing only strings and numbers does not fail.
             body: serde_json::to_vec(&request).unwrap_or_default(),
         }
     }
 
-    /// The consumer that delivers what comes next, as nats-server makes it for its own copies.
+    /// Returns the configuration of the consumer that delivers the next records, as in nats-server.
     fn consumer(&self, names: &Names) -> ConsumerConfig {
         let (policy, sequence, time) = match (self.next, self.config.opt_start_seq) {
             (Some(next), _) => (DeliverPolicy::ByStartSequence, next, None),
@@ -96,7 +96,7 @@ impl Source {
         }
     }
 
-    /// The filter, or the filters, of what is taken; neither is everything.
+    /// Returns the filter or filters of the records to copy; both empty means all.
     fn wanted(&self) -> (String, Vec<String>) {
         let filters = self.renames.iter().map(|rename| &*rename.filter);
         let mut filters: Vec<String> = filters
@@ -112,10 +112,10 @@ impl Source {
     }
 }
 
-/// What the origin has answered.
+/// Parses the origin's answer.
 ///
 /// # Errors
-/// Why it refuses, in its words; `None` when nobody was there to answer.
+/// The origin's error; `None` when there was no responder.
 pub(super) fn read_answer(message: &Message<'_>) -> Result<Begun, Option<ApiError>> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -142,14 +142,14 @@ pub(super) fn read_answer(message: &Message<'_>) -> Result<Begun, Option<ApiErro
     Ok(Begun {
         pending: answer.num_pending,
         confirmed: answer.ack_floor.consumer_seq,
-        // It becomes one word of a header.
+        // It becomes a token in a header.
         identity: identity
             .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric()))
             .map(str::to_owned),
     })
 }
 
-/// The number in the first line of a message that is no record.
+/// Returns the status in the header block of a message that is not a record.
 pub(super) fn status(message: &Message<'_>) -> Option<u16> {
     const DIGITS: usize = 3;
     let rest = message.headers.strip_prefix(b"NATS/1.0 ")?;

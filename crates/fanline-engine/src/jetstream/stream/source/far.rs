@@ -1,7 +1,7 @@
-//! Origins in another domain or account: what comes in from them, and when they are asked for more.
+//! Remote origins, in another domain or account: handles their messages and requests records.
 //!
-//! Each record is kept once, by its number at the origin: what is below the next one that is wanted has been
-//! kept already, and a number of a delivery that is missing makes the [`Reader`] ask again.
+//! Each record is stored once, identified by its sequence at the origin: a lower sequence than the next one
+//! is a duplicate, and a gap in the deliveries makes the [`Reader`] request again.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::random::Random;
 use crate::subject::is_literal_topic;
 
 impl Stream {
-    /// Asks origins elsewhere for what comes next where that is due, and tells them how far this side is. To be
-    /// called once after whatever has happened.
+    /// Requests the next records from remote origins where due, and confirms progress to them. Call it once
+    /// after handling events.
     pub(in crate::jetstream) fn tend_sources(
         &mut self,
         now: Now,
@@ -29,7 +29,7 @@ impl Stream {
         }
     }
 
-    /// The topics on which origins elsewhere speak to it, if those are others than when this was asked last.
+    /// Returns the inboxes of the remote origins, if they have changed since the last call.
     pub(in crate::jetstream) fn take_moved_inlets(&mut self) -> Option<Vec<Box<[u8]>>> {
         let mut has_moved = std::mem::take(&mut self.inlets_moved);
         for reader in self.sources.iter_mut().filter_map(|s| s.reader.as_mut()) {
@@ -42,7 +42,7 @@ impl Stream {
         Some(readers.flat_map(Reader::inlets).map(Into::into).collect())
     }
 
-    /// Takes a message that came in on one of them.
+    /// Handles a message to one of these inboxes.
     pub(in crate::jetstream) fn take_from_afar(
         &mut self,
         message: &Message<'_>,
@@ -57,7 +57,7 @@ impl Stream {
         self.sources = sources;
     }
 
-    /// Leaves the origins elsewhere for good.
+    /// Deletes the consumers at all remote origins.
     pub(in crate::jetstream) fn leave_origins(&mut self, port: &mut dyn Port) {
         for reader in self.sources.iter_mut().filter_map(|s| s.reader.as_mut()) {
             reader.leave(port);
@@ -76,7 +76,7 @@ impl Stream {
                 source.lag = begun.pending;
                 source.identity = begun.identity.unwrap_or_default();
             }
-            Heard::Record(topic) => self.take_delivery(source, &topic, message, port),
+            Heard::Record(subject) => self.take_delivery(source, &subject, message, port),
             Heard::Asks(reply) => reader.answer(reply, source.taken, until, port),
             Heard::Broken => reader.rest(now.since_start, port),
             Heard::Refused(_) => return reader.rest(now.since_start, port),
@@ -84,11 +84,11 @@ impl Stream {
         source.active = Some(now.unix_nanos);
     }
 
-    /// Keeps a record, unless it has been kept before.
+    /// Stores a record, unless it was stored before.
     fn take_delivery(
         &mut self,
         source: &mut Source,
-        topic: &AckTopic<'_>,
+        delivery: &AckTopic<'_>,
         message: &Message<'_>,
         port: &mut dyn Port,
     ) {
@@ -96,14 +96,14 @@ impl Stream {
             b"" => message.topic,
             shown => shown,
         };
-        let sequence = topic.stream_sequence;
+        let sequence = delivery.stream_sequence;
         let is_new = source.next.is_none_or(|next| sequence >= next);
         let mut result = Ok(0);
         if is_new && is_literal_topic(subject) {
-            let expires_at = expiry(message.headers, topic.unix_nanos);
+            let expires_at = expiry(message.headers, delivery.unix_nanos);
             let copy = Copied {
                 sequence,
-                unix_nanos: topic.unix_nanos,
+                unix_nanos: delivery.unix_nanos,
                 expires_at: expires_at.filter(|_| self.config.allow_msg_ttl),
                 subject: source.rename(subject, self.random()),
                 headers: without_conditions(message.headers),
@@ -117,12 +117,12 @@ impl Stream {
         match result {
             Ok(_) => {
                 reader.note_kept();
-                source.lag = topic.pending;
+                source.lag = delivery.pending;
                 if is_new {
                     (source.next, source.taken) = (Some(sequence.saturating_add(1)), sequence);
                 }
             }
-            // There is no room, or a counter cannot be read: it is asked for again.
+            // There is no room, or a counter cannot be read: it is requested again.
             Err(error) => {
                 reader.note_failed(error);
                 reader.rest(self.clock.since_start, port);
@@ -130,7 +130,7 @@ impl Stream {
         }
     }
 
-    /// When [`tend_sources`](Self::tend_sources) has something to do though nothing happens.
+    /// Returns when [`tend_sources`](Self::tend_sources) is due even if nothing happens.
     pub(in crate::jetstream::stream) fn next_asking(&self) -> Option<Duration> {
         let readers = self.sources.iter().filter_map(|s| s.reader.as_ref());
         readers.filter_map(Reader::next_timeout).min()
@@ -138,9 +138,9 @@ impl Stream {
 }
 
 impl Source {
-    fn listens_to(&self, topic: &[u8]) -> bool {
+    fn listens_to(&self, subject: &[u8]) -> bool {
         let mut inlets = self.reader.iter().flat_map(Reader::inlets);
-        inlets.any(|inlet| inlet == topic)
+        inlets.any(|inlet| inlet == subject)
     }
 
     fn tend(

@@ -1,5 +1,5 @@
-//! What becomes of a record that comes from an origin: it is kept under the origin's number, or under one of
-//! the stream's own with a header that says where it is from.
+//! Stores copied records: a mirror's under the origin's sequence, others under a new sequence with a header
+//! that names the origin.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::store::{NEVER, NewRecord, StoreError};
 
 const COUNTER_SOURCES_HEADER: &str = "Nats-Counter-Sources";
 
-/// A record on its way from origin to copy.
+/// A record being copied.
 pub(super) struct Copied {
     pub(super) sequence: u64,
     pub(super) unix_nanos: i64,
@@ -25,7 +25,7 @@ pub(super) struct Copied {
 }
 
 impl Stream {
-    /// Keeps a copy; says its sequence here.
+    /// Stores a copy, and returns its sequence in this stream.
     pub(super) fn store_copy(
         &mut self,
         source: &Source,
@@ -103,7 +103,7 @@ impl Stream {
         Ok(self.append(&admitted, port)?.0)
     }
 
-    /// A counter's copy adds what the origin's value has grown by since the last copy.
+    /// For a counter, adds the growth of the origin's value since the last copy.
     fn add_up(
         &mut self,
         source: &Source,
@@ -150,7 +150,7 @@ impl Stream {
     }
 }
 
-/// A copy does not repeat what its origin's publisher expected.
+/// Removes the publisher's expectations, which only apply to the origin.
 pub(super) fn without_conditions(headers: &[u8]) -> Vec<u8> {
     if headers.is_empty() {
         return Vec::new();
@@ -162,7 +162,7 @@ pub(super) fn without_conditions(headers: &[u8]) -> Vec<u8> {
     block.end_or_empty().to_vec()
 }
 
-/// When a record goes by its own wish, which was stored at this time.
+/// Returns when a record stored at `unix_nanos` expires by its own time to live.
 pub(super) fn expiry(headers: &[u8], unix_nanos: i64) -> Option<i64> {
     match parse_ttl(find(headers, b"Nats-TTL")?)? {
         Ttl::Never => Some(NEVER),

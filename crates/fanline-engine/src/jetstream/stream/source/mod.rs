@@ -1,7 +1,7 @@
-//! Mirrors and sources: records that come from another stream.
+//! Mirrors and sources: records copied from another stream.
 //!
-//! One of the same account is read straight from its log ([`near`]). One of another domain or account is read
-//! by a consumer that is made there, through whatever leads to its API ([`far`]).
+//! A stream of the same account is read directly from its log ([`near`]). One of another domain or account is
+//! read by a consumer that is created there through its API ([`far`]).
 
 mod ask;
 mod far;
@@ -30,30 +30,30 @@ pub(super) use progress::Kept;
 
 pub(super) const SOURCE_HEADER: &str = "Nats-Stream-Source";
 
-/// Characters of a name that tells one stream from another.
+/// Characters of a stream's identity.
 const IDENTITY_CHARS: usize = 8;
 
-/// A stream to copy from.
+/// An origin to copy from.
 pub(super) struct Source {
     config: StreamSource,
-    /// What the origin is called in the headers of copies: its name, and which of those of that name.
+    /// Name of the origin in the headers of copies: its name, plus a hash for a remote one.
     label: String,
     is_mirror: bool,
-    /// Of the origin's records, those to take.
+    /// Filters of the records to copy.
     filters: Filters,
-    /// What becomes of their subjects: the first that matches.
+    /// Subject transforms; the first matching one applies.
     renames: Vec<Rename>,
-    /// The origin's next sequence; `None` until the origin has been asked where to begin.
+    /// The origin's next sequence; `None` until the origin has reported where to begin.
     next: Option<u64>,
-    /// What tells the origin from others that have had its name.
+    /// Identity that distinguishes the origin from earlier streams of its name.
     identity: String,
-    /// The last one that was taken.
+    /// The origin's sequence that was copied last.
     taken: u64,
     lag: u64,
     active: Option<i64>,
-    /// Records to be removed from the origin (the first) once the copy (the second) is durable.
+    /// Records to remove from the origin (the first) once the copy (the second) is durable.
     to_remove: VecDeque<(u64, u64)>,
-    /// How it is read, if it is elsewhere.
+    /// Reader of a remote origin.
     reader: Option<Reader>,
 }
 
@@ -62,33 +62,33 @@ struct Rename {
     transform: Option<Transform>,
 }
 
-/// How far a mirror or a source is, as `StreamInfo` shows it.
+/// Status of a mirror or a source, as in `StreamInfo`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SourceStatus {
-    /// The origin's name.
+    /// Name of the origin.
     pub name: String,
-    /// Where it is, if it is elsewhere.
+    /// Location of a remote origin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
-    /// How many of the origin's sequences are still to come.
+    /// Number of the origin's sequences still to be copied.
     pub lag: u64,
-    /// The origin's sequence that was taken last; a mirror's is its own.
+    /// The origin's sequence that was copied last; omitted for a mirror, whose own sequences are the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
-    /// Nanoseconds since it was last heard of; -1 for never.
+    /// Nanoseconds since the last message of the origin; -1 for never.
     pub active: i64,
-    /// Why nothing comes, if the origin said so.
+    /// The origin's error, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
-    /// What is taken.
+    /// Filter of the records to copy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter_subject: String,
-    /// What is taken, and what becomes of it.
+    /// Filters of the records to copy, with their transforms.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subject_transforms: Vec<SubjectTransform>,
 }
 
-/// The mirror's origin, or the sources, of a configuration.
+/// Returns the origins in a configuration: that of a mirror, or the sources.
 pub(super) fn all(config: &StreamConfig) -> Result<Vec<Source>, ApiError> {
     match &config.mirror {
         Some(mirror) => Ok(vec![
@@ -151,7 +151,7 @@ impl Source {
         })
     }
 
-    /// The subject of a copy.
+    /// Returns the subject of a copy.
     fn rename(&self, subject: &[u8], random: u32) -> Vec<u8> {
         let matching = self.renames.iter().find(|rename| {
             Filter::parse(&rename.filter).is_ok_and(|filter| filter.matches(subject))
@@ -163,7 +163,7 @@ impl Source {
         }
     }
 
-    /// The filters and what is made of them, as the header of a copy names them.
+    /// Returns filters and destinations as in the header of a copy.
     fn named(&self) -> (String, String) {
         let filters: Vec<_> = self
             .renames
@@ -185,14 +185,14 @@ impl Source {
             if names.is_empty() {
                 ">".to_owned()
             } else {
-                // As nats-server does: a comma may be a part of a subject.
+                // As in nats-server: a comma may be part of a subject.
                 names.join("\x0c")
             }
         };
         (or_all(filters), or_all(destinations))
     }
 
-    /// Whether a copy's header says that it came this way; then the origin's sequence.
+    /// Returns the origin's sequence in the header of a copy, if the copy is from this source.
     fn sequence_of(&self, header: &[u8]) -> Option<u64> {
         let mut words = std::str::from_utf8(header).ok()?.split(' ');
         let (name, sequence) = (words.next()?, words.next()?);
@@ -205,7 +205,7 @@ impl Source {
 }
 
 impl Stream {
-    /// The names of the streams of this server that it copies from.
+    /// Returns the names of the local streams that it copies from.
     pub fn origins(&self) -> impl Iterator<Item = &str> {
         let local = self
             .sources
@@ -214,7 +214,7 @@ impl Stream {
         local.map(|source| source.config.name.as_str())
     }
 
-    /// Eight characters that tell it from others that have had its name, before and after a restart.
+    /// Returns eight characters that distinguish it from earlier streams of its name, stable across restarts.
     pub fn identity(&self) -> String {
         let mixed = self.config.name.bytes().fold(
             self.created
@@ -225,7 +225,7 @@ impl Stream {
         ids::from_number((mixed ^ (mixed >> 32)).into(), IDENTITY_CHARS)
     }
 
-    /// How far its mirror or sources are.
+    /// Returns the status of its mirror or sources.
     pub fn source_status(&self, now: Now) -> Vec<SourceStatus> {
         let status = |source: &Source| SourceStatus {
             name: source.config.name.clone(),
@@ -242,7 +242,7 @@ impl Stream {
         self.sources.iter().map(status).collect()
     }
 
-    /// Puts other sources in the place of those there are; what stays goes on where it is.
+    /// Replaces the sources; unchanged ones continue where they are.
     pub(super) fn replace_sources(
         &mut self,
         mut sources: Vec<Source>,
@@ -263,7 +263,7 @@ impl Stream {
     }
 }
 
-/// An origin elsewhere is told from others of its name by where it is, as nats-server tells them.
+/// Returns the name of an origin in headers. A remote origin has a hash of its location, as in nats-server.
 fn label(config: &StreamSource) -> String {
     let name = &config.name;
     let Some(External { api, .. }) = &config.external else {

@@ -1,4 +1,4 @@
-//! Origins that are streams of the same account: read straight from their log, what is durable of it, so that
+//! Local origins, in the same account: read directly from their log. Only durable records are copied, so that
 //! a copy never knows more than its origin after a crash.
 
 use super::super::Stream;
@@ -7,12 +7,12 @@ use super::keep::{Copied, without_conditions};
 use crate::jetstream::{Now, Port, Retention};
 use crate::store::{Search, StoreError};
 
-/// So many records are copied before others get their turn.
+/// Maximum records to copy before other work continues.
 const PULL_MAX: usize = 1_000;
 
 impl Stream {
-    /// Copies what is new in an origin; true when there is more than fits one turn. To be called when the
-    /// origin has stored or synced something, and when this stream has synced something.
+    /// Copies new records from an origin. Returns `true` when more remain. Call it when the origin has stored
+    /// or synced records, and when this stream has synced.
     pub fn pull(&mut self, origin: &mut Stream, now: Now, port: &mut dyn Port) -> bool {
         self.clock = now;
         let mut has_more = false;
@@ -22,7 +22,7 @@ impl Stream {
             let is_it =
                 source.config.name == origin.config.name && source.config.external.is_none();
             if is_it {
-                // A disk that cannot be read now is asked again next time.
+                // If the disk cannot be read, the next call retries.
                 has_more |= self.pull_source(source, origin, port).unwrap_or(false);
                 self.remove_taken(source, origin);
                 let until = source.safe_until();
@@ -31,7 +31,7 @@ impl Stream {
         }
         self.sources = sources;
         if let Some(until) = safe_until {
-            // What cannot be removed now goes with the next restart.
+            // Records that cannot be removed now are removed after the next restart.
             let _ = origin.note_copied(&self.config.name, until);
         }
         has_more
@@ -87,7 +87,7 @@ impl Stream {
                     };
                     let origin_subject = record.subject.to_vec();
                     let Ok(own) = self.store_copy(source, copy, &origin_subject, port) else {
-                        // There is no room, or a counter cannot be read: it is tried again.
+                        // There is no room, or a counter cannot be read: it is retried.
                         break;
                     };
                     source.to_remove.push_back((sequence, own));
@@ -104,7 +104,7 @@ impl Stream {
         Ok(copied == PULL_MAX || is_searching)
     }
 
-    /// An origin that keeps what nobody has taken yet gives up what is safe here.
+    /// Removes durably copied records from an origin with limited retention.
     fn remove_taken(&self, source: &mut Source, origin: &mut Stream) {
         if origin.config.retention == Retention::Limits {
             source.to_remove.clear();
@@ -116,7 +116,7 @@ impl Stream {
         {
             source.to_remove.pop_front();
             if origin.config.retention == Retention::WorkQueue {
-                // What cannot be removed now is copied once more after a restart, no worse.
+                // A record that cannot be removed now is only copied again after a restart.
                 let _ = origin.remove_record(sequence, false);
             }
         }
@@ -124,7 +124,7 @@ impl Stream {
 }
 
 impl Source {
-    /// The first sequence of the origin that is not safe here yet.
+    /// Returns the first sequence of the origin that is not durably copied.
     fn safe_until(&self) -> u64 {
         let next = self.next.unwrap_or(0);
         self.to_remove.front().map_or(next, |(taken, _)| *taken)

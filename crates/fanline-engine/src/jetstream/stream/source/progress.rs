@@ -1,5 +1,5 @@
-//! How far sources had come, kept beside the log for when nothing of theirs is left in it: records that came
-//! from them may be acknowledged, purged or grown old.
+//! Progress of sources, saved beside the log for sources without a record in it: copied records may be
+//! acknowledged, purged, or expired.
 
 use std::time::Duration;
 
@@ -8,32 +8,32 @@ use serde::{Deserialize, Serialize};
 use super::super::Stream;
 use super::Source;
 
-/// How long after it has changed it is written down.
+/// Time after a change within which the progress is written.
 const KEPT_WITHIN: Duration = Duration::from_millis(250);
 
-/// What is kept of one source.
+/// Saved progress of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Progress {
     origin: String,
     filters: String,
     destinations: String,
-    /// The origin's sequence that was taken last.
+    /// The origin's sequence that was copied last.
     taken: u64,
 }
 
-/// What is to be written down, and what was.
+/// Progress to save, and saved progress.
 #[derive(Default)]
 pub(in crate::jetstream::stream) struct Kept {
-    /// What is true once the own log is durable up to a sequence.
+    /// Progress that is valid once the log is durable up to a sequence.
     next: Option<(u64, Vec<Progress>)>,
     due: Option<Duration>,
-    /// Changes with every record that is taken: the sum of what was taken last of each.
+    /// Sum of the sequences copied last, which changes with every copied record.
     mark: u64,
 }
 
 impl Stream {
-    /// How far its sources are, if that is to be written down now: never more than the log holds.
+    /// Returns the progress of its sources if it is to be saved now: never more than the log contains.
     pub(in crate::jetstream) fn sources_to_keep(
         &mut self,
         now: Duration,
@@ -57,20 +57,20 @@ impl Stream {
             .next
             .take_if(|(until, _)| is_due && *until <= durable)?;
         kept.due = None;
-        // Of strings and numbers only, it can be written.
+        // Serializing only strings and numbers does not fail.
         serde_json::to_vec(&progress).ok()
     }
 
-    /// When it is to be written down next.
+    /// Returns when progress is to be saved next.
     pub(in crate::jetstream::stream) fn next_keeping(&self) -> Option<Duration> {
         let kept = &self.sources_kept;
-        // Until the log is durable there is nothing to do, and a sync that ends is told.
+        // Until the log is durable there is nothing to do; the end of a sync triggers another call.
         let is_safe = |until: &u64| *until <= self.store.durable();
         let is_waiting = kept.next.as_ref().is_some_and(|(until, _)| is_safe(until));
         kept.due.filter(|_| is_waiting)
     }
 
-    /// Takes back how far its sources had come. What cannot be read says nothing.
+    /// Restores saved progress. An unreadable document counts as empty.
     pub(in crate::jetstream) fn restore_sources(&mut self, json: &[u8]) {
         let all: Vec<Progress> = serde_json::from_slice(json).unwrap_or_default();
         for source in &mut self.sources {

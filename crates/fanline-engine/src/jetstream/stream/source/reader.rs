@@ -1,7 +1,7 @@
-//! How an origin elsewhere is read: by a consumer that is made there and pushes its records here.
+//! Reads a remote origin by a consumer that is created there and pushes its records here.
 //!
-//! Whatever goes wrong, a number that is missing, silence, a refusal, ends in the same way: the consumer is
-//! left, and after a rest another one is asked for, which begins behind the last record that was kept.
+//! Every failure (a gap, silence, a refusal) is handled in the same way: the consumer is deleted, and after a
+//! delay a new one is requested, which begins after the last stored record.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,101 +12,101 @@ use crate::jetstream::consumer::AckTopic;
 use crate::jetstream::{ApiError, External, Message, Port, StreamSource};
 use crate::random::Random;
 
-/// The prefix of an API, when an origin elsewhere does not say which.
+/// API prefix of a remote origin that configures none.
 const OWN_API: &str = "$JS.API";
 
-/// How long an answer may take.
+/// Maximum time for an answer.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long an origin may be silent that promised to speak every second.
+/// Maximum silence of an origin whose heartbeats are sent every second.
 const SILENCE_MAX: Duration = Duration::from_secs(4);
-/// The rest after the first failure in a row. Each further one doubles it.
+/// Delay after the first failure. Each further failure without a record doubles it.
 const REST_MIN: Duration = Duration::from_millis(250);
-/// It is never longer than this, so that a copy goes on soon after hours without a link.
+/// Maximum delay, so that a copy resumes soon after hours without a connection.
 const REST_MAX: Duration = Duration::from_secs(10);
-/// How soon it is looked again whether anybody answers for the origin.
+/// Delay before checking again whether the origin's API has a responder.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Statuses from here on are the last word of a consumer.
+/// Lowest status that ends a consumer.
 const STATUS_OVER: u16 = 400;
 
-/// The state of reading an origin elsewhere.
+/// State of reading a remote origin.
 pub(super) struct Reader {
-    /// The origin's name.
+    /// Name of the origin.
     origin: String,
-    /// What stands in the place of `$JS.API`.
+    /// Prefix instead of `$JS.API`.
     api: String,
-    /// What the topics begin with on which records come; empty for the server's own.
+    /// Prefix of the deliver subjects; empty for the server's own.
     deliver: String,
     state: State,
-    /// How often it was given up since a record came.
+    /// Number of failures since the last record.
     failures: u32,
     error: Option<ApiError>,
-    /// Whether the inlets are others than when they were last looked at.
+    /// Whether the inboxes have changed since the last query.
     has_moved: bool,
 }
 
 enum State {
-    /// It is not read until then.
+    /// Backing off until a time.
     Resting { until: Duration },
-    /// It was asked, or delivers.
+    /// A request was sent, or records are being delivered.
     Reading(Box<Reading>),
 }
 
 struct Reading {
     names: Names,
-    /// The number of the last delivery, and its record's at the origin.
+    /// Number of the last delivery, and the sequence of its record at the origin.
     delivered: u64,
     sequence: u64,
     is_answered: bool,
-    /// When it was last heard of.
+    /// Time of the last message.
     heard: Duration,
-    /// When it is looked whether it has been silent for too long.
+    /// Time at which to check for silence.
     check_at: Duration,
-    /// Answers to flow control that wait until what came before them is durable here.
+    /// Flow control answers that wait until the preceding records are durable here.
     owed: VecDeque<Owed>,
 }
 
 struct Owed {
-    /// The own log must be durable up to here.
+    /// Sequence up to which the own log must be durable.
     until: u64,
     reply: Vec<u8>,
     delivered: u64,
     taken: u64,
 }
 
-/// What everything about one consumer is called.
+/// Names of one consumer and its subjects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) consumer: String,
-    /// Where its records come in.
+    /// Deliver subject.
     pub(super) deliver: String,
-    /// Where it is answered that there is one.
+    /// Reply subject of the request.
     reply: String,
-    /// It was made at the origin beforehand: it stays, and is told what is durable here.
+    /// Whether it was created in advance: it is never deleted, and is notified of what is durable here.
     is_lasting: bool,
 }
 
-/// What a message means.
+/// Meaning of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heard<'a> {
-    /// It is from a consumer that was left.
+    /// It is from an earlier consumer.
     Nothing,
-    /// The origin is there.
+    /// The origin is alive.
     Alive,
-    /// Its records are about to come.
+    /// Records will follow.
     Begun(Begun),
     /// A record.
     Record(AckTopic<'a>),
-    /// It wants to be told whether this side keeps up.
+    /// A flow control request.
     Asks(&'a [u8]),
-    /// Something got lost, or the consumer is gone.
+    /// A message was lost, or the consumer is gone.
     Broken,
-    /// It delivers nothing, and says why; or nobody is there to ask.
+    /// The origin refuses, with an error; or there is no responder.
     Refused(Option<ApiError>),
 }
 
 impl Reader {
-    /// An origin that is to be asked at once.
+    /// Creates a reader that requests records at once.
     pub(super) fn new(origin: &str, external: &External) -> Self {
         let api = match external.api.as_str() {
             "" => OWN_API,
@@ -125,17 +125,17 @@ impl Reader {
         }
     }
 
-    /// The prefix of the origin's API.
+    /// Returns the prefix of the origin's API.
     pub(super) fn api(&self) -> &str {
         &self.api
     }
 
-    /// Why nothing comes, if the origin said so.
+    /// Returns the origin's error, if any.
     pub(super) fn error(&self) -> Option<&ApiError> {
         self.error.as_ref()
     }
 
-    /// The topics on which it is spoken to.
+    /// Returns the subjects on which it receives messages.
     pub(super) fn inlets(&self) -> impl Iterator<Item = &[u8]> {
         let names = match &self.state {
             State::Reading(reading) => Some(&reading.names),
@@ -146,12 +146,12 @@ impl Reader {
             .flat_map(|names| [names.reply.as_bytes(), names.deliver.as_bytes()])
     }
 
-    /// Whether those are others than when this was asked last.
+    /// Returns whether these have changed since the last call.
     pub(super) fn take_moved(&mut self) -> bool {
         std::mem::take(&mut self.has_moved)
     }
 
-    /// When [`is_to_ask`](Self::is_to_ask) is to be called next.
+    /// Returns when to call [`is_to_ask`](Self::is_to_ask) next.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
         match &self.state {
             State::Resting { until } => Some(*until).filter(|until| *until < Duration::MAX),
@@ -159,8 +159,7 @@ impl Reader {
         }
     }
 
-    /// Whether it is time to ask for the records that come next. An origin that was silent for too long is
-    /// given up here.
+    /// Whether to request the next records now. Ends the consumer of an origin that was silent for too long.
     pub(super) fn is_to_ask(&mut self, now: Duration, port: &mut dyn Port) -> bool {
         if let State::Reading(reading) = &mut self.state
             && reading.check_at <= now
@@ -173,7 +172,7 @@ impl Reader {
         matches!(&self.state, State::Resting { until } if *until <= now)
     }
 
-    /// Names for a consumer of a stream's origin. Nobody can guess those that were not given.
+    /// Returns names for a consumer at a stream's origin. Generated names cannot be guessed.
     pub(super) fn names(
         &self,
         stream: &str,
@@ -206,7 +205,7 @@ impl Reader {
         }
     }
 
-    /// Asks, if anybody is there to answer.
+    /// Sends the request, if it has a responder.
     pub(super) fn ask(
         &mut self,
         question: &Question,
@@ -214,8 +213,8 @@ impl Reader {
         now: Duration,
         port: &mut dyn Port,
     ) {
-        let topic = question.topic.as_bytes();
-        if !port.has_interest(topic) {
+        let subject = question.subject.as_bytes();
+        if !port.has_interest(subject) {
             let until = now.saturating_add(LOOK_AGAIN_AFTER);
             self.state = State::Resting { until };
             return;
@@ -223,7 +222,7 @@ impl Reader {
         port.subscribe(names.reply.as_bytes());
         port.subscribe(names.deliver.as_bytes());
         port.publish(&Message {
-            topic,
+            topic: subject,
             reply: names.reply.as_bytes(),
             payload: &question.body,
             ..Message::default()
@@ -240,8 +239,8 @@ impl Reader {
         }));
     }
 
-    /// Says what a message means that came in on one of the inlets. What is broken or refused is to be
-    /// followed by a [`rest`](Self::rest).
+    /// Returns the meaning of a message to one of the inboxes. After `Broken` and `Refused` the caller must
+    /// call [`rest`](Self::rest).
     pub(super) fn handle<'a>(&mut self, message: &Message<'a>, now: Duration) -> Heard<'a> {
         let State::Reading(reading) = &mut self.state else {
             return Heard::Nothing;
@@ -261,19 +260,19 @@ impl Reader {
         reading.handle_delivery(message)
     }
 
-    /// A record has been kept: what was wrong is right again.
+    /// Notes a stored record, which ends a series of failures.
     pub(super) fn note_kept(&mut self) {
         self.failures = 0;
         self.error = None;
     }
 
-    /// A record could not be kept.
+    /// Notes that a record could not be stored.
     pub(super) fn note_failed(&mut self, error: ApiError) {
         self.error = Some(error);
     }
 
-    /// Tells the origin that this side keeps up: a consumer that lasts, once all that it has delivered is
-    /// durable here, so that it may give that up. `until` is the last of it.
+    /// Answers a flow control request. For a persistent consumer only once everything delivered is durable
+    /// here, because the origin may remove it then. `until` is the last record of it.
     pub(super) fn answer(&mut self, reply: &[u8], taken: u64, until: u64, port: &mut dyn Port) {
         let State::Reading(reading) = &mut self.state else {
             return;
@@ -293,7 +292,7 @@ impl Reader {
         });
     }
 
-    /// Gives the answers that were held back until the own log was durable up to here.
+    /// Sends the flow control answers whose records are durable now.
     pub(super) fn pay(&mut self, durable: u64, port: &mut dyn Port) {
         let State::Reading(reading) = &mut self.state else {
             return;
@@ -312,8 +311,8 @@ impl Reader {
         }
     }
 
-    /// Leaves the consumer; another one is asked for after a while, the longer the oftener this has happened
-    /// without a record in between.
+    /// Deletes the consumer and backs off; the delay grows with the number of failures without a record in
+    /// between.
     pub(super) fn rest(&mut self, now: Duration, port: &mut dyn Port) {
         self.leave(port);
         let factor = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
@@ -324,7 +323,7 @@ impl Reader {
         };
     }
 
-    /// Leaves the consumer for good. One that was made for this is not left to find out by itself.
+    /// Deletes the consumer for good, unless it was created in advance.
     pub(super) fn leave(&mut self, port: &mut dyn Port) {
         let gone = State::Resting {
             until: Duration::MAX,
@@ -337,10 +336,10 @@ impl Reader {
         port.unsubscribe(names.reply.as_bytes());
         port.unsubscribe(names.deliver.as_bytes());
         let Reader { api, origin, .. } = self;
-        let topic = format!("{api}.CONSUMER.DELETE.{origin}.{}", names.consumer);
-        if !names.is_lasting && port.has_interest(topic.as_bytes()) {
+        let subject = format!("{api}.CONSUMER.DELETE.{origin}.{}", names.consumer);
+        if !names.is_lasting && port.has_interest(subject.as_bytes()) {
             port.publish(&Message {
-                topic: topic.as_bytes(),
+                topic: subject.as_bytes(),
                 ..Message::default()
             });
         }
@@ -348,7 +347,7 @@ impl Reader {
 }
 
 impl Reading {
-    /// If nothing comes until then, it is given up.
+    /// Returns when the consumer is given up without a further message.
     fn silent_until(&self) -> Duration {
         let patience = match self.is_answered {
             true => SILENCE_MAX,
@@ -372,33 +371,34 @@ impl Reading {
     }
 
     fn handle_delivery<'a>(&mut self, message: &Message<'a>) -> Heard<'a> {
-        // A consumer that lasts may still count as it did before; records of others may overtake the answer.
+        // A persistent consumer may still count from before; records of other requests may arrive before the
+        // answer.
         let counts_anew = self.is_answered || !self.names.is_lasting;
         self.is_answered = counts_anew;
         // A record has its publisher's headers, which may look like a status.
-        let Some(topic) = AckTopic::parse(message.reply) else {
+        let Some(subject) = AckTopic::parse(message.reply) else {
             return match status(message) {
                 Some(STATUS_OVER..) => Heard::Broken,
                 Some(_) if counts_anew => self.handle_status(message),
                 _ => Heard::Alive,
             };
         };
-        if !counts_anew && topic.consumer_sequence != self.delivered.saturating_add(1) {
+        if !counts_anew && subject.consumer_sequence != self.delivered.saturating_add(1) {
             return Heard::Alive;
         }
-        if topic.consumer_sequence <= self.delivered {
-            // It has come before, unless another count has begun that nobody told of.
-            return match topic.stream_sequence <= self.sequence {
+        if subject.consumer_sequence <= self.delivered {
+            // A duplicate, unless the consumer has restarted its count unnoticed.
+            return match subject.stream_sequence <= self.sequence {
                 true => Heard::Alive,
                 false => Heard::Broken,
             };
         }
-        if topic.consumer_sequence - self.delivered > 1 {
+        if subject.consumer_sequence - self.delivered > 1 {
             return Heard::Broken;
         }
-        self.delivered = topic.consumer_sequence;
-        self.sequence = topic.stream_sequence;
-        Heard::Record(topic)
+        self.delivered = subject.consumer_sequence;
+        self.sequence = subject.stream_sequence;
+        Heard::Record(subject)
     }
 
     fn handle_status<'a>(&self, message: &Message<'a>) -> Heard<'a> {
@@ -448,7 +448,7 @@ mod tests {
             is_lasting: false,
         };
         let question = Question {
-            topic: "$JS.hub.API.CONSUMER.CREATE.O.C".to_owned(),
+            subject: "$JS.hub.API.CONSUMER.CREATE.O.C".to_owned(),
             body: b"{}".to_vec(),
         };
         reader.ask(&question, names, now, port);
@@ -456,7 +456,7 @@ mod tests {
 
     fn heard(
         reader: &mut Reader,
-        topic: &str,
+        subject: &str,
         reply: &str,
         headers: &str,
         payload: &str,
@@ -466,14 +466,14 @@ mod tests {
             lines => format!("NATS/1.0{}\r\n\r\n", lines.replace('|', "\r\n")),
         };
         let message = Message {
-            topic: topic.as_bytes(),
+            topic: subject.as_bytes(),
             reply: reply.as_bytes(),
             headers: headers.as_bytes(),
             payload: payload.as_bytes(),
             ..Message::default()
         };
         match reader.handle(&message, AT) {
-            Heard::Record(topic) => format!("record {}", topic.stream_sequence),
+            Heard::Record(subject) => format!("record {}", subject.stream_sequence),
             Heard::Asks(reply) => format!("asks {}", String::from_utf8_lossy(reply)),
             Heard::Begun(begun) => format!("begun {} {:?}", begun.pending, begun.identity),
             Heard::Refused(error) => format!("refused {:?}", error.map(|error| error.err_code)),
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_means() {
+    fn answers_are_classified() {
         for (headers, payload, expected) in [
             ("", r#"{"num_pending":7}"#, "begun 7 None"),
             (
@@ -508,11 +508,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_delivery_means() {
+    fn deliveries_are_classified() {
         let (mut reader, _) = asked();
         let record = |stream: u64, consumer: u64| format!("$JS.ACK.O.C.1.{stream}.{consumer}.1.0");
         let beat = " 100 Idle Heartbeat|Nats-Last-Consumer: ";
-        for (topic, reply, headers, expected) in [
+        for (subject, reply, headers, expected) in [
             ("d", &record(4, 1)[..], "", "record 4"),
             ("d", &record(9, 2), " 409 Mine", "record 9"),
             ("d", &record(9, 2), "", "Alive"),
@@ -532,19 +532,19 @@ mod tests {
             ("d", "", "", "Alive"),
             ("d", "x", " abc", "Alive"),
         ] {
-            let found = heard(&mut reader, topic, reply, headers, "");
-            assert_eq!(found, expected, "{topic} {reply} {headers}");
+            let found = heard(&mut reader, subject, reply, headers, "");
+            assert_eq!(found, expected, "{subject} {reply} {headers}");
         }
     }
 
     #[test]
-    fn it_rests_longer_each_time_until_something_comes() {
+    fn retry_delay_doubles_until_a_record_is_stored() {
         let (mut reader, mut port) = asked();
         let mut rests = Vec::new();
         let mut now = AT;
         for _ in 0..8 {
             assert!(!reader.is_to_ask(now, &mut port));
-            // Nobody answers.
+            // There is no answer.
             let until = reader.next_timeout().unwrap();
             assert_eq!(until, now + ANSWER_WAIT_MAX);
             assert!(!reader.is_to_ask(until, &mut port));

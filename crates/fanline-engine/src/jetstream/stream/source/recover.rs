@@ -1,4 +1,4 @@
-//! How far a copy had come, as its own log tells.
+//! Recovers the progress of copying from the own log.
 
 use super::super::Stream;
 use super::SOURCE_HEADER;
@@ -6,7 +6,7 @@ use crate::headers::find;
 use crate::store::StoreError;
 
 impl Stream {
-    /// Finds out from the log how far it had come.
+    /// Reads from the log how far it has copied.
     pub(in crate::jetstream::stream) fn recover_sources(&mut self) -> Result<(), StoreError> {
         let last = self.store.last_sequence();
         let mut missing = 0;

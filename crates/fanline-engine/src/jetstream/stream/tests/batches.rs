@@ -24,14 +24,14 @@ fn check_atomic(steps: &[(&str, &str)]) {
            "duplicate_window":1000000000"#,
     );
     for (nth, (text, expected)) in steps.iter().enumerate() {
-        // An empty acknowledgement is shown as its topic.
+        // An empty acknowledgement is shown as its subject.
         assert_eq!(batch(&mut bench, text), *expected, "{nth}: {text}");
     }
 }
 
 const INCOMPLETE: &str = "!10176 atomic publish batch is incomplete";
 
-/// `id sequence header subject`, and what is said.
+/// `id sequence header subject`, and the answer.
 const ATOMIC: &[(&str, &str)] = &[
     ("b 1 - a.1", "r"),
     ("b 2 - a.1", "r"),
@@ -112,14 +112,14 @@ const ATOMIC: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn all_or_none() {
+fn atomic_batches_are_stored_completely_or_refused() {
     let long = format!("{} 1 - a.1", "d".repeat(65));
     check_atomic(&[(&long, "!10179 atomic publish batch ID is invalid")]);
     check_atomic(ATOMIC);
 }
 
 #[test]
-fn too_many_and_too_large_and_too_slow() {
+fn batch_limits_are_enforced() {
     let mut bench = Bench::new(r#""subjects":["a.>"],"allow_atomic":true"#);
     for n in 0..50 {
         assert_eq!(batch(&mut bench, &format!("z{n} 1 - a.1")), "r");
@@ -142,7 +142,7 @@ fn too_many_and_too_large_and_too_slow() {
 }
 
 #[test]
-fn what_the_server_grants_to_batches() {
+fn server_limits_of_batches_apply() {
     let mut bench = Bench::new(r#""subjects":["a.>"],"allow_atomic":true,"allow_batched":true"#);
     bench.stream.set_batch_limits(BatchLimits {
         open_per_stream_max: Some(1),
@@ -175,7 +175,7 @@ fn what_the_server_grants_to_batches() {
 }
 
 #[test]
-fn a_batch_without_room_leaves_nothing() {
+fn refused_batch_stores_nothing() {
     let config = r#""subjects":["a.>"],"allow_atomic":true,"discard":"new","max_msgs":3"#;
     let mut bench = Bench::new(config);
     bench.publish("a.1 x");
@@ -187,9 +187,9 @@ fn a_batch_without_room_leaves_nothing() {
     assert_eq!(bench.publish("a.1 y"), "=2");
 }
 
-/// One that filled a subject halfway used to leave a gap in the sequences.
+/// Story: a batch that filled a subject halfway left a gap in the sequences.
 #[test]
-fn a_batch_without_room_for_a_subject_leaves_no_gap() {
+fn refused_batch_at_subject_limit_leaves_no_gap() {
     let mut bench = Bench::new(
         r#""subjects":["a.>"],"allow_atomic":true,"discard":"new","max_msgs_per_subject":1,"discard_new_per_subject":true"#,
     );
@@ -226,7 +226,7 @@ fn gap(awaited: u64, sequence: u64) -> String {
 }
 
 #[test]
-fn fast_ingest() {
+fn fast_batches_are_acknowledged_in_groups() {
     let unknown = "!10208 batch publish ID unknown";
     let invalid = "!10206 batch publish pattern is invalid";
     let stored = |sequence: u64, id: &str, count: u64| {
@@ -288,7 +288,7 @@ fn fast_ingest() {
 }
 
 #[test]
-fn a_duplicate_counts_in_its_batch() {
+fn duplicate_counts_in_fast_batch() {
     check_fast(
         FAST,
         &[

@@ -14,7 +14,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// Asks, and gives the answers in short: `sequence@pending,last payload`, or the status line.
+/// Sends a request, and returns the answers as `sequence@pending,last payload`, or the status line.
 fn get(bench: &mut Bench, subject: &str, body: &str) -> String {
     let (now, port) = (bench.now, &mut bench.port);
     bench
@@ -58,7 +58,7 @@ fn get(bench: &mut Bench, subject: &str, body: &str) -> String {
 
 const NOT_FOUND: &str = "404 Message Not Found";
 
-/// The topic's end, the body, and the answers.
+/// End of the request's subject, body, and answers.
 const REQUESTS: &[(&str, &str, &str)] = &[
     ("", r#"{"seq":1}"#, "1 xxx"),
     ("", r#"{"seq":99}"#, NOT_FOUND),
@@ -161,7 +161,7 @@ const REQUESTS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn requests() {
+fn direct_gets_match_nats_server() {
     let mut bench = bench();
     for (subject, body, expected) in REQUESTS {
         assert_eq!(
@@ -172,10 +172,10 @@ fn requests() {
     }
 }
 
-/// Each filter matched every subject, and all that was found was listed before it was counted: a request of a
-/// hundred kilobytes took as many megabytes.
+/// Story: each filter matched every subject, and all matches were listed before they were counted. A request
+/// of 100 KB took 100 MB.
 #[test]
-fn the_last_of_many_subjects_by_many_filters() {
+fn multi_last_with_many_filters_is_bounded() {
     let mut bench = Bench::new(r#""subjects":["r.>"],"allow_direct":true"#);
     for n in 0..1_024 {
         bench.publish(&format!("r.{n} x"));
@@ -189,7 +189,7 @@ fn the_last_of_many_subjects_by_many_filters() {
 }
 
 #[test]
-fn headers_in_order() {
+fn direct_get_headers_are_in_order() {
     let mut bench = bench();
     bench.stream.direct_get(
         b"",

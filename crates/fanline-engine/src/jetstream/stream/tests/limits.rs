@@ -5,7 +5,7 @@ use crate::jetstream::Message;
 use crate::jetstream::stream::messages::Purge;
 
 #[test]
-fn discard_new() {
+fn discard_new_refuses_at_limits() {
     let full = "!10077 maximum messages exceeded";
     let subject_full = "!10077 maximum messages per subject exceeded";
     let bytes = "!10077 maximum bytes exceeded";
@@ -66,7 +66,7 @@ fn deletes_and_purges_are_refused() {
     assert_eq!(bench.records(), Vec::<String>::new());
 }
 
-/// One thing that happens to a stream.
+/// An event of a stream.
 #[derive(Clone, Debug)]
 enum Step {
     Publish {
@@ -97,7 +97,7 @@ const SUBJECTS: [&str; 3] = ["s.a", "s.b", "s.c"];
 const AGE_MILLIS: u64 = 500;
 const WINDOW_MILLIS: u64 = 300;
 
-/// What a stream with limits is, said in the plainest way.
+/// A minimal model of a stream with limits.
 #[derive(Default)]
 struct Model {
     messages_max: usize,
@@ -174,7 +174,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn limits_agree_with_a_naive_model(
+    fn limits_agree_with_model(
         steps in prop::collection::vec(step(), 1..80),
         messages_max in 1_usize..8,
         per_subject_max in 1_usize..5,
@@ -227,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn an_interest_stream_keeps_what_is_needed_and_nothing_else(
+    fn interest_stream_stores_exactly_needed_records(
         steps in prop::collection::vec((0_usize..3, 0_u64..4), 1..60),
         queue: bool,
     ) {
@@ -245,14 +245,14 @@ proptest! {
             });
         }
         bench.stream.settle(bench.now, &mut bench.port);
-        // Per record: its subject, and which of the two has still to acknowledge it.
+        // Sequence and subject of each record, and which of the two consumers must still acknowledge it.
         let mut model: Vec<(u64, usize, [bool; 2])> = Vec::new();
         for (subject, ack) in steps {
             let sequence = bench.publish(&format!("{} x", SUBJECTS[subject]));
             let sequence: u64 = sequence[1..].parse().unwrap();
             let wants = if queue { [subject == 0, subject == 1] } else { [subject == 0, true] };
             model.push((sequence, subject, wants));
-            // One of them takes one, and acknowledges it or not.
+            // One of them receives a record, and acknowledges it or not.
             let which = usize::try_from(ack % 2).unwrap();
             let name = ["one", "two"][which];
             let (now, port) = (bench.now, &mut bench.port);
@@ -286,7 +286,7 @@ proptest! {
 }
 
 #[test]
-fn other_limits_are_put_in_force() {
+fn update_enforces_new_limits() {
     let mut bench = Bench::new(r#""subjects":["s.*"]"#);
     for n in 0..6 {
         bench.publish(&format!("s.{} x", n % 2));

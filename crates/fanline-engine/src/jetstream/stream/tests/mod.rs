@@ -1,5 +1,4 @@
-//! Streams through one recording port. What is expected was seen of nats-server, unless a test says
-//! otherwise.
+//! Streams with a recording port. Expected results are those of nats-server, unless a test says otherwise.
 
 mod batches;
 mod direct;
@@ -18,7 +17,7 @@ use crate::store::{Store, StoreLimits};
 /// 2026-11-21T22:33:09.64Z.
 pub(super) const START_UNIX_NANOS: i64 = 1_795_300_389_640_000_000;
 
-/// A stream, its clock and its outside.
+/// A stream, its clock, and its port.
 pub(super) struct Bench {
     pub(super) stream: Stream,
     pub(super) port: Recorder,
@@ -26,7 +25,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// A stream in memory; `config` is JSON without the outer braces, and the name is S.
+    /// Creates a stream S in memory; `config` is JSON without the outer braces.
     pub(super) fn new(config: &str) -> Self {
         Bench::over(config, Store::memory(&StoreLimits::default()))
     }
@@ -50,12 +49,12 @@ impl Bench {
         }
     }
 
-    /// Publishes `subject |header|header| payload` and gives what is said then, in short.
+    /// Publishes `subject |header|header| payload`, and returns the answers in short.
     pub(super) fn publish(&mut self, text: &str) -> String {
         self.publish_to("r", text)
     }
 
-    /// The same with another reply topic.
+    /// Publishes with another reply subject.
     pub(super) fn publish_to(&mut self, reply: &str, text: &str) -> String {
         let (subject, rest) = text.split_once(' ').unwrap_or((text, ""));
         let (headers, payload) = match rest.strip_prefix('|') {
@@ -77,7 +76,7 @@ impl Bench {
         self.said()
     }
 
-    /// Lets time pass, with all timers that ring in it.
+    /// Advances the time, running all timers.
     pub(super) fn wait(&mut self, millis: u64) -> String {
         let end = self.now.since_start + Duration::from_millis(millis);
         let mut rings = 0;
@@ -86,7 +85,7 @@ impl Bench {
             self.stream.handle_timeout(self.now, &mut self.port);
             self.stream.settle(self.now, &mut self.port);
             rings += 1;
-            assert!(rings < 1_000, "a timer rings again and again");
+            assert!(rings < 1_000, "a timer fires without end");
         }
         self.advance(end - self.now.since_start);
         self.said()
@@ -97,7 +96,7 @@ impl Bench {
         self.now.unix_nanos += i64::try_from(by.as_nanos()).unwrap();
     }
 
-    /// The records, as `sequence subject |headers| payload`.
+    /// Returns the records as `sequence subject |headers| payload`.
     pub(super) fn records(&mut self) -> Vec<String> {
         let last = self.stream.store().last_sequence();
         let mut shown = Vec::new();
@@ -116,7 +115,7 @@ impl Bench {
         shown
     }
 
-    /// What was said since last asked: `=7` for an acknowledgement, `!10071 text` for a refusal.
+    /// Returns the messages since the last call: `=7` for an acknowledgement, `!10071 text` for a refusal.
     pub(super) fn said(&mut self) -> String {
         let lines = self.port.taken();
         let short: Vec<_> = lines.iter().map(|line| shortened(line)).collect();
@@ -146,7 +145,7 @@ fn shortened(line: &str) -> String {
     line.to_owned()
 }
 
-/// Publishes one after the other; each says what is expected.
+/// Publishes messages one after the other, and compares the answers.
 pub(super) fn check(config: &str, steps: &[(&str, &str)]) {
     let mut bench = Bench::new(config);
     for (nth, (text, expected)) in steps.iter().enumerate() {

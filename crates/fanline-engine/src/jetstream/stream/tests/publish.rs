@@ -2,7 +2,7 @@ use super::{Bench, check};
 
 const LAST_0: &str = "!10071 wrong last sequence: 0";
 
-/// One publish after the other, and what is said.
+/// Publishes, and their answers.
 const CONDITIONS: &[(&str, &str)] = &[
     ("s.a x", "=1"),
     ("s.a |Nats-Msg-Id: 1| x", "=2"),
@@ -95,7 +95,7 @@ const CONDITIONS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn conditions() {
+fn publish_conditions_match_nats_server() {
     check(
         r#""subjects":["s.>"],"duplicate_window":1000000000,"allow_rollup_hdrs":true"#,
         CONDITIONS,
@@ -115,7 +115,7 @@ fn conditions() {
 }
 
 #[test]
-fn sizes() {
+fn oversized_messages_are_refused() {
     let large = format!("s |A: {}| x", "b".repeat(66_000));
     check(
         r#""subjects":["s"],"max_msg_size":4"#,
@@ -131,7 +131,7 @@ fn sizes() {
 }
 
 #[test]
-fn rollups() {
+fn rollups_remove_earlier_records() {
     let mut bench = Bench::new(r#""subjects":["s.*"],"allow_rollup_hdrs":true"#);
     for text in ["s.a 1", "s.b 2", "s.a 3", "s.a |Nats-Rollup: SUB| 4"] {
         bench.publish(text);
@@ -144,7 +144,7 @@ fn rollups() {
 }
 
 #[test]
-fn ids_are_forgotten_after_their_window() {
+fn message_ids_expire_after_duplicate_window() {
     let mut bench = Bench::new(r#""subjects":["s"],"duplicate_window":1000000000"#);
     assert_eq!(bench.publish("s |Nats-Msg-Id: a| x"), "=1");
     bench.wait(999);
@@ -160,7 +160,7 @@ fn ids_are_forgotten_after_their_window() {
 }
 
 #[test]
-fn counters() {
+fn counters_add_up_increments() {
     check(
         r#""subjects":["c"],"allow_msg_counter":true"#,
         &[
@@ -182,7 +182,7 @@ fn counters() {
 }
 
 #[test]
-fn transform_and_republish() {
+fn subjects_are_transformed_and_republished() {
     let mut bench = Bench::new(
         r#""subjects":["r.>"],"subject_transform":{"src":"r.in.*","dest":"r.out.$1"},
            "republish":{"src":"r.*","dest":"again.{{wildcard(1)}}"}"#,
@@ -206,7 +206,7 @@ fn transform_and_republish() {
 }
 
 #[test]
-fn lifetimes_and_markers() {
+fn ttl_expires_records_and_stores_markers() {
     let marker = "|Nats-Marker-Reason: MaxAge|Nats-TTL: 5s|Nats-Rollup: sub|";
     let mut bench = Bench::new(
         r#""subjects":["t.>"],"max_age":2000000000,"allow_msg_ttl":true,"allow_rollup_hdrs":true,
@@ -225,14 +225,14 @@ fn lifetimes_and_markers() {
             format!("5 t.z {marker}"),
         ]
     );
-    // A marker leaves no marker.
+    // The expiry of a marker stores no marker.
     bench.wait(10_000);
     assert_eq!(bench.records(), ["2 t.y |Nats-TTL: never| d"]);
     assert_eq!(bench.stream.next_timeout(), None);
 }
 
 #[test]
-fn record_that_says_its_subject_is_gone_leaves_no_marker() {
+fn expired_purge_record_stores_no_marker() {
     let mut bench = Bench::new(
         r#""subjects":["t.>"],"allow_msg_ttl":true,"allow_rollup_hdrs":true,
            "subject_delete_marker_ttl":1000000000"#,
@@ -255,9 +255,9 @@ fn record_that_says_its_subject_is_gone_leaves_no_marker() {
     }
 }
 
-/// It would outlive the record before it; of a subject with one record, there is none.
+/// A record must not outlive its marker; but a subject with one record has no marker.
 #[test]
-fn lifetime_may_be_shorter_than_the_marker_of_a_subject_with_one_record() {
+fn ttl_may_be_shorter_than_marker_ttl_with_one_record_per_subject() {
     let mut bench = Bench::new(
         r#""subjects":["t.>"],"allow_msg_ttl":true,"allow_rollup_hdrs":true,
            "max_msgs_per_subject":1,"subject_delete_marker_ttl":5000000000"#,
@@ -268,7 +268,7 @@ fn lifetime_may_be_shorter_than_the_marker_of_a_subject_with_one_record() {
     assert!(bench.records()[0].starts_with("2 t.x |Nats-Marker-Reason"));
 }
 
-/// A message from another account comes with a header that names its publisher.
+/// A message from another account has a header that names its publisher.
 #[test]
 fn publisher_of_another_account_is_not_stored() {
     let mut bench = Bench::new(r#""subjects":["t.>"],"duplicate_window":120000000000"#);
@@ -284,9 +284,9 @@ fn publisher_of_another_account_is_not_stored() {
     );
 }
 
-/// `kv.purge("a.*")` of a client publishes to a subject with a wildcard.
+/// A client's `kv.purge("a.*")` publishes to a subject with a wildcard.
 #[test]
-fn rollup_of_a_subject_with_wildcards_removes_what_it_matches() {
+fn rollup_of_wildcard_subject_removes_matching_records() {
     let mut bench = Bench::new(r#""subjects":["t.>"],"allow_rollup_hdrs":true"#);
     for subject in ["t.a", "t.a.x", "t.a.y", "t.b.x", "t.a.x"] {
         bench.publish(subject);
@@ -301,7 +301,7 @@ fn rollup_of_a_subject_with_wildcards_removes_what_it_matches() {
 }
 
 #[test]
-fn nobody_interested() {
+fn interest_stream_without_consumers_stores_nothing() {
     check(
         r#""subjects":["s"],"retention":"interest""#,
         &[("s x", "=1"), ("s x", "=2")],

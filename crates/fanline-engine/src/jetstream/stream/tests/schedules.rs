@@ -3,7 +3,7 @@ use super::{Bench, check};
 const CONFIG: &str = r#""subjects":["d.>"],"allow_msg_schedules":true,"allow_msg_ttl":true,"allow_rollup_hdrs":true"#;
 
 #[test]
-fn what_may_be_scheduled() {
+fn invalid_schedules_are_refused() {
     let pattern = "!10189 message schedules pattern is invalid";
     let target = "!10190 message schedules target is invalid";
     let source = "!10203 message schedules source is invalid";
@@ -46,7 +46,7 @@ fn what_may_be_scheduled() {
 }
 
 #[test]
-fn once_and_again() {
+fn schedules_publish_once_or_repeatedly() {
     let mut bench = Bench::new(CONFIG);
     bench.publish(
         "d.x |Nats-Schedule: @at 2020-01-01T00:00:00Z|Nats-Schedule-Target: d.at|Own: 1| at",
@@ -58,7 +58,7 @@ fn once_and_again() {
     bench.publish(
         "d.z |Nats-Schedule: @every 1s|Nats-Schedule-Target: d.c|Nats-Schedule-Source: d.src|Nats-Schedule-Rollup: sub| z",
     );
-    // Due at 11 and at 12 seconds, since there was half past nine.
+    // Due at 11 and 12 seconds, because it was 9.5 before.
     bench.wait(2_500);
     let all = bench.records();
     assert_eq!(
@@ -76,9 +76,9 @@ fn once_and_again() {
     );
 }
 
-/// As at nats-server: a source that nothing was published to is no reason to stay silent.
+/// As in nats-server: a source without a record does not prevent the message.
 #[test]
-fn a_schedule_without_its_source_publishes_its_own() {
+fn schedule_without_source_record_publishes_own_content() {
     let mut bench = Bench::new(CONFIG);
     bench.publish(
         "d.s |Nats-Schedule: @at 2020-01-01T00:00:00Z|Nats-Schedule-Target: d.t|Nats-Schedule-Source: d.src|Own: 1| own",
@@ -91,7 +91,7 @@ fn a_schedule_without_its_source_publishes_its_own() {
 }
 
 #[test]
-fn a_message_in_its_place_ends_a_schedule() {
+fn message_on_its_subject_ends_a_schedule() {
     let mut bench = Bench::new(CONFIG);
     bench.publish("d.s |Nats-Schedule: @every 1s|Nats-Schedule-Target: d.t| body");
     bench.publish("d.s stop");
@@ -102,9 +102,9 @@ fn a_message_in_its_place_ends_a_schedule() {
     assert_eq!(bench.records(), Vec::<String>::new());
 }
 
-/// Nothing but the log is kept: what was due while the server was away is made up for once.
+/// Only the log is stored: a message that was due while the server was down is published once.
 #[test]
-fn schedules_outlive_a_restart() {
+fn schedules_are_recovered_after_restart() {
     let mut bench = Bench::new(CONFIG);
     bench.publish("d.s |Nats-Schedule: @every 1s|Nats-Schedule-Target: d.t| body");
     bench.wait(1_500);

@@ -21,7 +21,7 @@ fn pull(copy: &mut Bench, origin: &mut Bench) -> Vec<String> {
 }
 
 #[test]
-fn mirrors() {
+fn mirrors_copy_their_origin() {
     let mut origin = origin();
     for (config, expected) in [
         (
@@ -50,7 +50,7 @@ fn mirrors() {
 }
 
 #[test]
-fn sources_go_on_where_they_were() {
+fn sources_resume_after_restart() {
     let mut origin = origin();
     let config = r#""sources":[{"name":"O","filter_subject":"o.a.*"},{"name":"O","subject_transforms":[{"src":"o.b","dest":"z"}]}]"#;
     let mut copy = Bench::new(config);
@@ -92,7 +92,7 @@ fn counters_add_up_over_sources() {
 }
 
 #[test]
-fn a_work_queue_gives_up_what_was_copied() {
+fn work_queue_removes_copied_records() {
     let mut origin = Bench::new(r#""subjects":["o"],"retention":"workqueue""#);
     origin.stream.config.name = "O".to_owned();
     origin.publish("o x");
