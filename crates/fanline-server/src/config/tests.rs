@@ -240,14 +240,14 @@ fn variables_and_includes() {
     assert_eq!(show_with("a {INCLUDE inc/b.conf; z: 3}"), "{a={y=2 z=3}}");
     assert_eq!(show_with("include: 1"), "{include=1}");
     assert!(show_with("OUTSIDE: 1\ninclude inc/variable.conf").contains("'OUTSIDE'"));
-    assert!(show_with("include circle.conf").contains("at most 16 times"));
+    assert!(show_with("include circle.conf").contains("at most 16 levels"));
     assert!(show_with("include none.conf").starts_with("c.conf:1:1: error parsing include file"));
 }
 
 #[test]
 fn input_that_would_exhaust_memory_is_rejected() {
-    check_refused(&format!("a: {}", "[".repeat(100)), "at most 64 times");
-    check_refused(&"a {".repeat(100), "at most 64 times");
+    check_refused(&format!("a: {}", "[".repeat(100)), "at most 64 levels");
+    check_refused(&"a {".repeat(100), "at most 64 levels");
     let mut text = String::from("V0: [1, 1, 1, 1, 1, 1, 1, 1]\n");
     for i in 1..12 {
         let before = format!("$V{}, ", i - 1).repeat(8);

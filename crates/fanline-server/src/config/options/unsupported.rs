@@ -181,8 +181,9 @@ impl table::Block for Flags {
             let is_on = given.boolean().unwrap_or(false);
             let key = given.key;
             let is_known = FLAGS.iter().any(|flag| flag.eq_ignore_ascii_case(key));
-            (is_on && is_known)
-                .then(|| format!("feature flag {key} has no effect: Fanline does not support it"))
+            (is_on && is_known).then(|| {
+                format!("feature flag {key} is without effect: Fanline does not support it")
+            })
         })
         .help("An entry.")];
 }
