@@ -74,7 +74,7 @@ impl Directory {
     }
 
     /// Stores a token, unless the stored token of that account was issued at the same time or later. The caller
-    /// verifies who signed it.
+    /// verifies the signer.
     ///
     /// # Errors
     /// Fails if the token is of another account, there are too many, or the disk fails.
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_newer_is_kept() {
+    fn only_newer_tokens_are_stored() {
         with_folder("newer", DirectoryOptions::default(), |directory| {
             assert_eq!(directory.load(&account(1)), None);
             for (issued_at, expected) in [
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_accounts_own_is_refused() {
+    fn token_of_another_account_is_rejected() {
         with_folder("own", DirectoryOptions::default(), |directory| {
             assert!(matches!(
                 directory.store(&account(1), &token(2, 1)),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_folder_takes_no_more_and_a_cache_does() {
+    fn full_folder_rejects_tokens_and_full_cache_replaces_the_oldest() {
         for is_cache in [false, true] {
             let options = DirectoryOptions {
                 is_cache,
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_is_gone() {
+    fn deleted_token_is_not_loaded() {
         for hard_delete in [false, true] {
             let options = DirectoryOptions {
                 allow_delete: true,

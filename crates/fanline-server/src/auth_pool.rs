@@ -26,10 +26,10 @@ pub(crate) struct AuthPool {
 impl AuthPool {
     /// Starts a check. It still runs if the client disconnects first; its result is discarded.
     pub(crate) fn perform(&self, check: Check) -> oneshot::Receiver<Option<Grant>> {
-        let (tell, told) = oneshot::channel();
+        let (reply, grant) = oneshot::channel();
         // If no thread could be started, the receiver ends, and the client is refused.
-        drop(self.jobs.get_or_init(start).send((check, tell)));
-        told
+        drop(self.jobs.get_or_init(start).send((check, reply)));
+        grant
     }
 }
 
@@ -54,9 +54,9 @@ fn work(next: &Mutex<Receiver<Job>>) {
             Ok(next) => next.recv(),
             Err(_) => return,
         };
-        let Ok((check, tell)) = job else { return };
-        if !tell.is_closed() {
-            drop(tell.send(check.perform(unix_seconds())));
+        let Ok((check, reply)) = job else { return };
+        if !reply.is_closed() {
+            drop(reply.send(check.perform(unix_seconds())));
         }
     }
 }

@@ -30,22 +30,22 @@ const XKEY_HEADER: &str = "Nats-Server-Xkey";
 const TOKEN_BEGIN: &[u8] = b"eyJ";
 
 /// Handles requests, each on its own task, until all senders are gone.
-pub(crate) async fn ask_all(
+pub(crate) async fn run(
     shared: Arc<Shared>,
-    mut wanted: mpsc::UnboundedReceiver<CalloutRequest>,
+    mut requests: mpsc::UnboundedReceiver<CalloutRequest>,
 ) {
     // One system client for each account with a service.
-    let mut askers: HashMap<AccountId, Client> = HashMap::new();
-    while let Some(wanted) = wanted.recv().await {
+    let mut clients: HashMap<AccountId, Client> = HashMap::new();
+    while let Some(request) = requests.recv().await {
         let access = shared.access();
-        let Some(service) = access.service_for(&wanted.caller) else {
+        let Some(service) = access.service_for(&request.caller) else {
             // A reload has removed the service. Dropping the request refuses the client.
             continue;
         };
-        let client = match askers.get(&service.account) {
+        let client = match clients.get(&service.account) {
             Some(client) => client.clone(),
             None => match shared.system_client(service.account).await {
-                Ok(client) => askers.entry(service.account).or_insert(client).clone(),
+                Ok(client) => clients.entry(service.account).or_insert(client).clone(),
                 Err(error) => {
                     warn!("auth callout: {error}");
                     continue;
@@ -53,25 +53,25 @@ pub(crate) async fn ask_all(
             },
         };
         let shared = Arc::clone(&shared);
-        tokio::task::spawn_local(async move { ask(&client, &shared, service, wanted).await });
+        tokio::task::spawn_local(async move { respond(&client, &shared, service, request).await });
     }
 }
 
-async fn ask(client: &Client, shared: &Shared, service: Service, wanted: CalloutRequest) {
+async fn respond(client: &Client, shared: &Shared, service: Service, request: CalloutRequest) {
     let CalloutRequest {
         caller,
         cid,
         shard,
-        mut tell,
-    } = wanted;
+        mut reply,
+    } = request;
     let granted = tokio::select! {
         granted = answer(client, shared, service, &caller, (cid, shard)) => granted,
         // The client has disconnected or timed out.
-        () = tell.closed() => return,
+        () = reply.closed() => return,
     };
     let granted = match granted {
         Ok(grant) => {
-            debug!("cid:{cid} - auth callout: let in as {:?}", grant.user);
+            debug!("cid:{cid} - auth callout: admitted as {:?}", grant.user);
             Some(grant)
         }
         Err(error) => {
@@ -80,13 +80,13 @@ async fn ask(client: &Client, shared: &Shared, service: Service, wanted: Callout
         }
     };
     // The client may have disconnected.
-    let _ = tell.send(granted);
+    let _ = reply.send(granted);
 }
 
 /// The reason why a client is refused.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    #[error("the token that was shown is not good")]
+    #[error("the client's token is not valid")]
     Token,
     #[error("requests cannot be sealed for the service's xkey")]
     Sealing,

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_has_moved_much_gives_way_and_once() {
+    fn thread_yields_once_after_a_large_transfer() {
         note_moved(MUCH_BYTES - 1);
         assert!(!give_way());
         note_moved(MUCH_BYTES);

@@ -49,7 +49,7 @@ fn bind_all_families(address: SocketAddr) -> io::Result<TcpListener> {
     bind_address(address)
 }
 
-/// Listens on a unix socket. One that nobody listens on any more is replaced.
+/// Listens on a unix socket. Replaces a socket file that has no listener.
 #[cfg(unix)]
 pub(crate) fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|what| what.file_type().is_socket());

@@ -142,7 +142,7 @@ async fn dial_repeatedly(shared: Arc<Shared>, mut hubs: watch::Receiver<Arc<Hub>
         let mut more = JITTER_MAX;
         if let Some(wait) = ended.retry_after {
             let seconds = wait.as_secs();
-            info!("Leafnode remote will be dialled again in {seconds}s");
+            info!("Leafnode remote will be dialed again in {seconds}s");
             // A cycle that was cut on two links is closed by the link that redials first.
             more = wait / 4;
         }
@@ -182,9 +182,9 @@ async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<
 /// Connects to a hub or its proxy.
 async fn connect(hub: &Hub, server: &ServerAddress, by: Instant) -> Result<TcpStream, String> {
     let proxy = hub.proxy.as_ref();
-    let near = proxy.map_or(server, |proxy| &proxy.address);
+    let target = proxy.map_or(server, |proxy| &proxy.address);
     let failed = |what: &str| proxy.map_or_else(|| what.to_owned(), |proxy| proxy.wrong(what));
-    let connecting = TcpStream::connect((near.host.as_str(), near.port));
+    let connecting = TcpStream::connect((target.host.as_str(), target.port));
     let stream = timeout_at(by, connecting).await;
     let stream = stream.map_err(|_| failed("i/o timeout"))?;
     stream.map_err(|error| failed(&crate::error::plain(&error)))
@@ -226,17 +226,17 @@ fn note_discovered(discovered: &mut Vec<LeafAddress>, hub: &Hub, urls: &[String]
     };
     for url in urls {
         let url = Url::split_without_scheme(url);
-        let Ok(told) = ServerAddress::from_url(&url, false, LEAFNODE_PORT) else {
+        let Ok(advertised) = ServerAddress::from_url(&url, false, LEAFNODE_PORT) else {
             continue;
         };
         let mut all = hub.addresses.iter().chain(discovered.iter());
-        let is_known =
-            all.any(|one| (&one.server.host, one.server.port) == (&told.host, told.port));
+        let is_known = all
+            .any(|one| (&one.server.host, one.server.port) == (&advertised.host, advertised.port));
         if !is_known && discovered.len() < DISCOVERED_MAX {
             discovered.push(LeafAddress {
                 server: ServerAddress {
-                    host: told.host,
-                    port: told.port,
+                    host: advertised.host,
+                    port: advertised.port,
                     ..known.server.clone()
                 },
                 websocket_path: None,
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_failures_some_are_logged() {
+    fn failures_are_logged_at_the_configured_interval() {
         let check = |every: Option<u64>, expected: &[u64]| {
             let logged: Vec<u64> = (1..=61).filter(|at| is_logged(*at, every)).collect();
             assert_eq!(logged, expected, "{every:?}");

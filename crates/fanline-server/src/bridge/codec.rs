@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoded_values_are_decoded_back() {
         let values = vec![("mug".to_owned(), 1.5), (String::new(), -0.0)];
         let encoded = draft(Json, values.clone()).content().to_vec();
         let decoded: Vec<(String, f64)> = Json
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_decoded_is_an_error() {
+    fn invalid_payload_is_a_decode_error() {
         let text: Result<String, _> = Raw.decode(&message(b"\xff"));
         assert!(text.is_err());
         let number: Result<u32, _> = Json.decode(&message(b"{"));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_keeps_what_it_has() {
+    fn raw_message_keeps_reply_and_headers() {
         let mut headers = Headers::new();
         headers.append("A", "1").expect("valid");
         let names = Arc::from("a.binbox");

@@ -98,7 +98,7 @@ fn hint(subject: &str) -> &'static str {
 }
 
 /// Reports a fault. Logs it if nothing observes faults.
-pub(super) fn tell(faults: &Subject<Fault>, fault: Fault) {
+pub(super) fn report(faults: &Subject<Fault>, fault: Fault) {
     if faults.has_observers() {
         faults.next(fault);
     } else if !matches!(fault, Fault::Closed(Disconnect::Closed)) {

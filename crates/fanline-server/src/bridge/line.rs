@@ -12,7 +12,7 @@ use tokio::sync::{Notify, broadcast, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::blocking;
-use super::fault::{BridgeError, Fault, tell};
+use super::fault::{BridgeError, Fault, report};
 use super::receivers::Receivers;
 use crate::client::{Client, ClientError, ConnectOptions, Disconnect, Event, Outgoing, ServerInfo};
 use crate::shared::Interest;
@@ -169,8 +169,8 @@ impl Inner {
         self.client.disconnect().unwrap_or(Disconnect::Closed)
     }
 
-    pub(super) fn tell(&self, fault: Fault) {
-        tell(&self.faults, fault);
+    pub(super) fn report(&self, fault: Fault) {
+        report(&self.faults, fault);
     }
 
     /// Checks a message against the server's limits.
@@ -218,7 +218,7 @@ impl Inner {
                     break;
                 }
                 event = events.recv() => match event {
-                    Ok(Event::ServerError(text)) => self.tell(Fault::Server(text)),
+                    Ok(Event::ServerError(text)) => self.report(Fault::Server(text)),
                     Ok(Event::Disconnected(_)) | Err(broadcast::error::RecvError::Closed) => break,
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
                 },
@@ -229,7 +229,7 @@ impl Inner {
         // A flag alone; readers look the reason up.
         self.is_over.store(true, Ordering::Relaxed);
         self.receivers.complete();
-        self.tell(Fault::Closed(self.end()));
+        self.report(Fault::Closed(self.end()));
         self.faults.complete();
     }
 }

@@ -31,7 +31,7 @@ impl<T: Send + Sync + 'static, C: Decode<T>> Receive for Observed<T, C> {
         let decoded = catch_unwind(AssertUnwindSafe(|| self.codec.decode(message)));
         match decoded.unwrap_or_else(|_| Err(PANICKED.into())) {
             Ok(value) => self.subject.next(value),
-            Err(reason) => self.inner.tell(Fault::Decode {
+            Err(reason) => self.inner.report(Fault::Decode {
                 subject: message.subject().to_owned(),
                 reason: reason.to_string(),
             }),
@@ -91,7 +91,7 @@ async fn bring(
         receiver.receive(&message);
         let dropped_now = subscription.dropped();
         if dropped_now != dropped {
-            line.inner.tell(Fault::Dropped {
+            line.inner.report(Fault::Dropped {
                 filter: filter.clone(),
                 messages: dropped_now - dropped,
             });

@@ -92,7 +92,7 @@ pub(super) struct Publisher<C> {
     draft: Draft,
     /// The subject of the last message, which the next one nearly always shares.
     memo: Memo,
-    wanted: Wanted,
+    remote_interest: RemoteInterest,
     info: Arc<ServerInfo>,
     /// The number of INFO changes that the memo has seen.
     info_changes: u64,
@@ -100,14 +100,14 @@ pub(super) struct Publisher<C> {
     encoded: BytesMut,
     messages: u64,
     /// Whether receivers in this process match the last message.
-    is_wanted_here: bool,
+    has_receivers: bool,
     /// Whether the last send found no room.
     was_full: bool,
     counts: Arc<Counts>,
 }
 
 /// Whether the server has subscribers for the binding's one subject.
-struct Wanted {
+struct RemoteInterest {
     /// The generation of subscriptions that the answer is about.
     generation: u64,
     answer: Answer,
@@ -149,7 +149,7 @@ impl<C> Publisher<C> {
             codec,
             when_full,
             draft: Draft::default(),
-            wanted: Wanted {
+            remote_interest: RemoteInterest {
                 generation: u64::MAX,
                 answer: Answer::Unasked,
             },
@@ -160,7 +160,7 @@ impl<C> Publisher<C> {
             },
             encoded: BytesMut::new(),
             messages: 0,
-            is_wanted_here: false,
+            has_receivers: false,
             was_full: false,
             counts: Arc::default(),
             line,
@@ -220,7 +220,7 @@ impl<C> Publisher<C> {
         message.encode(&mut self.encoded);
         self.messages += 1;
         if self.line.inner.is_direct {
-            self.look_for_receivers();
+            self.look_up_receivers();
         }
     }
 
@@ -247,29 +247,29 @@ impl<C> Publisher<C> {
     /// Returns whether the subject has no subscribers, so that values need not be encoded. The server's
     /// confirmation of a subscription comes after this is known.
     #[inline]
-    fn is_for_nobody(&mut self) -> bool {
+    fn has_no_subscribers(&mut self) -> bool {
         let inner = &self.line.inner;
         if !self.is_literal || !inner.is_direct || inner.is_over.load(Ordering::Relaxed) {
             return false;
         }
         let generation = inner.interest.generation();
-        if self.wanted.generation == generation
-            && let Answer::Known(is_wanted) = self.wanted.answer
+        if self.remote_interest.generation == generation
+            && let Answer::Known(is_wanted) = self.remote_interest.answer
         {
-            return !is_wanted && !self.is_wanted_in_process();
+            return !is_wanted && !self.has_receivers_in_process();
         }
-        self.ask(generation);
+        self.query_interest(generation);
         false
     }
 
     /// Sends a query to the server, or reads its answer.
     #[cold]
-    fn ask(&mut self, generation: u64) {
-        if self.wanted.generation != generation {
-            self.wanted.generation = generation;
-            self.wanted.answer = Answer::Unasked;
+    fn query_interest(&mut self, generation: u64) {
+        if self.remote_interest.generation != generation {
+            self.remote_interest.generation = generation;
+            self.remote_interest.answer = Answer::Unasked;
         }
-        self.wanted.answer = match &mut self.wanted.answer {
+        self.remote_interest.answer = match &mut self.remote_interest.answer {
             Answer::Unasked => Answer::Asked(self.line.inner.interest.ask(&self.memo.subject)),
             Answer::Asked(answer) => match answer.try_recv() {
                 Ok(is_wanted) => Answer::Known(is_wanted),
@@ -281,25 +281,25 @@ impl<C> Publisher<C> {
         };
     }
 
-    fn is_wanted_in_process(&mut self) -> bool {
-        self.look_for_receivers();
-        std::mem::take(&mut self.is_wanted_here)
+    fn has_receivers_in_process(&mut self) -> bool {
+        self.look_up_receivers();
+        std::mem::take(&mut self.has_receivers)
     }
 
     /// Looks up the receivers of the subject in this process.
-    fn look_for_receivers(&mut self) {
+    fn look_up_receivers(&mut self) {
         let generation = self.inner().receivers.generation();
         if self.memo.generation != generation {
             self.memo.receivers = self.inner().receivers.matching(&self.memo.subject);
             self.memo.generation = generation;
         }
-        self.is_wanted_here = !self.memo.receivers.is_empty();
+        self.has_receivers = !self.memo.receivers.is_empty();
     }
 
     /// Calls the receivers of the last message in this process. Called after it was sent, so that messages
     /// which receivers publish in turn follow it for all subscribers.
-    fn give(&mut self) {
-        if !std::mem::take(&mut self.is_wanted_here) {
+    fn deliver_in_process(&mut self) {
+        if !std::mem::take(&mut self.has_receivers) {
             return;
         }
         let message = in_process(&self.memo.subject, &mut self.draft);
@@ -309,7 +309,7 @@ impl<C> Publisher<C> {
     }
 
     /// Sends the encoded messages.
-    fn hand_on(&mut self) {
+    fn send_encoded(&mut self) {
         if self.encoded.is_empty() {
             return;
         }
@@ -331,14 +331,14 @@ impl<C> Publisher<C> {
         }
         if is_full && !self.was_full {
             let bound_to = self.bound_to.clone();
-            self.inner().tell(Fault::Full { bound_to });
+            self.inner().report(Fault::Full { bound_to });
         }
         self.was_full = is_full;
     }
 
     fn leave_out(&mut self, fault: Fault) {
         self.counts.dropped.fetch_add(1, Ordering::Relaxed);
-        self.inner().tell(fault);
+        self.inner().report(fault);
     }
 
     fn begin(&mut self) {
@@ -365,7 +365,7 @@ impl<C> Publisher<C> {
             let is_last = match next.await {
                 Step::Value(value) => {
                     self.add(&value);
-                    if !self.is_wanted_here && self.encoded.len() < BATCH_BYTES {
+                    if !self.has_receivers && self.encoded.len() < BATCH_BYTES {
                         continue;
                     }
                     false
@@ -375,7 +375,7 @@ impl<C> Publisher<C> {
             };
             let sent = self.line.inner.client.send(&self.encoded).await;
             self.note(sent.map(|()| true));
-            self.give();
+            self.deliver_in_process();
             if is_last || self.counts.is_over.load(Ordering::Relaxed) {
                 break;
             }
@@ -413,28 +413,28 @@ fn poll_step<S: Stream>(
 
 impl<T, E, C: Encode<T>> Observer<T, E> for Publisher<C> {
     fn next(&mut self, value: &T) {
-        if self.is_for_nobody() {
+        if self.has_no_subscribers() {
             return;
         }
         self.begin();
         self.add(value);
-        self.hand_on();
-        self.give();
+        self.send_encoded();
+        self.deliver_in_process();
     }
 
     fn next_slice(&mut self, values: &[T]) {
-        if self.is_for_nobody() {
+        if self.has_no_subscribers() {
             return;
         }
         self.begin();
         for value in values {
             self.add(value);
-            if self.is_wanted_here || self.encoded.len() >= BATCH_BYTES {
-                self.hand_on();
-                self.give();
+            if self.has_receivers || self.encoded.len() >= BATCH_BYTES {
+                self.send_encoded();
+                self.deliver_in_process();
             }
         }
-        self.hand_on();
+        self.send_encoded();
     }
 
     fn error(&mut self, _error: &E) {}
@@ -479,7 +479,7 @@ pub(super) fn publish(line: &Arc<Line>, message: OutgoingMessage) -> Result<(), 
     outgoing.encode(&mut encoded);
     if !inner.send(&encoded, true)? {
         let bound_to = subject.clone();
-        inner.tell(Fault::Full { bound_to });
+        inner.report(Fault::Full { bound_to });
     }
     if inner.is_direct {
         let subject: Arc<str> = Arc::from(subject);

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn each_gets_what_its_filter_matches_until_it_is_removed() {
+    fn receiver_gets_matching_messages_until_removed() {
         let receivers = Receivers::default();
         let (orders, all) = (Arc::new(Seen::default()), Arc::new(Seen::default()));
         let id = receivers.add("orders.*", orders.clone(), None);

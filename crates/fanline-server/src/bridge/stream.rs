@@ -55,7 +55,7 @@ impl BridgedStream {
     ///
     /// Stored messages are read once, in the background, and shared by all observers, so an early snapshot may
     /// be incomplete. For a time window, the age of a stored message counts from its storage until it is read,
-    /// and from then on anew. With a [`filter`](Self::filter) and a number of messages, all messages of those
+    /// and from then on again. With a [`filter`](Self::filter) and a number of messages, all messages of those
     /// subjects are read to find the last ones; observers receive only these.
     ///
     /// Reading ends at most a second after the last source and observer are dropped. If reading fails, as when
@@ -185,7 +185,7 @@ async fn read(
                 Ok(delivery) if old.leaves_out(&delivery) => {}
                 Ok(delivery) => subject.next(delivery.message),
                 Err(error) => {
-                    tell(&line, stream, &error);
+                    report(&line, stream, &error);
                     subject.complete();
                     return;
                 }
@@ -216,16 +216,16 @@ async fn pull(
                     break;
                 }
             }
-            Err(error) => return tell(&line, stream, &error),
+            Err(error) => return report(&line, stream, &error),
         }
     }
     // The server removes the consumer anyway.
     let _ = ordered.close().await;
 }
 
-fn tell(line: &Line, stream: String, error: &JetStreamError) {
+fn report(line: &Line, stream: String, error: &JetStreamError) {
     let reason = error.to_string();
-    line.inner.tell(Fault::Stream { stream, reason });
+    line.inner.report(Fault::Stream { stream, reason });
 }
 
 /// Messages of a stream as a `Stream`. Dropping it ends the reading.

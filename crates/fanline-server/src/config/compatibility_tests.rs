@@ -94,7 +94,7 @@ fn options_without_effect_start_with_a_warning() {
 }
 
 #[test]
-fn limits_that_fanline_does_not_have_are_taken_as_the_largest() {
+fn unsupported_limits_become_the_largest() {
     let text = "max_payload: -1\nmax_pending: 8MB";
     check_warning(text, "max_payload: taken as 8388608 bytes");
     let limits = loaded(text).unwrap().options.limits;
@@ -141,7 +141,7 @@ fn other_names_of_options_are_known() {
 }
 
 #[test]
-fn cipher_suites_that_fanline_does_not_have_are_left_out() {
+fn unsupported_cipher_suites_are_ignored() {
     let suites = |names: &str| {
         format!("tls {{ allow_insecure_cipher_suites: true, cipher_suites: [{names}] }}")
     };
@@ -149,7 +149,7 @@ fn cipher_suites_that_fanline_does_not_have_are_left_out() {
     let text = suites(&format!("TLS_RSA_WITH_RC4_128_SHA, {good}"));
     check_warning(
         &text,
-        "left out, Fanline does not have them: TLS_RSA_WITH_RC4_128_SHA",
+        "ignored, because Fanline does not support them: TLS_RSA_WITH_RC4_128_SHA",
     );
     assert_eq!(
         loaded(&text).unwrap().options.tls.unwrap().cipher_suites,
@@ -172,7 +172,7 @@ fn cipher_suites_that_fanline_does_not_have_are_left_out() {
 
 /// `no_tls: true` used to drop the `tls` beside it, and a block without either was served in clear.
 #[test]
-fn websocket_is_in_clear_only_where_that_is_written() {
+fn websocket_without_tls_needs_no_tls() {
     let tls = "tls { cert_file: a, key_file: b }";
     for inside in [
         format!("{tls}, no_tls: true"),
@@ -226,7 +226,7 @@ fn default_hosts_do_not_depend_on_the_order_of_lines() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradicting_options_are_rejected() {
     for (text, expected) in [
         (
             "http: 1\nhttps: 2",
@@ -293,7 +293,7 @@ fn trusted_keys_need_no_resolver() {
 
 /// With a system account alone, all other clients used to be refused. They belong to `$G`.
 #[test]
-fn the_system_account_alone_protects_itself_alone() {
+fn system_account_alone_leaves_other_clients_open() {
     let users = "users: [ { user: s, password: p } ]";
     for (text, is_open) in [
         (format!("accounts {{ $SYS {{ {users} }} }}"), true),
@@ -314,8 +314,8 @@ fn the_system_account_alone_protects_itself_alone() {
         let named = access.no_auth_user().map(|user| user.name());
         assert_eq!(named.is_some(), is_open, "{text}");
         assert!(access.is_required(), "{text}");
-        let is_told = access.has_no_auth_user(fanline_engine::auth::ConnectionKind::Standard);
-        assert!(!is_told, "{text}");
+        let has_user = access.has_no_auth_user(fanline_engine::auth::ConnectionKind::Standard);
+        assert!(!has_user, "{text}");
     }
 }
 

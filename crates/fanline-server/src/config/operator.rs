@@ -208,7 +208,7 @@ pub(super) fn token(text: &str) -> Result<String, String> {
     let found = lines.find(|line| line.starts_with(TOKEN_BEGIN));
     found
         .map(String::from)
-        .ok_or_else(|| format!("{text}: there is no JWT in it"))
+        .ok_or_else(|| format!("{text}: no JWT found"))
 }
 
 #[cfg(test)]
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn preloaded_accounts_are_those_that_they_are_called() {
+    fn preloaded_token_must_match_its_account() {
         let account = key(KeyKind::Account, 2).public().encode();
         let nats = json!({"type": "account", "version": 2});
         let token = sign(

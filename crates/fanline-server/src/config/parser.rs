@@ -238,7 +238,7 @@ impl Parser<'_, '_> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(self.cursor.error(format!(
-                "blocks and lists are within each other at most {DEPTH_MAX} times"
+                "blocks and lists can be nested at most {DEPTH_MAX} levels deep"
             )));
         }
         Ok(())
@@ -371,12 +371,14 @@ impl Parser<'_, '_> {
         };
         if self.includes >= INCLUDE_DEPTH_MAX {
             return Err(failed(format!(
-                "files include each other at most {INCLUDE_DEPTH_MAX} times"
+                "includes can be nested at most {INCLUDE_DEPTH_MAX} levels deep"
             )));
         }
         self.budget.includes += 1;
         if self.budget.includes > INCLUDES_MAX {
-            return Err(failed(format!("at most {INCLUDES_MAX} files are included")));
+            return Err(failed(format!(
+                "at most {INCLUDES_MAX} files can be included"
+            )));
         }
         // Absolute names are relative to the folder, too, as in nats-server.
         let path = self.folder.join(name.trim_start_matches('/'));

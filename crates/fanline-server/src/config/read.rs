@@ -231,7 +231,7 @@ impl<'a> Given<'a> {
         let seconds = u64::try_from(seconds);
         seconds
             .map(Duration::from_secs)
-            .map_err(|_| self.fault(format!("{}: a duration is not negative", self.key)))
+            .map_err(|_| self.fault(format!("{}: a duration must not be negative", self.key)))
     }
 
     /// Reads a size: a number with a unit, or a text that ends in K, M, G, or T; `None` for -1.
@@ -286,7 +286,7 @@ pub(super) fn go_duration(text: &str) -> Result<Duration, String> {
     let nanos: Nanos = text.parse().map_err(|e: DurationError| e.to_string())?;
     match u64::try_from(nanos.0) {
         Ok(nanos) => Ok(Duration::from_nanos(nanos)),
-        Err(_) => Err(format!("\"{text}\": a duration is not negative here")),
+        Err(_) => Err(format!("\"{text}\": a duration must not be negative")),
     }
 }
 
@@ -321,7 +321,7 @@ mod tests {
             ("1s 2s", "time: unknown unit \"s \" in duration \"1s 2s\""),
             ("1.2.3s", "time: invalid duration \"1.2.3s\""),
             ("9999999999h", "time: invalid duration \"9999999999h\""),
-            ("-1s", "\"-1s\": a duration is not negative here"),
+            ("-1s", "\"-1s\": a duration must not be negative"),
         ] {
             assert_eq!(go_duration(text), Err(why.into()), "{text}");
         }

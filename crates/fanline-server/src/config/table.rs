@@ -509,7 +509,7 @@ pub(super) fn advice(options: &[&'static About], name: &str) -> Option<String> {
     match elsewhere? {
         "" => Some("it belongs at the top, outside of all blocks".into()),
         block => Some(format!(
-            "it belongs into {}",
+            "it belongs in {}",
             block.replace(".*", "").replace('.', " { ") + " { }"
         )),
     }

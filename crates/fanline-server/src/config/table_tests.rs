@@ -480,7 +480,7 @@ fn each_option_is_documented() {
 
 /// A name belongs to one option of its block. Blocks documented as alike have the same options.
 #[test]
-fn names_are_unique_and_likenesses_true() {
+fn names_are_unique_and_like_blocks_are_equal() {
     each(|block, node| {
         let mut seen = HashSet::new();
         for about in node.within.iter().map(|node| node.about) {

@@ -27,7 +27,7 @@ impl Mailbox {
     }
 
     /// Moves a batch into the mailbox without a wake-up, for a caller that takes it out at once.
-    pub(crate) fn post_unheard(&self, batch: &mut Batch) {
+    pub(crate) fn post_silently(&self, batch: &mut Batch) {
         self.queue.put(batch);
     }
 

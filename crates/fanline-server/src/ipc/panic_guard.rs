@@ -56,7 +56,7 @@ impl PanicStop {
         }
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("unnamed");
-        error!("The server is broken and stops: thread '{name}' panicked");
+        error!("The server stops because thread '{name}' panicked");
         self.order_stop();
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct CalloutRequest {
     /// The client's shard.
     pub(crate) shard: usize,
     /// Receives the grant; `None` if the client is refused.
-    pub(crate) tell: oneshot::Sender<Option<Grant>>,
+    pub(crate) reply: oneshot::Sender<Option<Grant>>,
 }
 
 /// A request for an account.

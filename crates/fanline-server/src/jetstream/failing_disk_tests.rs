@@ -12,7 +12,7 @@ use fanline_engine::store::{Disk, DiskError, FileId};
 use super::disk::{EIO, OpenFiles};
 use super::setup::streams_over;
 use super::store_folder::{AccountsFolder, StreamFolders};
-use super::tests::{PATIENCE, TempFolder, server_of, stop};
+use super::tests::{TIME_LIMIT, TempFolder, server_of, stop};
 use crate::client::Client;
 
 const WORKS: u8 = 0;
@@ -159,13 +159,13 @@ impl Disk for FailingDisk {
 }
 
 async fn ask(client: &Client, topic: &str, payload: &str) -> String {
-    let answer = client.request(topic, payload.to_owned(), PATIENCE).await;
+    let answer = client.request(topic, payload.to_owned(), TIME_LIMIT).await;
     let answer = answer.unwrap_or_else(|error| panic!("{topic}: {error}"));
     String::from_utf8_lossy(answer.payload()).into_owned()
 }
 
 #[tokio::test]
-async fn publishes_are_refused_until_there_is_room() {
+async fn publishes_fail_until_the_disk_has_room() {
     let folder = TempFolder::new();
     let how = Arc::new(AtomicU8::new(WORKS));
     let failing = Arc::clone(&how);

@@ -14,17 +14,17 @@ use crate::ipc::{Common, InlineService, JetStreamAtWork};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Batches above this size go to the JetStream thread, so that the shard reads on.
-const HELPED_BYTES_MAX: usize = 4 * 1024;
+const INLINE_BYTES_MAX: usize = 4 * 1024;
 
 /// The JetStream service behind a lock, for any thread that does its work.
-pub(super) struct Shared<H> {
+pub(super) struct SharedService<H> {
     thread: Mutex<Service<H>>,
     common: Arc<Common>,
 }
 
-impl<H> Shared<H> {
+impl<H> SharedService<H> {
     pub(super) fn new(thread: Service<H>) -> Self {
-        Shared {
+        SharedService {
             common: Arc::clone(&thread.common),
             thread: Mutex::new(thread),
         }
@@ -41,9 +41,9 @@ impl<H> Shared<H> {
     }
 }
 
-impl<H: Handler + Send> InlineService for Shared<H> {
+impl<H: Handler + Send> InlineService for SharedService<H> {
     fn try_run(&self, batch: &mut Batch) -> bool {
-        if batch.bytes() > HELPED_BYTES_MAX {
+        if batch.bytes() > INLINE_BYTES_MAX {
             return false;
         }
         // Another thread is at work, or one has panicked.

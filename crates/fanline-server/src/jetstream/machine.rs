@@ -56,7 +56,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_machine_tells() {
+    fn machine_reports_memory_and_disk() {
         assert!(memory_bytes().is_some_and(|bytes| bytes > 0));
         assert!(disk_bytes_free(Path::new("/")).is_some());
     }

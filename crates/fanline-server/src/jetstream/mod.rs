@@ -32,7 +32,7 @@ use crate::ipc::{Common, JetStreamAtWork, Mailbox};
 use crate::sync::Ordering;
 use crate::threads::block_on;
 use disk::OpenFiles;
-use inline::Shared;
+use inline::SharedService;
 pub(crate) use setup::starter;
 use store_folder::AccountsFolder;
 use store_folder::StoreFolder;
@@ -41,7 +41,7 @@ use syncer::{Job, Synced, Syncer};
 /// Rounds of messages from the service to itself before other work runs.
 const OWN_ROUNDS_MAX: usize = 16;
 /// Interval of checks whether a full mailbox has room again.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A command to the JetStream service.
 pub(crate) enum Command {
@@ -142,10 +142,10 @@ async fn run<H: Handler + Send + 'static>(
         common: Arc::clone(&common),
     };
     thread.end_round();
-    let shared = Arc::new(Shared::new(thread));
-    let helped: Weak<Shared<H>> = Arc::downgrade(&shared);
+    let shared = Arc::new(SharedService::new(thread));
+    let service: Weak<SharedService<H>> = Arc::downgrade(&shared);
     // Set once: there is one JetStream service.
-    let _ = common.jetstream.set(helped);
+    let _ = common.jetstream.set(service);
     // The starter may have given up.
     let _ = ready.send(());
     // A separate task, for the same reason as the tasks of a shard.
@@ -153,7 +153,7 @@ async fn run<H: Handler + Send + 'static>(
     let ended = task.await;
     // Only now may another server take the folder.
     drop(store);
-    ended?.ok_or_else(|| io::Error::other("it has panicked in the middle of its work"))
+    ended?.ok_or_else(|| io::Error::other("the JetStream service has panicked"))
 }
 
 fn now(common: &Common) -> Now {
@@ -186,7 +186,7 @@ struct Service<H> {
 
 /// Works until the command to stop. Holds no lock while it waits. Returns `None` after a panic.
 async fn work<H: Handler + Send>(
-    shared: &Shared<H>,
+    shared: &SharedService<H>,
     mut commands: UnboundedReceiver<Command>,
     mut synced: UnboundedReceiver<Synced>,
 ) -> Option<()> {
@@ -197,9 +197,9 @@ async fn work<H: Handler + Send>(
         tokio::select! {
             biased;
             command = commands.recv() => match command {
-                Some(Command::Overview(wanted, to)) => shared.lock()?.tell(wanted, to),
+                Some(Command::Overview(wanted, to)) => shared.lock()?.send_overview(wanted, to),
                 Some(Command::SetAccounts(access)) => shared.lock()?.set_accounts(&access),
-                Some(Command::AnnounceStop(done)) => shared.lock()?.say_goodbye(done),
+                Some(Command::AnnounceStop(done)) => shared.lock()?.announce_stop(done),
                 // A control thread that has ended needs no service.
                 Some(Command::Stop) | None => break,
             },
@@ -211,7 +211,7 @@ async fn work<H: Handler + Send>(
             while let Ok(done) = synced.try_recv() {
                 thread.handle_synced(done);
             }
-            thread.go_on();
+            thread.continue_after_sync();
             thread.round();
         }
         wait_for_room(common, &commands).await;
@@ -248,7 +248,7 @@ async fn wait(common: &Common, pause: Pause) {
 /// arrives, the shards have ended and will not empty their mailboxes.
 async fn wait_for_room(common: &Common, commands: &UnboundedReceiver<Command>) {
     while commands.is_empty() && !commands.is_closed() && is_any_full(common) {
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(RECHECK_INTERVAL).await;
     }
 }
 
@@ -280,7 +280,7 @@ impl<H: Handler + Send> Service<H> {
             return false;
         }
         // Through the mailbox, to include what other shards post meanwhile.
-        mailbox.post_unheard(batch);
+        mailbox.post_silently(batch);
         self.round();
         // The JetStream thread does what is left, and what is due before its timer.
         let next = self.service.next_timeout();
@@ -303,7 +303,7 @@ impl<H: Handler + Send> Service<H> {
         self.report();
     }
 
-    fn say_goodbye(&mut self, done: oneshot::Sender<()>) {
+    fn announce_stop(&mut self, done: oneshot::Sender<()>) {
         let now = self.now();
         self.service
             .with(|handler, ports| handler.say_goodbye(now, ports));
@@ -312,13 +312,13 @@ impl<H: Handler + Send> Service<H> {
         let _ = done.send(());
     }
 
-    fn tell(&mut self, wanted: OverviewWanted, to: oneshot::Sender<Vec<AccountOverview>>) {
+    fn send_overview(&mut self, wanted: OverviewWanted, to: oneshot::Sender<Vec<AccountOverview>>) {
         let now = self.now();
-        let told = self
+        let overview = self
             .service
             .with(|handler, ports| handler.overview(wanted, now, ports));
         // The requester may have timed out.
-        let _ = to.send(told);
+        let _ = to.send(overview);
     }
 
     fn set_accounts(&mut self, access: &Access) {
@@ -353,15 +353,15 @@ impl<H: Handler + Send> Service<H> {
     }
 
     fn apply(&mut self, batch: &Batch) {
-        let mut place = Place::default();
+        let mut cursor = Place::default();
         loop {
             let now = self.now();
-            let receipt = self.service.apply(batch, &mut place, now);
+            let receipt = self.service.apply(batch, &mut cursor, now);
             if !receipt.must_flush {
                 return;
             }
             self.service.settle(now);
-            self.hand_out(now);
+            self.send_output(now);
         }
     }
 
@@ -369,21 +369,21 @@ impl<H: Handler + Send> Service<H> {
     fn end_round(&mut self) {
         let now = self.now();
         self.service.settle(now);
-        self.hear_itself(now);
-        self.hand_out(now);
+        self.apply_own_messages(now);
+        self.send_output(now);
         self.report();
     }
 
     /// Applies the messages that the service has published to itself, and those that follow from them. Streams
     /// that feed each other in a cycle produce them without end, so the rest waits for the next round.
-    fn hear_itself(&mut self, now: Now) {
+    fn apply_own_messages(&mut self, now: Now) {
         for _ in 0..OWN_ROUNDS_MAX {
-            let said = self.service.outgoing(self.index);
-            if said.is_empty() {
+            let outgoing = self.service.outgoing(self.index);
+            if outgoing.is_empty() {
                 return;
             }
             let mut own = std::mem::take(&mut self.own);
-            own.append(said);
+            own.append(outgoing);
             self.apply(&own);
             own.clear();
             self.own = own;
@@ -392,7 +392,7 @@ impl<H: Handler + Send> Service<H> {
     }
 
     /// Sends the output of a round. The next sync starts before acknowledgments go out, to keep the disk busy.
-    fn hand_out(&mut self, now: Now) {
+    fn send_output(&mut self, now: Now) {
         self.start_syncs(now.since_start);
         self.release_acks(now.since_start);
         self.post();
@@ -404,7 +404,7 @@ impl<H: Handler + Send> Service<H> {
             let (account, stream) = (wanted.account, wanted.sync.stream);
             let id = wanted.sync.request.id;
             match self.job(&wanted) {
-                Ok(job) => self.syncer.give(job),
+                Ok(job) => self.syncer.submit(job),
                 Err(error) => {
                     // Through the channel: the handler may request the sync again for as long as it fails.
                     let _ = self.done.send(Synced {
@@ -478,9 +478,9 @@ impl<H: Handler + Send> Service<H> {
 
     /// After a sync, first starts the next one and sends the acknowledgments that it has released. Batches
     /// follow.
-    fn go_on(&mut self) {
+    fn continue_after_sync(&mut self) {
         if std::mem::take(&mut self.was_synced) {
-            self.hand_out(self.now());
+            self.send_output(self.now());
         }
     }
 

@@ -52,9 +52,9 @@ pub(crate) struct StoreFolder {
 
 /// Returns the store folder of a `store_dir`.
 pub(crate) fn path_of(store_dir: &Path) -> PathBuf {
-    let places = places(store_dir);
-    let found = places.iter().find(|place| is_store(place));
-    let new = || places.first().cloned();
+    let candidates = candidates(store_dir);
+    let found = candidates.iter().find(|place| is_store(place));
+    let new = || candidates.first().cloned();
     found.cloned().or_else(new).unwrap_or_default()
 }
 
@@ -65,17 +65,17 @@ pub(crate) fn reported(store_dir: &Path) -> PathBuf {
 }
 
 /// Returns the possible store folders of a `store_dir`. A new store is created in the first.
-fn places(store_dir: &Path) -> Vec<PathBuf> {
+fn candidates(store_dir: &Path) -> Vec<PathBuf> {
     let is_called = |name| store_dir.file_name().is_some_and(|last| last == name);
-    let mut places = vec![store_dir.join(OWN)];
+    let mut candidates = vec![store_dir.join(OWN)];
     if !is_called(JETSTREAM) {
-        places.insert(0, store_dir.join(JETSTREAM).join(OWN));
+        candidates.insert(0, store_dir.join(JETSTREAM).join(OWN));
     }
     if is_called(OWN) {
         // The first versions reported this folder.
-        places.push(store_dir.to_owned());
+        candidates.push(store_dir.to_owned());
     }
-    places
+    candidates
 }
 
 /// Returns whether a server has used the folder.
@@ -84,12 +84,12 @@ fn is_store(path: &Path) -> bool {
 }
 
 /// Fails if there are two stores, because the streams of one would seem to be lost.
-fn check_places(store_dir: &Path) -> io::Result<()> {
-    let mut places = places(store_dir);
-    places.retain(|place| is_store(place));
-    match &*places {
+fn check_candidates(store_dir: &Path) -> io::Result<()> {
+    let mut candidates = candidates(store_dir);
+    candidates.retain(|place| is_store(place));
+    match &*candidates {
         [_, other, ..] => Err(io::Error::other(format!(
-            "{} holds streams, too: move one of the two elsewhere",
+            "{} also holds streams: move one of the two elsewhere",
             other.display()
         ))),
         _ => Ok(()),
@@ -126,7 +126,7 @@ fn make(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Resul
 impl StoreFolder {
     /// Creates the folder if it does not exist, and locks it.
     pub(crate) fn open(store_dir: &Path) -> Result<Self, StoreFolderError> {
-        check_places(store_dir)?;
+        check_candidates(store_dir)?;
         let path = path_of(store_dir);
         make(&path, &mut |folder| File::open(folder)?.sync_all())?;
         let mut options = private_files::file_options();

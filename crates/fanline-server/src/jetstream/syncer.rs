@@ -40,7 +40,7 @@ pub(super) struct Synced {
 
 /// Pending jobs. Each new job wakes one thread.
 #[derive(Default)]
-struct Todo {
+struct JobQueue {
     queue: Mutex<Queue>,
     has_come: Condvar,
 }
@@ -52,7 +52,7 @@ struct Queue {
     is_over: bool,
 }
 
-impl Todo {
+impl JobQueue {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,7 +75,7 @@ impl Todo {
 
 /// The sync threads. They end when this is dropped and all jobs are done.
 pub(super) struct Syncer {
-    todo: Arc<Todo>,
+    todo: Arc<JobQueue>,
 }
 
 impl Syncer {
@@ -92,7 +92,7 @@ impl Syncer {
         Ok(syncer)
     }
 
-    pub(super) fn give(&self, job: Job) {
+    pub(super) fn submit(&self, job: Job) {
         self.todo.lock().jobs.push_back(job);
         self.todo.has_come.notify_one();
     }
@@ -105,7 +105,7 @@ impl Drop for Syncer {
     }
 }
 
-fn work(todo: &Todo, done: &UnboundedSender<Synced>, common: &Common) {
+fn work(todo: &JobQueue, done: &UnboundedSender<Synced>, common: &Common) {
     // The service would wait forever for a sync that panics, so a panic stops the server.
     let _at_work = JetStreamAtWork::begin();
     let _guard = common.panic_stop.guard();

@@ -18,7 +18,7 @@ use super::{Parts, StoreFolder, start};
 use crate::Options;
 use crate::server::{self, Handle};
 
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(20);
 const STREAM: &str = "ECHO";
 const ACCOUNT: &str = "$G";
 const STREAM_ID: StreamId = StreamId(7);
@@ -219,11 +219,11 @@ pub(super) fn server_of<H: Handler + Send + 'static>(
 
 pub(super) async fn stop(server: &Handle) {
     server.shutdown();
-    timeout(PATIENCE, server.wait()).await.expect("it stops");
+    timeout(TIME_LIMIT, server.wait()).await.expect("it stops");
 }
 
 #[tokio::test]
-async fn what_is_published_reaches_jetstream_and_is_answered() {
+async fn messages_reach_jetstream_and_get_replies() {
     for shards in [1, 3] {
         let folder = TempFolder::new();
         let server = server(shards, &folder);
@@ -233,7 +233,7 @@ async fn what_is_published_reaches_jetstream_and_is_answered() {
             let client = server.client().await.expect("connected");
             for topic in ["echo.now", "echo.self", "echo.later", "echo.kept"] {
                 for payload in [&b""[..], b"tea", &[b'x'; 100_000]] {
-                    let reply = client.request(topic, payload.to_vec(), PATIENCE).await;
+                    let reply = client.request(topic, payload.to_vec(), TIME_LIMIT).await;
                     assert_eq!(reply.expect("an answer").payload(), payload, "{topic}");
                     if topic == "echo.kept" {
                         kept.extend_from_slice(payload);
@@ -254,15 +254,15 @@ async fn panic_while_a_shard_does_the_work_stops_the_server() {
     let folder = TempFolder::new();
     let server = server(1, &folder);
     let client = server.client().await.expect("connected");
-    let reply = client.request("echo.now", "tea", PATIENCE).await;
+    let reply = client.request("echo.now", "tea", TIME_LIMIT).await;
     assert_eq!(reply.expect("an answer").payload(), &b"tea"[..]);
     client.publish("echo.panic", "").await.expect("sent");
-    timeout(PATIENCE, server.wait()).await.expect("it stops");
+    timeout(TIME_LIMIT, server.wait()).await.expect("it stops");
     assert!(server.has_panicked());
 }
 
 #[test]
-fn a_store_folder_belongs_to_one_at_a_time() {
+fn store_folder_in_use_is_refused() {
     let folder = TempFolder::new();
     let first = StoreFolder::open(&folder.0).expect("it is free");
     let second = StoreFolder::open(&folder.0);
@@ -311,7 +311,7 @@ fn store_is_found_with_the_folder_that_it_reports() {
     let Err(StoreFolderError::Io(error)) = StoreFolder::open(&at("old")) else {
         panic!("either may be meant");
     };
-    assert!(error.to_string().contains("holds streams, too"), "{error}");
+    assert!(error.to_string().contains("also holds streams"), "{error}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_say_how_a_hub_is_reached() {
+    fn scheme_determines_transport_of_a_hub() {
         for (text, place, is_tls, path) in [
             ("nats-leaf://hub:1", "hub:1", false, None),
             ("hub", "hub:7422", false, None),

@@ -130,7 +130,7 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// Returns the credentials for a hub that has sent this nonce.
-pub(crate) fn identify(
+pub(crate) fn credentials_for(
     address: &LeafAddress,
     credentials: Option<&Credentials>,
     nonce: &str,
@@ -159,7 +159,7 @@ pub(crate) fn identify(
 }
 
 /// Performs the TLS handshake with a hub.
-pub(crate) async fn shake_hands(
+pub(crate) async fn tls_handshake(
     hub: &Hub,
     address: &LeafAddress,
     stream: Box<dyn Carrier>,
@@ -175,6 +175,6 @@ pub(crate) async fn shake_hands(
     let time = hub.options.tls.as_ref().map_or(TLS_TIME, |tls| tls.timeout);
     match tokio::time::timeout(time, connector.connect(name, stream)).await {
         Ok(shaken) => shaken.map_err(|error| error.to_string()),
-        Err(_) => Err("it took too long".into()),
+        Err(_) => Err("timeout".into()),
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
             let is_subject = Filter::parse(subject.as_bytes()).is_ok();
             is_subject
                 .then_some(())
-                .ok_or_else(|| format!("leafnode remote: {subject:?} is no subject"))?;
+                .ok_or_else(|| format!("leafnode remote: {subject:?} is not a valid subject"))?;
         }
         Hub::new(0, remote)?;
     }
@@ -77,7 +77,7 @@ pub(crate) fn check_version(version: &str) -> Result<(), String> {
     match numbers.as_ref().is_ok_and(is_known) {
         true => Ok(()),
         false => Err(format!(
-            "invalid leafnode minimum version {version:?}: it is 2.8.0 or later"
+            "invalid leafnode minimum version {version:?}: it must be 2.8.0 or later"
         )),
     }
 }
@@ -100,7 +100,7 @@ pub(crate) fn listener_info(
         host: listener.host.clone(),
         port: address.port(),
         urls,
-        tls: tls::told(listener.tls.as_ref(), false),
+        tls: tls::info_of(listener.tls.as_ref(), false),
         access: own_access(listener)?.map(Arc::new),
         account: listener.account.clone(),
         needs_proxy: listener.needs_proxy,
@@ -136,7 +136,7 @@ pub(crate) fn listener_info_reloaded(
     let listener = options.listener.as_ref()?;
     Some(Arc::new(LeafListener {
         compression: listener.compression.clone(),
-        tls: tls::told(listener.tls.as_ref(), false),
+        tls: tls::info_of(listener.tls.as_ref(), false),
         // A reload keeps the users, but may change `verify_and_map`.
         access: own_access(listener).ok()?.map(Arc::new),
         ..before.clone()

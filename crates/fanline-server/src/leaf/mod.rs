@@ -7,7 +7,7 @@ mod listener;
 mod proxy;
 
 pub(crate) use address::LeafAddress;
-pub(crate) use hub::{Dialled, Hub, identify, shake_hands};
+pub(crate) use hub::{Dialled, Hub, credentials_for, tls_handshake};
 pub(crate) use listener::{
     check, check_version, listener_info, listener_info_reloaded, listener_reloaded,
 };

@@ -94,7 +94,7 @@ impl Proxy {
         // The host may be an address advertised by another hub.
         let is_no_name = |byte: u8| byte.is_ascii_control() || byte == b' ';
         if hub.host.bytes().any(is_no_name) {
-            return Err(format!("{:?} is no host", hub.host));
+            return Err(format!("{:?} is not a host name", hub.host));
         }
         let place = hub.host_and_port();
         let login = &self.authorization;
@@ -116,12 +116,12 @@ impl Proxy {
     ///
     /// # Errors
     /// Returns the reason of the failure.
-    pub(crate) async fn shake_hands(
+    pub(crate) async fn tls_handshake(
         &self,
         stream: TcpStream,
     ) -> Result<TlsStream<TcpStream>, String> {
         let Some((config, name)) = &self.tls else {
-            return Err(self.wrong("it is spoken to in clear"));
+            return Err(self.wrong("TLS is not configured"));
         };
         let connector = TlsConnector::from(Arc::clone(config));
         let shaken = connector.connect(name.clone(), stream).await;
@@ -132,7 +132,7 @@ impl Proxy {
     ///
     /// # Errors
     /// Returns the reason of the failure, with the proxy's status line.
-    pub(crate) async fn ask(
+    pub(crate) async fn open_tunnel(
         &self,
         stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
         hub: &ServerAddress,
@@ -145,7 +145,7 @@ impl Proxy {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() >= HEAD_BYTES_MAX {
-                return Err(wrong("its answer does not end"));
+                return Err(wrong("its response is too long"));
             }
             // Byte by byte, because bytes of the hub may follow at once.
             head.push(stream.read_u8().await.map_err(failed)?);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_asked_for_the_hub() {
+    fn connect_request_names_the_hub() {
         let hub = ServerAddress::from_url(&Url::split("[::1]"), false, 7422).unwrap();
         let made = Proxy::new(&proxy("http://squid:3128", Some(("ada", "secret")))).unwrap();
         assert_eq!(made.address.host_and_port(), "squid:3128");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_proxy_is_refused() {
+    fn invalid_proxy_url_is_rejected() {
         for url in ["ftp://squid", "squid:3128", ""] {
             assert!(Proxy::new(&proxy(url, None)).is_err(), "{url}");
         }

@@ -25,10 +25,10 @@ pub(super) enum Refusal {
     #[error("{0}")]
     BadRequest(String),
     /// A shard did not reply in time.
-    #[error("a shard does not answer")]
+    #[error("a shard did not answer in time")]
     Silent,
     /// JetStream did not reply in time.
-    #[error("JetStream does not answer")]
+    #[error("JetStream did not answer in time")]
     JetStreamSilent,
 }
 

@@ -13,7 +13,7 @@ use crate::jetstream;
 use crate::shared::Shared;
 
 /// Time limit for all shards together. Beyond it, the request fails.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Returns the counters of all shards together.
 pub(super) async fn totals(shared: &Shared) -> Result<ShardStatus, Refusal> {
@@ -27,7 +27,7 @@ pub(super) async fn totals(shared: &Shared) -> Result<ShardStatus, Refusal> {
 /// Returns the counters of each account, by its id.
 pub(super) async fn by_account(shared: &Shared) -> Result<Vec<ShardStatus>, Refusal> {
     let mut sums: Vec<ShardStatus> = Vec::new();
-    for shard in ask(&shared.shards, PATIENCE, Command::Status).await? {
+    for shard in ask(&shared.shards, TIME_LIMIT, Command::Status).await? {
         let most = sums.len().max(shard.len());
         sums.resize(most, ShardStatus::default());
         sums.iter_mut()
@@ -51,9 +51,9 @@ pub(super) async fn connections(
 ) -> Result<ConnectionReport, Refusal> {
     let command = |to| Command::Connections(wanted.clone(), to);
     let mut all = ConnectionReport::default();
-    for told in ask(&shared.shards, PATIENCE, command).await? {
-        all.open.extend(told.open);
-        all.closed.extend(told.closed);
+    for report in ask(&shared.shards, TIME_LIMIT, command).await? {
+        all.open.extend(report.open);
+        all.closed.extend(report.closed);
     }
     Ok(all)
 }
@@ -64,7 +64,7 @@ pub(super) async fn leafs(
     with_subscriptions: bool,
 ) -> Result<Vec<LeafStatus>, Refusal> {
     let command = |to| Command::LeafNodes(with_subscriptions, to);
-    let told = ask(&shared.shards, PATIENCE, command).await?;
+    let told = ask(&shared.shards, TIME_LIMIT, command).await?;
     Ok(told.into_iter().flatten().collect())
 }
 
@@ -79,7 +79,7 @@ pub(super) async fn jetstream(
     let (to, answer) = oneshot::channel();
     // A service that has ended drops the command, and the receiver below fails.
     let _ = jetstream.send(jetstream::Command::Overview(wanted, to));
-    match tokio::time::timeout(PATIENCE, answer).await {
+    match tokio::time::timeout(TIME_LIMIT, answer).await {
         Ok(Ok(accounts)) => Ok(Some(accounts)),
         Ok(Err(_)) | Err(_) => Err(Refusal::JetStreamSilent),
     }
@@ -90,7 +90,7 @@ pub(super) async fn of_all<T>(
     shared: &Shared,
     command: impl Fn(oneshot::Sender<T>) -> Command,
 ) -> Result<Vec<T>, Refusal> {
-    ask(&shared.shards, PATIENCE, command).await
+    ask(&shared.shards, TIME_LIMIT, command).await
 }
 
 /// Sends a command to all these shards at once, and waits for the replies.
@@ -124,9 +124,9 @@ mod tests {
     use super::*;
 
     fn ask_one(shard: mpsc::UnboundedSender<Command>) -> Result<usize, Refusal> {
-        let patience = Duration::from_millis(1);
+        let time_limit = Duration::from_millis(1);
         let asked = async {
-            ask(&[shard], patience, Command::Status)
+            ask(&[shard], time_limit, Command::Status)
                 .await
                 .map(|all| all.len())
         };
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_that_is_gone_or_busy_ends_the_request() {
+    fn request_to_an_ended_or_busy_shard_fails() {
         let (gone, inbox) = mpsc::unbounded_channel();
         drop(inbox);
         assert_eq!(ask_one(gone), Err(Refusal::Silent));

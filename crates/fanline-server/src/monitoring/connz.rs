@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_make_no_sense() {
+    fn invalid_parameters_are_rejected() {
         for (text, problem) in [
             ("sort=foo", "invalid sorting option: foo"),
             ("sort=CID", "invalid sorting option: CID"),

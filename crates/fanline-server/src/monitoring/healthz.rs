@@ -34,7 +34,7 @@ struct Problem<'a> {
 }
 
 /// The account, stream, and consumer to check; empty names mean the server.
-struct Patient<'a> {
+struct Target<'a> {
     account: &'a str,
     stream: &'a str,
     consumer: &'a str,
@@ -51,19 +51,19 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         query.flag(name)?;
     }
     let details = query.flag("details")?;
-    let patient = Patient {
+    let target = Target {
         account: query.text("account"),
         stream: query.text("stream"),
         consumer: query.text("consumer"),
     };
-    let problem = match patient.is_named_in_part() {
+    let problem = match target.is_named_in_part() {
         Some(error) => Some(Problem {
             kind: "BAD_REQUEST",
             error: error.into(),
             status: StatusCode::BAD_REQUEST,
             ..Problem::default()
         }),
-        None => examine(monitor, &patient).await,
+        None => examine(monitor, &target).await,
     };
     Ok(match problem {
         None => Answer::compact_json(&Healthz {
@@ -75,10 +75,10 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     })
 }
 
-async fn examine<'a>(monitor: &Monitor, patient: &Patient<'a>) -> Option<Problem<'a>> {
+async fn examine<'a>(monitor: &Monitor, target: &Target<'a>) -> Option<Problem<'a>> {
     let wanted = OverviewWanted {
-        streams: !patient.stream.is_empty(),
-        consumers: !patient.consumer.is_empty(),
+        streams: !target.stream.is_empty(),
+        consumers: !target.consumer.is_empty(),
         ..OverviewWanted::default()
     };
     let alive = match collect::totals(&monitor.shared).await {
@@ -87,7 +87,7 @@ async fn examine<'a>(monitor: &Monitor, patient: &Patient<'a>) -> Option<Problem
     };
     match alive {
         Ok(None) => None,
-        Ok(Some(accounts)) => patient.missing_in(&accounts),
+        Ok(Some(accounts)) => target.missing_in(&accounts),
         Err(refusal) => Some(Problem {
             kind: "UNKNOWN",
             error: refusal.to_string(),
@@ -97,7 +97,7 @@ async fn examine<'a>(monitor: &Monitor, patient: &Patient<'a>) -> Option<Problem
     }
 }
 
-impl<'a> Patient<'a> {
+impl<'a> Target<'a> {
     /// Returns the parameter that is missing to identify a stream or consumer.
     fn is_named_in_part(&self) -> Option<&'static str> {
         if !self.consumer.is_empty() && self.stream.is_empty() {
@@ -111,7 +111,7 @@ impl<'a> Patient<'a> {
 
     /// Returns the requested account, stream, or consumer that does not exist.
     fn missing_in(&self, accounts: &[AccountOverview]) -> Option<Problem<'a>> {
-        let Patient {
+        let Target {
             account,
             stream,
             consumer,

@@ -46,7 +46,7 @@ struct Detail {
 }
 
 /// The requested detail.
-struct Asked<'a> {
+struct Request<'a> {
     /// The name of one account; may be empty.
     account: &'a str,
     /// Whether to list all accounts, if none is named.
@@ -57,7 +57,7 @@ struct Asked<'a> {
     limit: usize,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Request<'a> {
     fn parse(query: &'a Query) -> Result<Self, Refusal> {
         // A single server leads all its assets, so these parameters have no effect, but must be valid.
         query.flag("leader-only")?;
@@ -70,7 +70,7 @@ impl<'a> Asked<'a> {
         };
         let accounts = query.flag("accounts")?;
         let details = accounts || wanted.streams || wanted.consumers;
-        Ok(Asked {
+        Ok(Request {
             account: query.text("acc"),
             details,
             wanted,
@@ -85,7 +85,7 @@ impl<'a> Asked<'a> {
 }
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
-    let asked = Asked::parse(query)?;
+    let asked = Request::parse(query)?;
     let accounts = collect::jetstream(&monitor.shared, asked.wanted).await?;
     let options = &monitor.shared.options().jetstream;
     let jsz = match (options, accounts) {
@@ -119,7 +119,7 @@ fn disabled(monitor: &Monitor) -> Jsz<'_> {
 
 fn enabled<'a>(
     monitor: &'a Monitor,
-    asked: &Asked<'_>,
+    asked: &Request<'_>,
     (config, limits): (Config, Limits),
     mut accounts: Vec<AccountOverview>,
 ) -> Jsz<'a> {

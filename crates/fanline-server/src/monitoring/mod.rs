@@ -124,7 +124,7 @@ pub(crate) struct Monitor {
     cpu: RefCell<CpuMeter>,
     /// Requests by path.
     requests: RefCell<BTreeMap<&'static str, u64>>,
-    desk: dashboard::Desk,
+    dashboard: dashboard::Shared,
 }
 
 /// Serves until the listener fails.
@@ -132,7 +132,7 @@ pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Re
     /// Pause when the process has no file descriptor left.
     const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let connections = Rc::new(Connections::default());
     loop {
         let (stream, address) = match listener.accept().await {
@@ -143,10 +143,10 @@ pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Re
                 continue;
             }
         };
-        if places.available_permits() == 0 {
+        if permits.available_permits() == 0 {
             connections.close_idle();
         }
-        let place = Arc::clone(&places).acquire_owned().await;
+        let permit = Arc::clone(&permits).acquire_owned().await;
         let monitor = Rc::clone(&monitor);
         let connections = Rc::clone(&connections);
         tokio::task::spawn_local(async move {
@@ -156,7 +156,7 @@ pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Re
                 () = connection.close.notified() => {}
             }
             connections.remove(&connection);
-            drop(place);
+            drop(permit);
         });
     }
 }
@@ -200,7 +200,7 @@ impl Monitor {
             shared,
             cpu: CpuMeter::start().into(),
             requests: RefCell::default(),
-            desk: dashboard::Desk::default(),
+            dashboard: dashboard::Shared::default(),
         }
     }
 
@@ -277,14 +277,14 @@ impl Monitor {
         let entry = ENDPOINTS.iter().find(|(at, ..)| *at == path);
         let (_, counted_as, endpoint) = entry.ok_or(Refusal::NotFound)?;
         self.count(counted_as);
-        self.tell(endpoint, query).await
+        self.respond(endpoint, query).await
     }
 
     fn count(&self, path: &'static str) {
         *self.requests.borrow_mut().entry(path).or_default() += 1;
     }
 
-    async fn tell(&self, endpoint: &Endpoint, query: &Query) -> Result<Answer, Refusal> {
+    async fn respond(&self, endpoint: &Endpoint, query: &Query) -> Result<Answer, Refusal> {
         match endpoint {
             Endpoint::Index => Ok(index::answer(&self.shared.options().monitoring_base_path)),
             Endpoint::Varz => varz::answer(self).await,

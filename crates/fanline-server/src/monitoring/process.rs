@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_linux_writes() {
+    fn proc_files_are_parsed() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 30 12 0 0 20 0 1 0 5 6 7";
         assert_eq!(processor_ticks(stat), Some(42));
         assert_eq!(processor_ticks(""), None);

@@ -20,7 +20,7 @@ use crate::version::{COMPATIBLE_VERSION, VERSION};
 #[derive(Serialize)]
 struct Varz<'a> {
     #[serde(flatten)]
-    who: Who<'a>,
+    identity: Identity<'a>,
     #[serde(flatten)]
     settings: Settings,
     #[serde(flatten)]
@@ -61,7 +61,7 @@ impl Proxies {
 }
 
 #[derive(Serialize)]
-struct Who<'a> {
+struct Identity<'a> {
     server_id: &'a str,
     server_name: &'a str,
     version: &'static str,
@@ -249,7 +249,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         ..ByKind::default()
     };
     Ok(Answer::json(&Varz {
-        who: who(monitor),
+        identity: identity(monitor),
         settings: settings(monitor, jetstream),
         process: process(monitor),
         traffic: traffic(&totals),
@@ -283,11 +283,11 @@ pub(super) fn jetstream(monitor: &Monitor, overview: Option<&Overview>) -> JetSt
     }
 }
 
-fn who(monitor: &Monitor) -> Who<'_> {
+fn identity(monitor: &Monitor) -> Identity<'_> {
     let info = &monitor.shared.info;
     let options = monitor.shared.options();
     let tls = options.tls.as_ref();
-    Who {
+    Identity {
         server_id: &info.server_id,
         server_name: &info.server_name,
         version: COMPATIBLE_VERSION,

@@ -8,8 +8,8 @@ pub enum Dashboard {
     /// The dashboard displays, but changes nothing. Its users may publish only requests that read.
     #[default]
     ReadOnly,
-    /// Dashboard users may publish what their permissions allow. Those who see the whole server may close
-    /// connections.
+    /// Dashboard users may publish what their permissions allow. Users with access to the whole server may
+    /// close connections.
     Writable,
 }
 

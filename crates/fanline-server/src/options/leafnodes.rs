@@ -143,7 +143,7 @@ pub struct LeafnodeRemote {
     pub dial_timeout: Option<Duration>,
     /// Whether subscriptions of other leaf nodes are not sent to the remote.
     pub isolates: bool,
-    /// Whether the remote is asked not to send subscriptions of its other leaf nodes.
+    /// Whether to request that the remote does not send subscriptions of its other leaf nodes.
     pub requests_isolation: bool,
     /// Whether the remote is not dialed.
     pub is_disabled: bool,

@@ -22,7 +22,7 @@ pub(super) fn access(
         ),
         Some(_) => {
             return Err(format!(
-                "{listener}: users and accounts are those of the server"
+                "{listener}: users and accounts cannot be configured for one listener"
             ));
         }
     };

@@ -137,7 +137,9 @@ fn check_header(name: &str, value: &str) -> Result<(), String> {
         ));
     }
     match is_ours {
-        true => Err(format!("websocket: header {name:?} is the server's own")),
+        true => Err(format!(
+            "websocket: header {name:?} is reserved for the server"
+        )),
         false => Ok(()),
     }
 }

@@ -60,11 +60,11 @@ impl Resolver {
             {
                 Ok(Ok(token)) => Some(token),
                 Ok(Err(error)) => {
-                    warn!("could not fetch <{}>: {error}", url.of(account));
+                    warn!("could not fetch <{}>: {error}", url.url_of(account));
                     None
                 }
                 Err(_) => {
-                    warn!("could not fetch <{}>: timeout", url.of(account));
+                    warn!("could not fetch <{}>: timeout", url.url_of(account));
                     None
                 }
             },
@@ -83,7 +83,7 @@ pub(crate) fn start(
         Resolver::Memory | Resolver::Url(_) => None,
     };
     if let Some(directory) = &directory {
-        keep_known(directory, shared);
+        store_known(directory, shared);
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -99,7 +99,7 @@ pub(crate) fn start(
 
 /// Stores the configuration's accounts in the folder. A newer token in the folder takes precedence, because the
 /// account was updated since.
-fn keep_known(directory: &Directory, shared: &Shared) {
+fn store_known(directory: &Directory, shared: &Shared) {
     let access = shared.access();
     let known = access.accounts().iter();
     for (account, authority) in known.filter_map(|a| Some((&a.name, a.authority.as_ref()?))) {
@@ -111,7 +111,7 @@ fn keep_known(directory: &Directory, shared: &Shared) {
                     add(shared, account, &kept);
                 }
             }
-            Err(error) => warn!("account {account} is not kept: {error}"),
+            Err(error) => warn!("account {account} could not be stored: {error}"),
         }
     }
 }
@@ -145,8 +145,8 @@ async fn run(
                 let Ok((account, token)) = fetched else { continue };
                 let Some(shared) = shared.upgrade() else { return };
                 let added = token.is_some_and(|token| add(&shared, &account, &token));
-                for told in waiting.remove(&account).unwrap_or_default() {
-                    shared.send(told.shard, Command::Barrier(told.done));
+                for request in waiting.remove(&account).unwrap_or_default() {
+                    shared.send(request.shard, Command::Barrier(request.done));
                 }
                 if !added {
                     continue;
@@ -167,8 +167,8 @@ async fn run(
 fn add(shared: &Shared, account: &str, token: &str) -> bool {
     let added = shared.add_account(account, token);
     match &added {
-        Ok(()) => debug!("account {account} is known now"),
-        Err(error) => warn!("account {account} is not taken: {error}"),
+        Ok(()) => debug!("account {account} was added"),
+        Err(error) => warn!("account {account} was rejected: {error}"),
     }
     added.is_ok()
 }

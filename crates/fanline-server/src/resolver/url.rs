@@ -28,11 +28,11 @@ pub(super) enum UrlError {
     Io(#[from] std::io::Error),
     #[error(transparent)]
     Http(#[from] hyper::Error),
-    #[error("could not be asked: {0}")]
+    #[error("invalid request: {0}")]
     Request(#[from] hyper::http::Error),
-    #[error("the answer is {0}")]
+    #[error("the response status is {0}")]
     Status(StatusCode),
-    #[error("the answer is no token")]
+    #[error("the response is not a token")]
     Body,
 }
 
@@ -71,7 +71,7 @@ impl Url {
     }
 
     /// Returns the URL of an account's token.
-    pub(super) fn of(&self, account: &str) -> String {
+    pub(super) fn url_of(&self, account: &str) -> String {
         format!("{}{account}", self.base)
     }
 
@@ -93,7 +93,7 @@ impl Url {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let url = self.of(account);
+        let url = self.url_of(account);
         let uri: Uri = url.parse().map_err(|_| UrlError::Url(url.clone()))?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let authority = uri.authority().map_or("", |authority| authority.as_str());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_none_is_an_error() {
+    async fn invalid_response_is_an_error() {
         for answer in [
             &b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"[..],
             b"HTTP/1.1 200 OK\r\ncontent-length: 2000000\r\n\r\na",
@@ -180,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn other_urls_are_refused() {
+    fn invalid_url_is_rejected() {
         for url in ["", "/a", "ftp://a/", "nats://a", "http://"] {
             assert!(matches!(Url::new(&at(url)), Err(UrlError::Url(_))), "{url}");
         }
         let url = Url::new(&at("http://a/b/")).unwrap();
-        assert_eq!(url.of("X"), "http://a/b/X");
+        assert_eq!(url.url_of("X"), "http://a/b/X");
         let with = |ca_file: &str| UrlOptions {
             tls: Some(TlsOptions {
                 ca_file: Some(ca_file.into()),

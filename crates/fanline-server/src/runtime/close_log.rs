@@ -42,14 +42,14 @@ pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
         pending_bytes = backlog.bytes,
         waited_seconds = waited.map(|waited| waited.as_secs_f64()),
         "{name}{} - Slow Consumer Detected: {exceeded}; {}",
-        who(status),
+        client_text(status),
         left_waiting(&backlog, waited),
     );
     debug!("{name} - Client connection closed: {reason}");
 }
 
 /// Returns ` - "v1.2:go:name" - "$G/user"`, without the parts that are unknown.
-fn who(status: &ConnectionStatus) -> String {
+fn client_text(status: &ConnectionStatus) -> String {
     let version = match status.version.as_str() {
         "" => String::new(),
         version => format!("v{version}"),

@@ -12,16 +12,16 @@ const TEXT_BYTES_MAX: usize = 256;
 
 /// The closed connections of one shard, oldest first.
 pub(super) struct ClosedRing {
-    kept: VecDeque<ClosedConnection>,
-    kept_max: usize,
+    closed: VecDeque<ClosedConnection>,
+    closed_max: usize,
 }
 
 impl ClosedRing {
     /// `most` is the limit of all shards of the server together.
     pub(super) fn new(most: usize, shards: usize) -> Self {
         ClosedRing {
-            kept: VecDeque::new(),
-            kept_max: most.max(1).div_ceil(shards.max(1)),
+            closed: VecDeque::new(),
+            closed_max: most.max(1).div_ceil(shards.max(1)),
         }
     }
 
@@ -40,10 +40,10 @@ impl ClosedRing {
         if let Some(subject) = status.backlog.as_mut().and_then(|b| b.subject.as_mut()) {
             cut(subject);
         }
-        if self.kept.len() == self.kept_max {
-            self.kept.pop_front();
+        if self.closed.len() == self.closed_max {
+            self.closed.pop_front();
         }
-        self.kept.push_back(ClosedConnection {
+        self.closed.push_back(ClosedConnection {
             status,
             reason,
             stopped_at: now,
@@ -51,7 +51,7 @@ impl ClosedRing {
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &ClosedConnection> {
-        self.kept.iter()
+        self.closed.iter()
     }
 }
 

@@ -22,7 +22,7 @@ use super::link::{Link, Writer};
 use super::opening::{self, NotOpened, Opened};
 use super::{BEHIND, Runtime, close_log};
 use crate::ipc::{CalloutRequest, ConnectionEvent, Incoming, Listener, Transport, catch_panic};
-use crate::leaf::{Dialled, identify};
+use crate::leaf::{Dialled, credentials_for};
 use crate::sync::Ordering;
 use crate::wire::{Input, WireReader, Wrote, close_reason, prepare_tcp};
 
@@ -33,7 +33,7 @@ const LINGER_BYTES: usize = 4 * 1024 * 1024;
 const LINGER: Duration = Duration::from_millis(500);
 
 /// Interval of checks whether a full mailbox has room again.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Successful reads in a row before other tasks run.
 const READS_IN_A_ROW_MAX: u32 = 2;
@@ -150,7 +150,7 @@ async fn serve_wire(
             }
         }
         Some(Err(error)) => debug!("cid:{cid} - was not opened: {error}"),
-        None => error!("cid:{cid} - was not opened: a fault of this server's"),
+        None => error!("cid:{cid} - was not opened: internal error of the server"),
     }
 }
 
@@ -164,7 +164,7 @@ async fn serve_dialled(runtime: &Rc<Runtime>, dialled: Dialled, cid: u64) {
         reached_by,
         done,
     } = dialled;
-    let place = address.server.host_and_port();
+    let address_text = address.server.host_and_port();
     let peer = stream.peer_addr().map(peer_at);
     let opened = open_dialled(runtime, stream, &hub, &address, reached_by).await;
     let ended = match (opened, peer) {
@@ -175,15 +175,15 @@ async fn serve_dialled(runtime: &Rc<Runtime>, dialled: Dialled, cid: u64) {
             };
             let name = format!("{}:{} - {word}:{cid}", peer.ip, peer.port);
             let peer = Peer { kind, ..peer };
-            let credentials = identify(&address, credentials.as_ref(), &info.nonce);
+            let credentials = credentials_for(&address, credentials.as_ref(), &info.nonce);
             let wire = Rc::new(wire);
             let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
-            let said = leaf::Dialled {
+            let dialled_leaf = leaf::Dialled {
                 remote: Arc::clone(&hub.remote),
                 info,
                 credentials,
             };
-            let id = runtime.open_leaf(cid, peer, Some(said), agreed);
+            let id = runtime.open_leaf(cid, peer, Some(dialled_leaf), agreed);
             if done.is_closed() {
                 let reason = CloseReason::ServerShutdown;
                 runtime.engine.borrow_mut().end(id, reason);
@@ -193,7 +193,7 @@ async fn serve_dialled(runtime: &Rc<Runtime>, dialled: Dialled, cid: u64) {
         }
         (Err(NotOpened::Unreached(why)), _) => Err(why),
         (Err(error), _) => {
-            error!("{place} - lid:{cid} - Leafnode Error '{error}'");
+            error!("{address_text} - lid:{cid} - Leafnode Error '{error}'");
             Ok(None)
         }
         (_, Err(_)) => Ok(None),
@@ -247,7 +247,7 @@ async fn serve_session(
         runtime,
         id,
         link: &link,
-        held: Held::Nothing,
+        held: PartialInput::None,
         carry: Vec::new(),
         reads_in_a_row: 0,
         is_announced: runtime.engine.borrow().is_insider(id),
@@ -284,7 +284,7 @@ struct Connection<'a> {
     runtime: &'a Rc<Runtime>,
     id: SessionId,
     link: &'a Rc<Link>,
-    held: Held,
+    held: PartialInput,
     /// The beginning of a short frame. Its allocation is reused while reads follow each other.
     carry: Vec<u8>,
     /// Reads since other tasks last ran.
@@ -294,8 +294,8 @@ struct Connection<'a> {
 }
 
 /// Input that is not complete yet.
-enum Held {
-    Nothing,
+enum PartialInput {
+    None,
     /// The beginning of a short frame is in `carry`.
     Copied,
     /// The beginning of a long frame is in this chunk, with its length in bytes.
@@ -337,7 +337,7 @@ impl Connection<'_> {
         let mut buffer = ReadBuf::new(&mut room[filled..]);
         let outcome = Pin::new(&mut *read).poll_read(context, &mut buffer);
         let new = buffer.filled().len();
-        if read.owes_answer() {
+        if read.has_pending_control() {
             self.link.request_drain();
         }
         match outcome {
@@ -418,7 +418,7 @@ impl Connection<'_> {
             }
             self.while_writing(self.wait_for_room()).await;
             if receipt.awaits_check {
-                self.let_check().await;
+                self.authenticate().await;
             } else if !receipt.must_flush {
                 break receipt;
             }
@@ -431,7 +431,7 @@ impl Connection<'_> {
             let room = Chunk::get_mut(&mut larger).expect("it is new");
             room[..filled - from].copy_from_slice(&chunk[from..filled]);
             runtime.chunks.borrow_mut().give_back(chunk);
-            self.held = Held::InPlace(larger, filled - from);
+            self.held = PartialInput::InPlace(larger, filled - from);
         } else {
             self.hold(chunk, from..filled);
         }
@@ -446,21 +446,21 @@ impl Connection<'_> {
 
     /// Runs pending authentication outside the shard. The client or the server may close the connection
     /// meanwhile.
-    async fn let_check(&self) {
+    async fn authenticate(&self) {
         loop {
             let Some(check) = self.runtime.engine.borrow_mut().take_check(self.id) else {
                 return;
             };
             if let Some(account) = check.account_needed() {
-                self.look_for(account.to_owned()).await;
+                self.look_up_account(account.to_owned()).await;
                 self.runtime.engine.borrow_mut().decide_again(self.id);
                 self.runtime.settle(0);
                 continue;
             }
             let outcome = match check.caller() {
-                Some(caller) => self.ask_service(caller).await,
+                Some(caller) => self.request_callout(caller).await,
                 None => {
-                    self.told(self.runtime.common.auth_pool.perform(check))
+                    self.wait_for_grant(self.runtime.common.auth_pool.perform(check))
                         .await
                 }
             };
@@ -471,7 +471,7 @@ impl Connection<'_> {
 
     /// Requests an account from the resolver. Returns when the engine knows the account, or when it was not
     /// found.
-    async fn look_for(&self, account: String) {
+    async fn look_up_account(&self, account: String) {
         let Runtime { common, index, .. } = &**self.runtime;
         let Some(mut found) = common.look_up_account(account, *index) else {
             return;
@@ -487,30 +487,30 @@ impl Connection<'_> {
     }
 
     /// Requests a decision from the auth callout service.
-    async fn ask_service(&self, caller: Arc<Caller>) -> Option<Grant> {
+    async fn request_callout(&self, caller: Arc<Caller>) -> Option<Grant> {
         let runtime = self.runtime;
         let cid = runtime.engine.borrow().cid(self.id)?;
-        let (tell, told) = oneshot::channel();
+        let (reply, grant) = oneshot::channel();
         let wanted = CalloutRequest {
             caller,
             cid,
             shard: runtime.index,
-            tell,
+            reply,
         };
         // Without a callout task, no client is admitted.
         runtime.common.callout.get()?.send(wanted).ok()?;
-        self.told(told).await
+        self.wait_for_grant(grant).await
     }
 
     /// Waits for a grant while the connection is open.
-    async fn told(&self, mut told: oneshot::Receiver<Option<Grant>>) -> Option<Grant> {
+    async fn wait_for_grant(&self, mut grant: oneshot::Receiver<Option<Grant>>) -> Option<Grant> {
         poll_fn(|context| {
             self.link.register(context);
             match self.link.ended() {
                 Some(_) => Poll::Ready(None),
-                None => Pin::new(&mut told)
+                None => Pin::new(&mut grant)
                     .poll(context)
-                    .map(|told| told.ok().flatten()),
+                    .map(|grant| grant.ok().flatten()),
             }
         })
         .await
@@ -549,16 +549,16 @@ impl Connection<'_> {
             // That shard may be waiting for room in this mailbox.
             runtime.take_batches();
             runtime.settle(usize::MAX);
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(RECHECK_INTERVAL).await;
         }
     }
 
     /// Returns a chunk to read into, with held input at its front.
     fn take_chunk(&mut self) -> (Chunk, usize) {
-        match std::mem::replace(&mut self.held, Held::Nothing) {
-            Held::InPlace(chunk, filled) => (chunk, filled),
-            Held::Nothing => (self.runtime.chunks.borrow_mut().take(), 0),
-            Held::Copied => {
+        match std::mem::replace(&mut self.held, PartialInput::None) {
+            PartialInput::InPlace(chunk, filled) => (chunk, filled),
+            PartialInput::None => (self.runtime.chunks.borrow_mut().take(), 0),
+            PartialInput::Copied => {
                 let mut chunk = self.runtime.chunks.borrow_mut().take();
                 let room = Chunk::get_mut(&mut chunk).expect("a free chunk is not shared");
                 room[..self.carry.len()].copy_from_slice(&self.carry);
@@ -582,24 +582,24 @@ impl Connection<'_> {
                         .give_back(std::mem::replace(&mut chunk, other));
                 }
             }
-            self.held = Held::InPlace(chunk, part.len());
+            self.held = PartialInput::InPlace(chunk, part.len());
             return;
         }
         if !part.is_empty() {
             self.carry.clear();
             self.carry.extend_from_slice(&chunk[part]);
-            self.held = Held::Copied;
+            self.held = PartialInput::Copied;
         }
         self.runtime.chunks.borrow_mut().give_back(chunk);
     }
 
     /// Writes the last output and closes the connection.
     async fn close(&mut self, read: &mut impl Input, reason: CloseReason) {
-        self.held = Held::Nothing;
+        self.held = PartialInput::None;
         // The engine or the peer may have ended it already. Nothing is delivered from here on.
         self.runtime.engine.borrow_mut().end(self.id, reason);
         self.runtime.post_batches();
-        self.link.say_goodbye(reason);
+        self.link.send_close(reason);
         if reason.flushes() {
             self.runtime.write(self.id, self.link);
             // A socket that is quite new becomes writable only after a turn of the event loop.
@@ -623,12 +623,12 @@ impl Connection<'_> {
     /// layers between shard and socket may be half changed. The socket closes when it is dropped.
     async fn abandon(&mut self) -> CloseReason {
         error!(
-            "{} - was closed: a fault of this server's",
+            "{} - was closed: internal error of the server",
             self.link.name()
         );
         // The scratch buffers may hold half-processed bytes of this connection.
         self.runtime.scratch.take();
-        self.held = Held::Nothing;
+        self.held = PartialInput::None;
         let reason = CloseReason::InternalError;
         self.runtime.engine.borrow_mut().end(self.id, reason);
         self.runtime.post_batches();
@@ -678,7 +678,7 @@ fn wake_after_others<T>(context: &mut Context<'_>) -> Poll<T> {
 async fn wait_while(most: Duration, is_so: impl Fn() -> bool) {
     let deadline = tokio::time::Instant::now() + most;
     while is_so() && tokio::time::Instant::now() < deadline {
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(RECHECK_INTERVAL).await;
     }
 }
 
@@ -702,7 +702,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_much_to_read_lets_sockets_that_became_ready_go_first() {
+    fn connection_yields_to_ready_sockets_after_two_full_reads() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (accepted, _) = listener.accept().unwrap();

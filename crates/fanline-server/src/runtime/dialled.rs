@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::Runtime;
 use super::opening::NotOpened;
 use crate::identity::random_u64;
-use crate::leaf::{Hub, LeafAddress, Proxy, shake_hands};
+use crate::leaf::{Hub, LeafAddress, Proxy, tls_handshake};
 use crate::wire::{Carrier, Frames, Layers, S2Layer, Socket, Wire, prepare_tcp};
 
 /// Performs the handshake with a hub, through its proxy if it has one. Returns the hub's INFO and the agreed
@@ -59,8 +59,8 @@ pub(super) async fn open_dialled(
     }
     let agreed = timeout(time, wire.agree_on_compression(runtime, hub, &info)).await;
     let (again, agreed) = agreed.map_err(|_| NotOpened::Late("the compressed INFO"))??;
-    wire.lead_to_server();
-    wire.follow_what_is_sent();
+    wire.mark_server_link();
+    wire.adapt_send_buffer();
     Ok((wire, again.unwrap_or(info), agreed))
 }
 
@@ -71,11 +71,11 @@ async fn lead(
     address: &LeafAddress,
 ) -> Result<Socket, String> {
     if !proxy.is_tls() {
-        proxy.ask(&mut stream, &address.server).await?;
+        proxy.open_tunnel(&mut stream, &address.server).await?;
         return Ok(Socket::Tcp(stream));
     }
-    let mut secret = proxy.shake_hands(stream).await?;
-    proxy.ask(&mut secret, &address.server).await?;
+    let mut secret = proxy.tls_handshake(stream).await?;
+    proxy.open_tunnel(&mut secret, &address.server).await?;
     Ok(Socket::Tls(RefCell::new(Box::new(secret))))
 }
 
@@ -87,7 +87,7 @@ impl Wire {
             Socket::Tls(stream) => stream.into_inner(),
             _ => return Err(NotOpened::Refused("it is no connection to a hub")),
         };
-        let stream = shake_hands(hub, address, stream).await;
+        let stream = tls_handshake(hub, address, stream).await;
         self.socket = Socket::Tls(RefCell::new(Box::new(stream.map_err(NotOpened::Tls)?)));
         Ok(())
     }
@@ -107,7 +107,7 @@ impl Wire {
             no_masking: hub.options.websocket_no_masking,
             key: BASE64.encode(key),
         };
-        self.say(asking.request().as_bytes()).await?;
+        self.send(asking.request().as_bytes()).await?;
         let mut bytes = Vec::new();
         let granted = loop {
             match asking.answered(&bytes) {
@@ -144,7 +144,7 @@ impl Wire {
             return Ok((None, Agreed::default()));
         };
         let asked_at = runtime.now();
-        self.say(info.wish(by.name()).as_bytes()).await?;
+        self.send(info.wish(by.name()).as_bytes()).await?;
         let layers = self.layers.get_mut();
         if !layers.unread.is_empty() {
             return Err(NotOpened::Refused("it goes on before it was answered"));

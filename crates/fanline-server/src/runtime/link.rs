@@ -200,9 +200,9 @@ impl Link {
     }
 
     /// Queues the close reason for layers that can carry one, such as WebSocket.
-    pub(super) fn say_goodbye(&self, reason: CloseReason) {
+    pub(super) fn send_close(&self, reason: CloseReason) {
         if let Writer::Wire(wire) = &self.writer {
-            wire.say_goodbye(reason);
+            wire.send_close(reason);
         }
     }
 

@@ -291,9 +291,9 @@ impl Runtime {
         mailbox.take(|batch| {
             // A panic would lose the rest of the batch for all connections.
             let _guard = self.engine.guard();
-            let mut place = Place::default();
+            let mut cursor = Place::default();
             loop {
-                let receipt = self.engine.borrow_mut().apply(batch, &mut place);
+                let receipt = self.engine.borrow_mut().apply(batch, &mut cursor);
                 if receipt.must_flush || receipt.congested.is_some() {
                     self.flush();
                 }
@@ -449,10 +449,10 @@ impl Runtime {
     /// Sends an event to the system account. It is dropped if the queue is full.
     fn send_event(&self, event: impl FnOnce() -> Option<ConnectionEvent>) {
         if let Some(events) = self.common.events.get()
-            && let Ok(place) = events.try_reserve()
+            && let Ok(permit) = events.try_reserve()
             && let Some(event) = event()
         {
-            place.send(event);
+            permit.send(event);
         }
     }
 
@@ -499,7 +499,7 @@ impl Runtime {
     }
 
     fn connections(&self, wanted: &ConnectionQuery) -> ConnectionReport {
-        let mut told = ConnectionReport::default();
+        let mut report = ConnectionReport::default();
         if wanted.open {
             let engine = self.engine.borrow();
             for id in engine.session_ids() {
@@ -515,7 +515,7 @@ impl Runtime {
                 if wanted.subscriptions {
                     status.subscriptions_list = engine.subscriptions(id);
                 }
-                told.open.push(status);
+                report.open.push(status);
             }
         }
         if wanted.closed {
@@ -523,13 +523,13 @@ impl Runtime {
             let kept = closed
                 .iter()
                 .filter(|closed| wanted.includes(closed.status.cid));
-            told.closed.extend(kept.cloned());
+            report.closed.extend(kept.cloned());
         }
-        told
+        report
     }
 
     fn open(&self, cid: u64, mut peer: Peer, is_full: bool) -> SessionId {
-        self.give_nonce(&mut peer);
+        self.add_nonce(&mut peer);
         let now = self.now();
         self.engine.borrow_mut().open(cid, peer, is_full, now)
     }
@@ -543,7 +543,7 @@ impl Runtime {
         agreed: leaf::Agreed,
     ) -> SessionId {
         if dialled.is_none() {
-            self.give_nonce(&mut peer);
+            self.add_nonce(&mut peer);
         }
         let now = self.now();
         let mut engine = self.engine.borrow_mut();
@@ -551,7 +551,7 @@ impl Runtime {
     }
 
     /// Adds a nonce to sign, if access requires one and the peer has none.
-    fn give_nonce(&self, peer: &mut Peer) {
+    fn add_nonce(&self, peer: &mut Peer) {
         let engine = self.engine.borrow();
         let is_needed = match peer.kind {
             kind if kind.is_leaf() => engine.leafs_need_nonce(),

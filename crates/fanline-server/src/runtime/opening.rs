@@ -120,7 +120,7 @@ pub(super) async fn open(
         warn!("{name} - TLS handshake error: {error}");
     }
     if opening.peer.kind.is_leaf() {
-        opening.wire.lead_to_server();
+        opening.wire.mark_server_link();
     }
     opened.map(|()| Opened {
         wire: opening.wire,
@@ -243,7 +243,7 @@ impl Opening<'_> {
         }
         if !self.peer.is_greeted {
             let greeting = self.greeting();
-            self.wire.say(&greeting).await?;
+            self.wire.send(&greeting).await?;
             self.peer.is_greeted = true;
         }
         let greeted_at = self.runtime.now();
@@ -293,7 +293,7 @@ impl Opening<'_> {
 
     /// Returns the INFO that starts a connection.
     fn greeting(&mut self) -> Vec<u8> {
-        self.runtime.give_nonce(&mut self.peer);
+        self.runtime.add_nonce(&mut self.peer);
         let engine = self.runtime.engine.borrow();
         match self.peer.kind {
             kind if kind.is_leaf() => engine.leaf_greeting(self.cid, &self.peer),
@@ -356,7 +356,7 @@ impl Opening<'_> {
         }
         let began = timeout(options.timeout, self.begins_with_tls()).await;
         match began.unwrap_or(Ok(false))? {
-            true => self.shake_hands(tls, is_first).await,
+            true => self.accept_tls(tls, is_first).await,
             // `handshake_first` takes precedence over `allow_non_tls`.
             false if allow_non_tls && !is_first => Ok(()),
             false => {
@@ -375,7 +375,7 @@ impl Opening<'_> {
         Ok(early.first() == Some(&TLS_HANDSHAKE))
     }
 
-    async fn shake_hands(&mut self, tls: &Tls, is_first: bool) -> Result<(), NotOpened> {
+    async fn accept_tls(&mut self, tls: &Tls, is_first: bool) -> Result<(), NotOpened> {
         if !tls.may_begin() {
             if !self.peer.kind.is_mqtt() {
                 self.wire.socket.write_all(THROTTLED.as_bytes()).await?;
@@ -400,7 +400,7 @@ impl Opening<'_> {
     async fn mqtt(&mut self) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::Mqtt;
         match &self.runtime.tls().mqtt {
-            Some(tls) => self.shake_hands(tls, true).await,
+            Some(tls) => self.accept_tls(tls, true).await,
             None => Ok(()),
         }
     }
@@ -409,7 +409,7 @@ impl Opening<'_> {
     async fn websocket(&mut self, listener: &WebSocketListener) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::WebSocket;
         if let Some(tls) = &self.runtime.tls().websocket {
-            self.shake_hands(tls, true).await?;
+            self.accept_tls(tls, true).await?;
         }
         let asked = timeout(listener.handshake_timeout, self.upgrade(&listener.rules)).await;
         asked.map_err(|_| NotOpened::Late("the WebSocket handshake"))?
@@ -421,7 +421,7 @@ impl Opening<'_> {
             match upgrade(&bytes, rules) {
                 Asked::Granted(agreed) => break agreed,
                 Asked::Refused(refusal) => {
-                    self.wire.say(refusal.response().as_bytes()).await?;
+                    self.wire.send(refusal.response().as_bytes()).await?;
                     self.wire.shut_down();
                     return Err(NotOpened::Refused(refusal.status));
                 }
@@ -432,7 +432,7 @@ impl Opening<'_> {
             }
         };
         let frames = bytes.split_off(agreed.request_bytes);
-        self.wire.say(agreed.response.as_bytes()).await?;
+        self.wire.send(agreed.response.as_bytes()).await?;
         match agreed.is_leaf {
             true => self.hand_over(agreed, frames),
             false => self.granted(&agreed, frames).await,

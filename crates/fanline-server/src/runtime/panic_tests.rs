@@ -20,7 +20,7 @@ use crate::server::Handle;
 use crate::wire::Input;
 use crate::{Options, Server};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 /// The client's bytes that trigger the panic.
 const TRIGGER: &[u8] = b"PUB panic 0";
 
@@ -93,16 +93,16 @@ async fn panic_beside_the_shard_closes_its_connection_alone() {
     unlucky.flush().await.expect("answered");
     let other = server.client().await.expect("connected");
     unlucky.publish("panic", "").await.expect("sent");
-    let closed = timeout(PATIENCE, unlucky.closed()).await;
+    let closed = timeout(TIME_LIMIT, unlucky.closed()).await;
     closed.expect("it is closed");
     drop(subscription);
     // Its session is gone with its subscriptions.
-    let reply = other.request("wanted", "", PATIENCE).await;
+    let reply = other.request("wanted", "", TIME_LIMIT).await;
     let error = reply.expect_err("nobody is subscribed");
     assert!(error.to_string().contains("no responders"), "{error}");
     assert!(!server.has_panicked());
     server.shutdown();
-    timeout(PATIENCE, server.wait()).await.expect("it stops");
+    timeout(TIME_LIMIT, server.wait()).await.expect("it stops");
 }
 
 /// Other connections used to run on with the state that the panic had left.
@@ -121,15 +121,15 @@ async fn panic_while_the_shard_is_borrowed_stops_the_server() {
     ];
     let harmless = client(&server, panics[1]).await;
     harmless.publish("panic", "").await.expect("sent");
-    let closed = timeout(PATIENCE, harmless.closed()).await;
+    let closed = timeout(TIME_LIMIT, harmless.closed()).await;
     closed.expect("it is closed");
     assert!(!server.has_panicked());
     let unlucky = client(&server, panics[0]).await;
     let other = server.client().await.expect("connected");
     unlucky.publish("panic", "").await.expect("sent");
-    timeout(PATIENCE, server.wait()).await.expect("it stops");
+    timeout(TIME_LIMIT, server.wait()).await.expect("it stops");
     assert!(server.has_panicked());
-    timeout(PATIENCE, other.closed())
+    timeout(TIME_LIMIT, other.closed())
         .await
         .expect("it is closed");
 }

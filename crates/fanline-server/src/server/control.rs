@@ -55,7 +55,7 @@ impl Control {
         let (to, wanted) = mpsc::unbounded_channel();
         // The channel holds at most one request for each connection.
         let _ = self.shared.common.callout.set(to);
-        tokio::task::spawn_local(callout::ask_all(Arc::clone(&self.shared), wanted));
+        tokio::task::spawn_local(callout::run(Arc::clone(&self.shared), wanted));
         if let Some(starting) = starting {
             // It continues in the background if it takes longer.
             let _ = tokio::time::timeout(SYSTEM_START_MAX, starting).await;
@@ -166,16 +166,16 @@ async fn start_system(monitor: Rc<Monitor>, system: Rc<OnceCell<Rc<System>>>) {
     match started.await {
         Ok(started) => drop(system.set(started)),
         // The server stopped before the services had started.
-        Err(error) => debug!("The system account is not served: {error}"),
+        Err(error) => debug!("System account services were not started: {error}"),
     }
 }
 
 /// Announces a change of the server's state in the system account.
 async fn announce(system: &OnceCell<Rc<System>>, word: &str) {
     /// Time limit of the announcement.
-    const PATIENCE: Duration = Duration::from_millis(500);
+    const TIME_LIMIT: Duration = Duration::from_millis(500);
     if let Some(system) = system.get() {
-        let _ = tokio::time::timeout(PATIENCE, system.announce(word)).await;
+        let _ = tokio::time::timeout(TIME_LIMIT, system.announce(word)).await;
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn server_info(
         cluster,
         domain: options.jetstream.as_ref().and_then(|js| js.domain.clone()),
         ip,
-        tls: tls::told(options.tls.as_ref(), options.allow_non_tls),
+        tls: tls::info_of(options.tls.as_ref(), options.allow_non_tls),
         websocket: options
             .websocket
             .as_ref()
@@ -57,7 +57,7 @@ fn websocket_info(options: &WebSocketOptions, address: SocketAddr) -> ListenerIn
         // Its `advertise` option is for INFO of other servers in a cluster.
         host: options.host.clone(),
         port: address.port(),
-        tls: tls::told(options.tls.as_ref(), false),
+        tls: tls::info_of(options.tls.as_ref(), false),
     }
 }
 

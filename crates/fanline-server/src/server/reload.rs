@@ -54,15 +54,15 @@ impl Handle {
             leafs: leaf::listener_info_reloaded(&shared.common.config, &options.leafnodes),
             ..ShardConfig::clone(&shared.common.config)
         });
-        let told = server_info(&options, &shared.addresses, shared.info.server_id.clone());
+        let info_fields = server_info(&options, &shared.addresses, shared.info.server_id.clone());
         let info = ServerInfo {
-            host: told.host,
-            port: told.port,
-            ip: told.ip,
+            host: info_fields.host,
+            port: info_fields.port,
+            ip: info_fields.ip,
             auth_required: options.auth.is_required(),
             max_payload: options.limits.payload_bytes_max,
-            tls: tls::told(options.tls.as_ref(), options.allow_non_tls),
-            websocket: told.websocket,
+            tls: tls::info_of(options.tls.as_ref(), options.allow_non_tls),
+            websocket: info_fields.websocket,
             ..shared.info.clone()
         };
         let remotes = options.leafnodes.remotes.clone();
@@ -143,8 +143,8 @@ impl Shared {
         }
         // Imports may refer to accounts found since the start, and some accounts may have newer tokens.
         let resolver = self.common.resolver.get();
-        let is_kept = resolver.is_some_and(|resolver| resolver.directory().is_some());
-        let newer = if is_kept {
+        let has_directory = resolver.is_some_and(|resolver| resolver.directory().is_some());
+        let newer = if has_directory {
             newer_tokens(current, &access)
         } else {
             Vec::new()

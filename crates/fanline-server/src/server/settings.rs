@@ -43,8 +43,8 @@ pub(super) fn check(options: &Options, shards_max: usize) -> Result<(), StartErr
     } else if let Some(wanted) = js_domain.filter(|wanted| domain != Some(*wanted)) {
         let own = domain.unwrap_or("none");
         format!(
-            "mqtt: js_domain {wanted:?} is not this server's JetStream domain ({own}): what MQTT keeps, Fanline keeps \
-             itself"
+            "mqtt: js_domain {wanted:?} is not this server's JetStream domain ({own}): Fanline stores MQTT \
+             state in its own domain"
         )
     } else if options.monitoring_tls && options.tls.is_none() {
         "monitoring over HTTPS needs TLS".into()

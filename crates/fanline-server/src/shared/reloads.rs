@@ -62,7 +62,9 @@ impl Reloader {
         let (request, outcome) = oneshot::channel();
         match to.try_send(ReloadRequest(request)) {
             Ok(()) => outcome.await.unwrap_or_else(|_| Err(NOBODY.into())),
-            Err(mpsc::error::TrySendError::Full(_)) => Err("too many wait for a reload".into()),
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                Err("too many pending reload requests".into())
+            }
             Err(mpsc::error::TrySendError::Closed(_)) => Err(NOBODY.into()),
         }
     }

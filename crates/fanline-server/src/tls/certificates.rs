@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_one_label() {
+    fn wildcard_matches_one_label() {
         for (known, name, expected) in [
             ("a.example", "a.example", true),
             ("a.example", "b.example", false),

@@ -211,7 +211,7 @@ fn versions(options: &TlsOptions) -> &'static [&'static SupportedProtocolVersion
 }
 
 /// Returns the TLS fields of INFO.
-pub(crate) fn told(tls: Option<&TlsOptions>, allow_non_tls: bool) -> TlsTold {
+pub(crate) fn info_of(tls: Option<&TlsOptions>, allow_non_tls: bool) -> TlsTold {
     tls.map_or_else(TlsTold::default, |tls| TlsTold {
         required: !allow_non_tls,
         available: allow_non_tls,

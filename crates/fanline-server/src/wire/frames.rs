@@ -39,7 +39,7 @@ pub(crate) struct Frames {
     inflater: Option<Box<Inflater>>,
     /// The reason why reading has ended.
     ended: Option<CloseReason>,
-    ended_is_told: bool,
+    end_is_reported: bool,
     /// The frame in progress: its header, and how many bytes of the outbox belong to it.
     head: FrameHead,
     head_at: usize,
@@ -51,7 +51,7 @@ pub(crate) struct Frames {
     own_covers: usize,
     /// Pending pongs, in order.
     pongs: Vec<u8>,
-    goodbye: Option<Vec<u8>>,
+    close_frame: Option<Vec<u8>>,
     has_said_goodbye: bool,
 }
 
@@ -85,7 +85,7 @@ impl Frames {
             piece: None,
             inflater: None,
             ended: None,
-            ended_is_told: false,
+            end_is_reported: false,
             head: FrameHead::default(),
             head_at: 0,
             frame_left: 0,
@@ -93,7 +93,7 @@ impl Frames {
             own_at: 0,
             own_covers: 0,
             pongs: Vec::new(),
-            goodbye: None,
+            close_frame: None,
             has_said_goodbye: false,
         }
     }
@@ -102,14 +102,14 @@ impl Frames {
         self.compression
     }
 
-    pub(crate) fn owes_answer(&self) -> bool {
+    pub(crate) fn has_pending_control(&self) -> bool {
         !self.pongs.is_empty() || !self.own.is_empty()
     }
 
     /// Queues a close frame with the reason, unless one was sent.
-    pub(crate) fn say_goodbye(&mut self, reason: CloseReason) {
-        if self.goodbye.is_none() && !self.has_said_goodbye {
-            self.goodbye = Some(close_frame(close_code(reason), &reason.to_string()));
+    pub(crate) fn queue_close(&mut self, reason: CloseReason) {
+        if self.close_frame.is_none() && !self.has_said_goodbye {
+            self.close_frame = Some(close_frame(close_code(reason), &reason.to_string()));
         }
     }
 
@@ -125,8 +125,8 @@ impl Frames {
         }
         let bytes = out.pending_bytes().min(self.frame_bytes_max);
         if bytes == 0 {
-            if let Some(goodbye) = self.goodbye.take() {
-                self.begin_own(goodbye);
+            if let Some(close_frame) = self.close_frame.take() {
+                self.begin_own(close_frame);
                 self.has_said_goodbye = true;
             }
             return;
@@ -233,7 +233,7 @@ impl Frames {
     ) -> Poll<io::Result<()>> {
         if let Some(reason) = self.ended {
             // Reads after this only wait for the end of the stream.
-            if mem::replace(&mut self.ended_is_told, true) {
+            if mem::replace(&mut self.end_is_reported, true) {
                 return below(context, buffer);
             }
             return Poll::Ready(Err(io::Error::other(Ended(reason))));
@@ -245,7 +245,7 @@ impl Frames {
                 return Poll::Ready(Ok(()));
             }
             if let Some(reason) = self.ended {
-                self.ended_is_told = true;
+                self.end_is_reported = true;
                 return Poll::Ready(Err(io::Error::other(Ended(reason))));
             }
             if self.compression == Compression::Deflate {
@@ -396,7 +396,7 @@ impl Frames {
             Event::Ping(payload) => self.answer_ping(&payload),
             Event::Close(payload) => {
                 // The reply carries the same code (RFC 6455, section 5.5.1).
-                self.goodbye = Some(control_frame(Opcode::Close, &payload));
+                self.close_frame = Some(control_frame(Opcode::Close, &payload));
                 self.ended = Some(CloseReason::ClientClosed);
             }
             Event::Data { .. } | Event::Pong | Event::Nothing => {}
@@ -404,7 +404,7 @@ impl Frames {
     }
 
     fn fail(&mut self, wrong: Wrong) {
-        self.goodbye = Some(close_frame(wrong.code, &wrong.text));
+        self.close_frame = Some(close_frame(wrong.code, &wrong.text));
         self.ended = Some(match wrong.code {
             1009 => CloseReason::MaximumPayloadExceeded,
             _ => CloseReason::ProtocolViolation,

@@ -202,9 +202,9 @@ impl Wire {
     }
 
     /// Queues a close reason behind all output.
-    pub(crate) fn say_goodbye(&self, reason: CloseReason) {
+    pub(crate) fn send_close(&self, reason: CloseReason) {
         if let Some(frames) = &mut self.layers.borrow_mut().frames {
-            frames.say_goodbye(reason);
+            frames.queue_close(reason);
         }
     }
 
@@ -217,23 +217,26 @@ impl Wire {
     }
 
     /// Notes that the peer is another server.
-    pub(crate) fn lead_to_server(&mut self) {
+    pub(crate) fn mark_server_link(&mut self) {
         self.is_colocated = self.socket.is_on_this_host();
     }
 
     /// Starts to adapt the send buffer to the traffic, for a hub on this machine.
-    pub(crate) fn follow_what_is_sent(&mut self) {
+    pub(crate) fn adapt_send_buffer(&mut self) {
         let layers = self.layers.get_mut();
         let is_plain = layers.records.is_none() && layers.s2.is_none() && layers.frames.is_none();
         layers.send_buffer = (is_plain && self.is_colocated).then(SendBuffer::new);
     }
 
     /// Returns whether a layer has output that is in no outbox.
-    pub(crate) fn owes_answer(&self) -> bool {
+    pub(crate) fn has_pending_control(&self) -> bool {
         let layers = self.layers.borrow();
         let frames = layers.frames.as_ref();
-        frames.is_some_and(|frames| frames.owes_answer())
-            || layers.records.as_ref().is_some_and(Records::owes_answer)
+        frames.is_some_and(|frames| frames.has_pending_control())
+            || layers
+                .records
+                .as_ref()
+                .is_some_and(Records::has_pending_control)
     }
 
     pub(crate) fn poll_read(
@@ -307,7 +310,7 @@ impl Wire {
     }
 
     /// Writes bytes before the session begins.
-    pub(crate) async fn say(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) async fn send(&self, bytes: &[u8]) -> io::Result<()> {
         let mut out = Outbox::default();
         out.append(bytes);
         match poll_fn(|context| self.poll_drain(context, &mut out)).await {
@@ -338,7 +341,7 @@ pub(crate) enum Wrote {
 /// The reading side of a connection.
 pub(crate) trait Input: AsyncRead + Unpin {
     /// Returns whether a read has produced output that is in no outbox.
-    fn owes_answer(&self) -> bool {
+    fn has_pending_control(&self) -> bool {
         false
     }
 }
@@ -365,7 +368,7 @@ impl AsyncRead for WireReader {
 }
 
 impl Input for WireReader {
-    fn owes_answer(&self) -> bool {
-        self.0.owes_answer()
+    fn has_pending_control(&self) -> bool {
+        self.0.has_pending_control()
     }
 }

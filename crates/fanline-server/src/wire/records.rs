@@ -77,7 +77,7 @@ impl Records {
         &self.session
     }
 
-    pub(crate) fn owes_answer(&self) -> bool {
+    pub(crate) fn has_pending_control(&self) -> bool {
         !self.outgoing.is_empty()
     }
 

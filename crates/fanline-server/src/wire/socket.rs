@@ -156,7 +156,7 @@ impl Socket {
             Socket::Pipe(_) => {
                 let waker = context.waker().clone();
                 tokio::task::spawn_local(async move {
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                    tokio::time::sleep(RECHECK_INTERVAL).await;
                     waker.wake();
                 });
                 Poll::Pending
@@ -231,4 +231,4 @@ impl Socket {
 }
 
 /// Interval of checks whether a pipe has room again.
-const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(1);
+const RECHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);

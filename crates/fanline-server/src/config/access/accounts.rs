@@ -26,7 +26,7 @@ impl table::Block for Accounts {
             Ok(())
         })
         .block::<Account>()
-        .help("One account.")];
+        .help("An account.")];
 }
 
 impl table::Block for Account {
@@ -57,7 +57,7 @@ impl table::Block for Account {
         )
         .block::<Permissions>()
         .like("authorization.default_permissions")
-        .help("What users without permissions of their own may do."),
+        .help("Permissions of users without their own."),
         Entry::<Self>::new(
             "jetstream",
             Any,
@@ -78,7 +78,7 @@ impl table::Block for Account {
             |account| table::show(account.limits),
         )
         .block::<ClientLimits>()
-        .help("What its clients may use together; -1 is no limit."),
+        .help("Limits of the account's clients together; -1 means unlimited."),
         Entry::<Self>::new(
             "exports",
             Blocks,
@@ -91,7 +91,7 @@ impl table::Block for Account {
             |account| account.exports.iter().map(exports::show).collect(),
         )
         .block::<ExportBlock>()
-        .help("What others may import."),
+        .help("Exports to other accounts."),
         Entry::<Self>::new(
             "imports",
             Blocks,
@@ -104,7 +104,7 @@ impl table::Block for Account {
             |account| account.imports.iter().map(imports::show).collect(),
         )
         .block::<ImportBlock>()
-        .help("What it has from others."),
+        .help("Imports from other accounts."),
         Entry::<Self>::new(
             "mappings",
             Block,
@@ -114,7 +114,7 @@ impl table::Block for Account {
         .block::<Mappings>()
         .alias(&["maps"])
         .like("mappings")
-        .help("Other names."),
+        .help("Subject mappings."),
         Entry::<Self>::new(
             "msg_trace",
             Any,
@@ -123,7 +123,7 @@ impl table::Block for Account {
         )
         .block::<Trace>()
         .alias(&["trace_dest"])
-        .help("Where traces go."),
+        .help("The subject of message traces."),
     ];
 }
 
@@ -175,7 +175,7 @@ impl table::Block for Trace {
             |trace, given| set(&mut trace.percent, sampling(given)),
             |trace| json!(trace.percent),
         )
-        .help("Of how many messages."),
+        .help("Percentage of traced messages."),
     ];
 }
 

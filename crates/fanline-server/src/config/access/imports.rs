@@ -37,16 +37,16 @@ impl table::Block for ImportBlock {
         )
         .block::<Source>()
         .help("A service."),
-        Entry::<Self>::text("to", |import| &mut import.to).help("The filter here."),
+        Entry::<Self>::text("to", |import| &mut import.to).help("The local filter."),
         Entry::<Self>::text("prefix", |import| &mut import.prefix)
             .shown_elsewhere()
-            .help("A first token here; as `to`."),
+            .help("Prefix of the local subject, as `to`."),
         Entry::<Self>::flag("share", |import| &mut import.share)
             .default("false")
-            .help("Who answers is told who asks."),
+            .help("Send the requester's identity to the responder."),
         Entry::<Self>::flag("allow_trace", |import| &mut import.allow_trace)
             .default("false")
-            .help("Traces go on beyond it."),
+            .help("Traces continue beyond the import."),
     ];
 }
 
@@ -59,8 +59,8 @@ struct Source {
 
 impl table::Block for Source {
     const OPTIONS: &'static [Entry<Self>] = &[
-        Entry::<Self>::text("account", |source| &mut source.account).help("Whose it is."),
-        Entry::<Self>::text("subject", |source| &mut source.subject).help("The filter there."),
+        Entry::<Self>::text("account", |source| &mut source.account).help("The exporting account."),
+        Entry::<Self>::text("subject", |source| &mut source.subject).help("The exporter's filter."),
     ];
 }
 

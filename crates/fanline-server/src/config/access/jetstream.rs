@@ -46,7 +46,7 @@ impl table::Block for AccountLimits {
             &mut limits.max_bytes_required
         })
         .alias(&["max_stream_bytes", "max_bytes"])
-        .help("Streams must say how many bytes they take."),
+        .help("Streams need a byte limit."),
         Entry::<Self>::new(
             "mem_max_stream_bytes",
             Size,
@@ -69,7 +69,7 @@ impl table::Block for AccountLimits {
             |limits, given| set(&mut limits.max_ack_pending, given.integer()),
             |limits| json!(limits.max_ack_pending),
         )
-        .help("Records of a consumer on their way."),
+        .help("Unacknowledged messages of a consumer."),
         Entry::ignored("cluster_traffic", Text).help("For clusters."),
     ];
 }

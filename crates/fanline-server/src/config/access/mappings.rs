@@ -20,7 +20,7 @@ impl table::Block for Mappings {
             Ok(())
         })
         .block::<Destination>()
-        .help("One name, or a list of those it may become.")];
+        .help("A destination subject, or a list of weighted ones.")];
 }
 
 /// A destination of a mapped subject.
@@ -34,7 +34,7 @@ impl table::Block for Destination {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::text("destination", |destination| &mut destination.name)
             .alias(&["dest"])
-            .help("A name, with `$1` and so on."),
+            .help("The destination subject, with `$1` and so on."),
         Entry::<Self>::new(
             "weight",
             Any,
@@ -42,7 +42,7 @@ impl table::Block for Destination {
             |destination| json!(destination.weight),
         )
         .default("100%")
-        .help("In how many cases of a hundred."),
+        .help("Percentage of messages."),
         Entry::<Self>::text("cluster", |destination| &mut destination.cluster)
             .help("Only in this cluster."),
     ];

@@ -24,7 +24,7 @@ impl table::Block for Permissions {
         .block::<AllowedBlock>()
         .alias(&["pub", "import"])
         .default("everything")
-        .help("Subjects, or `{ allow: [ … ], deny: [ … ] }`; what is denied is denied."),
+        .help("Subjects, or `{ allow: [ … ], deny: [ … ] }`; `deny` takes precedence."),
         Entry::<Self>::new(
             "subscribe",
             Any,
@@ -52,7 +52,7 @@ impl table::Block for Permissions {
         .block::<AllowResponses>()
         .alias(&["publish_allow_responses"])
         .default("false")
-        .help("To publish to the reply subjects of what was received: `true`, or a block."),
+        .help("Permission to publish to reply subjects of received messages: `true`, or a block."),
     ];
 }
 
@@ -99,14 +99,14 @@ impl table::Block for AllowedBlock {
             },
             |block| json!(block.allowed.allow.as_deref().map(pattern_texts)),
         )
-        .help("What is allowed."),
+        .help("Permitted subjects."),
         Entry::<Self>::new(
             "deny",
             Texts,
             |block, given| set(&mut block.allowed.deny, patterns(given, block.parse)),
             |block| json!(pattern_texts(&block.allowed.deny)),
         )
-        .help("What is denied."),
+        .help("Denied subjects."),
     ];
 }
 
@@ -157,7 +157,7 @@ impl table::Block for AllowResponses {
         )
         .alias(&["max_msgs", "max_messages", "max_responses"])
         .default("1")
-        .help("How often."),
+        .help("Responses permitted for each message."),
         Entry::<Self>::new(
             "expires",
             Duration,
@@ -178,7 +178,7 @@ impl table::Block for AllowResponses {
         )
         .alias(&["expiration", "ttl"])
         .default("2m")
-        .help("For how long."),
+        .help("Lifetime of the permission."),
     ];
 }
 

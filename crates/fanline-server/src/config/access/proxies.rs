@@ -49,7 +49,7 @@ impl table::Block for Proxy {
         |proxy| json!(proxy.0.first().map(|key| key.encode())),
     )
     .alias(&["public_key"])
-    .help("The public key of one.")];
+    .help("The public key of a proxy.")];
 }
 
 /// Reads the trusted proxies.

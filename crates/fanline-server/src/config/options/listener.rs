@@ -103,7 +103,7 @@ impl table::Block for Credentials {
             |own, given| set(&mut own.timeout, timeout(given).map(Some)),
             |own| json!(own.timeout.map(duration_text)),
         )
-        .help("How long it may take."),
+        .help("Time limit of authentication."),
     ];
 }
 

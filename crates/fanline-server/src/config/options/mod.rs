@@ -1,4 +1,4 @@
-//! The table of options: one file for each topic, one entry for each option.
+//! The table of options: one file for each area, one entry for each option.
 
 mod authorization;
 mod jetstream;

@@ -30,7 +30,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |_| Json::Null,
     )
     .default("0.0.0.0:4222")
-    .help("Where NATS clients connect, in one: `host` and `port`. Port -1 picks a free one."),
+    .help("`host` and `port` of NATS clients in one. Port -1 picks a free one."),
     Entry::new(
         "host",
         Text,
@@ -75,7 +75,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .flags("-n, --name, --server_name")
     .default("the server's id")
     .limit("no spaces")
-    .help("The server's name, as clients and monitoring see it."),
+    .help("The server's name in INFO and monitoring."),
     Entry::new(
         "server_tags",
         Texts,
@@ -92,7 +92,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| json!(draft.loaded.options.server_tags),
     )
     .reloads()
-    .help("Tags that monitoring and events tell of, and by which servers are asked."),
+    .help("Tags in monitoring and events, by which requests can select servers."),
     Entry::new(
         "server_metadata",
         Block,
@@ -104,16 +104,16 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .block::<BTreeMap<String, String>>()
     .reloads()
-    .help("More about the server, told where its tags are."),
+    .help("Metadata of the server, reported with its tags."),
     Entry::text("client_advertise", |d| &mut d.loaded.options.client_advertise)
     .reloads()
     .flags("--client_advertise")
-    .help("The address that clients are told in place of the one listened on."),
+    .help("The address in INFO for clients, in place of the listening one."),
     Entry::path("unix_socket", |d| &mut d.loaded.options.unix_socket)
-    .help("A unix socket to listen on as well. nats-server does not have it."),
+    .help("An additional unix socket to listen on. nats-server does not have it."),
     Entry::flag("proxy_protocol", |d| &mut d.loaded.options.proxy_protocol)
     .default("false")
-    .help("Connections begin with a line of the PROXY protocol, 1 or 2, which is believed."),
+    .help("Connections begin with a PROXY header, version 1 or 2, which is trusted."),
     Entry::new(
         "http",
         Address,
@@ -129,7 +129,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         },
     )
     .default("off")
-    .help("Where monitoring is served over HTTP; with a port alone, on `host`."),
+    .help("Address of monitoring over HTTP; a port alone is on `host`."),
     Entry::new(
         "http_port",
         Port,
@@ -156,7 +156,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| json!(draft.loaded.options.monitoring_tls),
     )
     .default("off")
-    .help("Where monitoring is served over HTTPS, with the certificates of `tls`; in place of `http`, not beside it."),
+    .help("Address of monitoring over HTTPS, with the certificates of `tls`. Excludes `http`."),
     Entry::new(
         "https_port",
         Port,
@@ -184,7 +184,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| json!(draft.loaded.options.monitoring_base_path),
     )
     .default("/")
-    .help("What the paths of monitoring begin with. The dashboard is where it is without."),
+    .help("Prefix of monitoring paths. The dashboard has none."),
     Entry::new(
         "dashboard",
         Text,
@@ -213,7 +213,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .alias(&["pidfile"])
     .flags("-P, --pid")
     .reloads()
-    .help("The file for the process id."),
+    .help("The PID file."),
     Entry::new(
         "shards",
         Integer,
@@ -244,7 +244,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("2m")
     .limit("at least 30s")
     .reloads()
-    .help("Over how long the clients are sent away in lame duck mode."),
+    .help("Time over which lame duck mode closes all clients."),
     Entry::new(
         "lame_duck_grace_period",
         Duration,
@@ -257,7 +257,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("10s")
     .limit("less than `lame_duck_duration`")
     .reloads()
-    .help("How long lame duck mode waits before it sends the first client away."),
+    .help("Delay before lame duck mode closes the first client."),
 ];
 
 /// The block `server_metadata`.
@@ -267,5 +267,5 @@ impl table::Block for BTreeMap<String, String> {
             metadata.insert(given.key.to_owned(), given.text()?.to_owned());
             Ok(())
         })
-        .help("One thing about it.")];
+        .help("An entry of the metadata.")];
 }

@@ -28,27 +28,27 @@ pub(super) const OPTIONS: &[super::Entry] = &[
     .block::<Cluster>(),
     Entry::warned("gateway", Block, GATEWAY)
         .block::<Gateway>()
-        .help("Clusters that work as one."),
+        .help("Connections to other clusters."),
     Entry::warned(
         "disable_sublist_cache",
         Bool,
         "without effect: Fanline's cache cannot be turned off",
     )
     .alias(&["no_sublist_cache"])
-    .help("Match without a cache."),
+    .help("Match subjects without a cache."),
     Entry::warned("prof_port", Port, PROFILE)
     .flags("--profile")
     .help("Profiling over HTTP."),
     Entry::warned("prof_block_rate", Integer, PROFILE)
-    .help("How much is profiled."),
+    .help("Rate of profiling."),
     Entry::new("ocsp", Any, |_, given| ocsp(given), |_| Json::Null)
         .block::<Ocsp>()
         .limit("`false`, or `{ mode: never }`")
-        .help("OCSP stapling, which Fanline does not have: any other value stops the start, because a revoked certificate would go unnoticed."),
+        .help("OCSP stapling, which Fanline does not support. Any other value is rejected, because a revoked certificate would be accepted."),
     Entry::warned("ocsp_cache", Any, "without effect: Fanline checks no certificate by OCSP").help("Cache of OCSP responses."),
     Entry::new("feature_flags", Block, flags, |_| Json::Null)
         .block::<Flags>()
-        .help("nats-server's switches for new behavior. None changes anything; a warning names those that would."),
+        .help("nats-server's feature flags. None has an effect here; a warning names those that change nats-server's behavior."),
 ];
 
 /// Reads the name of a cluster. A server with routes in its configuration runs alone. As a member of that
@@ -182,10 +182,10 @@ impl table::Block for Flags {
             let key = given.key;
             let is_known = FLAGS.iter().any(|flag| flag.eq_ignore_ascii_case(key));
             (is_on && is_known).then(|| {
-                format!("feature flag {key} is without effect: Fanline does not have what it switches on")
+                format!("feature flag {key} is without effect: Fanline does not support it")
             })
         })
-        .help("One of them.")];
+        .help("An entry.")];
 }
 
 /// Accepts only values that turn OCSP off.
@@ -197,10 +197,9 @@ fn ocsp(given: &Given<'_>) -> Read<()> {
     };
     match mode {
         Some(mode) if mode.eq_ignore_ascii_case("never") => Ok(()),
-        _ => {
-            Err(given
-                .fault("ocsp: OCSP is not supported by Fanline; leave it out to start without"))
-        }
+        _ => Err(given.fault(
+            "ocsp: OCSP is not supported by Fanline; remove the option to start without it",
+        )),
     }
 }
 
@@ -214,7 +213,7 @@ impl table::Block for Ocsp {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::text("mode", |ocsp| &mut ocsp.mode)
             .limit("`never`")
-            .help("When the certificate's status is stapled."),
+            .help("Mode of stapling."),
         Entry::ignored("url", Text).help("Without effect."),
         Entry::ignored("urls", Texts).help("Without effect."),
     ];

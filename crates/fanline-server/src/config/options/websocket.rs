@@ -73,7 +73,7 @@ impl table::Block for WebSocketBlock {
         Entry::<Self>::HOST,
         Entry::<Self>::PORT,
         Entry::<Self>::text("advertise", |block| &mut block.options.advertise)
-            .help("The address that other servers of the cluster would tell clients. It has no effect without routes."),
+            .help("The address that other servers of the cluster advertise to clients. No effect without routes."),
         Entry::<Self>::new(
             "tls",
             Block,
@@ -96,15 +96,15 @@ impl table::Block for WebSocketBlock {
             .help("Pages must come from one of these."),
         Entry::<Self>::duration("handshake_timeout", |block| &mut block.options.handshake_timeout)
             .default("2s")
-            .help("How long TLS and the upgrade may take."),
+            .help("Time limit of TLS and the upgrade."),
         Entry::<Self>::flag("compression", |block| &mut block.options.compression)
             .alias(&["compress"])
             .default("false")
             .help("Offer permessage-deflate."),
         Entry::<Self>::AUTHORIZATION
-        .help("What these clients must show instead: one user or one token."),
+        .help("Credentials of these clients instead: one user or one token."),
         Entry::<Self>::text("no_auth_user", |block| &mut block.options.no_auth_user)
-            .help("The user of those who show nothing."),
+            .help("The user of clients without credentials."),
         Entry::<Self>::text("jwt_cookie", |block| &mut block.options.jwt_cookie)
             .help("The cookie with a user's JWT."),
         Entry::<Self>::text("user_cookie", |block| &mut block.options.user_cookie)
@@ -124,7 +124,7 @@ impl table::Block for WebSocketBlock {
             |block| json!(block.options.headers),
         )
         .block::<Headers>()
-        .help("More headers of the response."),
+        .help("Additional headers of the response."),
         Entry::<Self>::maybe_duration("ping_interval", |block| &mut block.options.ping_interval)
             .needs_unit()
             .help("Silence after which a client is pinged."),
@@ -143,7 +143,7 @@ impl table::Block for Headers {
                 .push((given.key.to_owned(), given.text()?.to_owned()));
             Ok(())
         })
-        .help("One of them.")];
+        .help("An entry.")];
 }
 
 /// Reads a block `websocket`. Without a port in it there is no listener.

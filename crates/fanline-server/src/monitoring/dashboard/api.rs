@@ -66,7 +66,7 @@ pub(super) async fn answer(
     };
     let query = Query::parse(request.uri().query().unwrap_or_default());
     match (request.method(), name) {
-        (&Method::GET, "session") => who(monitor, &visitor),
+        (&Method::GET, "session") => identity(monitor, &visitor),
         (&Method::DELETE, "session") => sign_out(monitor, request.headers()),
         (&Method::POST, "ticket") => ticket(monitor, visitor, request.headers(), address),
         (&Method::POST, "kick") => {
@@ -77,7 +77,7 @@ pub(super) async fn answer(
         }
         (&Method::GET, "overview") => match overview::answer(monitor, &visitor).await {
             Ok(overview) => reply(StatusCode::OK, &overview),
-            Err(refusal) => told(refusal.into()),
+            Err(refusal) => reply_of(refusal.into()),
         },
         (&Method::GET, name) => page(monitor, &visitor, name, query).await,
         _ => refused(StatusCode::METHOD_NOT_ALLOWED, "not by this method"),
@@ -89,7 +89,7 @@ async fn visitor(monitor: &Monitor, headers: &HeaderMap, address: SocketAddr) ->
     let access = monitor.shared.access();
     let grant = match session(headers) {
         Some(session) => {
-            let mut sessions = monitor.desk.sessions.borrow_mut();
+            let mut sessions = monitor.dashboard.sessions.borrow_mut();
             sessions.grant(session, &access, monitor.now())
         }
         None => None,
@@ -121,7 +121,7 @@ struct Shown {
 
 impl Shown {
     /// Returns the part that may be logged.
-    fn who(&self) -> String {
+    fn login_name(&self) -> String {
         match (self.user.as_str(), self.nkey.as_str()) {
             ("", "") => "Token \"[REDACTED]\"".into(),
             ("", nkey) => format!("Nkey {nkey:?}"),
@@ -131,7 +131,7 @@ impl Shown {
 }
 
 async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: SocketAddr) -> Reply {
-    let Ok(_place) = monitor.desk.sign_ins.try_acquire() else {
+    let Ok(_place) = monitor.dashboard.sign_ins.try_acquire() else {
         let text = "others are signing in just now; try again";
         return refused(StatusCode::TOO_MANY_REQUESTS, text);
     };
@@ -151,17 +151,17 @@ async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: So
         sig: &shown.sig,
         ..Credentials::default()
     };
-    let was_given = {
-        let mut sessions = monitor.desk.sessions.borrow_mut();
+    let is_known = {
+        let mut sessions = monitor.dashboard.sessions.borrow_mut();
         sessions.take_nonce(&shown.nonce, monitor.now())
     };
-    let nonce = if was_given { &*shown.nonce } else { "" };
+    let nonce = if is_known { &*shown.nonce } else { "" };
     match visitor::admit(&monitor.shared, &credentials, address, nonce).await {
         Some(grant) => begin_session(monitor, grant),
         None => {
             error!(
                 "{address} - Dashboard: authentication error - {}",
-                shown.who()
+                shown.login_name()
             );
             tokio::time::sleep(WRONG_TIME).await;
             refused(StatusCode::UNAUTHORIZED, "these credentials are not known")
@@ -171,7 +171,7 @@ async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: So
 
 /// Returns a nonce. The page signs it, and the key stays in the page.
 fn nonce(monitor: &Monitor) -> Reply {
-    let mut sessions = monitor.desk.sessions.borrow_mut();
+    let mut sessions = monitor.dashboard.sessions.borrow_mut();
     match sessions.nonce(monitor.now()) {
         Some(nonce) => reply(StatusCode::OK, &json!({ "nonce": nonce })),
         None => refused(StatusCode::SERVICE_UNAVAILABLE, "there is no randomness"),
@@ -179,7 +179,7 @@ fn nonce(monitor: &Monitor) -> Reply {
 }
 
 fn begin_session(monitor: &Monitor, grant: Grant) -> Reply {
-    let mut sessions = monitor.desk.sessions.borrow_mut();
+    let mut sessions = monitor.dashboard.sessions.borrow_mut();
     match sessions.sign_in(grant, monitor.now()) {
         Some(session) => reply(StatusCode::OK, &json!({ "session": session })),
         None => refused(StatusCode::SERVICE_UNAVAILABLE, "there is no randomness"),
@@ -188,12 +188,12 @@ fn begin_session(monitor: &Monitor, grant: Grant) -> Reply {
 
 fn sign_out(monitor: &Monitor, headers: &HeaderMap) -> Reply {
     if let Some(session) = session(headers) {
-        monitor.desk.sessions.borrow_mut().sign_out(session);
+        monitor.dashboard.sessions.borrow_mut().sign_out(session);
     }
     reply(StatusCode::OK, &json!({}))
 }
 
-fn who(monitor: &Monitor, visitor: &Visitor) -> Reply {
+fn identity(monitor: &Monitor, visitor: &Visitor) -> Reply {
     let dashboard = monitor.shared.options().dashboard;
     let info = &monitor.shared.info;
     let session = json!({
@@ -217,7 +217,7 @@ fn ticket(monitor: &Monitor, visitor: Visitor, headers: &HeaderMap, address: Soc
     if !visitor.is_trusted(&monitor.shared, address, headers) {
         return refused(StatusCode::FORBIDDEN, NOT_TRUSTED);
     }
-    let mut sessions = monitor.desk.sessions.borrow_mut();
+    let mut sessions = monitor.dashboard.sessions.borrow_mut();
     match sessions.ticket(visitor.grant, monitor.now()) {
         Some(ticket) => reply(StatusCode::OK, &json!({ "ticket": ticket })),
         None => refused(StatusCode::SERVICE_UNAVAILABLE, "there is no randomness"),
@@ -235,12 +235,12 @@ async fn kick(monitor: &Monitor, visitor: &Visitor, query: &Query) -> Reply {
     let cid = match query.id("cid") {
         Ok(Some(cid)) => cid,
         Ok(None) => return refused(StatusCode::BAD_REQUEST, "which connection?"),
-        Err(refusal) => return told(refusal.into()),
+        Err(refusal) => return reply_of(refusal.into()),
     };
     match collect::of_all(&monitor.shared, |to| Command::Kick(cid, to)).await {
         Ok(found) if found.contains(&true) => reply(StatusCode::OK, &json!({ "cid": cid })),
         Ok(_) => refused(StatusCode::NOT_FOUND, "there is no such connection"),
-        Err(refusal) => told(refusal.into()),
+        Err(refusal) => reply_of(refusal.into()),
     }
 }
 
@@ -252,7 +252,7 @@ async fn page(monitor: &Monitor, visitor: &Visitor, name: &str, mut query: Query
         "accountz" => (Endpoint::Accountz, true),
         "accstatz" => (Endpoint::Accstatz, false),
         "jsz" => (Endpoint::Jsz, false),
-        _ => return told(Refusal::NotFound.into()),
+        _ => return reply_of(Refusal::NotFound.into()),
     };
     if !visitor.sees_server {
         if !is_of_accounts {
@@ -260,15 +260,15 @@ async fn page(monitor: &Monitor, visitor: &Visitor, name: &str, mut query: Query
         }
         query.set("acc", &visitor.account);
     }
-    told(
+    reply_of(
         monitor
-            .tell(&endpoint, &query)
+            .respond(&endpoint, &query)
             .await
             .unwrap_or_else(Answer::from),
     )
 }
 
-fn told(answer: Answer) -> Reply {
+fn reply_of(answer: Answer) -> Reply {
     match answer.status {
         StatusCode::OK => json_reply(StatusCode::OK, answer.body),
         status => refused(status, answer.body.trim_end()),

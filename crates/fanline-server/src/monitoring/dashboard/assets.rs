@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_not_sent_again() {
+    fn unchanged_file_returns_304() {
         let mut asked = HeaderMap::new();
         let first = answer("style.css", &asked).expect("it is there");
         assert_eq!(first.status(), StatusCode::OK);

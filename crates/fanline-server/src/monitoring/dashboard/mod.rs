@@ -29,14 +29,14 @@ use sessions::Sessions;
 const SIGN_INS_MAX: usize = 4;
 
 /// State that all pages share.
-pub(super) struct Desk {
+pub(super) struct Shared {
     sessions: RefCell<Sessions>,
     sign_ins: Semaphore,
 }
 
-impl Default for Desk {
+impl Default for Shared {
     fn default() -> Self {
-        Desk {
+        Shared {
             sessions: RefCell::default(),
             sign_ins: Semaphore::new(SIGN_INS_MAX),
         }
@@ -89,7 +89,7 @@ fn open_websocket(
     address: SocketAddr,
 ) -> Response<Full<Bytes>> {
     let query = Query::parse(request.uri().query().unwrap_or_default());
-    let mut sessions = monitor.desk.sessions.borrow_mut();
+    let mut sessions = monitor.dashboard.sessions.borrow_mut();
     let Some(grant) = sessions.redeem(query.text("ticket"), monitor.now()) else {
         return api::refused(
             StatusCode::UNAUTHORIZED,
@@ -103,11 +103,11 @@ fn open_websocket(
     };
     let vouched = Some(visitor::vouch(grant, options.dashboard));
     let upgraded = websocket::hand_over(&monitor.shared, request, address, &rules, vouched);
-    let not_asked = || {
+    let no_upgrade = || {
         api::refused(
             StatusCode::BAD_REQUEST,
             "an upgrade to WebSocket was expected",
         )
     };
-    upgraded.unwrap_or_else(not_asked)
+    upgraded.unwrap_or_else(no_upgrade)
 }

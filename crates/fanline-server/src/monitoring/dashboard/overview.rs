@@ -15,7 +15,7 @@ pub(super) struct Overview {
     uptime: f64,
     #[serde(flatten)]
     traffic: Traffic,
-    /// Only for visitors who see the whole server.
+    /// Only for visitors with access to the whole server.
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<Process>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -89,9 +89,9 @@ impl Sessions {
 
 /// Grants by secret.
 #[derive(Default)]
-struct Secrets(HashMap<String, Held>);
+struct Secrets(HashMap<String, Entry>);
 
-struct Held {
+struct Entry {
     grant: Grant,
     ends_at: Duration,
 }
@@ -111,7 +111,7 @@ impl Secrets {
             self.0.remove(&first);
         }
         let secret = new_secret()?;
-        self.0.insert(secret.clone(), Held { grant, ends_at });
+        self.0.insert(secret.clone(), Entry { grant, ends_at });
         Some(secret)
     }
 
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_what_is_kept() {
+    fn sessions_tickets_and_nonces_are_bounded() {
         let mut sessions = Sessions::default();
         let first = sessions.sign_in(ada(), NOON).expect("a secret");
         for n in 1..=SESSIONS_MAX {

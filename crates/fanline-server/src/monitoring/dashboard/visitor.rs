@@ -159,14 +159,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_shows_is_kept_within_bounds() {
+    fn read_only_dashboard_may_publish_only_reads() {
         let within = |dashboard| vouch(Grant::default(), dashboard).within.is_some();
         assert!(within(Dashboard::ReadOnly) && within(Dashboard::Off));
         assert!(!within(Dashboard::Writable));
     }
 
     #[test]
-    fn hosts_that_nobody_else_can_name() {
+    fn host_names_that_always_mean_this_machine() {
         for (host, expected) in [
             ("127.0.0.1:8222", true),
             ("127.0.0.1", true),

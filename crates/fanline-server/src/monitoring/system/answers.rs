@@ -9,9 +9,9 @@ use super::super::answer::{Answer, Refusal};
 use super::super::query::Query;
 use super::super::subsz::all_subscriptions;
 use super::super::{Endpoint, collect, expvars};
-use super::endpoints::{Asked, Page};
+use super::endpoints::{Operation, Page};
 use super::options::{Body, Myself};
-use super::subscribers::Wanted;
+use super::subscribers::Count;
 use super::{System, statsz, user};
 use crate::client::Message;
 use crate::ipc::Command;
@@ -21,8 +21,8 @@ type Refused = Option<(u16, String)>;
 
 impl System {
     /// Responds to a request; `None` if it is for other servers.
-    pub(super) async fn answer(&self, request: &Message, asked: Asked) -> Option<Value> {
-        if asked == Asked::Subscribers {
+    pub(super) async fn answer(&self, request: &Message, asked: Operation) -> Option<Value> {
+        if asked == Operation::Subscribers {
             return Some(self.count_subscribers(request).await.into());
         }
         let refused = match self.find(request, asked).await {
@@ -31,7 +31,7 @@ impl System {
         };
         let (code, problem) = refused?;
         let mut refusal = self.envelope.refusal(&self.monitor, code, &problem);
-        if matches!(asked, Asked::Page(_)) {
+        if matches!(asked, Operation::Page(_)) {
             refusal["data"] = Value::Null;
         }
         Some(refusal)
@@ -45,7 +45,7 @@ impl System {
             Some(name) => shared.access().account_id(&name),
             None => Some(AccountId::SYSTEM),
         };
-        let (Some(wanted), Some(account)) = (Wanted::parse(request.payload()), account) else {
+        let (Some(wanted), Some(account)) = (Count::parse(request.payload()), account) else {
             return 0;
         };
         let all = all_subscriptions(&self.monitor).await.unwrap_or_default();
@@ -53,35 +53,35 @@ impl System {
         all.iter().filter(counted).count()
     }
 
-    async fn find(&self, request: &Message, asked: Asked) -> Result<Value, Refused> {
+    async fn find(&self, request: &Message, asked: Operation) -> Result<Value, Refused> {
         let body = Body::parse(request.payload()).map_err(|problem| Some((400, problem)))?;
-        if !self.is_asked(&body) {
+        if !self.is_addressed(&body) {
             return Err(None);
         }
         let account = account_of(request.subject());
         let data = match asked {
-            Asked::Idz => return Ok(self.identity()),
-            Asked::Statsz => return self.statsz().await,
-            Asked::AccountConnections => return self.connections_of(one(account)?).await,
-            Asked::Kick => {
+            Operation::Idz => return Ok(self.identity()),
+            Operation::Statsz => return self.statsz().await,
+            Operation::AccountConnections => return self.connections_of(one(account)?).await,
+            Operation::Kick => {
                 let nobody = "no such client or leafnode id";
                 return self.order(&body, Command::Kick, nobody).await;
             }
-            Asked::LameDuck => {
+            Operation::LameDuck => {
                 let nobody = "no such client id";
                 return self.order(&body, Command::RequestReconnect, nobody).await;
             }
-            Asked::Reload => return self.reload().await,
-            Asked::Page(page) => self.page(page, &body, account).await?,
+            Operation::Reload => return self.reload().await,
+            Operation::Page(page) => self.page(page, &body, account).await?,
             // Handled earlier, because its response is not an object.
-            Asked::Subscribers => return Err(None),
-            Asked::Nothing => json!({}),
-            Asked::Profilez => no_profile(&body),
-            Asked::Expvarz => json!(expvars::variables()),
-            Asked::AccountStatz => self.statistics_by(&body, account).await?,
-            Asked::AccountInfo => self.info_of(one(account)?).await?,
-            Asked::AccountJsz => self.streams_of(one(account)?).await?,
-            Asked::UserInfo => {
+            Operation::Subscribers => return Err(None),
+            Operation::Nothing => json!({}),
+            Operation::Profilez => no_profile(&body),
+            Operation::Expvarz => json!(expvars::variables()),
+            Operation::AccountStatz => self.statistics_by(&body, account).await?,
+            Operation::AccountInfo => self.info_of(one(account)?).await?,
+            Operation::AccountJsz => self.streams_of(one(account)?).await?,
+            Operation::UserInfo => {
                 let access = self.monitor.shared.access();
                 user::info(&access, one(account)?, request.headers())
             }
@@ -90,7 +90,7 @@ impl System {
     }
 
     /// Returns whether the body's filter includes this server.
-    fn is_asked(&self, body: &Body) -> bool {
+    fn is_addressed(&self, body: &Body) -> bool {
         let info = &self.monitor.shared.info;
         let options = self.monitor.shared.options();
         body.is_for(&Myself {
@@ -126,11 +126,15 @@ impl System {
                 query.set("subs", "1");
             }
         }
-        self.ask(&page.endpoint, &query).await
+        self.query(&page.endpoint, &query).await
     }
 
-    async fn ask(&self, endpoint: &Endpoint, query: &Query) -> Result<Value, Refused> {
-        let answer: Answer = self.monitor.tell(endpoint, query).await.map_err(refused)?;
+    async fn query(&self, endpoint: &Endpoint, query: &Query) -> Result<Value, Refused> {
+        let answer: Answer = self
+            .monitor
+            .respond(endpoint, query)
+            .await
+            .map_err(refused)?;
         let mut data: Value = serde_json::from_str(&answer.body).unwrap_or_default();
         if let (Endpoint::Healthz, Value::Object(health)) = (endpoint, &mut data) {
             health.insert("status_code".into(), answer.status.as_u16().into());
@@ -157,7 +161,7 @@ impl System {
 
     async fn statistics(&self, with_unused: bool) -> Result<Value, Refused> {
         let query = Query::of(vec![("unused".into(), with_unused.to_string())]);
-        self.ask(&Endpoint::Accstatz, &query).await
+        self.query(&Endpoint::Accstatz, &query).await
     }
 
     /// Returns the counters of each account.
@@ -171,7 +175,7 @@ impl System {
 
     async fn info_of(&self, account: &str) -> Result<Value, Refused> {
         let query = Query::of(vec![("acc".into(), account.into())]);
-        let mut page = self.ask(&Endpoint::Accountz, &query).await?;
+        let mut page = self.query(&Endpoint::Accountz, &query).await?;
         Ok(page
             .get_mut("account_detail")
             .map_or(Value::Null, Value::take))
@@ -182,7 +186,7 @@ impl System {
             ("acc".into(), account.into()),
             ("accounts".into(), "true".into()),
         ]);
-        let mut page = self.ask(&Endpoint::Jsz, &query).await?;
+        let mut page = self.query(&Endpoint::Jsz, &query).await?;
         let detail = page.pointer_mut("/account_details/0");
         Ok(detail.map_or(Value::Null, Value::take))
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tracing::{debug, error};
 
-use super::{Gone, System, unless_gone};
+use super::{Disconnected, System, unless_gone};
 use crate::account_directory::{Directory, StoreError};
 use crate::client::{ClientError, Message, Subscription};
 use crate::clock::unix_seconds;
@@ -24,7 +24,7 @@ const NO_ACCOUNT: &str = "n/a";
 
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Operation {
     /// Lists accounts with a token.
     List,
     /// Returns all tokens, unless the requester has the same.
@@ -39,7 +39,7 @@ pub(super) enum Asked {
 
 /// The kind of token store, which determines the responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum TokenStore {
     /// A folder of all tokens.
     Full,
     /// A folder of recently used tokens.
@@ -48,49 +48,49 @@ pub(super) enum Kept {
     Nowhere,
 }
 
-impl Kept {
+impl TokenStore {
     fn of(directory: Option<&Directory>) -> Self {
         match directory.map(|directory| directory.options().is_cache) {
-            Some(false) => Kept::Full,
-            Some(true) => Kept::Cache,
-            None => Kept::Nowhere,
+            Some(false) => TokenStore::Full,
+            Some(true) => TokenStore::Cache,
+            None => TokenStore::Nowhere,
         }
     }
 
     /// Returns the update message of this kind of server.
     fn update(self) -> &'static str {
         match self {
-            Kept::Cache => "jwt update cache",
-            Kept::Full | Kept::Nowhere => "jwt update",
+            TokenStore::Cache => "jwt update cache",
+            TokenStore::Full | TokenStore::Nowhere => "jwt update",
         }
     }
 
     /// Returns the message after an update.
     fn updated(self) -> &'static str {
         match self {
-            Kept::Cache => "jwt updated cache",
-            Kept::Full | Kept::Nowhere => "jwt updated",
+            TokenStore::Cache => "jwt updated cache",
+            TokenStore::Full | TokenStore::Nowhere => "jwt updated",
         }
     }
 
     /// Returns the subjects that this kind of server serves.
-    fn subjects(self) -> Vec<(&'static str, Asked)> {
+    fn subjects(self) -> Vec<(&'static str, Operation)> {
         let mut all = vec![
-            ("$SYS.REQ.ACCOUNT.*.CLAIMS.UPDATE", Asked::Update),
+            ("$SYS.REQ.ACCOUNT.*.CLAIMS.UPDATE", Operation::Update),
             // The subject of older tools.
-            ("$SYS.ACCOUNT.*.CLAIMS.UPDATE", Asked::Update),
+            ("$SYS.ACCOUNT.*.CLAIMS.UPDATE", Operation::Update),
         ];
-        if self != Kept::Nowhere {
+        if self != TokenStore::Nowhere {
             all.extend([
-                ("$SYS.REQ.CLAIMS.LIST", Asked::List),
-                ("$SYS.REQ.CLAIMS.UPDATE", Asked::Update),
-                ("$SYS.REQ.CLAIMS.DELETE", Asked::Delete),
+                ("$SYS.REQ.CLAIMS.LIST", Operation::List),
+                ("$SYS.REQ.CLAIMS.UPDATE", Operation::Update),
+                ("$SYS.REQ.CLAIMS.DELETE", Operation::Delete),
             ]);
         }
-        if self == Kept::Full {
+        if self == TokenStore::Full {
             all.extend([
-                ("$SYS.REQ.CLAIMS.PACK", Asked::Pack),
-                ("$SYS.REQ.ACCOUNT.*.CLAIMS.LOOKUP", Asked::Lookup),
+                ("$SYS.REQ.CLAIMS.PACK", Operation::Pack),
+                ("$SYS.REQ.ACCOUNT.*.CLAIMS.LOOKUP", Operation::Lookup),
             ]);
         }
         all
@@ -98,14 +98,14 @@ impl Kept {
 }
 
 /// The message about a change, and its account.
-struct Said {
+struct Outcome {
     account: Option<String>,
     outcome: Result<String, String>,
 }
 
-impl Said {
+impl Outcome {
     fn failed(account: Option<&str>, problem: String) -> Self {
-        Said {
+        Outcome {
             account: account.map(String::from),
             outcome: Err(problem),
         }
@@ -118,10 +118,10 @@ impl System {
         if self.monitor.shared.access().operators().is_none() {
             return Ok(());
         }
-        let kept = Kept::of(self.directory().as_deref());
-        for (subject, asked) in kept.subjects() {
+        let store = TokenStore::of(self.directory().as_deref());
+        for (subject, asked) in store.subjects() {
             let requests = self.client.subscribe(subject).await?;
-            tokio::task::spawn_local(Rc::clone(self).answer_claims(requests, asked, kept));
+            tokio::task::spawn_local(Rc::clone(self).answer_claims(requests, asked, store));
         }
         Ok(())
     }
@@ -132,12 +132,21 @@ impl System {
     }
 
     /// Responds to the requests of one subject.
-    async fn answer_claims(self: Rc<Self>, mut requests: Subscription, asked: Asked, kept: Kept) {
+    async fn answer_claims(
+        self: Rc<Self>,
+        mut requests: Subscription,
+        asked: Operation,
+        store: TokenStore,
+    ) {
         while let Some(request) = requests.next().await {
             let done = match (asked, self.directory()) {
-                (Asked::Update, directory) => self.take_update(&request, directory, kept).await,
+                (Operation::Update, directory) => {
+                    self.take_update(&request, directory, store).await
+                }
                 (_, None) => continue,
-                (Asked::Delete, Some(directory)) => self.take_deletion(&request, directory).await,
+                (Operation::Delete, Some(directory)) => {
+                    self.take_deletion(&request, directory).await
+                }
                 (asked, Some(directory)) => match request.reply() {
                     None => continue,
                     Some(reply) => self.show_claims(&request, reply, asked, directory).await,
@@ -154,20 +163,20 @@ impl System {
         &self,
         request: &Message,
         reply: &str,
-        asked: Asked,
+        asked: Operation,
         directory: Arc<Directory>,
-    ) -> Result<(), Gone> {
-        if asked == Asked::Lookup {
+    ) -> Result<(), Disconnected> {
+        if asked == Operation::Lookup {
             let account = account_of(request.subject()).unwrap_or_default().to_owned();
             let token = off_thread(move || directory.load(&account)).await.flatten();
             return self.send(reply, token.unwrap_or_default()).await;
         }
         let Some(Ok(tokens)) = off_thread(move || directory.tokens()).await else {
             // Without the list of tokens, no response is correct.
-            error!("the tokens of accounts cannot be read");
+            error!("the account tokens cannot be read");
             return Ok(());
         };
-        if asked == Asked::List {
+        if asked == Operation::List {
             let accounts: Vec<&String> = tokens.iter().map(|(account, _)| account).collect();
             let answer = self.envelope.answer(&self.monitor, json!(accounts));
             return self.reply(request, &answer).await;
@@ -181,7 +190,7 @@ impl System {
         self.send(reply, String::new()).await
     }
 
-    async fn send(&self, to: &str, text: String) -> Result<(), Gone> {
+    async fn send(&self, to: &str, text: String) -> Result<(), Disconnected> {
         unless_gone(to, self.client.publish(to, text).await)
     }
 
@@ -189,32 +198,32 @@ impl System {
         &self,
         request: &Message,
         directory: Option<Arc<Directory>>,
-        kept: Kept,
-    ) -> Result<(), Gone> {
+        store: TokenStore,
+    ) -> Result<(), Disconnected> {
         let named = account_of(request.subject());
         let token = std::str::from_utf8(request.payload()).unwrap_or_default();
         let said = match verified::<AccountClaims>(token) {
             Ok(claims) if named.is_some_and(|named| named != claims.subject) => {
                 let problem = "subject does not match jwt content";
-                Said::failed(
+                Outcome::failed(
                     named,
-                    format!("{} resulted in error - {problem}", kept.update()),
+                    format!("{} resulted in error - {problem}", store.update()),
                 )
             }
-            Ok(claims) => Said {
-                outcome: self.update(token, &claims, directory, kept).await,
+            Ok(claims) => Outcome {
+                outcome: self.update(token, &claims, directory, store).await,
                 account: Some(claims.subject),
             },
             Err(problem) => {
-                let named = named.filter(|_| kept != Kept::Full);
+                let named = named.filter(|_| store != TokenStore::Full);
                 let problem = words(&problem);
-                Said::failed(
+                Outcome::failed(
                     Some(named.unwrap_or(NO_ACCOUNT)),
-                    format!("{} resulted in error - {problem}", kept.update()),
+                    format!("{} resulted in error - {problem}", store.update()),
                 )
             }
         };
-        self.say_of(request, said).await
+        self.report(request, said).await
     }
 
     /// Stores a token. Returns the message for the requester.
@@ -223,7 +232,7 @@ impl System {
         token: &str,
         claims: &Claims<AccountClaims>,
         directory: Option<Arc<Directory>>,
-        kept: Kept,
+        store: TokenStore,
     ) -> Result<String, String> {
         let shared = &self.monitor.shared;
         let access = shared.access();
@@ -238,14 +247,14 @@ impl System {
             Err(problem) => return Err(format!("jwt validation failed - {problem}")),
         };
         let is_known = access.knows_authority(&account);
-        if kept != Kept::Full && !is_known {
-            return Ok(format!("{} skipped", kept.update()));
+        if store != TokenStore::Full && !is_known {
+            return Ok(format!("{} skipped", store.update()));
         }
         if let Some(directory) = directory {
             let (account, token) = (account.clone(), token.to_owned());
             let stored = off_thread(move || directory.replace(&account, &token)).await;
             let failed = |problem: &dyn std::fmt::Display| {
-                format!("{} resulted in error - {problem}", kept.update())
+                format!("{} resulted in error - {problem}", store.update())
             };
             match stored {
                 Some(Ok(())) => {}
@@ -260,30 +269,30 @@ impl System {
             // It is loaded when it is needed.
             false => Ok(()),
         };
-        done.map_err(|problem| format!("{} resulted in error - {problem}", kept.update()))?;
-        look_for_exporters(shared);
-        Ok(kept.updated().to_owned())
+        done.map_err(|problem| format!("{} resulted in error - {problem}", store.update()))?;
+        look_up_exporters(shared);
+        Ok(store.updated().to_owned())
     }
 
     async fn take_deletion(
         &self,
         request: &Message,
         directory: Arc<Directory>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), Disconnected> {
         let token = std::str::from_utf8(request.payload()).unwrap_or_default();
         let by = verified::<GenericClaims>(token).map(|claims| claims.subject);
         let outcome = match &by {
             Ok(_) => self.delete(token, directory).await,
             Err(problem) => Err(words(problem)),
         };
-        let said = Said {
+        let said = Outcome {
             account: None,
             outcome: outcome.map_err(|problem| {
                 let by = by.unwrap_or_default();
                 format!("delete accounts request by {by} failed - {problem}")
             }),
         };
-        self.say_of(request, said).await
+        self.report(request, said).await
     }
 
     async fn delete(&self, token: &str, directory: Arc<Directory>) -> Result<String, String> {
@@ -322,8 +331,8 @@ impl System {
     }
 
     /// Logs the result of a change, and reports it to the requester.
-    async fn say_of(&self, request: &Message, said: Said) -> Result<(), Gone> {
-        let Said { account, outcome } = said;
+    async fn report(&self, request: &Message, said: Outcome) -> Result<(), Disconnected> {
+        let Outcome { account, outcome } = said;
         let mut answer = match &outcome {
             Ok(message) => {
                 debug!("{message} - {}", account.as_deref().unwrap_or_default());
@@ -344,7 +353,7 @@ impl System {
 }
 
 /// Requests unknown accounts that other accounts import from.
-fn look_for_exporters(shared: &Shared) {
+fn look_up_exporters(shared: &Shared) {
     for exporter in shared.access().missing_exporters() {
         // The resolver adds it; there is nothing to wait for.
         drop(shared.common.look_up_account(exporter.to_owned(), 0));
@@ -397,11 +406,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_says_what_can_be_asked() {
-        for (kept, count) in [(Kept::Full, 7), (Kept::Cache, 5), (Kept::Nowhere, 2)] {
-            let subjects = kept.subjects();
-            assert_eq!(subjects.len(), count, "{kept:?}");
-            assert!(subjects.iter().any(|(_, asked)| *asked == Asked::Update));
+    fn token_store_determines_served_requests() {
+        for (store, count) in [
+            (TokenStore::Full, 7),
+            (TokenStore::Cache, 5),
+            (TokenStore::Nowhere, 2),
+        ] {
+            let subjects = store.subjects();
+            assert_eq!(subjects.len(), count, "{store:?}");
+            assert!(
+                subjects
+                    .iter()
+                    .any(|(_, asked)| *asked == Operation::Update)
+            );
         }
     }
 

@@ -4,7 +4,7 @@ use super::super::Endpoint;
 
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Operation {
     /// A monitoring endpoint, with options in JSON.
     Page(&'static Page),
     /// The server's identity.
@@ -129,11 +129,11 @@ const fn page(endpoint: Endpoint, options: &'static [(&'static str, &'static str
 }
 
 /// Returns all subjects of the server with this id.
-pub(super) fn subjects(id: &str) -> Vec<(String, Asked)> {
+pub(super) fn subjects(id: &str) -> Vec<(String, Operation)> {
     let mut all = vec![
-        ("$SYS.REQ.SERVER.PING".to_owned(), Asked::Statsz),
-        ("$SYS.REQ.USER.*.INFO".to_owned(), Asked::UserInfo),
-        ("$SYS.DEBUG.SUBSCRIBERS".to_owned(), Asked::Subscribers),
+        ("$SYS.REQ.SERVER.PING".to_owned(), Operation::Statsz),
+        ("$SYS.REQ.USER.*.INFO".to_owned(), Operation::UserInfo),
+        ("$SYS.DEBUG.SUBSCRIBERS".to_owned(), Operation::Subscribers),
     ];
     for (name, asked) in of_all() {
         all.push((format!("$SYS.REQ.SERVER.PING.{name}"), asked));
@@ -149,39 +149,39 @@ pub(super) fn subjects(id: &str) -> Vec<(String, Asked)> {
 }
 
 /// Returns the requests that every server answers, by `PING` or by its id.
-pub(super) fn of_all() -> impl Iterator<Item = (&'static str, Asked)> {
+pub(super) fn of_all() -> impl Iterator<Item = (&'static str, Operation)> {
     let pages = PAGE_LIST
         .iter()
-        .map(|(name, page)| (*name, Asked::Page(page)));
+        .map(|(name, page)| (*name, Operation::Page(page)));
     pages.chain([
-        ("IDZ", Asked::Idz),
-        ("STATSZ", Asked::Statsz),
-        ("PROFILEZ", Asked::Profilez),
-        ("EXPVARZ", Asked::Expvarz),
-        ("IPQUEUESZ", Asked::Nothing),
-        ("RAFTZ", Asked::Nothing),
+        ("IDZ", Operation::Idz),
+        ("STATSZ", Operation::Statsz),
+        ("PROFILEZ", Operation::Profilez),
+        ("EXPVARZ", Operation::Expvarz),
+        ("IPQUEUESZ", Operation::Nothing),
+        ("RAFTZ", Operation::Nothing),
     ])
 }
 
 /// Returns the requests for one server, by its id.
-fn of_one() -> [(&'static str, Asked); 3] {
+fn of_one() -> [(&'static str, Operation); 3] {
     [
-        ("KICK", Asked::Kick),
-        ("LDM", Asked::LameDuck),
-        ("RELOAD", Asked::Reload),
+        ("KICK", Operation::Kick),
+        ("LDM", Operation::LameDuck),
+        ("RELOAD", Operation::Reload),
     ]
 }
 
 /// Returns the requests about an account.
-fn of_account() -> impl Iterator<Item = (&'static str, Asked)> {
+fn of_account() -> impl Iterator<Item = (&'static str, Operation)> {
     let pages = PAGE_LIST
         .iter()
         .filter(|(name, _)| matches!(*name, "SUBSZ" | "CONNZ" | "LEAFZ"));
-    let pages = pages.map(|(name, page)| (*name, Asked::Page(page)));
+    let pages = pages.map(|(name, page)| (*name, Operation::Page(page)));
     pages.chain([
-        ("JSZ", Asked::AccountJsz),
-        ("INFO", Asked::AccountInfo),
-        ("STATZ", Asked::AccountStatz),
-        ("CONNS", Asked::AccountConnections),
+        ("JSZ", Operation::AccountJsz),
+        ("INFO", Operation::AccountInfo),
+        ("STATZ", Operation::AccountStatz),
+        ("CONNS", Operation::AccountConnections),
     ])
 }

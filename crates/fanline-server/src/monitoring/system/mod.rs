@@ -27,7 +27,7 @@ use tracing::debug;
 use super::Monitor;
 use crate::client::{Client, ClientError, Headers, Message, OutgoingMessage, Subscription};
 use crate::ipc::ConnectionEvent;
-use endpoints::Asked;
+use endpoints::Operation;
 use envelope::Envelope;
 
 /// Pending events at most. Further ones are dropped, so that events never delay connections.
@@ -41,7 +41,7 @@ pub(crate) struct System {
 }
 
 /// The system client is disconnected, because the server stops.
-struct Gone;
+struct Disconnected;
 
 impl System {
     /// Subscribes to all requests. Tasks of this thread then respond to them and publish events.
@@ -64,12 +64,12 @@ impl System {
         }
         system.serve_claims().await?;
         system.client.flush().await?;
-        tokio::task::spawn_local(Rc::clone(&system).tell(events));
+        tokio::task::spawn_local(Rc::clone(&system).publish_events(events));
         Ok(system)
     }
 
     /// Responds to the requests of one subject.
-    async fn answer_all(self: Rc<Self>, mut requests: Subscription, asked: Asked) {
+    async fn answer_all(self: Rc<Self>, mut requests: Subscription, asked: Operation) {
         while let Some(request) = requests.next().await {
             if request.reply().is_none() {
                 continue;
@@ -85,7 +85,7 @@ impl System {
 
     /// Sends a response, compressed if requested; an error if it exceeds the limit of messages. A request
     /// without a reply subject gets none.
-    async fn reply(&self, request: &Message, answer: &Value) -> Result<(), Gone> {
+    async fn reply(&self, request: &Message, answer: &Value) -> Result<(), Disconnected> {
         let Some(to) = request.reply() else {
             return Ok(());
         };
@@ -98,13 +98,13 @@ impl System {
                 let refusal = self
                     .envelope
                     .refusal(&self.monitor, 500, &error.to_string());
-                self.say(to, &refusal).await
+                self.publish(to, &refusal).await
             }
             sent => unless_gone(to, sent),
         }
     }
 
-    async fn say(&self, subject: &str, body: &Value) -> Result<(), Gone> {
+    async fn publish(&self, subject: &str, body: &Value) -> Result<(), Disconnected> {
         let sent = self.client.publish(subject, body.to_string()).await;
         unless_gone(subject, sent)
     }
@@ -121,24 +121,26 @@ fn packed(request: &Message, to: &str, answer: &Value) -> OutgoingMessage {
         .headers()
         .and_then(|headers| headers.get(ACCEPT_ENCODING));
     message.payload = match accepted.map(Encoding::wanted) {
-        Some(encoding) if said(&mut message.headers, encoding) => encoding.pack(body).into(),
+        Some(encoding) if set_encoding(&mut message.headers, encoding) => {
+            encoding.pack(body).into()
+        }
         _ => body.into(),
     };
     message
 }
 
 /// Sets the encoding header. Returns whether that was possible.
-fn said(headers: &mut Headers, encoding: Encoding) -> bool {
+fn set_encoding(headers: &mut Headers, encoding: Encoding) -> bool {
     headers.append(CONTENT_ENCODING, encoding.name()).is_ok()
 }
 
 /// Ignores messages that cannot be sent, as when an account's name is no valid token of a subject.
-fn unless_gone(subject: &str, sent: Result<(), ClientError>) -> Result<(), Gone> {
+fn unless_gone(subject: &str, sent: Result<(), ClientError>) -> Result<(), Disconnected> {
     match sent {
         Ok(()) => Ok(()),
-        Err(ClientError::Disconnected(_)) => Err(Gone),
+        Err(ClientError::Disconnected(_)) => Err(Disconnected),
         Err(error) => {
-            debug!("{subject} was not told: {error}");
+            debug!("{subject} was not published: {error}");
             Ok(())
         }
     }

@@ -97,10 +97,10 @@ impl Body {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitoring::system::endpoints::{self, Asked};
+    use crate::monitoring::system::endpoints::{self, Operation};
 
     #[test]
-    fn only_those_who_are_meant_answer() {
+    fn only_servers_in_the_filter_answer() {
         let me = Myself {
             name: "east-1",
             host: "0.0.0.0",
@@ -135,7 +135,7 @@ mod tests {
         let query = |name: &str, body: &str| {
             let mut all = endpoints::of_all();
             let (_, asked) = all.find(|(known, _)| *known == name).expect("known");
-            let Asked::Page(page) = asked else {
+            let Operation::Page(page) = asked else {
                 panic!("{name} has no options");
             };
             Body::parse(body.as_bytes()).expect("an object").query(page)

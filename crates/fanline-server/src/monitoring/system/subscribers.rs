@@ -4,17 +4,17 @@ use fanline_engine::{Filter, SubscriptionStatus};
 
 /// The request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wanted<'a> {
+pub(super) struct Count<'a> {
     subject: &'a str,
     /// Counts only this queue group.
     queue: Option<&'a str>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> Count<'a> {
     /// Parses `<subject> [<queue>]`; `None` without a subject.
     pub(super) fn parse(body: &'a [u8]) -> Option<Self> {
         let mut words = std::str::from_utf8(body).ok()?.split_whitespace();
-        Some(Wanted {
+        Some(Count {
             subject: words.next()?,
             queue: words.next(),
         })
@@ -47,7 +47,7 @@ mod tests {
 
     /// Counts of nats-server 2.15 for the same subscriptions.
     #[test]
-    fn what_counts() {
+    fn subscriptions_that_count_equal_those_of_nats_server() {
         let subs = [
             ("foo", ""),
             ("foo", "q"),
@@ -79,7 +79,7 @@ mod tests {
             ("*.y.z", 1),
             ("{\"subject\":\"foo\"}", 0),
         ] {
-            let wanted = Wanted::parse(body.as_bytes());
+            let wanted = Count::parse(body.as_bytes());
             let found = subs
                 .iter()
                 .filter(|sub| wanted.as_ref().is_some_and(|w| w.counts(sub)));

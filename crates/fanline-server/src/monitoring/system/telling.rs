@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tracing::warn;
 
 use super::answers::name_of;
-use super::{Gone, System};
+use super::{Disconnected, System};
 use crate::ipc::ConnectionEvent;
 
 /// Interval of the server's counters.
@@ -21,7 +21,10 @@ const EVENTS_AT_ONCE: usize = 256;
 
 impl System {
     /// Publishes events until the server stops.
-    pub(super) async fn tell(self: Rc<Self>, mut events: mpsc::Receiver<ConnectionEvent>) {
+    pub(super) async fn publish_events(
+        self: Rc<Self>,
+        mut events: mpsc::Receiver<ConnectionEvent>,
+    ) {
         let mut statsz = tokio::time::interval(STATSZ_EVERY);
         let mut connections = tokio::time::interval(CONNECTIONS_EVERY);
         let mut batch = Vec::new();
@@ -29,10 +32,10 @@ impl System {
             let told = tokio::select! {
                 count = events.recv_many(&mut batch, EVENTS_AT_ONCE) => match count {
                     0 => return,
-                    _ => self.tell_events(&mut batch).await,
+                    _ => self.publish_batch(&mut batch).await,
                 },
                 _ = statsz.tick() => self.tell_statsz().await,
-                _ = connections.tick() => self.tell_connections(None).await,
+                _ = connections.tick() => self.publish_connections(None).await,
             };
             if told.is_err() {
                 return;
@@ -40,13 +43,13 @@ impl System {
         }
     }
 
-    async fn tell_events(&self, batch: &mut Vec<ConnectionEvent>) -> Result<(), Gone> {
+    async fn publish_batch(&self, batch: &mut Vec<ConnectionEvent>) -> Result<(), Disconnected> {
         let monitor = &self.monitor;
         let mut changed = BTreeSet::new();
         for event in batch.drain(..) {
             let account = monitor.account_name(event.status().account);
             if let ConnectionEvent::Linked(_) = event {
-                self.tell_linked(&account).await?;
+                self.publish_linked(&account).await?;
                 changed.insert(account);
                 continue;
             }
@@ -60,59 +63,59 @@ impl System {
                 // The connection had no account.
                 ConnectionEvent::Refused(_) => {
                     let subject = format!("$SYS.SERVER.{}.CLIENT.AUTH.ERR", monitor.server_id());
-                    self.say(&subject, &body).await?;
+                    self.publish(&subject, &body).await?;
                     continue;
                 }
             };
-            self.say(&subject, &body).await?;
+            self.publish(&subject, &body).await?;
             changed.insert(account);
         }
         match changed.is_empty() {
             true => Ok(()),
-            false => self.tell_connections(Some(&changed)).await,
+            false => self.publish_connections(Some(&changed)).await,
         }
     }
 
     /// Publishes that a leaf node has connected. nats-server publishes the same to its gateways only.
-    async fn tell_linked(&self, account: &str) -> Result<(), Gone> {
+    async fn publish_linked(&self, account: &str) -> Result<(), Disconnected> {
         let subject = format!("$SYS.ACCOUNT.{account}.LEAFNODE.CONNECT");
         let server = self.envelope.server(&self.monitor);
         let body = json!({ "server": server, "acc": account });
-        self.say(&subject, &body).await
+        self.publish(&subject, &body).await
     }
 
     /// Publishes the connection counts of these accounts; of all with connections if `None`.
-    async fn tell_connections(&self, of: Option<&BTreeSet<String>>) -> Result<(), Gone> {
+    async fn publish_connections(&self, of: Option<&BTreeSet<String>>) -> Result<(), Disconnected> {
         // A busy shard is queried again next time.
         let all = self.statistics_of_all().await.unwrap_or_default();
         for counts in all {
             let Some(account) = name_of(&counts).map(str::to_owned) else {
                 continue;
             };
-            let is_told = match of {
+            let is_published = match of {
                 Some(changed) => changed.contains(&account),
                 None => counts["total_conns"].as_u64() > Some(0),
             };
-            if is_told {
+            if is_published {
                 let event = self.connections_event(counts);
                 let legacy = format!("$SYS.SERVER.ACCOUNT.{account}.CONNS");
-                self.say(&legacy, &event).await?;
+                self.publish(&legacy, &event).await?;
                 let subject = format!("$SYS.ACCOUNT.{account}.SERVER.CONNS");
-                self.say(&subject, &event).await?;
+                self.publish(&subject, &event).await?;
             }
         }
         Ok(())
     }
 
-    async fn tell_statsz(&self) -> Result<(), Gone> {
+    async fn tell_statsz(&self) -> Result<(), Disconnected> {
         match self.statsz().await {
             Ok(statsz) => {
                 let subject = format!("$SYS.SERVER.{}.STATSZ", self.monitor.server_id());
-                self.say(&subject, &statsz).await
+                self.publish(&subject, &statsz).await
             }
             Err(refused) => {
                 let problem = refused.map_or_else(String::new, |(_, problem)| problem);
-                warn!("The server's counts could not be told: {problem}");
+                warn!("Server statistics could not be published: {problem}");
                 Ok(())
             }
         }
@@ -123,7 +126,7 @@ impl System {
         let subject = format!("$SYS.SERVER.{}.{word}", self.monitor.server_id());
         let body = json!({ "server": self.envelope.server(&self.monitor) });
         // After a failure the system client is disconnected.
-        if self.say(&subject, &body).await.is_ok() {
+        if self.publish(&subject, &body).await.is_ok() {
             let _ = self.client.flush().await;
         }
     }

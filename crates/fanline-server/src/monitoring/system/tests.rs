@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::server::{Handle, Server};
 
 /// Time limit of any wait; reached only by a hang.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 struct Stage {
     server: Handle,
@@ -52,7 +52,7 @@ impl Stage {
     }
 
     async fn ask(&self, subject: &str, body: &str) -> Value {
-        let asked = self.system.request(subject, body.to_owned(), PATIENCE);
+        let asked = self.system.request(subject, body.to_owned(), TIME_LIMIT);
         let answer = asked.await.expect("an answer");
         serde_json::from_slice(answer.payload()).expect("JSON")
     }
@@ -71,13 +71,13 @@ fn run(test: impl AsyncFnOnce(Stage)) {
 }
 
 #[test]
-fn every_endpoint_answers_with_who_it_is() {
+fn every_response_holds_the_server_identity() {
     run(async |stage: Stage| {
         for (name, asked) in super::endpoints::of_all() {
             for to in ["PING", stage.id()] {
                 let answer = stage.ask(&format!("$SYS.REQ.SERVER.{to}.{name}"), "").await;
                 let server = match asked {
-                    super::Asked::Idz => &answer,
+                    super::Operation::Idz => &answer,
                     _ => &answer["server"],
                 };
                 assert_eq!(server["name"], "asked", "{name}: {answer}");
@@ -116,7 +116,7 @@ fn bodies_are_options_and_filters() {
 }
 
 #[test]
-fn who_comes_and_goes_is_told_and_can_be_kicked() {
+fn connects_and_disconnects_are_published_and_clients_can_be_kicked() {
     run(async |stage: Stage| {
         let mut events = stage
             .system

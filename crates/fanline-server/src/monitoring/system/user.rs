@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_are_those_of_the_user_or_of_its_account() {
+    fn permissions_are_those_of_the_user_or_its_account() {
         let mut config = AccessConfig::default();
         let mut ada = User::new("ada", "pw");
         ada.permissions = Some(Permissions {
