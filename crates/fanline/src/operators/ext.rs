@@ -629,7 +629,7 @@ pub trait ObservableExt: IntoObservable {
         OnErrorReturn::new(self.into_observable(), f)
     }
 
-    /// Subscribes to the source `times` times, each time it completes. See [`Repeat`].
+    /// Subscribes again when the source completes, to run it `times` times. See [`Repeat`].
     fn repeat(self, times: usize) -> Repeat<Self::Observable>
     where
         Self::Observable: Clone + Send + 'static,

@@ -602,7 +602,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// Returns whether a value may have expired by the exact time although it has not by `now`. The emitter
     /// must be halted.
     fn may_expire(&self, now: Time) -> bool {
-        // SAFETY: halted, with the lock held.
+        // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &*self.gate.store() };
         store.has_expired(&self.policy, now.plus_nanos(self.policy.late_nanos_max()))
     }
@@ -693,7 +693,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
         let mut values = Evicted::Nothing;
         if P::STORES {
-            // SAFETY: halted, with the lock held.
+            // SAFETY: the emitter is halted and the lock is held.
             let store = unsafe { &mut *self.gate.store() };
             store.clear();
             control.must_evict = true;
@@ -732,7 +732,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     /// Applies the limits of age and count. The emitter must be halted.
     fn trim_halted(&self, control: &mut Control<E, L>, halted: Halted, now: Time) -> Evicted<T> {
-        // SAFETY: halted, with the lock held.
+        // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &mut *self.gate.store() };
         if control.end.is_none() || !self.policy.freezes() {
             store.trim(&self.policy, now);

@@ -474,7 +474,7 @@ where
     /// Creates a subject that can fail with `E`.
     pub fn with_error(replay: Replay<impl Policy>) -> Self {
         Self {
-            inner: Arc::new(Shared::new(replay.flavour)),
+            inner: Arc::new(Shared::new(replay.flavor)),
         }
     }
 

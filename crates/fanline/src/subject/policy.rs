@@ -32,7 +32,7 @@ pub trait Rules: Send + Sync + 'static {
     }
 
     /// Maximum age of retained values, if the age is bounded: the window plus the clock's granularity.
-    fn keep(&self) -> Duration {
+    fn age_max(&self) -> Duration {
         Duration::MAX
     }
 
@@ -42,7 +42,7 @@ pub trait Rules: Send + Sync + 'static {
     }
 
     /// The same in nanoseconds, so that a subscription compares without a division.
-    fn keep_nanos(&self) -> u64 {
+    fn age_nanos_max(&self) -> u64 {
         u64::MAX
     }
 
@@ -145,16 +145,16 @@ pub struct Within<C> {
 impl<C: Clock> Rules for Within<C> {
     const TIMED: bool = true;
 
-    fn keep(&self) -> Duration {
-        self.window.keep
+    fn age_max(&self) -> Duration {
+        self.window.age_max
     }
 
     fn now(&self) -> Time {
         self.window.clock.now()
     }
 
-    fn keep_nanos(&self) -> u64 {
-        self.window.keep_nanos
+    fn age_nanos_max(&self) -> u64 {
+        self.window.age_nanos_max
     }
 
     fn late_nanos_max(&self) -> u64 {
@@ -185,16 +185,16 @@ impl<C: Clock> Rules for ManyWithin<C> {
         self.count
     }
 
-    fn keep(&self) -> Duration {
-        self.window.keep
+    fn age_max(&self) -> Duration {
+        self.window.age_max
     }
 
     fn now(&self) -> Time {
         self.window.clock.now()
     }
 
-    fn keep_nanos(&self) -> u64 {
-        self.window.keep_nanos
+    fn age_nanos_max(&self) -> u64 {
+        self.window.age_nanos_max
     }
 
     fn late_nanos_max(&self) -> u64 {
@@ -214,8 +214,8 @@ impl<C: Clock> Rules for ManyWithin<C> {
 struct Window<C> {
     length: Duration,
     /// The length plus the clock's granularity. Computed once, because the clock is user code.
-    keep: Duration,
-    keep_nanos: u64,
+    age_max: Duration,
+    age_nanos_max: u64,
     late_nanos_max: u64,
     clock: C,
     freezes: bool,
@@ -224,11 +224,11 @@ struct Window<C> {
 impl<C: Clock> Window<C> {
     fn new(length: Duration, clock: C) -> Self {
         let late = clock.granularity();
-        let keep = length.saturating_add(late);
+        let age_max = length.saturating_add(late);
         Self {
             length,
-            keep,
-            keep_nanos: nanos(keep),
+            age_max,
+            age_nanos_max: nanos(age_max),
             late_nanos_max: nanos(LATE_MAX.max(late)),
             clock,
             freezes: false,
@@ -285,7 +285,7 @@ fn nanos(duration: Duration) -> u64 {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Replay<F> {
-    pub(crate) flavour: F,
+    pub(crate) flavor: F,
 }
 
 impl<F: Policy> Replay<F> {
@@ -298,27 +298,27 @@ impl<F: Policy> Replay<F> {
     /// assert_eq!(Replay::all().values_max(), None);
     /// ```
     pub fn values_max(&self) -> Option<usize> {
-        F::COUNTED.then(|| self.flavour.count_max())
+        F::COUNTED.then(|| self.flavor.count_max())
     }
 
     /// Returns the maximum age of retained values, if it is bounded: the window plus the clock's
     /// granularity.
     pub fn window(&self) -> Option<Duration> {
-        F::TIMED.then(|| self.flavour.keep())
+        F::TIMED.then(|| self.flavor.age_max())
     }
 }
 
 impl Replay<All> {
     /// Retains all values, from the first one on.
     pub const fn all() -> Self {
-        Self { flavour: All }
+        Self { flavor: All }
     }
 }
 
 impl Replay<One> {
     /// Retains the last value.
     pub const fn one() -> Self {
-        Self { flavour: One }
+        Self { flavor: One }
     }
 }
 
@@ -326,7 +326,7 @@ impl Replay<Many> {
     /// Retains the last `count` values. With 0 the subject retains only its end.
     pub const fn many(count: usize) -> Self {
         Self {
-            flavour: Many { count },
+            flavor: Many { count },
         }
     }
 }
@@ -337,7 +337,7 @@ impl Replay<Within<Coarse>> {
     /// longer.
     pub fn within(window: Duration) -> Self {
         Self {
-            flavour: Within {
+            flavor: Within {
                 window: Window::new(window, Coarse::new()),
             },
         }
@@ -349,7 +349,7 @@ impl Replay<ManyWithin<Coarse>> {
     /// [`within`](Replay::within).
     pub fn many_within(count: usize, window: Duration) -> Self {
         Self {
-            flavour: ManyWithin {
+            flavor: ManyWithin {
                 count,
                 window: Window::new(window, Coarse::new()),
             },
@@ -361,8 +361,8 @@ impl<C> Replay<Within<C>> {
     /// Uses another clock: [`Precise`](crate::Precise), or the virtual time of a test.
     pub fn clock<D: Clock>(self, clock: D) -> Replay<Within<D>> {
         Replay {
-            flavour: Within {
-                window: self.flavour.window.on(clock),
+            flavor: Within {
+                window: self.flavor.window.on(clock),
             },
         }
     }
@@ -371,7 +371,7 @@ impl<C> Replay<Within<C>> {
     /// end, however late it subscribes.
     #[must_use]
     pub fn freeze_on_terminal(mut self) -> Self {
-        self.flavour.window.freezes = true;
+        self.flavor.window.freezes = true;
         self
     }
 }
@@ -380,9 +380,9 @@ impl<C> Replay<ManyWithin<C>> {
     /// Uses another clock: [`Precise`](crate::Precise), or the virtual time of a test.
     pub fn clock<D: Clock>(self, clock: D) -> Replay<ManyWithin<D>> {
         Replay {
-            flavour: ManyWithin {
-                count: self.flavour.count,
-                window: self.flavour.window.on(clock),
+            flavor: ManyWithin {
+                count: self.flavor.count,
+                window: self.flavor.window.on(clock),
             },
         }
     }
@@ -391,7 +391,7 @@ impl<C> Replay<ManyWithin<C>> {
     /// end, however late it subscribes.
     #[must_use]
     pub fn freeze_on_terminal(mut self) -> Self {
-        self.flavour.window.freezes = true;
+        self.flavor.window.freezes = true;
         self
     }
 }

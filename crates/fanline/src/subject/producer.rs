@@ -176,7 +176,7 @@ where
     T: Send + Sync + 'static,
     O: Observer<T> + Send + 'static,
 {
-    let owner = Owner::new(replay.flavour, Fences::detect());
+    let owner = Owner::new(replay.flavor, Fences::detect());
     (Producer::new(owner.clone()), Members::new(owner))
 }
 
@@ -277,7 +277,7 @@ where
     /// assert_eq!(source.snapshot(), [1.5]);
     /// ```
     pub fn retaining(replay: Replay<P>) -> (Self, Source<T, E>) {
-        Self::with_policy(replay.flavour)
+        Self::with_policy(replay.flavor)
     }
 
     fn with_policy(policy: P) -> (Self, Source<T, E>) {

@@ -113,7 +113,7 @@ impl<T> Store<T> {
     /// Returns whether a value is too old at `now`.
     pub(super) fn has_expired<P: Rules>(&self, policy: &P, now: Time) -> bool {
         let oldest = self.runs.front();
-        oldest.is_some_and(|run| now.nanos_since(run.time) > policy.keep_nanos())
+        oldest.is_some_and(|run| now.nanos_since(run.time) > policy.age_nanos_max())
     }
 
     /// Stops retaining all values.
@@ -152,13 +152,13 @@ impl<T> Store<T> {
 
     /// Removes runs that are too old, or whose values were removed by count.
     fn expire<P: Rules>(&mut self, policy: &P) {
-        let keep = policy.keep_nanos();
+        let age_nanos_max = policy.age_nanos_max();
         while let Some(run) = self.runs.front() {
             let until = match self.runs.get(1) {
                 Some(next) => next.from,
                 None => self.log.end(),
             };
-            let expired = self.latest.nanos_since(run.time) > keep;
+            let expired = self.latest.nanos_since(run.time) > age_nanos_max;
             if !expired && until > self.log.first() {
                 break;
             }

@@ -43,7 +43,7 @@ fn observer_removed_as_emission_ends_is_not_called_again() {
 /// The story: a disposal in that moment left the observers in memory, and an end overwrote it.
 #[test]
 fn disposal_as_emission_ends_drops_observers_and_stays() {
-    let many: Many = Replay::many(2).flavour;
+    let many: Many = Replay::many(2).flavor;
     let owner = Subject::new(many, Fences::detect());
     let core = owner.core();
     let seen = Arc::default();

@@ -33,8 +33,8 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
     }
 
     /// Returns the next contiguous values, or `None` at the end. They stay in place until the replay is
-    /// over. The first call skips values that are too old at `now`. The emitter is halted, as `halted`
-    /// says.
+    /// over. The first call skips values that are too old at `now`. `halted` is the result of halting the
+    /// emitter.
     pub(super) fn advance(
         &mut self,
         control: &mut Control<E, L>,
@@ -51,7 +51,7 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         self.open = true;
         let frozen = control.end.is_some() && core.policy.freezes();
         if self.next.is_none() && !frozen {
-            // SAFETY: halted, with the lock held.
+            // SAFETY: the emitter is halted and the lock is held.
             unsafe { (*core.gate.store()).trim(&core.policy, now) };
             // Evicted after the replay, here or by the emitter.
             control.must_evict |= halted == Halted::Calling;
@@ -76,7 +76,7 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
     pub(super) fn pin_last(&mut self, control: &mut Control<E, L>) -> Option<NonNull<T>> {
         self.core.gate.halt(&mut control.fenced);
         self.open = true;
-        // SAFETY: halted, with the lock held.
+        // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &mut *self.core.gate.store() };
         store.trim_by_count(&self.core.policy);
         if store.log.first() == store.log.end() {
@@ -87,13 +87,13 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         Some(store.log.slice_from(store.log.end() - 1).cast())
     }
 
-    /// Ends the replay, and evicts values that are neither retained nor read. The emitter is halted, as
-    /// `halted` says.
+    /// Ends the replay, and evicts values that are neither retained nor read. `halted` is the
+    /// result of halting the emitter.
     pub(super) fn finish(&mut self, control: &mut Control<E, L>, halted: Halted) -> Evicted<T> {
         if !std::mem::take(&mut self.open) {
             return Evicted::Nothing;
         }
-        // SAFETY: halted, with the lock held.
+        // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &mut *self.core.gate.store() };
         if std::mem::take(&mut self.pinned) {
             store.log.unpin();
