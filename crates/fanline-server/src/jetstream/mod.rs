@@ -307,7 +307,7 @@ impl<H: Handler + Send> Service<H> {
     fn say_goodbye(&mut self, done: oneshot::Sender<()>) {
         let now = self.now();
         self.service
-            .with(|handler, ports| handler.say_goodbye(now, ports));
+            .with(|handler, ports| handler.notify_shutdown(now, ports));
         self.post();
         // Whoever stops the server may have lost patience.
         let _ = done.send(());
