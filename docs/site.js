@@ -1,15 +1,21 @@
-// Documents outside of docs/ are no pages of the site: links to them say where in the repository they are.
+// Links to documents that are not pages of the site name the document in the repository instead.
 "use strict";
 (() => {
-  const ups = (text) => (/^(\.\.\/)*/.exec(text)?.[0].length ?? 0) / 3;
-  // mdBook says in each page how far it is from the site's root.
-  const depth = ups(typeof path_to_root === "string" ? path_to_root : "");
+  if (typeof path_to_root !== "string") return;
+  const root = new URL(path_to_root || "./", location.href).href;
+  // Folders and pages below docs/ that SUMMARY.md does not list.
+  const unlisted = /^(decisions|bench)\/|^performance\.html/;
   for (const link of document.querySelectorAll("main a[href]")) {
     const href = link.getAttribute("href");
-    if (ups(href) <= depth) continue;
+    if (/^([a-z]+:|#)/.test(href)) continue;
+    const target = new URL(href, location.href).href;
+    const isBelow = target.startsWith(root);
+    const path = target.slice(root.length);
+    if (isBelow && !unlisted.test(path)) continue;
+    const name = isBelow ? `docs/${path}` : href.replace(/^(\.\.\/)*/, "");
     const named = document.createElement("span");
     named.append(...link.childNodes);
-    named.title = `in the repository: ${href.slice(3 * ups(href)).replace(/\.html(#|$)/, ".md$1")}`;
+    named.title = `in the repository: ${name.replace(/\.html(#|$)/, ".md$1")}`;
     named.style.textDecoration = "underline dotted";
     link.replaceWith(named);
   }

@@ -63,7 +63,7 @@ one
 two' "$(cat "$work/out")"
 
 code=0; "$fanline" request nobody.home x 2>"$work/err" || code=$?
-check 'no responders' '3 fanline: no responders: nobody is subscribed to the subject' "$code $(cat "$work/err")"
+check 'no responders' '3 fanline: no responders: the subject has no subscribers' "$code $(cat "$work/err")"
 
 listen reply upper --count 1 --command 'tr a-z A-Z'
 check 'request and reply --command' HELLO "$("$fanline" request upper hello --raw)"

@@ -1,4 +1,4 @@
-//! What the fuzz targets share.
+//! The checks behind the fuzz targets.
 
 pub mod checks;
 pub mod server_checks;

@@ -180,7 +180,7 @@ _IGNORED = [
     "tls {allow_insecure_cipher_suites: true, cipher_suites: [TLS_RSA_WITH_RC4_128_SHA, TLS_AES_128_GCM_SHA256]}",
     "tls {curve_preferences: [CurveP521, CurveP256]}",
     "leafnodes {remotes: [{url: 'nats://h:1', tls {insecure: true}}]}", "resolver_tls {insecure: true}",
-    "leafnodes {remotes: [{url: 'leaf://127.0.0.1'}]}", "leafnodes {remotes: [{url: 'TLS://h:1'}]}",
+    "leafnodes {remotes: [{url: '127.0.0.1:9'}]}", "leafnodes {remotes: [{url: 'leaf://127.0.0.1'}]}", "leafnodes {remotes: [{url: 'TLS://h:1'}]}",
     "leafnodes {remotes: [{urls: ['leaf://a', 'tcp://b:1', 'http://c']}]}", "leafnodes {remotes: [{url: ['leaf://a']}]}",
     "leafnodes {remotes: [{url: 'nats://h:1', dont_randomize: true, ws_compress: true}]}",
     "leafnodes {remotes: [{url: 'nats://h:1', websocket_compress: true}]}",

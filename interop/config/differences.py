@@ -4,6 +4,7 @@ refused only where the server would be less safe without it."""
 AT_THE_CHECK = "nats-server finds out only when it starts"
 UNSUPPORTED = "Fanline does not have it, and says so instead of ignoring it"
 TYPING = "it was certainly not meant"
+ONE_MEANING = "it can only mean one thing"
 TWICE = "nats-server takes one of the two by chance, or mixes them"
 
 DIFFERENCES = {
@@ -23,6 +24,7 @@ DIFFERENCES = {
     " handshake_timeout: '2s', jwt_cookie: x}": AT_THE_CHECK,
     "websocket {port: -1, no_tls: true, jwt_cookie: a, user_cookie: b, pass_cookie: c, token_cookie: d}": AT_THE_CHECK,
     "websocket {port: -1, no_tls: true, jwt_cookie: 'a b'}": AT_THE_CHECK,
+    "leafnodes {remotes: [{url: '127.0.0.1:9'}]}": ONE_MEANING,
     "max_payload: 10e": TYPING,
     "host: a\0": TYPING,
     "ping_interval: '-1s'": TYPING,

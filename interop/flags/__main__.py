@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -177,6 +178,23 @@ def ports_file_of_everything(stage: Under):
             check(all(url.startswith(f"{scheme}://") for url in ports[key]), f"{key}: {ports[key]}")
         process.send_signal(signal.SIGTERM)
         equal(process.wait(SECONDS_MAX), 0, "exit code")
+
+
+def all_interfaces(stage: Under):
+    """`0.0.0.0` includes IPv6, and IPv4 clients keep their address."""
+    check(os.path.exists("/proc/net/if_inet6") or os.uname().sysname != "Linux", "this host has no IPv6")
+    port, monitor = port_free(), port_free()
+    stage.start("-a", "0.0.0.0", "-p", str(port), "-m", str(monitor))
+    stage.ready()
+    for host in ("127.0.0.1", "::1"):
+        with socket.create_connection((host, port), SECONDS_MAX) as stream:
+            info = json.loads(stream.makefile("rb").readline()[len("INFO ") :])
+            equal((info["host"], info["client_ip"]), ("0.0.0.0", host), f"INFO at {host}")
+            found = [each["ip"] for each in get(monitor, "/connz")["connections"]]
+            equal(found, [host], "/connz")
+        stage.until(lambda: not get(monitor, "/connz")["connections"], "the connection is still there")
+        with socket.create_connection((host, monitor), SECONDS_MAX):
+            pass
 
 
 def pid_file(stage: Under):
@@ -507,6 +525,7 @@ def main():
     case("ports file, for ports that the system chose", ports_file)
     case("ports file, without monitoring", ports_file_without_monitoring)
     case("ports file, on all interfaces and with TLS", ports_file_of_everything)
+    case("all interfaces, IPv6 included", all_interfaces)
     case("pid file holds digits alone", pid_file)
     case("one dash is as good as two", single_dashes)
     case("log on standard error", log, False)

@@ -1,15 +1,15 @@
-"""Types what the guide says to type, and looks for what it says will be seen.
+"""Runs the commands of the book and checks what they print.
 
-A block of `console` in docs/guide holds commands, `$ ` before each, and below a command lines that it
-prints. Each page is a shell of its own, with an empty home. A command that ends with `&` stays until the
-end of its page; any other must end with 0 and print the lines below it. A usual port that a page names
-(PORTS) is another one here, which is free. A block of `sh` is for elsewhere: the program must know each command of
-its that is there, with all its flags. A block of `conf` is a whole configuration, which the program must
-find right. Code in Rust is run by the tests of fanline-server, which must list its page.
-README.md and the pages of docs are looked at for commands that the program does not know, and what README.md
-says of the command line is typed too: there a line that never ends may be stopped.
-Links between all documents of the repository are followed, to their headings too, and the site must list each
-page of docs.
+The pages of docs/tutorials, docs/how-to, and docs/explanation are run. A block of `console` holds commands after
+`$ `, and below a command the lines that it prints. Each page runs in a shell of its own, with an empty home. A
+command that ends with `&` runs until the end of its page; any other must exit with 0 and print the lines below it. A
+default port that a page names (PORTS) is replaced by a free one. A block of `sh` is not run, but the program must
+know its commands and their flags. A block of `conf` is a whole configuration, which the program must accept. The
+tests of fanline-server run the Rust code and must list its page.
+The commands of README.md are run as well; a command that does not end by itself is stopped. The program must know
+the commands of all other pages in docs.
+Links between all documents of the repository must lead to a file and a heading. Each page of docs must be in the
+summary or linked from another page of docs.
 """
 
 import contextlib
@@ -29,7 +29,9 @@ from harness.report import Report, check
 from harness.server import port_free
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDE = ROOT / "docs" / "guide" / "src"
+DOCS = ROOT / "docs"
+# Folders of docs whose commands are run.
+SHELVES = ["tutorials", "how-to", "explanation"]
 SUMMARY = ROOT / "docs" / "SUMMARY.md"
 # Other pages with commands, which must be known to the program.
 README = ROOT / "README.md"
@@ -37,7 +39,7 @@ OTHERS = [README, *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/r
 # Where the pages are listed whose Rust code is run.
 DOCTESTS = ROOT / "crates" / "fanline-server" / "src" / "lib.rs"
 # Other languages are shown beside ours.
-LANGUAGES = ["console", "sh", "conf", "rust", "csharp"]
+LANGUAGES = ["console", "sh", "conf", "rust", "csharp", "text"]
 SECONDS_MAX = 30
 # Of monitoring and of MQTT. Clients' own port is told to the tools by the environment.
 PORTS = ["8222", "1883"]
@@ -170,7 +172,7 @@ def type_one(page, command, expected, home, environment):
 
 def look_at_blocks(page, program):
     """Returns the blocks that nothing runs, and the commands that the program does not know."""
-    text, name = page.read_text(), page.relative_to(GUIDE)
+    text, name = page.read_text(), page.relative_to(DOCS)
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     wrong = [f"{name}: a block of {language}" for language, _ in blocks if language not in LANGUAGES]
     if any(language == "rust" for language, _ in blocks) and f'"{name}"' not in DOCTESTS.read_text():
@@ -248,17 +250,21 @@ def follow_links(page):
     return wrong
 
 
+def targets(page):
+    """Returns the files to which a page links."""
+    names = (link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()))
+    return {(page.parent / name).resolve() for name in names if name and not re.match(r"[a-z]+:", name)}
+
+
 def try_links():
-    """Whether links between documents lead somewhere, and the site has each page."""
+    """Checks that links between documents lead to a target, and that each page of docs can be reached."""
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
     pages = [ROOT / name for name in listed.stdout.split() if (ROOT / name).exists()]
     check(len(pages) > len(OTHERS), "there are hardly any documents")
     wrong = [why for page in pages for why in follow_links(page)]
-    text = SUMMARY.read_text()
-    for page in pages:
-        is_of_site = SUMMARY.parent in page.parents and page != SUMMARY
-        if is_of_site and f"({page.relative_to(SUMMARY.parent)})" not in text:
-            wrong.append(f"{page.relative_to(ROOT)} is not in the summary")
+    book = [page for page in pages if DOCS in page.parents]
+    linked = {target for page in book for target in targets(page) if target != page}
+    wrong += [f"{page.relative_to(ROOT)}: no page links to it" for page in book if page != SUMMARY and page not in linked]
     check(not wrong, "\n".join(wrong))
 
 
@@ -328,10 +334,10 @@ def main():
         report.run("README.md, typed", try_readme, program)
         for page in OTHERS:
             report.run(str(page.relative_to(ROOT)), try_commands, page, program)
-    for page in sorted(GUIDE.rglob("*.md")):
+    for page in sorted(page for shelf in SHELVES for page in (DOCS / shelf).rglob("*.md")):
         if words and not any(word in page.name for word in words):
             continue
-        report.run(str(page.relative_to(GUIDE)), try_page, page, program)
+        report.run(str(page.relative_to(DOCS)), try_page, page, program)
     report.end()
 
 

@@ -28,7 +28,7 @@ def main():
     assert not repeated, f"repeated: {repeated}"
 
     report = Report("mqtt")
-    report.run("docs/coverage.md has every statement, and tests that there are", coverage, titles)
+    report.run("docs/reference/mqtt-conformance.md has every statement, and tests that there are", coverage, titles)
     under_test, references = kinds()
     shared: dict[str, Broker] = {}
     try:

@@ -1,14 +1,14 @@
-"""Whether the table in docs/coverage.md is as true as the names in it: every numbered statement of both texts is
-there, and every test that it names."""
+"""Checks docs/reference/mqtt-conformance.md: every numbered statement of both standards has a row, and every test that
+it names exists."""
 
 import os
 import re
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-COVERAGE = os.path.join(ROOT, "docs", "coverage.md")
+COVERAGE = os.path.join(ROOT, "docs", "reference", "mqtt-conformance.md")
 HEADING = "# MQTT, clause by clause"
 ENGINE = "crates/fanline-engine/src"
-FOLDERS = [f"{ENGINE}/{folder}" for folder in ("codec", "codec/mqtt", "codec/websocket", "shard/mqtt")]
+FOLDERS = [f"{ENGINE}/{folder}" for folder in ("codec", "codec/mqtt", "codec/websocket", "session/mqtt", "session/mqtt/registry")]
 INTEGRATION = "crates/fanline-server/tests/it"
 
 # Sections with how many statements each has (appendix B of either text); 2.2.1 of 5.0 begins with 2.

@@ -1,9 +1,9 @@
-//! `fanline-bench all`: every table of the product, one after the other, and one report of them.
+//! `fanline-bench all`: measures every table of the product in sequence and writes one report.
 //!
-//! Each table is a run of this program of its own, so that no measurement inherits another one's memory
-//! or threads, and a run that was ended goes on with the next table.
+//! Each table is a separate run of this program, so no measurement inherits the memory or threads of another,
+//! and an interrupted run can resume with the next table.
 
-mod again;
+mod repeat;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,55 +17,55 @@ use crate::report::command_line;
 use crate::report::machine::Machine;
 use crate::report::versions::built_with;
 
-/// What is measured, and where it goes.
+/// Tables to measure and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Go on with a run that was ended: leave out the tables that it has measured
+    /// Resume an interrupted run: skip the tables that it has measured
     #[arg(long)]
     resume: bool,
-    /// In less than 15 minutes: fewer rounds, messages and rows
+    /// Finish in less than 15 minutes: fewer rounds, messages, and rows
     #[arg(long)]
     quick: bool,
-    /// Without RxJava, Pekko and the crates that hubs are compared with
+    /// Skip RxJava, Pekko, and the crates that hubs are compared with
     #[arg(long)]
     no_rivals: bool,
-    /// Only these tables; may be given several times
+    /// Measure only this table; repeatable
     #[arg(long = "table", value_name = "NAME")]
     tables: Vec<String>,
-    /// nats-server to measure, instead of the pinned version
+    /// nats-server binary to measure instead of the pinned version
     #[arg(long, value_name = "PATH")]
     nats_server: Option<PathBuf>,
-    /// Fanline to measure, instead of the one beside this program, which is built when missing
+    /// Fanline binary to measure instead of the one next to this program, which is built if missing
     #[arg(long, value_name = "PATH")]
     fanline: Option<PathBuf>,
-    /// Where the servers keep their files: not on a tmpfs, where syncing costs nothing
+    /// Parent directory of the servers' files; do not use a tmpfs, on which syncing costs nothing
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
-    /// Where tables and plots are kept
+    /// Directory of tables and plots
     #[arg(long, value_name = "FOLDER", default_value = "docs/bench")]
     folder: PathBuf,
-    /// The report
+    /// Report file
     #[arg(long, value_name = "FILE", default_value = "BENCHMARKS.md")]
     out: PathBuf,
-    /// Write the report of what is there, and measure nothing
+    /// Write the report of the existing tables, without measuring
     #[arg(long)]
     no_runs: bool,
 }
 
-/// The tables that a run has measured, as long as it is not done; beside them.
-const UNDER_WAY: &str = ".under-way";
+/// File that lists the tables that an unfinished run has measured; in the output directory.
+const PROGRESS_FILE: &str = ".under-way";
 
 struct Table {
     name: &'static str,
     heading: &'static str,
-    /// How it writes a plot, if it does.
+    /// Option that writes a plot, if the table has one.
     plot: Option<&'static str>,
-    /// What makes it short.
+    /// Options of a quick run.
     quick: &'static [&'static str],
     has_rivals: bool,
-    /// It starts servers: a nats-server and a Fanline.
+    /// Whether it starts a nats-server and a Fanline server.
     has_servers: bool,
-    /// They keep files.
+    /// Whether these servers write files.
     has_files: bool,
 }
 
@@ -109,7 +109,7 @@ const TABLES: &[Table] = &[
         has_rivals: true,
         ..Table::new(
             "replay",
-            "Subjects and replay, beside limits written by hand",
+            "Subjects and replay, beside reference loops",
             &["--quick"],
         )
     },
@@ -133,7 +133,7 @@ const TABLES: &[Table] = &[
     },
 ];
 
-/// One row of each kind: all of them take four minutes.
+/// One row of each kind; all rows take four minutes.
 #[rustfmt::skip]
 const JETSTREAM_QUICK: &[&str] = &[
     "--quick",
@@ -190,7 +190,7 @@ impl Table {
         folder.join(format!("{}.{end}", self.name))
     }
 
-    /// The arguments that this program is run with for it.
+    /// Returns the arguments with which this program measures the table.
     fn arguments(&self, all: &Arguments, with_rivals: bool) -> Vec<String> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let mut arguments = vec![self.name.to_owned(), "--markdown".to_owned()];
@@ -216,7 +216,7 @@ impl Table {
         arguments
     }
 
-    /// Measures it; without rivals where they cannot be had. Says whether there is a table.
+    /// Measures the table, without rivals if they are not available. Returns whether there is a table.
     fn measure(&self, all: &Arguments) -> Result<bool> {
         let with_rivals = !all.no_rivals;
         if self.run(&self.arguments(all, with_rivals))? {
@@ -225,7 +225,7 @@ impl Table {
         if !(self.has_rivals && with_rivals) {
             return Ok(false);
         }
-        eprintln!("== {}: once more, without rivals", self.name);
+        eprintln!("== {}: measuring again without rivals", self.name);
         self.run(&self.arguments(all, false))
     }
 
@@ -251,9 +251,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Measures them one by one, and notes those that are done. Gives the names of those that failed.
+/// Measures the tables in sequence and records the finished ones. Returns the names of the failed tables.
 fn measure(arguments: &Arguments, tables: &[&'static Table]) -> Result<Vec<&'static str>> {
-    let notes = arguments.folder.join(UNDER_WAY);
+    let notes = arguments.folder.join(PROGRESS_FILE);
     let mut done = match arguments.resume {
         true => fs::read_to_string(&notes).unwrap_or_default(),
         false => String::new(),
@@ -261,25 +261,25 @@ fn measure(arguments: &Arguments, tables: &[&'static Table]) -> Result<Vec<&'sta
     let mut failed = Vec::new();
     for table in tables {
         if done.lines().any(|name| name == table.name) {
-            eprintln!("== {}: measured before", table.name);
+            eprintln!("== {}: measured already", table.name);
             continue;
         }
         fs::write(&notes, &done)?;
         let page = || fs::read_to_string(table.file(&arguments.folder, "md")).unwrap_or_default();
         let before = page();
-        // The others are worth having all the same.
+        // The remaining tables are useful without this one.
         if table.measure(arguments)? {
             done.push_str(table.name);
             done.push('\n');
-            if let Some(told) = again::compare(&before, &page()) {
-                eprintln!("== {}: {told}", table.name);
+            if let Some(comparison) = repeat::compare(&before, &page()) {
+                eprintln!("== {}: {comparison}", table.name);
             }
         } else {
             failed.push(table.name);
         }
     }
     if failed.is_empty() {
-        // Where all was measured before, and it is gone already.
+        // If all tables were measured already, the file does not exist.
         let _ = fs::remove_file(&notes);
     } else {
         fs::write(&notes, &done)?;
@@ -291,7 +291,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Table>> {
     for name in names {
         if !TABLES.iter().any(|table| table.name == name) {
             let known: Vec<_> = TABLES.iter().map(|table| table.name).collect();
-            bail!("no table {name}; there are: {}", known.join(", "));
+            bail!("no table {name}; known tables: {}", known.join(", "));
         }
     }
     let is_chosen =
@@ -299,15 +299,15 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Table>> {
     Ok(TABLES.iter().filter(is_chosen).collect())
 }
 
-/// All tables that are there, with their plots, behind what is to be seen at a glance.
+/// Returns a page with all existing tables and their plots after a summary.
 fn report(arguments: &Arguments) -> Result<String> {
     let Machine { cores, cpu, kernel } = Machine::read();
     let versions = built_with(&["fanline", "tokio", "async-broadcast", "asyncband", "rxrust"]);
     let mut text = format!(
-        "# Benchmarks\n\nWritten by `{}` on {cores} × {cpu}, Linux {kernel}; {versions}. `fanline bench compare` takes all of \
-         it again. The servers' versions, command lines, medians, spread, ratios, CPU and memory are with each table, \
-         and so is the command that takes it alone; [how all of it is measured](crates/fanline-bench/README.md). Load \
-         and servers share the machine.\n",
+        "# Benchmarks\n\nWritten by `{}` on {cores} × {cpu}, Linux {kernel}; {versions}. `fanline bench compare` repeats \
+         all measurements. Each table lists the servers' versions, command lines, medians, spread, ratios, CPU and \
+         memory, and the command that measures only this table. The [README](crates/fanline-bench/README.md) \
+         describes the methods. Load and servers share the machine.\n",
         command_line(),
     );
     let pages: Vec<(&Table, Option<String>)> = TABLES
@@ -319,14 +319,14 @@ fn report(arguments: &Arguments) -> Result<String> {
             )
         })
         .collect();
-    text += &glance(&pages);
+    text += &summary(&pages);
     let soak = arguments.folder.join("soak.md");
     if soak.exists() {
         let link = linked_from(&arguments.out, &soak);
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "\n[Soak]({}): everything at once, with restarts and kills, and what is lost and leaked then.",
+            "\n[Soak]({}): all kinds of load at once, with restarts and kills; checks for losses and leaks.",
             link.display()
         );
     }
@@ -341,29 +341,30 @@ fn report(arguments: &Arguments) -> Result<String> {
             let link = linked_from(&arguments.out, &plot);
             text += &format!("![{}]({})\n\n", table.heading, link.display());
         }
-        text += &below(&markdown);
+        text += &nested(&markdown);
     }
     Ok(text)
 }
 
-/// A file as the report names it: from where the report is, if the file is below that.
+/// Returns the path of a file as the report links to it: relative to the report if the file is below its
+/// directory.
 fn linked_from(report: &Path, file: &Path) -> PathBuf {
     let folder = report.parent().filter(|folder| *folder != Path::new(""));
     let folder = folder.unwrap_or_else(|| Path::new("."));
     let both = folder.canonicalize().ok().zip(file.canonicalize().ok());
-    let below = both.and_then(|(folder, file)| Some(file.strip_prefix(folder).ok()?.to_owned()));
-    below.unwrap_or_else(|| file.to_owned())
+    let nested = both.and_then(|(folder, file)| Some(file.strip_prefix(folder).ok()?.to_owned()));
+    nested.unwrap_or_else(|| file.to_owned())
 }
 
-/// How many bars each table meets, and all that was lost.
-fn glance(pages: &[(&Table, Option<String>)]) -> String {
-    let mut table = String::from("\n| table | bars |\n| --- | --- |\n");
+/// Returns the number of met targets per table, and all losses.
+fn summary(pages: &[(&Table, Option<String>)]) -> String {
+    let mut table = String::from("\n| table | targets |\n| --- | --- |\n");
     let mut lost = String::new();
     for (of, page) in pages {
         let page = page.as_deref().unwrap_or_default();
         let verdicts = verdicts(page).unwrap_or(match page {
             "" => "not measured",
-            _ => "none is set",
+            _ => "no targets",
         });
         // Writing to a string does not fail.
         let _ = writeln!(table, "| {} | {verdicts} |", of.heading);
@@ -372,23 +373,21 @@ fn glance(pages: &[(&Table, Option<String>)]) -> String {
         }
     }
     if lost.is_empty() {
-        lost.push_str("- Nothing in these tables.\n");
+        lost.push_str("- None in these tables.\n");
     }
-    format!(
-        "{table}\n## What is lost\n\nBars that are missed, rivals that are faster, runs that failed:\n\n{lost}"
-    )
+    format!("{table}\n## Losses\n\nMissed targets, faster rivals, and failed runs:\n\n{lost}")
 }
 
-/// What a page says of its bars, in short.
+/// Returns the summary of a page's targets.
 fn verdicts(page: &str) -> Option<&str> {
-    let said = |line: &'_ str| line.starts_with("- Targets: ") || line.starts_with("- Bars: ");
-    let line = page.lines().find(|line| said(line))?;
+    let is_summary =
+        |line: &'_ str| line.starts_with("- Targets: ") || line.starts_with("- Bars: ");
+    let line = page.lines().find(|line| is_summary(line))?;
     let (_, verdicts) = line.split_once(": ")?;
     Some(verdicts.trim_end_matches('.'))
 }
 
-/// The lines of a page's tables that miss a bar, and what it says of runs that failed and of rivals that
-/// are ahead.
+/// Returns the lines of a page's tables that miss a target, and its notes on failed runs and on faster rivals.
 fn losses(page: &str) -> Vec<String> {
     let (mut losses, mut title) = (Vec::new(), "");
     for line in page.lines() {
@@ -400,7 +399,7 @@ fn losses(page: &str) -> Vec<String> {
             continue;
         };
         let mut cells = row.trim_end_matches('|').split('|').map(str::trim);
-        // A row may leave out what the one above has said.
+        // A row may omit the first cell if it equals the one above.
         match cells.next() {
             Some("") | None => {}
             Some(first) => title = first,
@@ -414,8 +413,9 @@ fn losses(page: &str) -> Vec<String> {
     losses
 }
 
-/// A table's own page as part of another one: without its title, and with its headings one step down.
-fn below(markdown: &str) -> String {
+/// Returns a table's page as a section of another page: without its title and with its headings one level
+/// lower.
+fn nested(markdown: &str) -> String {
     let mut text = String::new();
     for line in markdown.trim().lines() {
         if line.starts_with("# ") {
@@ -435,18 +435,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_becomes_a_part() {
+    fn page_becomes_section() {
         let page = "# Title\n\n| a |\n| --- |\n\n## Part\n\ntext\n";
-        assert_eq!(below(page), "| a |\n| --- |\n\n### Part\n\ntext\n");
+        assert_eq!(nested(page), "| a |\n| --- |\n\n### Part\n\ntext\n");
     }
 
     #[test]
-    fn plots_are_named_from_where_the_report_is() {
+    fn plot_paths_are_relative_to_report() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         for (report, expected) in [
             (root.join("BENCHMARKS.md"), PathBuf::from("src/all.rs")),
             (root.join("src/BENCHMARKS.md"), PathBuf::from("all.rs")),
-            // Not below it.
+            // Not below the report's directory.
             (root.join("rivals/B.md"), root.join("src/all.rs")),
         ] {
             assert_eq!(linked_from(&report, &root.join("src/all.rs")), expected);
@@ -454,8 +454,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_found() {
-        let page = "| shape | figure | Fanline | verdict |\n|---|---|---|---|\n\
+    fn losses_are_found() {
+        let page = "| shape | result | Fanline | verdict |\n|---|---|---|---|\n\
                     | 1 to 1 | rate | 7 M | met |\n|  | CPU | 9 ns | MISSED |\n\n\
                     - Targets: 1 met, 1 missed, 0 unknown.\n- Behind nats-server: 1 to 1, CPU 1.1×.\n";
         assert_eq!(verdicts(page), Some("1 met, 1 missed, 0 unknown"));
@@ -466,12 +466,12 @@ mod tests {
                 "Behind nats-server: 1 to 1, CPU 1.1×."
             ]
         );
-        assert_eq!(verdicts("no bars"), None);
+        assert_eq!(verdicts("no targets"), None);
         assert!(losses("").is_empty());
     }
 
     #[test]
-    fn tables_are_chosen_by_name() {
+    fn tables_are_selected_by_name() {
         assert_eq!(chosen(&[]).expect("all").len(), TABLES.len());
         assert_eq!(chosen(&["hubs".to_owned()]).expect("one").len(), 1);
         assert!(chosen(&["hub".to_owned()]).is_err());

@@ -1,38 +1,37 @@
-//! How much each thread has allocated.
+//! Allocation counts per thread.
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, counted per thread: two additions in memory of the thread's own, which
-/// no other subcommand can notice.
+/// The system's allocator with counts per thread. The counting is two additions in thread-local memory, which
+/// does not affect other subcommands.
 struct Counted;
 
 #[global_allocator]
 static ALLOCATOR: Counted = Counted;
 
 thread_local! {
-    // Constant and without a destructor, so that reaching it never allocates and works to the end
-    // of the thread.
+    // Constant and without a destructor, so access never allocates and works until the thread ends.
     static TOTALS: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0 }) };
 }
 
-/// What a thread has allocated.
+/// Allocations of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allocations {
-    /// How many times, growing a block included.
+    /// Number of allocations, including growth of a block.
     pub(crate) count: u64,
-    /// How many bytes; of a block that grows, those that came with it.
+    /// Number of bytes; for growth, the added bytes.
     pub(crate) bytes: u64,
 }
 
 impl Allocations {
-    /// All that this thread has allocated so far.
+    /// Returns all allocations of the calling thread so far.
     pub(crate) fn of_this_thread() -> Self {
         TOTALS.get()
     }
 
-    /// What came since `earlier`.
+    /// Returns the allocations since `earlier`.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             count: self.count - earlier.count,
@@ -48,29 +47,29 @@ fn note(bytes: usize) {
     TOTALS.set(totals);
 }
 
-// SAFETY: every call is passed on as it came to the system's allocator, which keeps the contract;
-// the counting beside it neither allocates nor unwinds.
+// SAFETY: every call is forwarded unchanged to the system's allocator, which fulfills the contract. The
+// counting neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
-        // SAFETY: the caller's promise is the one that this asks for.
+        // SAFETY: the caller fulfills the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
-        // SAFETY: the caller's promise is the one that this asks for.
+        // SAFETY: the caller fulfills the same contract.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the block came from `System` with this layout, through one of the others.
+        // SAFETY: the block came from `System` with this layout, through one of the other methods.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note(size.saturating_sub(layout.size()));
-        // SAFETY: the block came from `System` with this layout; the size is the caller's promise.
+        // SAFETY: the block came from `System` with this layout; the caller guarantees the size.
         unsafe { System.realloc(block, layout, size) }
     }
 }
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_this_thread_only() {
+    fn counts_only_calling_thread() {
         let before = Allocations::of_this_thread();
         std::hint::black_box(Vec::<u8>::with_capacity(100));
         let after = Allocations::of_this_thread();

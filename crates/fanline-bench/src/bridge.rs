@@ -1,13 +1,13 @@
-//! `fanline-bench bridge`: what it costs that a subject is bound to a server.
+//! `fanline-bench bridge`: the cost of binding a subject to a server.
 //!
-//! Server, publisher and subscribers are in this process; the subscriber over the wire reads a socket and
-//! counts bytes. Three questions, each beside what it would be without a bridge:
+//! The server, the publisher, and the subscribers are in this process. The network subscriber reads a socket
+//! and counts bytes. There are three measurements, each next to the same without a bridge:
 //!
-//! - in process: a subject with one observer, bare and bound, with nobody on the wire;
-//! - to the wire: messages of a bound subject, and messages of a raw socket that writes whole buffers of
-//!   them, to the same subscriber;
-//! - there and back: from before `next` on a bound subject until an observer of the same subject of the
-//!   server is called.
+//! - In process: a subject with one observer, bare and bound, without network subscribers.
+//! - To the network: messages of a bound subject, and messages of a raw socket that writes whole buffers of
+//!   them, to the same subscriber.
+//! - Round trip: from before `next` on a bound subject until an observer of the same subject of the server is
+//!   called.
 
 mod measure;
 
@@ -20,15 +20,15 @@ use clap::Args;
 use crate::report;
 use crate::report::lines::{Line, OTHER, OWN, Section, document};
 use crate::report::machine::Machine;
-use measure::Figure;
+use measure::Measurement;
 
-/// How often each figure is taken.
+/// Number of repetitions and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Rounds; in each all figures are taken in turn
+    /// Number of rounds; each round measures every result once
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// A tenth of the messages
+    /// Measure with a tenth of the messages
     #[arg(long)]
     quick: bool,
     /// Write the table as Markdown
@@ -39,58 +39,58 @@ pub(crate) struct Arguments {
     plot: Option<PathBuf>,
 }
 
-/// A figure, and what it should be as a share of another one, or at most.
+/// A result and its target: a share of another result, or an upper bound.
 struct Row {
-    figure: Figure,
+    result: Measurement,
     name: &'static str,
-    bar: Option<Bar>,
+    target: Option<Target>,
 }
 
-enum Bar {
-    ShareOf(Figure, f64),
+enum Target {
+    ShareOf(Measurement, f64),
     AtMost(f64),
 }
 
 const ROWS: &[Row] = &[
     Row {
-        figure: Figure::Bare,
+        result: Measurement::Bare,
         name: "in process: a subject with one observer, messages/s",
-        bar: None,
+        target: None,
     },
     Row {
-        figure: Figure::Bound,
-        name: "the same, bound to a server, nobody on the wire",
-        bar: Some(Bar::ShareOf(Figure::Bare, 0.5)),
+        result: Measurement::Bound,
+        name: "the same, bound to a server, no network subscriber",
+        target: Some(Target::ShareOf(Measurement::Bare, 0.5)),
     },
     Row {
-        figure: Figure::Observed,
-        name: "the same, observed at the server's subject, here",
-        bar: None,
+        result: Measurement::Observed,
+        name: "the same, observed at the server's subject, in process",
+        target: None,
     },
     Row {
-        figure: Figure::Core,
-        name: "to the wire: a raw socket, 128 B, messages/s",
-        bar: None,
+        result: Measurement::Core,
+        name: "to the network: a raw socket, 128 B, messages/s",
+        target: None,
     },
     Row {
-        figure: Figure::Slices,
-        name: "to the wire: a bound subject, in slices of 64",
-        bar: Some(Bar::ShareOf(Figure::Core, 0.8)),
+        result: Measurement::Slices,
+        name: "to the network: a bound subject, in slices of 64",
+        target: Some(Target::ShareOf(Measurement::Core, 0.8)),
     },
     Row {
-        figure: Figure::Singles,
-        name: "to the wire: a bound subject, one by one",
-        bar: None,
+        result: Measurement::Singles,
+        name: "to the network: a bound subject, one by one",
+        target: None,
     },
     Row {
-        figure: Figure::Back,
-        name: "there and back in the process, p50, ns",
-        bar: Some(Bar::AtMost(3_000.0)),
+        result: Measurement::Back,
+        name: "round trip in the process, p50, ns",
+        target: Some(Target::AtMost(3_000.0)),
     },
     Row {
-        figure: Figure::AllTheWay,
-        name: "the same round by the server, p50, ns",
-        bar: None,
+        result: Measurement::AllTheWay,
+        name: "round trip through the server, p50, ns",
+        target: None,
     },
 ];
 
@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for round in 0..arguments.rounds {
         eprintln!("round {} of {}", round + 1, arguments.rounds);
         for (row, samples) in ROWS.iter().zip(&mut samples) {
-            samples.push(measure::measure(row.figure, arguments.quick)?);
+            samples.push(measure::measure(row.result, arguments.quick)?);
         }
     }
     let medians: Vec<[f64; 3]> = samples.into_iter().map(least_median_most).collect();
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     report::write_to(arguments.plot.as_deref(), || plot(&medians))
 }
 
-/// The medians, those that can be compared together.
+/// Returns a plot of the comparable medians.
 fn plot(medians: &[[f64; 3]]) -> String {
     let all: Vec<_> = ROWS
         .iter()
@@ -118,8 +118,8 @@ fn plot(medians: &[[f64; 3]]) -> String {
         .collect();
     let sections = [
         ("In process, messages a second", &all[..3]),
-        ("To the wire, messages a second", &all[3..6]),
-        ("There and back, nanoseconds: less is better", &all[6..]),
+        ("To the network, messages a second", &all[3..6]),
+        ("Round trip, nanoseconds: less is better", &all[6..]),
     ];
     let sections = sections.map(|(heading, rows)| {
         let most = rows
@@ -130,8 +130,8 @@ fn plot(medians: &[[f64; 3]]) -> String {
             name: row.name.to_owned(),
             share: value / most,
             words: format!("{value:.0}"),
-            fill: match row.figure {
-                Figure::Bare | Figure::Core => OTHER,
+            fill: match row.result {
+                Measurement::Bare | Measurement::Core => OTHER,
                 _ => OWN,
             },
         });
@@ -162,21 +162,21 @@ fn least_median_most(mut samples: Vec<f64>) -> [f64; 3] {
 fn table(medians: &[[f64; 3]], rounds: u32) -> String {
     let machine = Machine::read();
     let mut text = String::from(
-        "# The bridge\n\n| what | median | min..max | bar | verdict |\n| --- | --- | --- | --- | --- |\n",
+        "# The bridge\n\n| what | median | min..max | target | verdict |\n| --- | --- | --- | --- | --- |\n",
     );
-    let median = |figure: Figure| {
-        let at = ROWS.iter().position(|row| row.figure == figure);
+    let median = |result: Measurement| {
+        let at = ROWS.iter().position(|row| row.result == result);
         at.map_or(f64::NAN, |at| medians[at][1])
     };
     let mut verdicts = Vec::new();
     for (row, [least, middle, most]) in ROWS.iter().zip(medians) {
-        let (bar, is_met) = match row.bar {
+        let (target, is_met) = match row.target {
             None => (String::new(), None),
-            Some(Bar::AtMost(most)) => (format!("≤ {most:.0}"), Some(*middle <= most)),
-            Some(Bar::ShareOf(other, share)) => {
+            Some(Target::AtMost(most)) => (format!("≤ {most:.0}"), Some(*middle <= most)),
+            Some(Target::ShareOf(other, share)) => {
                 let reached = middle / median(other);
-                let bar = format!("{:.0} % of it, ≥ {:.0} %", reached * 100.0, share * 100.0);
-                (bar, Some(reached >= share))
+                let target = format!("{:.0} % of it, ≥ {:.0} %", reached * 100.0, share * 100.0);
+                (target, Some(reached >= share))
             }
         };
         let verdict = is_met.map_or("", |is_met| if is_met { "met" } else { "MISSED" });
@@ -185,17 +185,17 @@ fn table(medians: &[[f64; 3]], rounds: u32) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "| {name} | {middle:.0} | {least:.0}..{most:.0} | {bar} | {verdict} |"
+            "| {name} | {middle:.0} | {least:.0}..{most:.0} | {target} | {verdict} |"
         );
     }
     let Machine { cores, cpu, kernel } = machine;
     let met = verdicts.iter().filter(|is_met| **is_met).count();
     let missed = verdicts.len() - met;
-    let _ = writeln!(text, "\n- Bars: {met} met, {missed} missed.");
+    let _ = writeln!(text, "\n- Targets: {met} met, {missed} missed.");
     let _ = writeln!(
         text,
         "- {rounds} rounds, on {cores} × {cpu}, Linux {kernel}. Server, publisher and subscriber share the machine \
-         and the process. Again: `cargo run --release -p fanline-bench -- bridge`"
+         and the process. Command: `cargo run --release -p fanline-bench -- bridge`"
     );
     text
 }

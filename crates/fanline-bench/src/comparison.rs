@@ -1,4 +1,4 @@
-//! Servers under the same loads, in turn: what all such subcommands take, and how a case is run.
+//! Comparison of servers under the same loads: common options, and the measurement of a case.
 
 pub(crate) mod cost;
 pub(crate) mod one_core;
@@ -15,28 +15,28 @@ use crate::report::metric::Sample;
 use crate::report::{self, Case, Outcome, Report, Row};
 use crate::servers::{Program, System, binaries, process};
 
-/// Which servers, how often and for how long, and where the figures go.
+/// Servers to compare, number and length of measurements, and output files.
 #[derive(Args)]
 pub(crate) struct Comparison {
-    /// Rounds; each measures every server, in alternating order, each time in a fresh process
+    /// Number of rounds; each measures every server in alternating order, each time in a fresh process
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pairs: u32,
-    /// Length that one measurement aims at
+    /// Target length of one measurement
     #[arg(long, default_value_t = 1.5)]
     seconds: f64,
-    /// Three rounds of 0.6 seconds: about two minutes in all
+    /// Three rounds of 0.6 seconds, about two minutes in total
     #[arg(long, conflicts_with_all = ["pairs", "seconds"])]
     pub(crate) quick: bool,
-    /// Measure one server alone
+    /// Measure only one server
     #[arg(long)]
     only: Option<System>,
-    /// nats-server to measure, instead of the pinned version, which is installed by `go install`
+    /// nats-server binary to measure instead of the pinned version, which `go install` installs
     #[arg(long, value_name = "PATH")]
     nats_server: Option<PathBuf>,
-    /// Fanline to measure, instead of the one beside this program, which is built when missing
+    /// Fanline binary to measure instead of the one next to this program, which is built if missing
     #[arg(long, value_name = "PATH")]
     fanline: Option<PathBuf>,
-    /// Shards of Fanline, instead of its default
+    /// Number of Fanline's shards instead of its default
     #[arg(long)]
     shards: Option<usize>,
     /// Write the tables as Markdown
@@ -51,12 +51,12 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// Finds the servers and starts a report on about so many cases.
+    /// Finds the servers and starts a report on about `cases` cases.
     pub(crate) fn begin(&self, title: &'static str, cases: usize) -> Result<Run<'_>> {
         self.begin_with(title, cases, Vec::new())
     }
 
-    /// The same, with servers beside the usual two.
+    /// As [`begin`](Self::begin), with servers besides the usual two.
     pub(crate) fn begin_with(
         &self,
         title: &'static str,
@@ -80,7 +80,7 @@ impl Comparison {
         })
     }
 
-    /// nats-server, for a part in which both are compared beside it.
+    /// Returns nats-server, for a part that both servers are compared with.
     pub(crate) fn nats_server(&self) -> Result<Program> {
         binaries::nats_server(self.nats_server.as_deref())
     }
@@ -96,13 +96,13 @@ impl Comparison {
         Ok(programs)
     }
 
-    /// Whether a server is to be measured.
+    /// Returns whether a server is to be measured.
     pub(crate) fn wants(&self, system: System) -> bool {
         self.only.is_none_or(|only| only == system)
     }
 }
 
-/// A report while it is made.
+/// A report in progress.
 pub(crate) struct Run<'a> {
     arguments: &'a Comparison,
     progress: ProgressBar,
@@ -110,7 +110,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Measures one case on all servers in turn.
+    /// Measures one case on all servers in sequence.
     pub(crate) fn measure(
         &mut self,
         case: Case,
@@ -121,7 +121,7 @@ impl Run<'_> {
         });
     }
 
-    /// The same, where a server may have no such thing.
+    /// As [`measure`](Self::measure), for cases that some servers do not support.
     pub(crate) fn measure_where(
         &mut self,
         case: Case,
@@ -130,7 +130,7 @@ impl Run<'_> {
         let mut row = Row::new(case);
         for round in 0..self.report.pairs {
             let mut order = self.report.programs.iter().collect::<Vec<_>>();
-            // So that what drifts on the machine meets both alike.
+            // Drift of the machine then affects both servers equally.
             if round % 2 == 1 {
                 order.reverse();
             }
@@ -146,12 +146,12 @@ impl Run<'_> {
         self.report.rows.push(row);
     }
 
-    /// Adds to what is said below the table.
+    /// Adds a remark to be printed below the table.
     pub(crate) fn remark(&mut self, remark: impl Into<String>) {
         self.report.remarks.push(remark.into());
     }
 
-    /// Prints and writes what was asked for.
+    /// Prints the report and writes the requested files.
     pub(crate) fn finish(self) -> Result<()> {
         self.progress.finish_and_clear();
         let (arguments, report) = (self.arguments, &self.report);
@@ -166,7 +166,7 @@ impl Run<'_> {
     }
 }
 
-/// Those of `all` that are named; all when none is.
+/// Returns the members of `all` with the given names, or all if no name is given.
 pub(crate) fn choose<T>(
     all: &'static [T],
     names: &[String],
@@ -177,7 +177,7 @@ pub(crate) fn choose<T>(
     }
     let find = |name: &String| {
         let found = all.iter().find(|one| name_of(one) == name);
-        found.with_context(|| format!("no {name:?}; --list shows what there is"))
+        found.with_context(|| format!("no {name:?}; --list shows all names"))
     };
     names.iter().map(find).collect()
 }

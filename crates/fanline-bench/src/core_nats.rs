@@ -12,13 +12,13 @@ use shapes::{SHAPES, Shape};
 
 const TITLE: &str = "Core NATS: Fanline beside nats-server";
 
-/// Which shapes, and how they are measured.
+/// Shapes to measure and comparison options.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Measure only this shape; may be given several times
+    /// Measure only this shape; repeatable
     #[arg(long = "shape", value_name = "NAME")]
     shapes: Vec<String>,
-    /// List the shapes and their targets, and measure nothing
+    /// List the shapes and their targets, without measuring
     #[arg(long)]
     list: bool,
     #[command(flatten)]

@@ -1,7 +1,7 @@
-//! The load generator: raw blocking sockets on threads, prebuilt bytes out, bytes counted in.
+//! The load generator: raw blocking sockets on threads. It writes prebuilt bytes and counts received bytes.
 //!
-//! It runs on the same cores as the server under test, so whatever it spends is missing there. It
-//! therefore does no work per message where it can count bytes instead.
+//! It runs on the same cores as the measured server, so its CPU time is missing there. It therefore counts
+//! bytes instead of processing each message where possible.
 
 pub(crate) mod awake;
 pub(crate) mod connection;

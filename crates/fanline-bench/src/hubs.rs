@@ -1,7 +1,6 @@
-//! `fanline-bench hubs`: the broadcast hub in lockstep, beside its rivals, and what that does not show;
-//! the merge and the partition hub beside a channel.
+//! `fanline-bench hubs`: the broadcast hub in lockstep next to its rivals, and further properties; the merge
+//! and the partition hub next to a channel.
 
-mod bars;
 mod channel;
 mod floor;
 mod json;
@@ -13,6 +12,7 @@ mod others;
 mod pekko;
 mod plot;
 mod table;
+mod targets;
 
 use std::path::PathBuf;
 
@@ -20,53 +20,53 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::report;
-use bars::{ALLOCATIONS_CONSUMERS, GROWTH_THREADS, JOIN_PRESENT, LAW_BUFFERS};
 use load::{Cell, Load, Part};
 use measure::{Plan, Report};
+use targets::{ALLOCATIONS_CONSUMERS, GROWTH_THREADS, JOIN_PRESENT, LAW_BUFFERS};
 
-/// What to measure, against whom, and where the figures go.
+/// Measured parts, systems, and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Measure only this part; may be given several times
+    /// Measure only this part; repeatable
     #[arg(long = "part", value_name = "NAME")]
     parts: Vec<Part>,
     /// Numbers of consumers of the broadcast, separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = count,
           default_values_t = [64, 256, 1000, 2000, 10_000, 100_000])]
     consumers: Vec<usize>,
-    /// Buffers of the broadcast, separated by commas
+    /// Buffer sizes of the broadcast, separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = count,
           default_values_t = [64, 256])]
     buffers: Vec<usize>,
-    /// Threads, separated by commas: 1 is a runtime of one thread, more a work-stealing one
+    /// Numbers of threads, separated by commas: 1 is a single-threaded runtime, more is a work-stealing one
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = threads,
           default_values_t = [1, 2])]
     threads: Vec<usize>,
-    /// Rounds; in each, every system has one run, in alternating order
+    /// Number of rounds; each runs every system once, in alternating order
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Elements of a run of the broadcast
+    /// Number of elements of a broadcast run
     #[arg(long, value_name = "N", default_value_t = 100_000,
           value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     elements: u64,
-    /// A run that would take longer has fewer elements
+    /// Time limit of a run, in milliseconds; a longer run has fewer elements
     #[arg(long, value_name = "N", default_value_t = 700,
           value_parser = clap::value_parser!(u64).range(1..=600_000))]
     run_millis: u64,
-    /// Rivals are not measured with more consumers of the broadcast: a run takes them seconds
+    /// Largest number of broadcast consumers for rivals, whose runs then take seconds
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = count)]
     rivals_consumers_max: usize,
-    /// Three rounds of runs of 100 milliseconds, or what ten thousand tasks and more take, rivals with up
+    /// Three rounds of runs of 100 milliseconds, longer for ten thousand and more tasks, and rivals with up
     /// to 2,000 consumers
     #[arg(long, conflicts_with_all = ["rounds", "run_millis", "rivals_consumers_max"])]
     quick: bool,
-    /// List the bars, and measure nothing
+    /// List the targets, without measuring
     #[arg(long)]
     list: bool,
     #[command(flatten)]
     options: Options,
-    /// Write a plot, as SVG
+    /// Write a plot as SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Write the tables as Markdown
@@ -74,26 +74,26 @@ pub(crate) struct Arguments {
     markdown: Option<PathBuf>,
 }
 
-/// Who takes part.
+/// Measured systems.
 #[derive(Args)]
 struct Options {
-    /// Add tokio's channels, async-broadcast, asyncband and Pekko (needs Maven and a JDK), in the same
+    /// Include tokio's channels, async-broadcast, asyncband, and Pekko (needs Maven and a JDK) in the same
     /// run
     #[arg(long)]
     rivals: bool,
-    /// Measure only systems whose name contains this; may be given several times
+    /// Measure only systems whose name contains this text; repeatable
     #[arg(long = "system", value_name = "TEXT")]
     systems: Vec<String>,
-    /// The JDK that runs Pekko, instead of the first of those known by name in /usr/lib/jvm
+    /// JDK that runs Pekko, instead of the first known name in /usr/lib/jvm
     #[arg(long, value_name = "DIR")]
     java_home: Option<PathBuf>,
-    /// Threads of Pekko's dispatcher
+    /// Number of threads of Pekko's dispatcher
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = threads)]
     pekko_threads: usize,
-    /// Write every figure, after each cell
+    /// Write every result after each cell
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Go on from the figures in that file, if it is there: cells that it has are not measured again
+    /// Resume from the results in the JSON file if it exists: cells in it are not measured again
     #[arg(long, requires = "json")]
     resume: bool,
 }
@@ -124,7 +124,7 @@ fn plan(arguments: &Arguments) -> Plan {
     }
 }
 
-/// Everything in the parts that were asked for.
+/// Returns all loads of the requested parts.
 fn loads(arguments: &Arguments) -> Vec<Load> {
     let parts = if arguments.parts.is_empty() {
         Part::value_variants()
@@ -199,7 +199,7 @@ fn law() -> Vec<Load> {
             })
         })
     });
-    let grown = GROWTH_THREADS.into_iter().flat_map(bars::growth_cells);
+    let grown = GROWTH_THREADS.into_iter().flat_map(targets::growth_cells);
     let mut loads: Vec<Load> = cells.collect();
     for load in grown.map(Load::Law) {
         if !loads.contains(&load) {

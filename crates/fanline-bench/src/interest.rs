@@ -1,7 +1,8 @@
-//! `fanline-bench interest-simulation`: what it takes to tell a thousand leafs what the others want.
+//! `fanline-bench interest-simulation`: the cost of distributing interest among a thousand leaf nodes.
 //!
-//! Nothing is measured here and nothing is sent: lines and messages are counted that would cross links, in
-//! a world drawn from a seed. `interest/world.rs` is who wants what, `interest/policy.rs` who is told what.
+//! Nothing is measured or sent. The simulation counts lines and messages that would cross links, in a world
+//! drawn from a seed. `interest/world.rs` defines the interest of each leaf, `interest/policy.rs` its
+//! distribution.
 
 mod policy;
 mod random;
@@ -18,34 +19,34 @@ use policy::Policy;
 use random::Random;
 use world::World;
 
-/// What the world is like.
+/// Parameters of the world.
 #[derive(Args, Clone)]
 pub(crate) struct Arguments {
-    /// The same seed gives the same figures
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Leaf nodes
+    /// Number of leaf nodes
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     leafs: u32,
-    /// Hubs between the leafs and the root, where there is a tree
+    /// Number of hubs between the leaf nodes and the root in a tree
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     regions: u32,
-    /// Subjects below each leaf's own prefix
+    /// Number of subjects below each leaf's own prefix
     #[arg(long, default_value_t = 9900, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     own: u32,
-    /// How many of 100 of them somebody at the leaf subscribes to
+    /// Percentage of them to which clients of the leaf subscribe
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(0..=100))]
     own_wanted_percent: u32,
-    /// Subjects that any leaf may subscribe to
+    /// Number of subjects that any leaf may subscribe to
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     shared: u32,
-    /// How often each leaf draws one of them to subscribe to, the n-th with a chance of 1/n
+    /// Number of shared subjects that each leaf draws, the n-th with a probability proportional to 1/n
     #[arg(long, default_value_t = 1000)]
     shared_drawn: u32,
-    /// Subscriptions that come or go in the time that is simulated
+    /// Number of subscriptions that are added or removed in the simulated time
     #[arg(long, default_value_t = 1_000_000)]
     changes: u32,
-    /// Messages that are published
+    /// Number of published messages
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     publications: u32,
     /// Write the tables as Markdown
@@ -62,16 +63,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut random = Random::new(arguments.seed);
     let mut world = World::draw(arguments, &mut random);
     let distinct = world.distinct();
-    let told = Policy::ALL.map(|policy| policy.announce(&world));
+    let distribution = Policy::ALL.map(|policy| policy.announce(&world));
     let fan_out = policy::publish(&world, arguments.publications, &mut random);
     let changed = policy::change(&mut world, arguments.changes, &mut random);
-    let figures = table::Figures {
+    let results = table::Measurements {
         arguments,
         distinct,
-        told,
+        distribution,
         changed,
         fan_out,
     };
-    print!("{}", figures.terminal());
-    report::write_to(arguments.markdown.as_deref(), || figures.markdown())
+    print!("{}", results.terminal());
+    report::write_to(arguments.markdown.as_deref(), || results.markdown())
 }

@@ -1,4 +1,4 @@
-//! `fanline-bench jetstream`: what both keep, on disk and in memory, Fanline against nats-server.
+//! `fanline-bench jetstream`: persistence on disk and in memory, Fanline against nats-server.
 
 mod measure;
 mod rows;
@@ -15,16 +15,16 @@ use rows::{ROWS, Row};
 
 const TITLE: &str = "JetStream: Fanline beside nats-server";
 
-/// Which rows, where the files lie, and how it is measured.
+/// Rows to measure, directory of the files, and comparison options.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Measure only this row; may be given several times
+    /// Measure only this row; repeatable
     #[arg(long = "row", value_name = "NAME")]
     rows: Vec<String>,
-    /// List the rows and their targets, and measure nothing
+    /// List the rows and their targets, without measuring
     #[arg(long)]
     list: bool,
-    /// Where both servers keep their files: not on a tmpfs, where syncing costs nothing
+    /// Parent directory of both servers' files; do not use a tmpfs, on which syncing costs nothing
     #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
     dir: PathBuf,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! Rivals that run in a JVM: Maven projects in `rivals`, each a process that answers one line for each
-//! line that it reads.
+//! Rivals that run in a JVM: Maven projects in `rivals`. Each is a process that answers every line of input
+//! with one line.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Builds a project with Maven, which fetches what it needs the first time, and gives its folder.
+/// Builds a project with Maven, which downloads dependencies the first time. Returns its directory.
 ///
 /// # Errors
 ///
-/// When Maven is missing or fails.
+/// Returns an error if Maven is missing or fails.
 pub(crate) fn package(project: &str) -> Result<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("rivals")
@@ -20,7 +20,7 @@ pub(crate) fn package(project: &str) -> Result<PathBuf> {
     let status = Command::new("mvn")
         .args(["-q", "--batch-mode", "package"])
         .current_dir(&folder)
-        // Standard output is for the report.
+        // Standard output is reserved for the report.
         .stdout(io::stderr())
         .status()
         .context(
@@ -34,15 +34,15 @@ pub(crate) fn package(project: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// A running JVM; dropping it ends the process.
+/// A running JVM. Dropping it ends the process.
 pub(crate) struct Jvm {
     child: Child,
-    /// The JVM ends when this is closed, also when this process dies.
+    /// The JVM ends when this is closed, even if this process is killed.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// Whom errors name.
+    /// Name for error messages.
     name: String,
-    /// The first line that it printed: what it runs on.
+    /// The first printed line: versions of the JVM.
     pub(crate) banner: String,
 }
 
@@ -51,7 +51,7 @@ impl Jvm {
     ///
     /// # Errors
     ///
-    /// When `java` is missing or the program in it fails.
+    /// Returns an error if `java` is missing or the program fails.
     pub(crate) fn start(java: &Path, folder: &Path, options: &[&str], load: &str) -> Result<Self> {
         let mut child = Command::new(java)
             .args(options)
@@ -78,11 +78,11 @@ impl Jvm {
         Ok(jvm)
     }
 
-    /// What it answers to a line.
+    /// Returns the answer to a line.
     ///
     /// # Errors
     ///
-    /// When the JVM dies, for instance since somebody has missed something.
+    /// Returns an error if the JVM ends, for instance because a consumer missed an element.
     pub(crate) fn ask(&mut self, line: &str) -> Result<String> {
         let input = self.input.as_mut().context("the JVM is being ended")?;
         writeln!(input, "{line}").with_context(|| self.name.clone())?;
@@ -101,7 +101,7 @@ impl Jvm {
 impl Drop for Jvm {
     fn drop(&mut self) {
         self.input = None;
-        // Whatever it was, the next one is started afresh.
+        // Whatever the error is, the next run starts a new process.
         let _ = self.child.wait();
     }
 }

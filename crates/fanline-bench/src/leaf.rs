@@ -1,4 +1,4 @@
-//! `fanline-bench leaf`: one leaf link to a nats-server, with Fanline and with nats-server as the leaf.
+//! `fanline-bench leaf`: a leaf link to a nats-server, with Fanline and with nats-server as the leaf.
 
 mod link;
 mod measure;
@@ -18,16 +18,16 @@ use rows::{ROWS, Row};
 
 const TITLE: &str = "A leaf link: Fanline beside nats-server";
 
-/// Which rows, where the files lie, and how it is measured.
+/// Rows to measure, directory of the files, and comparison options.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Measure only this row; may be given several times
+    /// Measure only this row; repeatable
     #[arg(long = "row", value_name = "NAME")]
     rows: Vec<String>,
-    /// List the rows and their targets, and measure nothing
+    /// List the rows and their targets, without measuring
     #[arg(long)]
     list: bool,
-    /// Where the servers keep their files: not on a tmpfs, where syncing costs nothing
+    /// Parent directory of the servers' files; do not use a tmpfs, on which syncing costs nothing
     #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
     dir: PathBuf,
     #[command(flatten)]
@@ -43,11 +43,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rows = choose(ROWS, &arguments.rows, |row| row.name)?;
     let hub = arguments.comparison.nats_server()?;
     let mut run = arguments.comparison.begin(TITLE, rows.len())?;
-    run.remark("The hub is nats-server in all rows. CPU and memory are the leaf's.");
-    run.remark("Without a leaf, below, the generator itself speaks the leaf's part to the hub, in the same rounds: a leaf that costs nothing would reach that, and none can pass it.");
-    run.remark("In rows that say compressed, both sides of the link do s2_fast; payloads are the alphabet again and again, so that shows what compressing costs, and not what it saves.");
-    run.remark("A mirror is ready when the leaf says that it holds all; interest when a message gets through to the subject that was asked for last.");
-    run.remark("The mirror of Fanline is synced before a record of it counts, that of nats-server every two minutes, as both do by default.");
+    run.remark("The hub is nats-server in all rows. CPU and memory are those of the leaf.");
+    run.remark("In the notes \"without a leaf\", the generator itself acts as the leaf, in the same rounds: the limit for a leaf without cost.");
+    run.remark("In rows with compression, both sides of the link use s2_fast. Payloads repeat the alphabet, so these rows show the cost of compression and not its savings.");
+    run.remark("A mirror is ready when the leaf reports all messages; interest is ready when a message arrives on the subject of the last subscription.");
+    run.remark("Fanline syncs its mirror before it counts a record, nats-server every two minutes; both are the defaults.");
     for row in rows {
         let site = Site::new(&arguments.dir)?;
         let mut bound = Bound::default();
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     run.finish()
 }
 
-/// What no leaf can pass: the hub's own pace, measured beside nats-server as leaf in each round.
+/// The limit of a leaf: the hub's own speed, measured in each round next to nats-server as leaf.
 #[derive(Default)]
 struct Bound {
     with_nats: Vec<f64>,

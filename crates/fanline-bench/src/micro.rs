@@ -18,19 +18,19 @@ use clap::Args;
 use crate::report;
 use cases::{Case, Result as CaseResult};
 
-/// Which parts, and for how long.
+/// Measured parts, number and length of samples, and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Measure only the cases whose name contains this; may be given several times
+    /// Measure only the cases whose name contains this text; repeatable
     #[arg(long = "case", value_name = "TEXT")]
     cases: Vec<String>,
-    /// List the cases and their targets, and measure nothing
+    /// List the cases and their targets, without measuring
     #[arg(long)]
     list: bool,
-    /// Samples of each case; the figure is their median
+    /// Number of samples of each case; the result is their median
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     samples: u32,
-    /// Length that one sample aims at, in milliseconds
+    /// Target length of one sample, in milliseconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     millis: u64,
     /// Write the table as Markdown
@@ -53,15 +53,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut results = Vec::new();
     for case in cases {
         progress.set_message(case.name);
-        let figures = sampling::measure(&mut *(case.prepare)(), arguments.samples, length);
-        results.push(CaseResult { case, figures });
+        let measurements = sampling::measure(&mut *(case.prepare)(), arguments.samples, length);
+        results.push(CaseResult {
+            case,
+            results: measurements,
+        });
         progress.inc(1);
     }
     progress.finish_and_clear();
-    let figures = table::Report::new(results, arguments.samples, length);
-    print!("{}", figures.terminal());
-    report::write_to(arguments.markdown.as_deref(), || figures.markdown())?;
-    report::write_to(arguments.plot.as_deref(), || figures.plot())
+    let results = table::Report::new(results, arguments.samples, length);
+    print!("{}", results.terminal());
+    report::write_to(arguments.markdown.as_deref(), || results.markdown())?;
+    report::write_to(arguments.plot.as_deref(), || results.plot())
 }
 
 fn chosen(names: &[String]) -> Result<Vec<Case>> {

@@ -17,19 +17,19 @@ use rows::{ROWS, Row};
 
 const TITLE: &str = "MQTT: Fanline beside nats-server and mosquitto";
 
-/// Which rows, where the files lie, and how it is measured.
+/// Rows to measure, directory of the files, and comparison options.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Measure only this row; may be given several times
+    /// Measure only this row; repeatable
     #[arg(long = "row", value_name = "NAME")]
     rows: Vec<String>,
-    /// List the rows and their targets, and measure nothing
+    /// List the rows and their targets, without measuring
     #[arg(long)]
     list: bool,
-    /// Where the servers keep their files: not on a tmpfs, where syncing costs nothing
+    /// Parent directory of the servers' files; do not use a tmpfs, on which syncing costs nothing
     #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
     dir: PathBuf,
-    /// mosquitto to measure, instead of the system's
+    /// mosquitto binary to measure instead of the system's
     #[arg(long, value_name = "PATH")]
     mosquitto: Option<PathBuf>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .then(|| binaries::mosquitto(given));
     let (others, missing) = match mosquitto {
         Some(Ok(program)) => (vec![program], None),
-        // The other two are worth comparing without it, unless it was asked for by name.
+        // The other two servers are compared without it, unless it was requested by name.
         Some(Err(error)) if given.is_none() && arguments.comparison.wants(System::Fanline) => {
             (Vec::new(), Some(error))
         }

@@ -1,21 +1,21 @@
-//! `fanline-bench replay`: the subjects and their replay flavours, against limits written by hand and
-//! against rivals, in the grid of RxPerfTests.
+//! `fanline-bench replay`: the subjects and their replay flavors, against reference loops and against
+//! rivals, in the grid of RxPerfTests.
 
 mod audience;
-mod bars;
 mod behind;
 mod churn;
 mod grid;
 mod hand_written;
 mod json;
 mod library;
-mod limits;
 mod measure;
 mod outcome;
 mod plot;
+mod reference_loops;
 mod rivals;
 mod running;
 mod table;
+mod targets;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,43 +25,43 @@ use clap::{Args, ValueEnum};
 
 use crate::report;
 use crate::turns::Plan;
-use grid::{Flavour, MESSAGES, SUBSCRIBERS};
+use grid::{Flavor, MESSAGES, SUBSCRIBERS};
 use outcome::Report;
 
-/// What to measure, against whom, and where the figures go.
+/// Measured parts of the grid, rivals, and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Measure only this flavour; may be given several times
-    #[arg(long = "flavour", value_name = "NAME")]
-    flavours: Vec<Flavour>,
-    /// Messages of a repetition, instead of 1,000 to 1,000,000; separated by commas
+    /// Measure only this flavor; repeatable
+    #[arg(long = "flavor", value_name = "NAME")]
+    flavors: Vec<Flavor>,
+    /// Numbers of messages of a repetition, instead of 1,000 to 1,000,000; separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     messages: Vec<u32>,
-    /// Subscribers, instead of 1, 2, 4, 8 and 16; separated by commas
+    /// Numbers of subscribers, instead of 1, 2, 4, 8 and 16; separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = subscribers)]
     subscribers: Vec<usize>,
-    /// List the flavours and the bars, and measure nothing
+    /// List the flavors and the targets, without measuring
     #[arg(long)]
     list: bool,
-    /// Rounds; in each, every system has its turn, in alternating order
+    /// Number of rounds; each measures every system once, in alternating order
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Measured time that a turn aims at, in milliseconds; it has one repetition at least
+    /// Target measuring time of a system per round, in milliseconds; at least one repetition
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     millis: u64,
-    /// 100,000 and 1,000,000 messages to 1 and 16 subscribers, three rounds: what the bars need
+    /// 100,000 and 1,000,000 messages to 1 and 16 subscribers, three rounds: the cells of the targets
     #[arg(long, conflicts_with_all = ["rounds", "messages", "subscribers"])]
     quick: bool,
-    /// Add RxJava 3 (needs Maven and a JDK), rxRust and tokio's broadcast, in the same run
+    /// Include RxJava 3 (needs Maven and a JDK), rxRust, and tokio's broadcast in the same run
     #[arg(long)]
     rivals: bool,
-    /// Write a plot, as SVG
+    /// Write a plot as SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Write the tables as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Write every figure
+    /// Write every result
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -85,9 +85,9 @@ fn write(arguments: &Arguments, report: &Report) -> Result<()> {
     })
 }
 
-/// The part of the grid that is measured.
+/// The measured part of the grid.
 struct Sizes {
-    flavours: Vec<Flavour>,
+    flavors: Vec<Flavor>,
     messages: Vec<u32>,
     subscribers: Vec<usize>,
 }
@@ -104,13 +104,13 @@ fn sizes(arguments: &Arguments) -> Sizes {
         &SUBSCRIBERS
     };
     Sizes {
-        flavours: given_or(&arguments.flavours, Flavour::value_variants()),
+        flavors: given_or(&arguments.flavors, Flavor::value_variants()),
         messages: given_or(&arguments.messages, messages),
         subscribers: given_or(&arguments.subscribers, subscribers),
     }
 }
 
-/// What was asked for in order and once each, or else all.
+/// Returns the given values, sorted and without duplicates, or all values if none is given.
 fn given_or<T: Clone + Ord>(given: &[T], all: &[T]) -> Vec<T> {
     let mut chosen = if given.is_empty() { all } else { given }.to_vec();
     chosen.sort();

@@ -1,4 +1,4 @@
-//! What the measurements say, for a terminal, Markdown, a plot and other programs.
+//! Reports of the measurements for a terminal, in Markdown, as a plot, and as JSON.
 
 pub(crate) mod behind;
 pub(crate) mod groups;
@@ -24,23 +24,23 @@ use crate::servers::{Program, System};
 use machine::Machine;
 use metric::{Metric, Sample, Summary};
 
-/// All that one invocation has measured, and on what.
+/// All results of one invocation, with the machine.
 pub(crate) struct Report {
-    /// What is compared.
+    /// Title of the comparison.
     pub(crate) title: &'static str,
     pub(crate) machine: Machine,
-    /// How this was asked for.
+    /// Command line of the run.
     pub(crate) command: String,
     pub(crate) programs: Vec<Program>,
     pub(crate) pairs: u32,
     pub(crate) duration: Duration,
     pub(crate) rows: Vec<Row>,
-    /// What else is to be known of these figures.
+    /// Further notes on the results.
     pub(crate) remarks: Vec<String>,
 }
 
 impl Report {
-    /// A report without rows yet.
+    /// Creates a report without rows.
     pub(crate) fn new(
         title: &'static str,
         programs: &[Program],
@@ -59,29 +59,29 @@ impl Report {
         }
     }
 
-    /// The servers, in the order of their columns.
+    /// Returns the servers in the order of their columns.
     pub(crate) fn columns(&self) -> Vec<System> {
         let measured = self.programs.iter().map(|program| program.system);
-        let others = measured.filter(|system| !System::USUAL.contains(system));
-        System::USUAL.into_iter().chain(others).collect()
+        let others = measured.filter(|system| !System::DEFAULT.contains(system));
+        System::DEFAULT.into_iter().chain(others).collect()
     }
 }
 
-/// What is measured, as reports show it.
+/// A measured case as it appears in reports.
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
-    /// As the command line takes it.
+    /// Name on the command line.
     pub(crate) name: &'static str,
-    /// As reports print it.
+    /// Title in reports.
     pub(crate) title: &'static str,
-    /// What [`Metric::Rate`] counts.
+    /// Unit of [`Metric::Rate`].
     pub(crate) rate: &'static str,
-    /// What a plot shows.
+    /// Metric of the plot.
     pub(crate) headline: Metric,
     pub(crate) targets: &'static [Target],
 }
 
-/// What Fanline should reach in one figure.
+/// Target for one of Fanline's results.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) metric: Metric,
@@ -89,62 +89,62 @@ pub(crate) struct Target {
     pub(crate) bound: Bound,
 }
 
-/// What a target bounds.
+/// Quantity that a target bounds.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Of {
     /// Fanline's median divided by nats-server's.
     Ratio,
-    /// Fanline's median, whatever nats-server gives.
+    /// Fanline's median, independent of nats-server.
     Fanline,
     /// Fanline's median divided by mosquitto's.
     #[serde(rename = "ratio to mosquitto")]
     RatioToMosquitto,
 }
 
-/// At least so many times what nats-server gives.
+/// Returns a lower bound as a multiple of nats-server's result.
 pub(crate) const fn at_least(metric: Metric, ratio: f64) -> Target {
     let (of, bound) = (Of::Ratio, Bound::AtLeast(ratio));
     Target { metric, of, bound }
 }
 
-/// At least so many times what mosquitto gives.
+/// Returns a lower bound as a multiple of mosquitto's result.
 pub(crate) const fn at_least_of_mosquitto(metric: Metric, ratio: f64) -> Target {
     let (of, bound) = (Of::RatioToMosquitto, Bound::AtLeast(ratio));
     Target { metric, of, bound }
 }
 
-/// At most so many times what nats-server takes.
+/// Returns an upper bound as a multiple of nats-server's result.
 pub(crate) const fn at_most(metric: Metric, ratio: f64) -> Target {
     let (of, bound) = (Of::Ratio, Bound::AtMost(ratio));
     Target { metric, of, bound }
 }
 
-/// At least this, whatever nats-server gives.
+/// Returns a lower bound, independent of nats-server.
 pub(crate) const fn alone_at_least(metric: Metric, value: f64) -> Target {
     let (of, bound) = (Of::Fanline, Bound::AtLeast(value));
     Target { metric, of, bound }
 }
 
-/// At most this, whatever nats-server takes.
+/// Returns an upper bound, independent of nats-server.
 pub(crate) const fn alone_at_most(metric: Metric, value: f64) -> Target {
     let (of, bound) = (Of::Fanline, Bound::AtMost(value));
     Target { metric, of, bound }
 }
 
-/// One case's samples.
+/// Samples of one case.
 pub(crate) struct Row {
     pub(crate) case: Case,
     samples: Vec<(System, Sample)>,
-    /// Runs that gave no figure, and why.
+    /// Failed runs with their errors.
     pub(crate) failures: Vec<(System, String)>,
 }
 
-/// What one run gave.
+/// Result of one run.
 pub(crate) enum Outcome {
-    /// Figures.
+    /// Measurements.
     Measured(Sample),
-    /// None, and why.
+    /// Error of a failed run.
     Failed(String),
 }
 
@@ -157,7 +157,7 @@ impl From<Result<Sample>> for Outcome {
     }
 }
 
-/// Which side is good.
+/// Direction of a bound.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound {
     AtLeast(f64),
@@ -165,7 +165,7 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
-    /// Whether `measured` is good enough.
+    /// Returns whether `measured` satisfies the bound.
     pub(crate) fn is_met(self, measured: f64) -> bool {
         match self {
             Self::AtLeast(least) => measured >= least,
@@ -175,7 +175,7 @@ impl Bound {
 }
 
 impl Target {
-    /// The bound in words.
+    /// Returns the bound in words.
     pub(crate) fn words(self) -> String {
         let (sign, value) = match self.bound {
             Bound::AtLeast(least) => ("≥", least),
@@ -194,12 +194,12 @@ impl Target {
 pub(crate) enum Verdict {
     Met,
     Missed,
-    /// One of the servers was not measured, or failed.
+    /// A server was not measured or failed.
     Unknown,
 }
 
 impl Verdict {
-    /// As reports print it.
+    /// Returns the text in reports.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Met => "met",
@@ -210,7 +210,7 @@ impl Verdict {
 }
 
 impl Row {
-    /// A row without samples yet.
+    /// Creates a row without samples.
     pub(crate) fn new(case: Case) -> Self {
         Self {
             case,
@@ -219,7 +219,7 @@ impl Row {
         }
     }
 
-    /// Takes the outcome of one run.
+    /// Adds the outcome of one run.
     pub(crate) fn add(&mut self, system: System, outcome: Outcome) {
         match outcome {
             Outcome::Measured(sample) => self.samples.push((system, sample)),
@@ -227,43 +227,43 @@ impl Row {
         }
     }
 
-    /// The samples of one server.
+    /// Returns the samples of one server.
     pub(crate) fn samples(&self, system: System) -> impl Iterator<Item = &Sample> {
         let of_system = self.samples.iter().filter(move |entry| entry.0 == system);
         of_system.map(|entry| &entry.1)
     }
 
-    /// Median and spread of one server.
+    /// Returns median and spread of one server.
     pub(crate) fn summary(&self, system: System, metric: Metric) -> Option<Summary> {
         Summary::of(self.samples(system).filter_map(|sample| sample.get(metric)))
     }
 
-    /// Fanline's median divided by nats-server's.
+    /// Returns Fanline's median divided by nats-server's.
     pub(crate) fn ratio(&self, metric: Metric) -> Option<f64> {
         self.ratio_to(System::Nats, metric)
     }
 
-    /// Fanline's median divided by that of another.
+    /// Returns Fanline's median divided by that of another server.
     pub(crate) fn ratio_to(&self, other: System, metric: Metric) -> Option<f64> {
         let fanline = self.summary(System::Fanline, metric)?.median;
         Some(fanline / self.summary(other, metric)?.median)
     }
 
-    /// What Fanline should reach in one figure.
+    /// Returns the targets of one metric.
     pub(crate) fn targets(&self, metric: Metric) -> impl Iterator<Item = Target> {
         let targets = self.case.targets.iter().copied();
         targets.filter(move |target| target.metric == metric)
     }
 
-    /// What a figure is called here, with what it counts.
-    pub(crate) fn figure(&self, metric: Metric) -> &'static str {
+    /// Returns the name of a result in this row, with its unit.
+    pub(crate) fn metric_title(&self, metric: Metric) -> &'static str {
         match metric {
             Metric::Rate => self.case.rate,
             metric => metric.label(),
         }
     }
 
-    /// What a target is about.
+    /// Returns the quantity that a target bounds.
     fn measured(&self, target: Target) -> Option<f64> {
         match target.of {
             Of::Ratio => self.ratio(target.metric),
@@ -275,7 +275,7 @@ impl Row {
         }
     }
 
-    /// Whether `target` was reached. A run of Fanline that failed is no target reached.
+    /// Returns whether `target` was reached. A failed run of Fanline reaches no target.
     pub(crate) fn verdict(&self, target: Target) -> Verdict {
         let fanline_failed = self.failures.iter().any(|entry| entry.0 == System::Fanline);
         match self.measured(target) {
@@ -287,7 +287,7 @@ impl Row {
     }
 }
 
-/// How many targets were met, missed and left open.
+/// Returns the numbers of met, missed, and unknown targets.
 pub(crate) fn verdicts(report: &Report) -> String {
     let rows = report.rows.iter();
     let all = rows.flat_map(|row| {
@@ -297,7 +297,7 @@ pub(crate) fn verdicts(report: &Report) -> String {
     format!("Targets: {}.", count(all))
 }
 
-/// "3 met, 2 missed, 1 unknown".
+/// Returns a text such as "3 met, 2 missed, 1 unknown".
 pub(crate) fn count(verdicts: impl Iterator<Item = Verdict>) -> String {
     let all = verdicts.collect::<Vec<_>>();
     let count = |wanted| all.iter().filter(|verdict| **verdict == wanted).count();
@@ -309,7 +309,7 @@ pub(crate) fn count(verdicts: impl Iterator<Item = Verdict>) -> String {
     )
 }
 
-/// This program's own command line, with names of files instead of the folders they are in.
+/// Returns this program's command line, with file names instead of paths.
 pub(crate) fn command_line() -> String {
     let words = env::args().map(|word| match word.rsplit_once('/') {
         Some((_, name)) => name.to_owned(),
@@ -318,7 +318,7 @@ pub(crate) fn command_line() -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Writes `text` to the file that was asked for, if one was.
+/// Writes `text` to the requested file, if there is one.
 pub(crate) fn write_to(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<()> {
     match path {
         Some(path) => fs::write(path, text()).with_context(|| path.display().to_string()),
@@ -326,7 +326,7 @@ pub(crate) fn write_to(path: Option<&Path>, text: impl FnOnce() -> String) -> Re
     }
 }
 
-/// A bar that counts `runs`, shown on a terminal only.
+/// Returns a progress bar of `runs`, visible only on a terminal.
 pub(crate) fn progress(runs: u64) -> ProgressBar {
     let style = ProgressStyle::with_template(
         "[{elapsed} of about {duration}] {wide_bar} {pos}/{len} {msg}",
@@ -336,7 +336,7 @@ pub(crate) fn progress(runs: u64) -> ProgressBar {
     bar
 }
 
-/// The cases by name, with what Fanline should reach.
+/// Returns the cases by name, with their targets.
 pub(crate) fn list(cases: impl Iterator<Item = Case>) -> String {
     let mut text = String::new();
     for case in cases {
@@ -348,7 +348,7 @@ pub(crate) fn list(cases: impl Iterator<Item = Case>) -> String {
     text
 }
 
-/// A target in words.
+/// Returns a target in words.
 pub(crate) fn describe(target: Target) -> String {
     format!("{} {}", target.metric.label(), target.words())
 }

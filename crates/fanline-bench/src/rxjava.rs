@@ -1,4 +1,4 @@
-//! RxJava under the same loads: the Maven project in `rivals/rxjava`, one JVM for each kind of load.
+//! RxJava under the same loads: the Maven project in `rivals/rxjava`, one JVM per kind of load.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,17 +8,16 @@ use anyhow::{Result, bail};
 use crate::jvm;
 use crate::turns::{REPETITIONS_MAX, Repetition};
 
-/// The collector with the cheapest write barriers, and a heap that is touched before the first
-/// measurement.
+/// The collector with the cheapest write barriers, and a heap that is touched before the first measurement.
 const OPTIONS: &[&str] = &["-XX:+UseParallelGC", "-XX:+AlwaysPreTouch"];
 
-/// So that collections are rare: replay allocates up to 272 bytes for a message.
+/// A large heap makes collections rare: replay allocates up to 272 bytes per message.
 const HEAP_OF_REPLAY: [&str; 2] = ["-Xms4g", "-Xmx4g"];
 
-/// Of loads that keep nothing, several of which may run side by side.
+/// Heap of loads that retain nothing. Several of them may run at the same time.
 const HEAP: [&str; 2] = ["-Xms1g", "-Xmx1g"];
 
-/// The loads that keep what they were given.
+/// Loads that retain values.
 const REPLAY: [&str; 5] = ["all", "one", "many", "within", "many-within"];
 
 fn heap(load: &str) -> [&'static str; 2] {
@@ -32,16 +31,16 @@ fn heap(load: &str) -> [&'static str; 2] {
 /// The compiled Maven project.
 pub(crate) struct RxJava {
     folder: PathBuf,
-    /// RxJava and the JDK, as a JVM says it.
+    /// Versions of RxJava and the JDK, as the JVM reports them.
     pub(crate) version: String,
 }
 
 impl RxJava {
-    /// Builds the project, which fetches RxJava the first time.
+    /// Builds the project, which downloads RxJava the first time.
     ///
     /// # Errors
     ///
-    /// When Maven or the JVM is missing, or either fails.
+    /// Returns an error if Maven or the JVM is missing or fails.
     pub(crate) fn build() -> Result<Self> {
         let folder = jvm::package("rxjava")?;
         let mut rxjava = Self {
@@ -60,7 +59,7 @@ impl RxJava {
     ///
     /// # Errors
     ///
-    /// When `java` is missing or the program in it fails.
+    /// Returns an error if `java` is missing or the program fails.
     pub(crate) fn start(&self, load: &str) -> Result<Jvm> {
         let options = [OPTIONS, &heap(load)].concat();
         let jvm = jvm::Jvm::start(Path::new("java"), &self.folder, &options, load)?;
@@ -71,18 +70,18 @@ impl RxJava {
     }
 }
 
-/// A running JVM; dropping it ends the process.
+/// A running JVM. Dropping it ends the process.
 pub(crate) struct Jvm {
     jvm: jvm::Jvm,
     load: String,
 }
 
 impl Jvm {
-    /// One turn: repetitions until `budget` is used up.
+    /// Runs one turn: repetitions until `budget` is used up.
     ///
     /// # Errors
     ///
-    /// When the JVM dies, for instance since a subscriber has missed something.
+    /// Returns an error if the JVM ends, for instance because a subscriber missed a value.
     pub(crate) fn turn(
         &mut self,
         messages: u32,
@@ -101,7 +100,7 @@ impl Jvm {
     }
 }
 
-/// Reads `nanos:bytes`.
+/// Parses `nanos:bytes`.
 fn repetition(word: &str) -> Option<Repetition> {
     let (nanos, bytes) = word.split_once(':')?;
     Some(Repetition {
@@ -116,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_pairs() {
+    fn answers_are_parsed_as_pairs() {
         let check = |word, nanos_and_bytes: Option<(f64, f64)>| {
             let read = repetition(word).map(|one| (one.nanos, one.bytes));
             assert_eq!(read, nanos_and_bytes);

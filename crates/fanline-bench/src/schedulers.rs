@@ -1,5 +1,5 @@
-//! `fanline-bench schedulers`: what it takes to get values onto another thread, against floors
-//! written by hand and against RxJava.
+//! `fanline-bench schedulers`: the cost of moving values to another thread, against floors written by hand
+//! and against RxJava.
 
 mod cases;
 mod floors;
@@ -18,19 +18,19 @@ use clap::Args;
 use crate::report;
 use crate::turns::Plan;
 
-/// How long to measure, against whom, and where the figures go.
+/// Length of the measurement, rivals, and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Rounds; in each, every system has its turn, in alternating order
+    /// Number of rounds; each measures every system once, in alternating order
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Measured time that a turn aims at, in milliseconds; it has one repetition at least
+    /// Target measuring time of a system per round, in milliseconds; at least one repetition
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     millis: u64,
     /// Three rounds of 20 ms
     #[arg(long, conflicts_with_all = ["rounds", "millis"])]
     quick: bool,
-    /// Add RxJava 3 (needs Maven and a JDK), in the same run
+    /// Include RxJava 3 (needs Maven and a JDK) in the same run
     #[arg(long)]
     rivals: bool,
     /// Write the table as Markdown
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// Write a plot
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Write every figure
+    /// Write every result
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

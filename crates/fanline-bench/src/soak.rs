@@ -1,26 +1,27 @@
-//! `fanline-bench soak`: everything at once on one server that is stopped and killed meanwhile.
+//! `fanline-bench soak`: all kinds of load at once on one server, which is meanwhile stopped and killed.
 //!
-//! The *director* (`director.rs`) is this program's main thread: it starts, stops and kills the server and takes
-//! samples of it. The *stage* (`stage.rs`) is what the loads share: where the server is, whether it is being
-//! restarted, and what went wrong. A *load* (`core_load.rs`, `kept.rs`, `mqtt_load.rs`, `crowd.rs`, `churn.rs`,
-//! `slow.rs`) talks to the server and checks all that it is told. An error is excused when a restart came
-//! between, and the load begins again where it was; a message that is lost or out of order is never excused.
+//! The *director* (`director.rs`) is this program's main thread: it starts, stops, and kills the server and
+//! takes samples of it. The *stage* (`stage.rs`) is the shared state of the loads: the server's address,
+//! whether it is being restarted, and the errors. A *load* (`core_load.rs`, `stream_load.rs`, `mqtt_load.rs`,
+//! `crowd.rs`, `churn.rs`, `slow.rs`) communicates with the server and checks all responses. An error is
+//! excused if a restart occurred in between, and the load resumes at its position. A message that is lost or
+//! out of order is never excused.
 //!
-//! Restarts are in the first part of the run. The second part has none, so that memory and descriptors of one process
-//! can be followed over time.
+//! Restarts occur in the first part of the run. The second part has none, so memory and descriptors of one
+//! process can be observed over time.
 
 mod checks;
 mod churn;
 mod core_load;
 mod crowd;
 mod director;
-mod kept;
 mod mqtt_load;
 mod number;
 mod plan;
 mod report;
 mod slow;
 mod stage;
+mod stream_load;
 mod trend;
 
 use std::fs;
@@ -32,28 +33,28 @@ use clap::Args;
 use crate::servers::{binaries, process};
 use plan::Plan;
 
-/// How long, how much, and where the report goes.
+/// Length and size of the run, and location of the report.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// How long it takes, in minutes
+    /// Length of the run, in minutes
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=10_080))]
     minutes: u64,
-    /// Two minutes
+    /// Run for two minutes
     #[arg(long, conflicts_with = "minutes")]
     quick: bool,
-    /// Connections that stay; fewer where the limit on open files does not allow so many
+    /// Number of permanent connections; fewer if the limit on open files does not allow them
     #[arg(long, default_value_t = 10_000)]
     connections: usize,
-    /// Where the server keeps its streams: not on a tmpfs, where syncing costs nothing
+    /// Parent directory of the server's streams; do not use a tmpfs, on which syncing costs nothing
     #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
     dir: PathBuf,
-    /// Fanline to load, instead of the one beside this program, which is built when missing
+    /// Fanline binary to load instead of the one next to this program, which is built if missing
     #[arg(long, value_name = "PATH")]
     fanline: Option<PathBuf>,
-    /// Shards of Fanline, instead of its default
+    /// Number of Fanline's shards instead of its default
     #[arg(long)]
     shards: Option<usize>,
-    /// Where soak.md and soak.svg are written
+    /// Directory of soak.md and soak.svg
     #[arg(long, value_name = "FOLDER", default_value = "docs/bench")]
     folder: PathBuf,
 }
@@ -72,10 +73,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let record = director::direct(&program, &plan, &arguments.dir)?;
     let checks = checks::all(&record, &plan);
-    let told = report::Report::new(&program, &plan, &record, &checks);
-    print!("{}", told.terminal());
+    let report = report::Report::new(&program, &plan, &record, &checks);
+    print!("{}", report.terminal());
     fs::create_dir_all(&arguments.folder)?;
-    fs::write(arguments.folder.join("soak.md"), told.markdown())?;
+    fs::write(arguments.folder.join("soak.md"), report.markdown())?;
     fs::write(
         arguments.folder.join("soak.svg"),
         report::plot(&plan, &record),

@@ -1,4 +1,4 @@
-//! `fanline-bench transports`: what TLS, WebSocket and permissions cost, Fanline against nats-server.
+//! `fanline-bench transports`: the cost of TLS, WebSocket, and permissions, Fanline against nats-server.
 
 mod carrier;
 mod measure;
@@ -14,13 +14,13 @@ use rows::{ROWS, Row};
 
 const TITLE: &str = "Transports: Fanline beside nats-server";
 
-/// Which rows, and how they are measured.
+/// Rows to measure and comparison options.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Measure only this row; may be given several times
+    /// Measure only this row; repeatable
     #[arg(long = "shape", value_name = "NAME")]
     rows: Vec<String>,
-    /// List the rows and their targets, and measure nothing
+    /// List the rows and their targets, without measuring
     #[arg(long)]
     list: bool,
     #[command(flatten)]
@@ -39,10 +39,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     run.remark(
         "Certificates are ECDSA P-256; TLS 1.3 with AES-128-GCM on both; no WebSocket compression.",
     );
-    run.remark("A handshake ends with the PONG to the client's first PING; nothing is resumed.");
     run.remark(
-        "Permissions: two users of one server take turns, one who may do everything and one who may publish \
-         to the 50 subjects of a list; plain TCP.",
+        "A handshake ends with the PONG to the client's first PING; sessions are not resumed.",
+    );
+    run.remark(
+        "Permissions: two users of one server alternate, one unrestricted and one with a list of 50 allowed \
+         subjects; plain TCP.",
     );
     for row in rows {
         run.measure(row.case(), |program, duration| {

@@ -1,5 +1,4 @@
-//! Systems that are measured in turns, one after the other and again, so that what drifts on the
-//! machine meets all alike.
+//! Measurement of systems in alternating turns, so that drift of the machine affects all equally.
 
 use std::time::{Duration, Instant};
 
@@ -8,19 +7,19 @@ use serde::Serialize;
 use crate::allocations::Allocations;
 use crate::report::metric::Summary;
 
-/// Repetitions in one turn at most: more would tell nothing new of a short one.
+/// Maximum number of repetitions in a turn. More would not improve the result of a short repetition.
 pub(crate) const REPETITIONS_MAX: u32 = 2000;
 
-/// How long a system is measured, and how often.
+/// Number and length of turns.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Plan {
-    /// Rounds; in each, every system has one turn.
+    /// Number of rounds. Each system has one turn per round.
     pub(crate) rounds: u32,
-    /// Measured time that a turn aims at; it has one repetition at least.
+    /// Target measuring time of a turn, which has at least one repetition.
     pub(crate) turn: Duration,
-    /// The same before the first round, for systems that are compiled ahead.
+    /// Warm-up time before the first round, for systems that are compiled ahead of time.
     pub(crate) warm_up: Duration,
-    /// The same for those that are compiled while they run.
+    /// Warm-up time for systems that are compiled at run time.
     pub(crate) warm_up_jvm: Duration,
 }
 
@@ -28,13 +27,13 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Repetition {
     pub(crate) nanos: f64,
-    /// How often the emitting thread has allocated; a JVM does not say.
+    /// Allocations of the emitting thread; unknown for a JVM.
     pub(crate) allocations: Option<f64>,
-    /// How many bytes it has allocated.
+    /// Bytes that it has allocated.
     pub(crate) bytes: f64,
 }
 
-/// Times one repetition and counts what it allocates.
+/// Times one repetition and counts its allocations.
 pub(crate) fn timed(work: impl FnOnce()) -> Repetition {
     let before = Allocations::of_this_thread();
     let start = Instant::now();
@@ -48,11 +47,11 @@ pub(crate) fn timed(work: impl FnOnce()) -> Repetition {
     }
 }
 
-/// Repeats until `budget` is used up; at least once.
+/// Repeats until `budget` is used up, at least once.
 ///
 /// # Errors
 ///
-/// The first that a repetition gives.
+/// Returns the first error of a repetition.
 pub(crate) fn turn(
     budget: Duration,
     mut repeat: impl FnMut() -> anyhow::Result<Repetition>,
@@ -68,20 +67,20 @@ pub(crate) fn turn(
     Ok(done)
 }
 
-/// What a system's repetitions came to: medians.
+/// Medians of a system's repetitions.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Figures {
-    /// Of one repetition.
+pub(crate) struct Measurements {
+    /// Nanoseconds of one repetition.
     pub(crate) nanos: Summary,
-    /// In one repetition.
+    /// Allocations in one repetition.
     pub(crate) allocations: Option<f64>,
-    /// In one repetition.
+    /// Bytes in one repetition.
     pub(crate) bytes: f64,
     pub(crate) repetitions: usize,
 }
 
-impl Figures {
-    /// None of no repetitions.
+impl Measurements {
+    /// Returns `None` for no repetitions.
     pub(crate) fn of(repetitions: &[Repetition]) -> Option<Self> {
         let nanos = Summary::of(repetitions.iter().map(|one| one.nanos))?;
         let allocations = Summary::of(repetitions.iter().filter_map(|one| one.allocations));
@@ -94,7 +93,7 @@ impl Figures {
         })
     }
 
-    /// Items in a second, when a repetition has `items`.
+    /// Returns items per second for repetitions with `items`.
     pub(crate) fn rate(&self, items: u32) -> f64 {
         f64::from(items) * 1e9 / self.nanos.median
     }
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_has_one_repetition_at_least_and_ends_with_its_budget() {
+    fn turn_has_at_least_one_repetition_and_ends_with_budget() {
         let check = |budget_nanos, repetitions| {
             let one = Repetition {
                 nanos: 10.0,

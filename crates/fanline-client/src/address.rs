@@ -1,6 +1,7 @@
 //! Addresses of servers: `nats://user:password@host:port` and its shorter forms.
 
 use super::error::ClientError;
+use super::url::{Url, percent_decode, split_host_port};
 
 /// Default port.
 const PORT_DEFAULT: u16 = 4222;
@@ -28,6 +29,45 @@ impl ServerAddress {
             format!("{}:{}", self.host, self.port)
         }
     }
+
+    /// Takes user info, host, and port of a URL, whatever its scheme. User info without a colon is a token.
+    ///
+    /// # Errors
+    /// Returns what is wrong with host or port.
+    pub fn from_url(url: &Url<'_>, is_tls: bool, port_default: u16) -> Result<Self, ClientError> {
+        let refuse = |reason| Err(refused(url, reason));
+        let (host, port) = match split_host_port(url.location.trim_end_matches('/')) {
+            Ok(parts) => parts,
+            Err(reason) => return refuse(reason),
+        };
+        if host.is_empty() {
+            return refuse("the host is missing");
+        }
+        if host.contains(|c: char| c.is_whitespace() || c == '/') {
+            return refuse("the host has a space or a slash");
+        }
+        let port = match port.map(str::parse) {
+            None => port_default,
+            Some(Ok(port)) => port,
+            Some(Err(_)) => return refuse("the port should be a number up to 65535"),
+        };
+        let decode = |text: &str| String::from_utf8_lossy(&percent_decode(text).0).into_owned();
+        let mut address = ServerAddress {
+            host: host.to_owned(),
+            port,
+            is_tls,
+            ..Default::default()
+        };
+        match url.user_info.map(|info| info.split_once(':').ok_or(info)) {
+            Some(Ok((user, password))) => {
+                address.user = Some(decode(user));
+                address.password = Some(decode(password));
+            }
+            Some(Err(token)) => address.token = Some(decode(token)),
+            None => {}
+        }
+        Ok(address)
+    }
 }
 
 /// Parses a comma-separated list of at least one address.
@@ -47,98 +87,29 @@ pub(super) fn parse_list(list: &str) -> Result<Vec<ServerAddress>, ClientError> 
     }
 }
 
-fn parse(text: &str) -> Result<ServerAddress, ClientError> {
-    parse_with_port(text, PORT_DEFAULT)
-}
-
 /// Parses one address.
-#[doc(hidden)]
-pub fn parse_with_port(text: &str, port_default: u16) -> Result<ServerAddress, ClientError> {
-    let (scheme, rest) = text.split_once("://").unwrap_or(("nats", text));
-    // Credentials come before the last `@` and never appear in an error.
-    let (credentials, place) = match rest.rsplit_once('@') {
-        Some((credentials, place)) => (Some(credentials), place),
-        None => (None, rest),
-    };
-    let refuse = |reason| {
-        Err(ClientError::InvalidAddress {
-            address: place.into(),
-            reason,
-        })
-    };
-    match scheme {
-        "nats" | "tls" => {}
-        "ws" | "wss" => return refuse("WebSocket is not supported by this client yet"),
-        _ => return refuse("the scheme should be nats:// or tls://"),
-    }
-    let place = place.trim_end_matches('/');
-    let (host, port) = match place.strip_prefix('[') {
-        Some(bracketed) => match bracketed.split_once(']') {
-            Some((host, "")) => (host, None),
-            Some((host, port)) => match port.strip_prefix(':') {
-                Some(port) => (host, Some(port)),
-                None => return refuse("a colon should follow the bracket"),
-            },
-            None => return refuse("the bracket is not closed"),
-        },
-        None => match place.split_once(':') {
-            Some((_, port)) if port.contains(':') => {
-                return refuse("an IPv6 address needs brackets");
-            }
-            Some((host, port)) => (host, Some(port)),
-            None => (place, None),
-        },
-    };
-    if host.is_empty() {
-        return refuse("the host is missing");
-    }
-    if host.contains(|c: char| c.is_whitespace() || c == '/') {
-        return refuse("the host has a space or a slash");
-    }
-    let port = match port.map(str::parse) {
-        None => port_default,
-        Some(Ok(port)) => port,
-        Some(Err(_)) => return refuse("the port should be a number up to 65535"),
-    };
-    let mut address = ServerAddress {
-        host: host.to_owned(),
-        port,
-        is_tls: scheme == "tls",
-        ..Default::default()
-    };
-    match credentials.map(|credentials| credentials.split_once(':').ok_or(credentials)) {
-        Some(Ok((user, password))) => {
-            address.user = Some(percent_decode(user));
-            address.password = Some(percent_decode(password));
+fn parse(text: &str) -> Result<ServerAddress, ClientError> {
+    let url = Url::split(text);
+    let is_tls = match url.scheme {
+        None | Some("nats") => false,
+        Some("tls") => true,
+        Some("ws" | "wss") => {
+            return Err(refused(
+                &url,
+                "WebSocket is not supported by this client yet",
+            ));
         }
-        Some(Err(token)) => address.token = Some(percent_decode(token)),
-        None => {}
-    }
-    Ok(address)
+        Some(_) => return Err(refused(&url, "the scheme should be nats:// or tls://")),
+    };
+    ServerAddress::from_url(&url, is_tls, PORT_DEFAULT)
 }
 
-/// Decodes percent escapes such as `%40`; other text stays as it is.
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let digit = |at: usize| {
-            after
-                .get(at)
-                .and_then(|byte| char::from(*byte).to_digit(16))
-        };
-        match (first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push(u8::try_from(high * 16 + low).unwrap_or(b'%'));
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
+// User info never appears in an error.
+fn refused(url: &Url<'_>, reason: &'static str) -> ClientError {
+    ClientError::InvalidAddress {
+        address: url.location.into(),
+        reason,
     }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -146,8 +117,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_every_form() {
-        for (text, place, user, password, token) in [
+    fn parses_every_form_of_address() {
+        for (text, host_port, user, password, token) in [
             ("localhost", "localhost:4222", None, None, None),
             ("nats://h:1", "h:1", None, None, None),
             ("nats://h:1/", "h:1", None, None, None),
@@ -158,7 +129,7 @@ mod tests {
             ("nats://t0k@h:9", "h:9", None, None, Some("t0k")),
         ] {
             let address = parse(text).expect(text);
-            assert_eq!(address.host_and_port(), place, "{text}");
+            assert_eq!(address.host_and_port(), host_port, "{text}");
             let who = (address.user.as_deref(), address.password.as_deref());
             assert_eq!(
                 (who, address.token.as_deref()),
@@ -170,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_without_telling_secrets() {
+    fn invalid_address_error_contains_no_credentials() {
         for text in [
             "",
             ",",
@@ -191,7 +162,7 @@ mod tests {
         ] {
             let error = parse_list(text)
                 .err()
-                .unwrap_or_else(|| panic!("{text} was taken"));
+                .unwrap_or_else(|| panic!("{text} was accepted"));
             assert!(!error.to_string().contains("secret@"), "{error}");
             assert!(!error.to_string().contains("u:"), "{error}");
         }

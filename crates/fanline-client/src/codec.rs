@@ -226,7 +226,7 @@ fn parse_head(line: &[u8], line_bytes: usize, has_headers: bool) -> Result<Head,
     }
     let total = offset(total)?;
     if total as usize > MESSAGE_BYTES_MAX {
-        return Err("a message larger than this client takes");
+        return Err("a message larger than this client accepts");
     }
     let headers = headers.map(offset).transpose()?;
     Ok(Head {
@@ -241,22 +241,22 @@ fn parse_head(line: &[u8], line_bytes: usize, has_headers: bool) -> Result<Head,
 
 fn offset(at: impl TryInto<u32>) -> Result<u32, ProtocolError> {
     at.try_into()
-        .map_err(|_| "a message larger than this client takes")
+        .map_err(|_| "a message larger than this client accepts")
 }
 
 fn parse_number(digits: &[u8]) -> Result<u64, ProtocolError> {
     // Nineteen digits always fit.
     if digits.is_empty() || digits.len() > 19 {
-        return Err("a number that is not one");
+        return Err("an invalid number");
     }
     digits.iter().try_fold(0u64, |number, digit| match digit {
         b'0'..=b'9' => Ok(number * 10 + u64::from(digit - b'0')),
-        _ => Err("a number that is not one"),
+        _ => Err("an invalid number"),
     })
 }
 
-/// Replaces what is not UTF-8 in subject and reply, which moves everything after it: rare, so the
-/// frame is simply built again.
+/// Replaces invalid UTF-8 in subject and reply. This moves everything after it, so the frame is rebuilt,
+/// which is rare.
 fn make_utf8(message: &mut Message) {
     let text = |range: &Range<u32>| {
         String::from_utf8_lossy(&message.frame[range.start as usize..range.end as usize])
@@ -379,7 +379,7 @@ mod tests {
     ];
 
     #[test]
-    fn decodes_the_same_whatever_the_split() {
+    fn decodes_alike_for_every_split() {
         for split in 0..=TALK.len() {
             let (mut decoder, mut seen) = (Decoder::default(), Vec::new());
             for part in [&TALK[..split], &TALK[split..]] {
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_the_protocol() {
+    fn rejects_invalid_protocol() {
         for wrong in [
             &b"HTTP/1.1 400 Bad Request\r\n"[..],
             b"\r\n",

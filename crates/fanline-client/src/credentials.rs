@@ -1,4 +1,4 @@
-//! Keys and credentials files: how a client proves who it is.
+//! Keys and credentials files, with which a client authenticates.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct Credentials {
-    /// The byte that says what the key is for, as in the text of its public key.
+    /// The type of the key, as in the text of its public key.
     prefix: u8,
     seed: [u8; KEY_BYTES],
     jwt: Option<String>,
@@ -35,8 +35,9 @@ impl Credentials {
     /// [`ClientError::InvalidCredentials`] when the text has no seed.
     pub fn from_nkey(text: &str) -> Result<Self, ClientError> {
         let seed = text.lines().find_map(|line| decode_seed(line.trim()));
-        let (prefix, seed) =
-            seed.ok_or(ClientError::InvalidCredentials("no seed of an nkey in it"))?;
+        let (prefix, seed) = seed.ok_or(ClientError::InvalidCredentials(
+            "it contains no seed of an nkey",
+        ))?;
         Ok(Credentials {
             prefix,
             seed,
@@ -52,7 +53,7 @@ impl Credentials {
     pub fn from_file_content(text: &str) -> Result<Self, ClientError> {
         let mut lines = text.lines().map(str::trim);
         let jwt = lines.find(|line| line.matches('.').count() == 2 && line.starts_with("ey"));
-        let jwt = jwt.ok_or(ClientError::InvalidCredentials("no JWT in it"))?;
+        let jwt = jwt.ok_or(ClientError::InvalidCredentials("it contains no JWT"))?;
         Ok(Credentials {
             jwt: Some(jwt.to_owned()),
             ..Credentials::from_nkey(text)?
@@ -89,7 +90,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Decodes a seed: what its key is for, and the key's 32 secret bytes.
+/// Decodes a seed into the type of its key and the key's 32 secret bytes.
 fn decode_seed(text: &str) -> Option<(u8, [u8; KEY_BYTES])> {
     let [first, second, seed @ .., low, high] = &*decode_base32(text)? else {
         return None;
@@ -125,7 +126,7 @@ fn encode_base32(bytes: &[u8]) -> String {
     text
 }
 
-/// Decodes the text of a seed; a longer text is none.
+/// Decodes the text of a seed; `None` for a longer text.
 fn decode_base32(text: &str) -> Option<Vec<u8>> {
     if text.len() > SEED_TEXT_BYTES {
         return None;

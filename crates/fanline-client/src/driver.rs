@@ -11,7 +11,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use super::codec::{Decoder, ServerOp};
 use super::error::Disconnect;
 use super::limits::{
-    PING_INTERVAL, PINGS_OUT_MAX, READ_BYTES, READS_PER_TURN_MAX, WRITE_BUFFER_BYTES_MAX,
+    PING_INTERVAL, PINGS_OUT_MAX, READ_BYTES, READS_PER_POLL_MAX, WRITE_BUFFER_BYTES_MAX,
 };
 use super::shared::{Event, Shared, Wakeup};
 
@@ -49,8 +49,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
 
     /// Runs until the connection ends, then notifies all waiters.
     pub(super) async fn run(mut self) {
-        // What the handshake read too much is handed out first.
-        let result = match self.hand_out() {
+        // First deliver the bytes that the handshake has read beyond its end.
+        let result = match self.deliver_all() {
             Ok(()) => std::future::poll_fn(|context| self.poll(context)).await,
             Err(reason) => Err(reason),
         };
@@ -70,17 +70,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     }
 
     fn poll_read(&mut self, context: &mut Context<'_>) -> Result<(), Disconnect> {
-        for _ in 0..READS_PER_TURN_MAX {
+        for _ in 0..READS_PER_POLL_MAX {
             self.decoder.buffer.reserve(READ_BYTES);
             let read = pin!(self.stream.read_buf(&mut self.decoder.buffer)).poll(context);
             match read {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(Ok(0)) => return Err(self.ended(Disconnect::ServerClosed)),
-                Poll::Ready(Ok(_)) => self.hand_out()?,
+                Poll::Ready(Ok(_)) => self.deliver_all()?,
                 Poll::Ready(Err(error)) => return Err(self.ended(error.into())),
             }
         }
-        // More may be there: come back after the others had their turn.
+        // More bytes may be available: continue after other tasks have run.
         context.waker().wake_by_ref();
         Ok(())
     }
@@ -93,7 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     }
 
     /// Delivers every complete message. Messages of one read share one lock.
-    fn hand_out(&mut self) -> Result<(), Disconnect> {
+    fn deliver_all(&mut self) -> Result<(), Disconnect> {
         let Driver {
             decoder,
             shared,
@@ -107,8 +107,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     Some(ServerOp::Message { sid, message }) => {
                         wakeups.extend(routes.deliver(sid, message));
                     }
-                    // A flush promises that what came before its PONG was handed out, so the
-                    // rest may wait until the messages of this read are through.
+                    // A flush promises that earlier messages are delivered before its PONG, so other
+                    // operations wait until the messages of this read are delivered.
                     Some(other) => others.push(other),
                     None => return Ok(()),
                 }
@@ -131,7 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         self.error_last = None;
         match op {
             ServerOp::Ping => self.shared.with_outgoing(|outgoing| {
-                // A server that pings without reading gets no answer, rather than our memory.
+                // A server that pings without reading gets no PONG, so that the buffer stays bounded.
                 if outgoing.buffer.len() < WRITE_BUFFER_BYTES_MAX {
                     outgoing.buffer.extend_from_slice(b"PONG\r\n");
                 }
@@ -142,7 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     .shared
                     .with_outgoing(|outgoing| outgoing.pongs.pop_front());
                 if let Some(Some(waiter)) = waiter {
-                    // The flush may have been given up meanwhile.
+                    // The flush may have been cancelled meanwhile.
                     let _ = waiter.send(());
                 }
             }
@@ -200,7 +200,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             }
             self.needs_flush = true;
             if written == self.writing.len() {
-                // Keeps its memory, to be swapped in again.
+                // Retains its memory, to be swapped in again.
                 self.writing.clear();
             } else {
                 self.writing.advance(written);

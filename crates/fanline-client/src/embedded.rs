@@ -1,4 +1,5 @@
-//! What fanline-server needs for a client in its own process. Hidden from the documentation, and not stable.
+//! Extensions for fanline-server's client in its own process. Hidden from the documentation, and not
+//! stable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +75,7 @@ impl Message {
         headers: Option<Headers>,
         payload: Bytes,
     ) -> Self {
-        // Both are within limits that were checked: names that fit a line, a payload that the server takes.
+        // Both are within checked limits: the names fit a line, and the server accepts the payload.
         let end = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         Message {
             subject: 0..subject_bytes,

@@ -7,7 +7,7 @@ use std::io;
 #[non_exhaustive]
 pub enum ClientError {
     /// The address of a server is invalid.
-    #[error("cannot understand the server address \"{address}\": {reason}")]
+    #[error("invalid server address \"{address}\": {reason}")]
     InvalidAddress {
         /// Address, without credentials.
         address: String,
@@ -26,7 +26,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The server requires TLS, which [`Client::over`](super::Client::over) does not support.
-    #[error("the server requires TLS, which is not spoken over this stream")]
+    #[error("the server requires TLS, which is not supported over this stream")]
     TlsRequired,
     /// The TLS handshake failed.
     #[error("TLS: {0}")]
@@ -54,7 +54,7 @@ pub enum ClientError {
     #[error("the server does not support headers")]
     HeadersUnsupported,
     /// Headers and payload exceed the server's limit. Nothing was sent.
-    #[error("the message has {bytes} bytes, the server takes at most {bytes_max}")]
+    #[error("the message has {bytes} bytes, the server accepts at most {bytes_max}")]
     PayloadTooLarge {
         /// Header and payload bytes of the message.
         bytes: usize,
@@ -62,7 +62,7 @@ pub enum ClientError {
         bytes_max: usize,
     },
     /// Subject and reply exceed the line limit of the server, which is known for one in this process.
-    #[error("the subject takes a line of {bytes} bytes, the server reads at most {bytes_max}")]
+    #[error("the protocol line has {bytes} bytes, the server accepts at most {bytes_max}")]
     LineTooLong {
         /// Length of the line.
         bytes: usize,
@@ -70,10 +70,10 @@ pub enum ClientError {
         bytes_max: usize,
     },
     /// The subject of a request has no subscribers.
-    #[error("no responders: nobody is subscribed to the subject")]
+    #[error("no responders: the subject has no subscribers")]
     NoResponders,
     /// There was no reply in time. The message may have arrived nevertheless.
-    #[error("no answer within the timeout")]
+    #[error("no reply within the timeout")]
     TimedOut,
     /// The connection is closed.
     #[error("disconnected: {0}")]
@@ -100,14 +100,14 @@ pub enum Disconnect {
     #[error("the server sent something unexpected: {0}")]
     Protocol(&'static str),
     /// Several consecutive pings had no reply.
-    #[error("the server no longer answers")]
+    #[error("the server no longer responds")]
     Stale,
 }
 
 impl From<io::Error> for Disconnect {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            // Whether a dying server's last bytes arrive before the reset is a matter of luck.
+            // A server that stops may reset the connection before its last bytes arrive.
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Disconnect::ServerClosed,
             _ => Disconnect::Io(error.to_string()),
         }

@@ -17,7 +17,7 @@ pub(super) async fn read_info<S: AsyncRead + Unpin>(
     match next(stream, decoder).await? {
         ServerOp::Info(info) => Ok(*info),
         ServerOp::Error(text) => Err(ClientError::Refused(text)),
-        _ => Err(protocol("something before INFO")),
+        _ => Err(protocol("an operation before INFO")),
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 fn connect_line(options: &ConnectOptions, address: &ServerAddress, nonce: &str) -> Vec<u8> {
-    // What was set on purpose wins over what stands in the address.
+    // Explicit options take precedence over the address.
     let (user, pass, auth_token) = match (&options.user, &options.token) {
         (None, None) => (
             address.user.as_deref(),
@@ -84,7 +84,7 @@ fn connect_line(options: &ConnectOptions, address: &ServerAddress, nonce: &str) 
         sig: signer.map(|signer| signer.sign(nonce)),
     };
     let mut line = b"CONNECT ".to_vec();
-    // Strings and booleans always serialise.
+    // Strings and booleans always serialize.
     line.extend_from_slice(&serde_json::to_vec(&connect).unwrap_or_default());
     line.extend_from_slice(b"\r\n");
     line

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoded_headers_decode_to_the_same() {
         let mut headers = Headers::new();
         headers.append("A", "1").expect("valid");
         headers
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_whatever_a_publisher_sent() {
+    fn decode_ignores_invalid_lines() {
         for (block, status, expected) in [
             (
                 &b"NATS/1.0 503\r\nNats-Subject: ok.none\r\n\r\n"[..],
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_could_add_a_line() {
+    fn append_rejects_line_breaks() {
         let mut headers = Headers::new();
         for (name, value) in [
             ("", "v"),

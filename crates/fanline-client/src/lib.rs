@@ -25,10 +25,10 @@
 //!
 //! # Connections
 //!
-//! The client speaks over TCP, with TLS on demand, or over any byte stream ([`Client::over`]), such as a pipe to a server
-//! in the same process. It does not reconnect: when the connection is lost, subscriptions end and calls return
-//! [`ClientError::Disconnected`]. [`Client::events`] reports errors that belong to no call, such as a missing
-//! permission.
+//! The client connects over TCP, with TLS if required, or over any byte stream ([`Client::over`]), such as
+//! a pipe to a server in the same process. It does not reconnect: when the connection is lost,
+//! subscriptions end and calls return [`ClientError::Disconnected`]. [`Client::events`] reports errors that
+//! belong to no call, such as a missing permission.
 //!
 //! # Runtime and memory
 //!
@@ -55,6 +55,8 @@ mod shared;
 pub mod subject;
 mod subscription;
 mod tls;
+#[doc(hidden)]
+pub mod url;
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -83,7 +85,7 @@ pub use shared::Event;
 pub use subscription::Subscription;
 
 #[doc(hidden)]
-pub use address::{ServerAddress, parse_with_port};
+pub use address::ServerAddress;
 use codec::Decoder;
 use driver::Driver;
 use queue::SubscriptionQueue;
@@ -166,7 +168,7 @@ impl Client {
             return Self::log_in(stream, decoder, info, options, address).await;
         }
         if !decoder.buffer.is_empty() {
-            return Err(handshake::protocol("something between INFO and TLS"));
+            return Err(handshake::protocol("bytes between INFO and TLS"));
         }
         let stream = tls::begin(stream, address, &options.tls).await?;
         Self::log_in(stream, decoder, info, options, address).await
@@ -428,7 +430,7 @@ impl Connection {
         let sid = self
             .shared
             .with_routes(|routes| routes.add_subscription(Arc::clone(&queue)));
-        // From here on it is removed when dropped, also when this call is cancelled.
+        // From here on the request is removed when this is dropped, also if the call is cancelled.
         let connection = Arc::clone(self);
         let subscription = Subscription {
             connection,
@@ -526,7 +528,7 @@ fn random_name() -> String {
     name
 }
 
-/// Locks a mutex. One whose holder panicked is still usable: no update here can be left half done.
+/// Locks a mutex. It is usable after a panic of its holder: no update can be left half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

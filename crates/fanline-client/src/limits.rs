@@ -20,6 +20,6 @@ pub const PINGS_OUT_MAX: u32 = 2;
 /// Free bytes of the buffer for each read.
 pub(super) const READ_BYTES: usize = 128 * 1024;
 /// Maximum number of consecutive reads before other tasks run.
-pub(super) const READS_PER_TURN_MAX: u32 = 16;
+pub(super) const READS_PER_POLL_MAX: u32 = 16;
 /// Interval of pings.
 pub(super) const PING_INTERVAL: Duration = Duration::from_secs(120);

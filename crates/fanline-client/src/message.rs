@@ -49,7 +49,7 @@ impl Message {
         if self.status.is_none() {
             return "";
         }
-        // The header block follows the protocol line, and its own first line says the status.
+        // The header block follows the protocol line, and its own first line contains the status.
         let line = self.frame.split(|byte| *byte == b'\n').nth(1);
         let line = line.and_then(|line| std::str::from_utf8(line).ok());
         let words = line.and_then(|line| line.trim().splitn(3, ' ').nth(2));
@@ -75,7 +75,7 @@ impl Message {
         if let Some(names) = &self.names {
             return names.get(at(range)).unwrap_or_default();
         }
-        // The decoder made sure that it is UTF-8; looking again costs less than keeping a String.
+        // The decoder has checked that it is UTF-8; checking again costs less than storing a String.
         std::str::from_utf8(&self.frame[at(range)]).unwrap_or_default()
     }
 }

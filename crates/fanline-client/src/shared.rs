@@ -95,7 +95,7 @@ impl Shared {
 
     pub(super) fn set_info(&self, info: ServerInfo) {
         if info.lame_duck {
-            // Nobody may be listening: that is not an error.
+            // An event without listeners is not an error.
             let _ = self.events.send(Event::LameDuck);
         }
         *lock(&self.info) = Arc::new(info);
@@ -119,7 +119,7 @@ impl Shared {
                 return Ok(());
             }
             let mut room = std::pin::pin!(self.room.notified());
-            // Registered before the second look: room made in between is not missed.
+            // Registered before the second check, so that room made in between is not missed.
             room.as_mut().enable();
             if self.try_send(&mut append)? {
                 return Ok(());

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_what_could_break_the_line_or_match_nothing() {
+    fn invalid_subjects_and_filters_are_rejected() {
         for (text, subject_is_fine, filter_is_fine) in [
             ("a", true, true),
             ("orders.eu.new", true, true),

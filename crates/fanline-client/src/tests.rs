@@ -1,4 +1,4 @@
-//! The client against a server played by the test, at the other end of a pipe.
+//! Tests of the client with a scripted server at the other end of a pipe.
 
 use super::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -16,7 +16,7 @@ impl Played {
         self.pipe.write_all(text).await.expect("the client reads");
     }
 
-    /// Reads until `text` has come, and forgets everything up to its end.
+    /// Reads until `text` has arrived, and discards everything up to its end.
     async fn expect(&mut self, text: &str) {
         loop {
             let found = memchr::memmem::find(&self.seen, text.as_bytes());
@@ -26,7 +26,10 @@ impl Played {
             }
             let read = self.pipe.read_buf(&mut self.seen).await.expect("readable");
             let seen = String::from_utf8_lossy(&self.seen);
-            assert!(read > 0, "the client hung up, {text:?} not in {seen:?}");
+            assert!(
+                read > 0,
+                "the client disconnected, {text:?} not in {seen:?}"
+            );
         }
     }
 }
@@ -65,7 +68,7 @@ async fn publishes_and_receives() {
 }
 
 #[tokio::test]
-async fn refuses_before_anything_is_sent() {
+async fn invalid_subjects_are_rejected_before_sending() {
     let (client, mut server) = connected().await;
     let too_large = client.publish("a", vec![0; 101]).await;
     assert!(matches!(
@@ -77,12 +80,12 @@ async fn refuses_before_anything_is_sent() {
     assert!(client.subscribe("a b").await.is_err());
     client.publish("ok", "").await.expect("published");
     server.expect("PUB ok 0\r\n").await;
-    // The refused subscription never existed.
+    // The rejected subscription never existed.
     assert!(server.seen == b"\r\n" || server.seen.is_empty());
 }
 
 #[tokio::test]
-async fn answers_find_their_request() {
+async fn replies_reach_their_requests() {
     let (client, mut server) = connected().await;
     let limit = Duration::from_secs(60);
     let inbox = format!("{}.r", client.connection.inbox);
@@ -117,14 +120,14 @@ async fn answers_find_their_request() {
 }
 
 #[tokio::test]
-async fn a_request_times_out() {
+async fn request_times_out() {
     let (client, _server) = connected().await;
     let answer = client.request("void", "", Duration::ZERO).await;
     assert!(matches!(answer, Err(ClientError::TimedOut)));
 }
 
 #[tokio::test]
-async fn ends_after_its_maximum() {
+async fn subscription_ends_after_max_messages() {
     let (client, mut server) = connected().await;
     let mut two = client.subscribe("a").await.expect("subscribed");
     two.unsubscribe_after(2).await.expect("limited");
@@ -138,7 +141,7 @@ async fn ends_after_its_maximum() {
 }
 
 #[tokio::test]
-async fn a_drain_delivers_what_was_on_its_way() {
+async fn drain_delivers_messages_in_flight() {
     let (client, mut server) = connected().await;
     let mut all = client.subscribe("a").await.expect("subscribed");
     let serve = async {
@@ -156,7 +159,7 @@ async fn a_drain_delivers_what_was_on_its_way() {
 }
 
 #[tokio::test]
-async fn tells_why_the_server_hung_up() {
+async fn disconnect_contains_server_error() {
     for (last_words, expected) in [
         (&b""[..], Disconnect::ServerClosed),
         (
@@ -186,7 +189,7 @@ async fn tells_why_the_server_hung_up() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_in_the_servers_words() {
+async fn refusal_contains_server_text() {
     let (near, mut far) = tokio::io::duplex(4096);
     far.write_all(b"INFO {}\r\n-ERR 'Authorization Violation'\r\n")
         .await
@@ -197,7 +200,7 @@ async fn a_refusal_is_told_in_the_servers_words() {
 }
 
 #[tokio::test]
-async fn a_full_buffer_holds_publishers_back() {
+async fn publish_waits_while_buffer_is_full() {
     let (client, mut server) = connected().await;
     let payload = vec![b'x'; 100];
     let messages = 2 * limits::WRITE_BUFFER_BYTES_MAX / payload.len();
@@ -219,7 +222,7 @@ async fn a_full_buffer_holds_publishers_back() {
 }
 
 #[tokio::test]
-async fn a_slow_subscription_drops_and_counts() {
+async fn full_subscription_queue_drops_and_counts() {
     let (client, mut server) = connected().await;
     let slow = client.subscribe("a").await.expect("subscribed");
     let many = b"MSG a 1 0\r\n\r\n".repeat(limits::SUBSCRIPTION_MESSAGES_MAX + 3);

@@ -94,7 +94,7 @@ fn unusable(path: &Path, reason: &dyn fmt::Display) -> ClientError {
 fn unreadable(path: &Path, error: PemError) -> ClientError {
     match error {
         PemError::Io(source) => unusable(path, &source),
-        PemError::NoItemsFound => unusable(path, &"no certificate or key is in it"),
+        PemError::NoItemsFound => unusable(path, &"it contains no certificate or key"),
         error => unusable(path, &error),
     }
 }

@@ -7,7 +7,7 @@
 //! use std::{sync::Arc, time::Duration};
 //! use fanline_engine::{Auth, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
 //!
-//! let config = ShardConfig { limits: Limits::default(), auth: Auth::Open, shards: 1, traces: false };
+//! let config = ShardConfig { limits: Limits::default(), auth: Auth::Open, shards: 1, traces: false, leafs: None };
 //! let mut shard = Shard::new(0, Arc::new(config), ServerInfo::default(), 7);
 //! let now = Duration::ZERO;
 //! let client = shard.open(1, Peer::default(), false, now);
@@ -27,6 +27,7 @@ pub mod jetstream;
 mod limits;
 mod outbox;
 mod random;
+mod session;
 mod shard;
 mod short_bytes;
 mod slack;
@@ -41,13 +42,15 @@ pub use codec::nats::connect::CookieCredentials;
 pub use codec::nats::error::{ClientError, CloseReason};
 pub use codec::nats::info::{ListenerInfo, ServerInfo, TlsTold};
 pub use codec::nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
+pub use exchange::backlog::Backlog;
 pub use exchange::router::{MatchMemo, Matched, Matcher};
 pub use limits::{AccountLimits, Limits, MqttLimits};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use random::Seed;
+pub use session::{ConnectionStatus, MqttStatus, Receipt, SubscriptionStatus, leaf};
 pub use shard::{
-    Backlog, Batch, ConnectionStatus, Ended, JetStreamService, LeafTraffic, MqttStatus, Place,
-    Receipt, SHARDS_MAX, SessionId, Shard, ShardConfig, ShardStatus, SubscriptionStatus,
+    Batch, Ended, JetStreamService, LeafTraffic, Place, SHARDS_MAX, SessionId, Shard, ShardConfig,
+    ShardStatus,
 };
 pub use subject::trie::{NodeId, OutOfSteps, Trie, Vacant};
 pub use subject::{Filter, FilterError, is_literal_topic};

@@ -1,11 +1,10 @@
-//! Asks the service that decides who may connect, over a client of the server's own in its account.
+//! Auth callout: asks a service in an account whether a client may connect, over a system client.
 //!
-//! A task of the control thread asks, for all shards: it takes as many questions as there are clients
-//! that wait to be let in. Who is not answered about in time has been sent away by then.
+//! A task of the control thread handles the requests of all shards, at most one for each connecting client. A
+//! client whose response is late has been disconnected by its shard.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fanline_engine::auth::callout::{
     Caller, CalloutError, Question, REQUEST_SUBJECT, Response, Service,
@@ -15,44 +14,38 @@ use fanline_engine::auth::sealed::{NONCE_BYTES, Sealer};
 use fanline_engine::auth::{Access, AccountId, Grant};
 use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};
 use ring::rand::{SecureRandom as _, SystemRandom};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
-use crate::checks::unix_seconds;
-use crate::client::{Client, ClientError, ConnectOptions, OutgoingMessage};
+use crate::client::{Client, ClientError, OutgoingMessage};
+use crate::clock::unix_seconds;
 use crate::identity;
-use crate::resolver::AccountWanted;
-use crate::server::{COMPATIBLE_VERSION, IN_PROCESS_PIPE_BYTES, Shared};
+use crate::ipc::CalloutRequest;
+use crate::shared::Shared;
+use crate::version::COMPATIBLE_VERSION;
 
-/// Where a sealed request says whom its response may be sealed for.
+/// Header of a sealed request: the key to seal the response for.
 const XKEY_HEADER: &str = "Nats-Server-Xkey";
-/// How a token begins, and nothing sealed does.
+/// The beginning of a token. No sealed response begins so.
 const TOKEN_BEGIN: &[u8] = b"eyJ";
 
-/// A client waits for what the service says of it.
-pub(crate) struct Wanted {
-    pub(crate) caller: Arc<Caller>,
-    pub(crate) cid: u64,
-    /// The shard that it is on.
-    pub(crate) shard: usize,
-    /// Told what it is granted, if anything.
-    pub(crate) tell: oneshot::Sender<Option<Grant>>,
-}
-
-/// Asks for everybody, on a task for each, until nobody is left to ask.
-pub(crate) async fn ask_all(shared: Arc<Shared>, mut wanted: mpsc::UnboundedReceiver<Wanted>) {
-    // One client of the server's own in each account that has a service.
-    let mut askers: HashMap<AccountId, Client> = HashMap::new();
-    while let Some(wanted) = wanted.recv().await {
+/// Handles requests, each on its own task, until all senders are gone.
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    mut requests: mpsc::UnboundedReceiver<CalloutRequest>,
+) {
+    // One system client for each account with a service.
+    let mut clients: HashMap<AccountId, Client> = HashMap::new();
+    while let Some(request) = requests.recv().await {
         let access = shared.access();
-        let Some(service) = access.service_for(&wanted.caller) else {
-            // A reload has done away with the service: nobody tells, and nobody is let in.
+        let Some(service) = access.service_for(&request.caller) else {
+            // A reload has removed the service. Dropping the request refuses the client.
             continue;
         };
-        let client = match askers.get(&service.account) {
+        let client = match clients.get(&service.account) {
             Some(client) => client.clone(),
-            None => match connect(&shared, service.account).await {
-                Ok(client) => askers.entry(service.account).or_insert(client).clone(),
+            None => match shared.system_client(service.account).await {
+                Ok(client) => clients.entry(service.account).or_insert(client).clone(),
                 Err(error) => {
                     warn!("auth callout: {error}");
                     continue;
@@ -60,31 +53,25 @@ pub(crate) async fn ask_all(shared: Arc<Shared>, mut wanted: mpsc::UnboundedRece
             },
         };
         let shared = Arc::clone(&shared);
-        tokio::task::spawn_local(async move { ask(&client, &shared, service, wanted).await });
+        tokio::task::spawn_local(async move { respond(&client, &shared, service, request).await });
     }
 }
 
-async fn connect(shared: &Shared, account: AccountId) -> Result<Client, ClientError> {
-    let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
-    shared.assign_insider(theirs, account);
-    Client::over(ours, &ConnectOptions::system_client()).await
-}
-
-async fn ask(client: &Client, shared: &Shared, service: Service, wanted: Wanted) {
-    let Wanted {
+async fn respond(client: &Client, shared: &Shared, service: Service, request: CalloutRequest) {
+    let CalloutRequest {
         caller,
         cid,
         shard,
-        mut tell,
-    } = wanted;
+        mut reply,
+    } = request;
     let granted = tokio::select! {
         granted = answer(client, shared, service, &caller, (cid, shard)) => granted,
-        // It has lost patience, or was sent away.
-        () = tell.closed() => return,
+        // The client has disconnected or timed out.
+        () = reply.closed() => return,
     };
     let granted = match granted {
         Ok(grant) => {
-            debug!("cid:{cid} - auth callout: let in as {:?}", grant.user);
+            debug!("cid:{cid} - auth callout: admitted as {:?}", grant.user);
             Some(grant)
         }
         Err(error) => {
@@ -92,14 +79,14 @@ async fn ask(client: &Client, shared: &Shared, service: Service, wanted: Wanted)
             None
         }
     };
-    // Whoever has gone meanwhile is not waited for.
-    let _ = tell.send(granted);
+    // The client may have disconnected.
+    let _ = reply.send(granted);
 }
 
-/// Why nobody is let in.
+/// The reason why a client is refused.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    #[error("the token that was shown is not good")]
+    #[error("the client's token is not valid")]
     Token,
     #[error("requests cannot be sealed for the service's xkey")]
     Sealing,
@@ -166,38 +153,25 @@ async fn answer(
     let answered = |access: &Access| access.answered(&response, &question, caller, unix_seconds());
     match answered(&shared.access()) {
         Err(CalloutError::AccountNeeded(account)) => {
-            look_for(shared, account, shard, limit).await;
+            if let Some(found) = shared.common.look_up_account(account, shard) {
+                // The next evaluation shows whether the account was found.
+                let _ = tokio::time::timeout(limit, found).await;
+            }
             Ok(answered(&shared.access())?)
         }
         decided => Ok(decided?),
     }
 }
 
-/// Has an account looked for; when this ends, the shard knows it, or it was not found.
-async fn look_for(shared: &Shared, account: String, shard: usize, limit: Duration) {
-    let Some(resolver) = shared.common.resolver.get() else {
-        return;
-    };
-    let (tell, told) = oneshot::channel();
-    resolver.look_for(AccountWanted {
-        account,
-        shard,
-        tell,
-    });
-    // Whether it was found, whoever asks again sees.
-    let _ = tokio::time::timeout(limit, told).await;
-}
-
-/// What a request is sealed in: a key that is made for it alone, so that nobody opens it later who comes by
-/// a key of the server's.
+/// Seals a request with a key made for it alone, so that stealing a key of the server later does not open it.
 struct Envelope {
-    /// The key, as the service is told it.
+    /// The public key, as sent to the service.
     own: String,
     sealer: Sealer,
 }
 
 impl Envelope {
-    /// `None` without randomness, or when the service's key is none that anything can be sealed for.
+    /// Returns `None` without randomness, or if nothing can be sealed for the service's key.
     fn new(xkey: &PublicKey) -> Option<Self> {
         let own = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new()).ok()?;
         let public = own.compute_public_key().ok()?;

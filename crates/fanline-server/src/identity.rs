@@ -1,4 +1,4 @@
-//! Who this server is.
+//! Keys, ids, and random values of a server.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -8,64 +8,62 @@ use fanline_engine::auth::nkey::{KEY_BYTES, KeyKind, SecretKey};
 use fanline_engine::ids;
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// A number that differs from call to call and run to run; not a secret.
+/// Returns a number that differs from call to call and run to run. Not a secret.
 pub(crate) fn random_u64() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
 /// Returns the secret that random identifiers of one thread are derived from.
 pub(crate) fn new_seed() -> [u8; 32] {
-    let mut seed = [0; 32];
-    if SystemRandom::new().fill(&mut seed).is_err() {
-        for part in seed.chunks_mut(8) {
+    random_bytes()
+}
+
+/// Returns random bytes. Without randomness from the system they are distinct, but not secret.
+fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    if SystemRandom::new().fill(&mut bytes).is_err() {
+        for part in bytes.chunks_mut(8) {
             part.copy_from_slice(&random_u64().to_le_bytes()[..part.len()]);
         }
     }
-    seed
+    bytes
 }
 
-/// What a client has to sign: fifteen characters that nobody can foresee.
+/// Returns a nonce for a client to sign: 15 unpredictable characters.
 pub(crate) fn new_nonce() -> String {
     let mut bytes = [0; 11];
-    // Without randomness there is no nonce, and who has to sign one cannot.
+    // Without randomness the nonce is empty, and clients cannot authenticate by signature.
     match SystemRandom::new().fill(&mut bytes) {
         Ok(()) => URL_SAFE_NO_PAD.encode(bytes),
         Err(_) => String::new(),
     }
 }
 
-/// What only those know who were told: 256 bits that nobody can guess. `None` without randomness.
+/// Returns a secret of 256 bits. `None` without randomness.
 pub(crate) fn new_secret() -> Option<String> {
     let mut bytes = [0; 32];
     SystemRandom::new().fill(&mut bytes).ok()?;
     Some(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// An id for an event: 22 characters that no other event has.
+/// Returns an id for an event: 22 characters.
 pub(crate) fn new_event_id() -> String {
     let number = u128::from(random_u64()) << 64 | u128::from(random_u64());
     ids::from_number(number, ids::ID_CHARS)
 }
 
-/// A key of the server's own, by which it is known and with which it signs.
+/// Returns a new server key, which identifies the server and signs for it.
 pub(crate) fn new_server_key() -> SecretKey {
     new_key(KeyKind::Server)
 }
 
-/// A key that nobody had before.
+/// Returns a new user key.
 pub(crate) fn new_user_key() -> SecretKey {
     new_key(KeyKind::User)
 }
 
 fn new_key(kind: KeyKind) -> SecretKey {
-    let mut seed = [0; KEY_BYTES];
-    if SystemRandom::new().fill(&mut seed).is_err() {
-        // A name all the same, if not one that proves anything.
-        for part in seed.chunks_mut(8) {
-            part.copy_from_slice(&random_u64().to_le_bytes()[..part.len()]);
-        }
-    }
-    SecretKey::new(kind, seed)
+    SecretKey::new(kind, random_bytes::<KEY_BYTES>())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The Fanline server as a library: shards, sockets, clock, options, monitoring, and a client.
 //!
-//! A server in one's own process is reached without a socket; NATS clients in any language reach
-//! the same one over TCP:
+//! A program reaches a server in its own process without a socket. NATS clients in any language reach the same
+//! server over TCP:
 //!
 //! ```
 //! use fanline_server::{Options, Server};
@@ -14,7 +14,7 @@
 //!
 //!     let client = server.client().await?;
 //!     let mut orders = client.subscribe("orders.*").await?;
-//!     // What anybody publishes after this arrives.
+//!     // Messages published after this arrive.
 //!     client.flush().await?;
 //!
 //!     client.publish("orders.new", "one coffee").await?;
@@ -28,75 +28,81 @@
 //! }
 //! ```
 //!
-//! The server runs on threads of its own and needs no runtime of the caller's; the client runs on
-//! the caller's tokio runtime. [`Options`] says everything that a server can be told before it
-//! starts, [`client`] everything about the client, and [`bridge`] how subjects, replay subjects and hubs of
-//! the `fanline` library are bound to subjects of the server.
+//! The server runs on its own threads and needs no tokio runtime of the caller. The client runs on the caller's
+//! runtime. [`Options`] documents every option of a server, [`client`] the client, and [`bridge`] bindings of subjects,
+//! replay subjects, and hubs of the `fanline` library to subjects of the server.
 
-mod accounts;
+mod account_directory;
+mod auth_pool;
 pub mod bridge;
 mod callout;
-mod checks;
+mod clock;
+mod colocated;
 pub mod config;
-mod control;
+mod error;
 mod identity;
+mod ipc;
 mod jetstream;
 mod leaf;
 mod listen;
 mod monitoring;
 mod options;
-mod panic_guard;
 mod ports_file;
-mod private;
-mod reloads;
+mod private_files;
+mod remotes;
 mod resolver;
+mod runtime;
 mod server;
-mod shell;
+mod shared;
 mod sync;
 mod threads;
 mod tls;
+mod version;
+mod wire;
 
+pub use account_directory::{Directory, StoreError, Stored};
+pub use error::{StartError, StoreKeyError};
 /// The NATS client: [`Handle::client`] gives one that reaches the server through a pipe in this process.
 pub use fanline_client as client;
-/// Who may connect, and what they may do.
+/// Users, accounts, and permissions.
 pub use fanline_engine::auth;
-pub use jetstream::StoreKeyError;
+#[doc(hidden)]
+pub use ipc::JetStreamAtWork;
 pub use options::{
     Addresses, AssetLimits, Auth, BatchLimits, Certificate, Cipher, ClientCertificates,
-    CompressionLevel, Dashboard, Encryption, JetStreamOptions, LEAFNODE_PORT, LeafCompression,
-    LeafnodeListener, LeafnodeOptions, LeafnodeProxy, LeafnodeRemote, LeafnodeUser, Limits,
-    MqttOptions, Options, Origin, ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions,
-    TlsVersion, UrlOptions, WebSocketOptions,
+    CompressionLevel, Dashboard, DirectoryOptions, Encryption, JetStreamOptions, LEAFNODE_PORT,
+    LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeProxy, LeafnodeRemote,
+    LeafnodeUser, Limits, MqttOptions, Options, Origin, ResolverOptions, Secret, SyncMode,
+    TlsHandshake, TlsOptions, TlsVersion, UrlOptions, WebSocketOptions,
 };
-#[doc(hidden)]
-pub use panic_guard::JetStreamAtWork;
-pub use reloads::{ReloadRequest, ReloadRequests};
-pub use resolver::{Directory, DirectoryOptions, StoreError, Stored};
-pub use server::{COMPATIBLE_VERSION, Handle, Server, StartError, VERSION};
+pub use server::{Handle, Server};
+pub use shared::{ReloadRequest, ReloadRequests};
 pub use threads::thread_table;
+pub use version::{COMPATIBLE_VERSION, VERSION};
 
-/// The Rust code in the README compiles and runs as part of the tests.
+/// Tests of the Rust code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// So does that in the guide.
+/// Tests of the Rust code in the book.
 #[cfg(doctest)]
-mod guide {
+mod book {
     macro_rules! pages {
         ($($name:ident: $page:literal),* $(,)?) => {
             $(
-                #[doc = include_str!(concat!("../../../docs/guide/src/", $page))]
+                #[doc = include_str!(concat!("../../../docs/", $page))]
                 struct $name;
             )*
         };
     }
 
     pages! {
-        Start: "start.md",
-        Which: "which.md",
-        Bridge: "bridge.md",
-        Rx: "moving/rx.md",
-        Pekko: "moving/pekko.md",
+        ServerTutorial: "tutorials/server.md",
+        LibraryTutorial: "tutorials/library.md",
+        Choose: "how-to/choose.md",
+        Bridge: "tutorials/bridge.md",
+        Rx: "how-to/migrate/rx.md",
+        Pekko: "how-to/migrate/pekko.md",
     }
 }

@@ -1,7 +1,7 @@
 //! Listening sockets.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 #[cfg(unix)]
 use std::os::unix::fs::FileTypeExt as _;
 #[cfg(unix)]
@@ -10,23 +10,46 @@ use std::path::Path;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Connections that wait to be accepted. The standard library's 128 drops clients for seconds
-/// when a thousand of them come back at once after a restart.
+/// Length of the accept queue. The standard library's 128 delays clients by seconds when a thousand of them
+/// reconnect at once after a restart.
 const BACKLOG: i32 = 4096;
 
+/// A listening socket.
+pub(crate) struct Listening {
+    pub(crate) socket: TcpListener,
+    /// The configured address, with the port that the system chose for port 0.
+    pub(crate) address: SocketAddr,
+}
+
 /// Listens on a host and port; port 0 is any free one.
-pub(crate) fn bind(host: &str, port: u16) -> io::Result<TcpListener> {
+pub(crate) fn bind(host: &str, port: u16) -> io::Result<Listening> {
     let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in (host, port).to_socket_addrs()? {
-        match bind_address(address) {
-            Ok(listener) => return Ok(listener),
+        match bind_all_families(address) {
+            Ok(socket) => {
+                let port = socket.local_addr()?.port();
+                let address = SocketAddr::new(address.ip(), port);
+                return Ok(Listening { socket, address });
+            }
             Err(error) => last_error = error,
         }
     }
     Err(last_error)
 }
 
-/// Listens on a unix socket. One that nobody listens on any more is replaced.
+/// Binds an address. As in nats-server, `0.0.0.0` includes IPv6, where the host has it.
+fn bind_all_families(address: SocketAddr) -> io::Result<TcpListener> {
+    if address.ip() == Ipv4Addr::UNSPECIFIED {
+        let with_ipv6 = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port());
+        match bind_address(with_ipv6) {
+            Err(error) if error.kind() != io::ErrorKind::AddrInUse => {}
+            bound => return bound,
+        }
+    }
+    bind_address(address)
+}
+
+/// Listens on a unix socket. Replaces a socket file that has no listener.
 #[cfg(unix)]
 pub(crate) fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|what| what.file_type().is_socket());
@@ -44,7 +67,7 @@ fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
         Type::STREAM,
         Some(Protocol::TCP),
     )?;
-    // A restart must not wait for the connections of the previous run to be forgotten.
+    // A restart must not wait until the previous run's connections have timed out.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
@@ -56,20 +79,20 @@ fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// What to tell others of a server that listens on all addresses: those of this host that
-/// others can reach, with the port.
+/// Returns the addresses that a server advertises when it listens on all interfaces: those of this host that
+/// are reachable from others, with the port.
 pub(crate) fn reachable_urls(listening: SocketAddr) -> Vec<String> {
     if !listening.ip().is_unspecified() {
         return Vec::new();
     }
     interfaces()
         .into_iter()
-        .filter(|ip| !ip.is_loopback() && (listening.is_ipv6() || ip.is_ipv4()))
+        .filter(|ip| !ip.is_loopback())
         .map(|ip| SocketAddr::new(ip, listening.port()).to_string())
         .collect()
 }
 
-/// The addresses of this host's interfaces, without those that need a zone to be reached.
+/// Returns the addresses of this host's interfaces, without link-local ones, which need a zone.
 pub(crate) fn interfaces() -> Vec<IpAddr> {
     let is_link_local = |ip: &IpAddr| matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();

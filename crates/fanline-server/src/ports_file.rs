@@ -1,4 +1,4 @@
-//! Files that tell other programs about a running server.
+//! PID and ports files for other programs.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::listen;
 use crate::options::{Addresses, Options};
 
-/// Writes `<program>_<pid>.ports`, by which ports chosen by the system are found.
+/// Writes `<program>_<pid>.ports` with the URLs of all listeners, including ports chosen by the system.
 pub(crate) fn write_ports(
     folder: &Path,
     options: &Options,
@@ -23,14 +23,14 @@ pub(crate) fn write_ports(
         .and_then(|n| n.to_str());
     let file = format!("{}_{}.ports", name.unwrap_or("fanline"), std::process::id());
     let path = folder.join(file);
-    // A reader polls for the file: it must never find half of it.
+    // Programs poll for the file, so it has to appear complete.
     let unfinished = path.with_extension("ports.new");
     fs::write(&unfinished, listeners(options, addresses).to_string())?;
     fs::rename(&unfinished, &path)?;
     Ok(path)
 }
 
-/// The URLs of each listener, by the listener's name.
+/// Returns the URLs of each listener, by the listener's name.
 fn listeners(options: &Options, addresses: &Addresses) -> Value {
     let needs_tls = options.tls.is_some() && !options.allow_non_tls;
     let websocket = options.websocket.as_ref();
@@ -62,21 +62,19 @@ fn listeners(options: &Options, addresses: &Addresses) -> Value {
     Value::Object(Map::from_iter(of))
 }
 
-/// The URLs of one listener: one for each of these addresses if it listens on all.
+/// The URLs of one listener: one for each interface if it listens on all, IPv6 included.
 fn urls(scheme: &str, listening: SocketAddr, interfaces: &[IpAddr]) -> Vec<String> {
     let url = |address: SocketAddr| format!("{scheme}://{address}");
     if !listening.ip().is_unspecified() {
         return vec![url(listening)];
     }
-    let taken = interfaces
+    interfaces
         .iter()
-        .filter(|address| listening.is_ipv6() || address.is_ipv4());
-    taken
         .map(|address| url(SocketAddr::new(*address, listening.port())))
         .collect()
 }
 
-/// Writes the process id, digits only.
+/// Writes the process id in decimal.
 pub(crate) fn write_pid(path: &Path) -> io::Result<()> {
     fs::write(path, std::process::id().to_string())
 }
@@ -91,7 +89,10 @@ mod tests {
         let interfaces = interfaces.map(|text| text.parse().expect("an address"));
         for (listening, expected) in [
             ("127.0.0.1:5", &["ws://127.0.0.1:5"][..]),
-            ("0.0.0.0:5", &["ws://127.0.0.1:5", "ws://10.1.2.3:5"]),
+            (
+                "0.0.0.0:5",
+                &["ws://127.0.0.1:5", "ws://10.1.2.3:5", "ws://[::1]:5"],
+            ),
             (
                 "[::]:5",
                 &["ws://127.0.0.1:5", "ws://10.1.2.3:5", "ws://[::1]:5"],

@@ -1,17 +1,21 @@
-//! What the threads of this process do.
+//! Threads: their tokio runtime, and a table of their states.
 
 use std::fs;
+use std::future::Future;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where Linux tells of this process's threads. Elsewhere nothing is told of them.
+use crate::colocated;
+
+/// Folder in which Linux describes this process's threads.
 const THREADS: &str = "/proc/self/task";
 
 const HEADING: &str = "thread           state         ran  waits in\n";
 
-/// A table of the threads of this process: its name, whether it runs or where in the kernel it waits, and how
-/// long it has run. It asks no thread, so that it also shows those that do not answer. Empty but for the heading
-/// where the system does not tell.
+/// Returns a table of this process's threads: name, state or the kernel function that it waits in, and
+/// processor time. It reads `/proc` instead of asking the threads, so it also shows those that hang. Systems
+/// without `/proc` yield the heading alone.
 pub fn thread_table() -> String {
     let mut threads: Vec<String> = fs::read_dir(THREADS)
         .into_iter()
@@ -24,11 +28,11 @@ pub fn thread_table() -> String {
     threads.concat()
 }
 
-/// The line of one thread; `None` when it has ended meanwhile.
+/// Returns the line of one thread; `None` if it has ended.
 fn thread(folder: &Path) -> Option<String> {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let name = read("comm")?;
-    // The name may hold anything, so that what follows it is found from the end.
+    // The name may hold any characters, so the fields are searched from the end.
     let stat = read("stat")?;
     let state = stat.rsplit(')').next()?.trim_start().chars().next()?;
     let ran: u64 = read("schedstat")
@@ -42,4 +46,16 @@ fn thread(folder: &Path) -> Option<String> {
         name.trim(),
         place.unwrap_or("-"),
     ))
+}
+
+/// Runs a future to its end on a tokio runtime of the current thread.
+pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .on_thread_unpark(|| {
+            colocated::give_way();
+        })
+        .build_local(tokio::runtime::LocalOptions::default())?;
+    Ok(runtime.block_on(future))
 }

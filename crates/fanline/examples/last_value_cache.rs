@@ -1,11 +1,11 @@
-//! A cache of last values: who asks for a key is told its value at once, and every change after that.
+//! A cache of last values: a reader of a key gets its value at once, and every later change.
 //!
 //! ```sh
 //! cargo run -p fanline --example last_value_cache
 //! ```
 //!
-//! One thread writes, any number read. The writer owns a producer for each key, so that an update takes
-//! no lock; readers hold sources, which they can clone and take to any thread.
+//! One thread writes, and any number of threads read. The writer owns a producer for each key, so an update
+//! takes no lock. Readers hold sources, which they can clone and move to any thread.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use std::thread;
 use fanline::policy::Current;
 use fanline::{Guard, ObservableExt, Producer, Source};
 
-/// The writing half. `Current` in its type says that each key has a value from the beginning.
+/// The writing half. The type `Current` means that each key always has a value.
 struct Writer {
     prices: HashMap<&'static str, Producer<u32, Infallible, Current>>,
 }
@@ -45,12 +45,12 @@ impl Writer {
 }
 
 impl Cache {
-    /// The value now. It is cloned; the writer goes on meanwhile.
+    /// Returns a clone of the current value. The writer is not blocked.
     fn get(&self, key: &str) -> Option<u32> {
         self.prices.get(key)?.snapshot().pop()
     }
 
-    /// The value now and all later ones, until the guard is dropped.
+    /// Calls `on_price` with the current value and all later ones, until the guard is dropped.
     fn watch(&self, key: &str, on_price: impl FnMut(&u32) + Send + 'static) -> Option<Guard> {
         Some(self.prices.get(key)?.subscribe(on_price))
     }
@@ -62,19 +62,19 @@ fn main() {
     assert_eq!(cache.get("coffee"), Some(310));
     assert_eq!(cache.get("cocoa"), None);
 
-    // Who watches is told the current value inside `watch`, and the next one inside `set`.
+    // The closure gets the current value inside `watch`, and the next one inside `set`.
     let (tx, rx) = mpsc::channel();
     let guard = cache.watch("coffee", move |price| tx.send(*price).expect("read below"));
     writer.set("coffee", 320);
-    // Dropping the guard drops the closure, and with it the sender: the loop ends.
+    // Dropping the guard drops the closure, and with it the sender, so the loop below ends.
     drop(guard);
     writer.set("coffee", 330);
     let seen: Vec<u32> = rx.iter().collect();
     println!("coffee while it was watched: {seen:?}");
     assert_eq!(seen, [310, 320]);
 
-    // A reader that comes in the midst of updates, on a thread of its own: it begins with whatever is
-    // current at that moment and misses none of those that follow.
+    // A reader on its own thread may subscribe between updates. It starts with the value that is current at
+    // that moment and misses no later one.
     let tea = cache.prices["tea"].clone();
     let reader = thread::spawn(move || {
         let mut prices = tea.into_stream(fanline::stream::Unbounded).blocking_iter();
@@ -83,15 +83,15 @@ fn main() {
     });
     for price in 201..=10_000 {
         writer.set("tea", price);
-        // Give the reader a chance to come before it is all over.
+        // Give the reader a chance to subscribe before the end.
         if price % 1_000 == 0 {
             thread::yield_now();
         }
     }
-    // The cache goes away, and the reader's stream ends.
+    // Dropping the writer ends the reader's stream.
     drop(writer);
-    let (first, later) = reader.join().expect("the reader does not panic");
-    // It may also have come too late: a cache that is gone has no values.
+    let (first, later) = reader.join().expect("the reader panicked");
+    // The reader may have subscribed after the end: a dropped cache has no values.
     if let Some(first) = first {
         assert_eq!(usize::try_from(10_000 - first), Ok(later));
     }

@@ -1,11 +1,11 @@
-//! The tail of a log: who opens it late is shown the last lines, and then what is written.
+//! The tail of a log: a late viewer sees the last lines first, and then every new one.
 //!
 //! ```sh
 //! cargo run -p fanline --example log_tail
 //! ```
 //!
-//! Several threads write, so it is a shared subject: any thread may emit, and all viewers see the lines
-//! in one order. Lines are passed on by reference; a viewer that wants to keep one clones an `Arc`.
+//! Several threads write, so this uses a shared subject: any thread may emit, and all viewers see the lines
+//! in one order. Lines are passed by reference; a viewer that stores one clones an `Arc`.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -18,7 +18,7 @@ const TAIL_LINES: usize = 3;
 
 type Line = Arc<str>;
 
-/// What somebody has on the screen.
+/// The lines that a viewer shows.
 #[derive(Clone, Default)]
 struct Screen(Arc<Mutex<Vec<Line>>>);
 
@@ -26,12 +26,12 @@ impl Screen {
     fn show(&self, line: &Line) {
         self.0
             .lock()
-            .expect("nobody panics with it")
+            .expect("no thread panics with the lock")
             .push(line.clone());
     }
 
     fn lines(&self) -> Vec<String> {
-        let lines = self.0.lock().expect("nobody panics with it");
+        let lines = self.0.lock().expect("no thread panics with the lock");
         lines.iter().map(ToString::to_string).collect()
     }
 }
@@ -55,12 +55,11 @@ fn main() {
         write(line);
     }
 
-    // Late: the last three lines are there when `open` returns, and live ones follow.
+    // A late viewer: the last three lines are there when `open` returns, and live ones follow.
     let (late, _guard) = open(&log);
     assert_eq!(late.lines(), ["disk found", "network up", "ERROR no clock"]);
 
-    // A viewer that looks for something sees the tail filtered as well: operators do not care whether
-    // a line is old or new.
+    // A viewer with a filter gets the tail filtered as well: operators treat old and new lines the same.
     let errors = Screen::default();
     let shown = errors.clone();
     let _guard = log
@@ -68,13 +67,13 @@ fn main() {
         .filter(|line: &Line| line.starts_with("ERROR"))
         .subscribe_with(observer(move |line| shown.show(line)));
 
-    // Somebody far away who reads slowly: two lines wait for him, older ones give way, and he is told
-    // how many he missed.
-    let far_away = log
+    // A slow remote viewer: its queue holds two lines, drops older ones, and reports how many were lost.
+    let remote = log
         .source()
         .into_stream(Bounded::drop_oldest(2).report_lag());
 
-    // Two threads write at once. Nobody knows in which order their lines come, but it is one order.
+    // Two threads write at once. The order of their lines is not determined, but all viewers see the same
+    // one.
     thread::scope(|scope| {
         for name in ["web", "db"] {
             let log = log.clone();
@@ -92,16 +91,16 @@ fn main() {
     assert_eq!(late.lines(), everything[1..]);
     assert_eq!(errors.lines().len(), 5);
 
-    let received: Vec<Result<Line, Lagged>> = far_away.blocking_iter().collect();
+    let received: Vec<Result<Line, Lagged>> = remote.blocking_iter().collect();
     assert_eq!(received.len(), 3);
-    // The tail of three and four live lines, of which two were kept.
+    // The tail of three, and four live lines, of which two were still queued.
     assert_eq!(received[0], Err(Lagged(5)));
 
-    // After the end the tail stays, with the end behind it.
+    // After the end, the tail is still there, followed by the end.
     let (post_mortem, _guard) = open(&log);
     assert_eq!(post_mortem.lines(), everything[5..]);
     println!(
-        "viewers that came first, late and last agree on {} lines",
+        "the first, the late, and the last viewer agree on {} lines",
         everything.len()
     );
 }

@@ -1,15 +1,14 @@
-//! Market data: one feed, several consumers that differ in how much they want and how fast they are.
+//! Market data: one feed, and several consumers that differ in the data they need and in their speed.
 //!
 //! ```sh
 //! cargo run -p fanline --example market_data
 //! ```
 //!
-//! - Totals are counted in the feed's own thread, by an observer that takes whole packets.
-//! - Large trades are picked out by operators.
-//! - A recorder must have every tick and writes slowly: it has a lane of a thread pool and a bounded
-//!   queue, and holds up the feed rather than lose anything.
-//! - A display shows the latest tick and nothing else: it gets that one whenever it looks,
-//!   and holds up nobody.
+//! - An observer that takes whole packets adds up totals on the feed's own thread.
+//! - Operators select large trades.
+//! - A recorder must get every tick and writes slowly. It has a worker of a thread pool and a bounded queue,
+//!   and delays the feed rather than lose a tick.
+//! - A display shows only the latest tick. It gets that tick whenever it polls, and delays nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -39,7 +38,7 @@ impl Observer<Tick> for Totaller {
         self.next_slice(std::slice::from_ref(tick));
     }
 
-    // Called once for a packet, so that the sum is touched once for it.
+    // Called once per packet, so the sum is updated once per packet.
     fn next_slice(&mut self, packet: &[Tick]) {
         let shares = packet.iter().map(|tick| u64::from(tick.shares)).sum();
         self.shares.fetch_add(shares, Ordering::Relaxed);
@@ -92,7 +91,7 @@ fn main() {
         while let Some(tick) = latest.blocking_next() {
             shown += 1;
             last = Some(tick);
-            // Drawing takes a while; the feed does not wait for it.
+            // Drawing takes time; the feed does not wait for it.
             thread::sleep(Duration::from_millis(5));
         }
         (shown, latest.lost(), last)
@@ -103,12 +102,14 @@ fn main() {
 
     let all = PACKETS * PACKET_TICKS;
     assert_eq!(shares.load(Ordering::Relaxed), 15_840 * 10 + 160 * 5_000);
-    // With the end, the observers are dropped, and with them the senders: the iterators end.
+    // At the end, the observers and with them the senders are dropped, so the iterators end.
     assert_eq!(large.iter().count(), 160);
     assert!(recorded.iter().eq(0..all), "every tick, in order");
-    let (shown, lost, last) = display.join().expect("the display does not panic");
-    // Nothing is lost unseen, and the last one is never among it.
+    let (shown, lost, last) = display.join().expect("the display panicked");
+    // Every lost tick is counted, and the last one is never lost.
     assert_eq!(shown + lost, u64::from(all));
     assert_eq!(last.map(|tick| tick.number), Some(all - 1));
-    println!("recorder: all {all} ticks; display: the last one, and no more than it could draw");
+    println!(
+        "recorder: all {all} ticks; display: the last one, and as many others as it could draw"
+    );
 }

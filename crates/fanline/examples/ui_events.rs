@@ -1,12 +1,12 @@
-//! Events of a user interface: worker threads bring theirs to the thread that owns the widgets.
+//! User interface events: worker threads send events to the thread that owns the widgets.
 //!
 //! ```sh
 //! cargo run -p fanline --example ui_events
 //! ```
 //!
-//! A toolkit has a loop of its own on the main thread, and widgets that must not leave that thread. So
-//! the loop drives a manual `EventLoop`: everything that is observed on it runs there, and closures
-//! that are subscribed with `subscribe_local` may hold an `Rc` to a widget.
+//! A toolkit has its own loop on the main thread, and widgets that must not leave that thread. So the loop
+//! drives a manual `EventLoop`. All observers on it run on that thread, and closures passed to
+//! `subscribe_local` may hold an `Rc` to a widget.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use fanline::operators::Edge;
 use fanline::scheduler::{EventLoop, LoopDriver, ThreadPool};
 use fanline::{ObservableExt, Scheduler, Subject};
 
-/// What is on the screen.
+/// The contents of the window.
 #[derive(Default)]
 struct Window {
     results: String,
@@ -25,7 +25,7 @@ struct Window {
     redraws: u32,
 }
 
-/// The toolkit's loop: runs what there is to do, then sleeps until it is woken or something is due.
+/// The toolkit's loop: runs pending actions, then sleeps until it is woken or an action is due.
 fn run_until(done: impl Fn() -> bool, ui: &EventLoop, driver: &mut LoopDriver) {
     while !done() {
         match driver.run_pending() {
@@ -36,21 +36,21 @@ fn run_until(done: impl Fn() -> bool, ui: &EventLoop, driver: &mut LoopDriver) {
     }
 }
 
-/// Takes a while, so it runs on the pool.
+/// A slow function, which runs on the pool.
 fn search(text: &str) -> String {
     format!("3 results for {text}")
 }
 
 fn main() {
     let main_thread = thread::current();
-    // Called by whoever has something for the loop. A wake that comes before the loop sleeps is not
-    // lost: the thread then does not sleep.
+    // Called by a thread that schedules an action. If it is called before the loop parks, `park` returns at
+    // once, so no wake-up is lost.
     let (ui, mut driver) = EventLoop::manual(move || main_thread.unpark());
     let pool = ThreadPool::new(2);
     let window = Rc::new(RefCell::new(Window::default()));
 
-    // The text field. Searching begins when nothing was typed for a moment, on the pool; a search that
-    // is out of date when it is done is not shown.
+    // The text field. A search starts on the pool after a pause in typing. The result of an outdated search
+    // is not shown.
     let typed = Subject::<String>::new();
     let results = window.clone();
     let typing = typed
@@ -63,8 +63,8 @@ fn main() {
         .observe_on(ui.clone())
         .subscribe_local(move |found: &String| results.borrow_mut().results = found.clone());
 
-    // The progress bar. A worker reports far more often than anybody can see: one report in 10 ms is
-    // let through, and the last one always is.
+    // The progress bar. The worker reports more often than the screen can show. One report per 10 ms passes,
+    // and always the last one.
     let progress = Subject::<u32>::new();
     let bar = window.clone();
     let loading = progress
@@ -93,16 +93,16 @@ fn main() {
         window.percent == 100 && window.results.ends_with("fanline")
     };
     run_until(done, &ui, &mut driver);
-    worker.join().expect("the worker does not panic");
+    worker.join().expect("the worker panicked");
 
-    // Closing the window: the closures go, and their hold on it.
+    // Closing the window drops the closures, and their references to it.
     drop((typing, loading));
     assert!(!typed.has_observers());
     let window = window.borrow();
     assert_eq!(window.results, "3 results for fanline");
     assert!(
         window.redraws < 1_000,
-        "not one for each of 100,001 reports"
+        "fewer redraws than the 100,001 reports"
     );
     println!("{}, {} %", window.results, window.percent);
 }

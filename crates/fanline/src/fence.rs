@@ -1,27 +1,27 @@
-//! A fence of which one side pays nothing.
+//! A memory fence that is free for one of its two sides.
 //!
-//! Two threads that each write one word and then read the other's must not both miss the other's
-//! write. That takes a full fence between the write and the read, on both sides: 7 ns for each
-//! message. Where the kernel has `membarrier`, the rare side can make it for both, for about 160 ns,
-//! and the frequent side keeps the compiler from reordering, which costs nothing.
+//! If two threads each write one word and then read the other's word, at least one of them must see the
+//! other's write. That takes a full fence between the write and the read on both sides: 7 ns for each
+//! message. Where the kernel has `membarrier`, the rare side executes the fence for both, for about 160 ns.
+//! The frequent side then only stops the compiler from reordering, which costs nothing.
 
 use crate::sync::{Ordering, fence};
 
-/// How the two sides agree; the same value must be used on both.
+/// The division of the work between the two sides; both must use the same value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fences {
-    /// The rare side pays for both.
+    /// The rare side executes the fence for both.
     Asymmetric,
-    /// Both make a full fence.
+    /// Each side executes a full fence.
     Symmetric,
 }
 
 impl Fences {
-    /// What nearly every machine of this kind can do. A fast path may be compiled for this one alone,
-    /// with a slower one beside it for when [`detect`](Self::detect) finds another.
+    /// The value that nearly every machine of this target supports. A fast path may be compiled for this
+    /// value only, with a slower path for the case that [`detect`](Self::detect) returns another.
     pub(crate) const USUAL: Self = membarrier::USUAL;
 
-    /// The cheapest that this machine can do.
+    /// Returns the cheapest variant that this machine supports.
     pub(crate) fn detect() -> Self {
         if membarrier::register() {
             Self::Asymmetric
@@ -30,11 +30,11 @@ impl Fences {
         }
     }
 
-    /// The frequent side's fence, between its write and its read.
+    /// Executes the frequent side's fence, between its write and its read.
     #[inline(always)]
     pub(crate) fn light(self) {
         match self {
-            // In a model, where nobody can make it for others, it is a full one as well.
+            // A loom model has no `membarrier`, so this side needs a full fence too.
             Self::Asymmetric if !cfg!(all(test, fanline_loom)) => {
                 std::sync::atomic::compiler_fence(Ordering::SeqCst);
             }
@@ -42,8 +42,8 @@ impl Fences {
         }
     }
 
-    /// The same where another path, taken when the sides agree on full fences, makes one before it reads again:
-    /// costs nothing either way.
+    /// Does the same, but only if the variant is asymmetric. For callers whose path for the symmetric variant
+    /// executes its own full fence before it reads again.
     #[inline(always)]
     pub(crate) fn light_if_asymmetric(self) {
         if !cfg!(all(test, fanline_loom)) || self == Self::Asymmetric {
@@ -51,7 +51,7 @@ impl Fences {
         }
     }
 
-    /// The rare side's fence, between its write and its read.
+    /// Executes the rare side's fence, between its write and its read.
     pub(crate) fn heavy(self) {
         fence(Ordering::SeqCst);
         if self == Self::Asymmetric {
@@ -70,16 +70,16 @@ mod membarrier {
 
     pub(super) const USUAL: Fences = Fences::Asymmetric;
 
-    /// Says once for the process that it will be used, as the kernel asks; whether it can be.
+    /// Registers the process with the kernel, once, and returns whether `membarrier` is available.
     pub(super) fn register() -> bool {
         static REGISTERED: OnceLock<bool> = OnceLock::new();
         *REGISTERED.get_or_init(|| membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok())
     }
 
-    /// Each running thread of this process makes a full fence before this returns.
+    /// Makes each running thread of this process execute a full fence before this returns.
     pub(super) fn all_threads() {
         membarrier(MembarrierCommand::PrivateExpedited)
-            .expect("registered, and a filter that forbids it would have forbidden that");
+            .expect("registered, and a system call filter would have rejected the registration");
     }
 }
 

@@ -2,14 +2,13 @@
 
 use std::sync::{Arc, Weak};
 
-/// A subscription, or a scheduled action. Dropping it unsubscribes.
+/// A subscription or a scheduled action. Dropping it unsubscribes.
 ///
-/// Unsubscribing is idempotent, works from any thread and from inside the observer's own callback, and
-/// does not wait: a call that another thread has begun, or has just decided to make, may still be
-/// running when it returns, and no later value is delivered.
-/// [`unsubscribe_and_wait`](Guard::unsubscribe_and_wait) is there for whoever must know that the
-/// callback is over. The observer is dropped at once when nothing is being emitted, else by the
-/// emission in progress or, at the latest, by the next one.
+/// Unsubscribing is idempotent and works from any thread and from inside the observer's own callback. It does
+/// not wait: a call that another thread has begun, or is about to make, may still run when it returns. No
+/// later value is delivered. To know that the callback is over, use
+/// [`unsubscribe_and_wait`](Guard::unsubscribe_and_wait). The observer is dropped at once if nothing is being
+/// emitted. Otherwise the emission in progress drops it, or at the latest the next one.
 ///
 /// ```
 /// let (mut tx, source) = fanline::subject::<u32>();
@@ -32,13 +31,13 @@ enum Parts {
     /// Nothing to undo.
     #[default]
     Closed,
-    /// Weak: a source owns its observers and nothing owns a source backwards, so that a guard kept by
-    /// an operator, which an observer of the same source owns, is no cycle.
+    /// Weak, because a source owns its observers: an operator's guard lies inside an observer of the same
+    /// source, so a strong reference would be a cycle.
     Registered {
         registry: Weak<dyn Registry>,
         key: u64,
     },
-    /// By a registry that lets go of what is the user's when nobody else has it.
+    /// A registration whose registry drops the user's values when the last guard is gone.
     Joined {
         registry: Arc<dyn Registry>,
         key: u64,
@@ -47,34 +46,35 @@ enum Parts {
     Many(Vec<Guard>),
 }
 
-/// Where something was registered under a key that is never used again.
+/// A set of registrations, each under a key that is never reused.
 pub(crate) trait Registry: Send + Sync {
-    /// Undoes the registration, if it is still there.
+    /// Undoes the registration, if it still exists.
     fn remove(&self, key: u64);
 
-    /// The same for the guard that has a reference of its own, which gives that back, too.
+    /// Does the same for a guard that owns a reference to the registry, and releases that reference.
     fn remove_last(self: Arc<Self>, key: u64) {
         self.remove(key);
     }
 
-    /// The same as [`remove`](Self::remove), and returns after a call in progress on another thread.
+    /// Does the same as [`remove`](Self::remove), but returns only after a call in progress on another
+    /// thread.
     fn remove_and_wait(&self, key: u64) {
         self.remove(key);
     }
 
-    /// Whether the registration is still there.
+    /// Returns whether the registration still exists.
     fn contains(&self, key: u64) -> bool;
 }
 
 impl Guard {
-    /// A guard with nothing to undo: of a subscription that is already over.
+    /// Returns a guard with nothing to undo, for a subscription that is already over.
     pub const fn closed() -> Self {
         Self {
             parts: Parts::Closed,
         }
     }
 
-    /// A guard that runs `action` once, when it is dropped or unsubscribed.
+    /// Returns a guard that runs `action` once, when it is dropped or unsubscribed.
     pub fn new(action: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self {
             parts: Parts::Action(Box::new(action)),
@@ -94,17 +94,17 @@ impl Guard {
         }
     }
 
-    /// Unsubscribes; the same as dropping the guard.
+    /// Unsubscribes, like dropping the guard.
     pub fn unsubscribe(self) {
         drop(self);
     }
 
     /// Unsubscribes, and returns when no call of the observer is running on another thread.
     ///
-    /// Blocks for as long as a call in progress takes. Called from inside the observer itself, or from
-    /// inside another observer of the same emission, it cannot wait for its own caller and returns at
-    /// once. Do not call it while holding a lock that the observer takes. Guards made by
-    /// [`Guard::new`] only run their action.
+    /// Blocks for as long as a call in progress takes. From inside the observer itself, or from inside
+    /// another observer of the same emission, it returns at once, because it cannot wait for its own caller.
+    /// Do not call it while holding a lock that the observer takes. Guards made by [`Guard::new`] only run
+    /// their action.
     pub fn unsubscribe_and_wait(mut self) {
         match std::mem::take(&mut self.parts) {
             Parts::Registered { registry, key } => {
@@ -119,7 +119,7 @@ impl Guard {
         }
     }
 
-    /// Keeps the subscription without a guard: it ends when its source does.
+    /// Keeps the subscription until its source ends, without a guard.
     pub fn detach(mut self) {
         match std::mem::take(&mut self.parts) {
             Parts::Many(guards) => guards.into_iter().for_each(Self::detach),
@@ -139,7 +139,7 @@ impl Guard {
         }
     }
 
-    /// Whether there is nothing left to undo: the source has ended, or dropped the observer. A guard
+    /// Returns whether nothing is left to undo: the source has ended or has dropped the observer. A guard
     /// made by [`Guard::new`] is never closed.
     pub fn is_closed(&self) -> bool {
         match &self.parts {

@@ -1,8 +1,7 @@
-//! In-process fan-out: one value, every observer. Subjects multicast what is put into them, five
-//! flavours of replay tell late observers what they missed, and schedulers, operators and streams take
-//! values to other threads and into asynchronous code. It is Rx as a Rust programmer would have it:
-//! values go by reference, a subscription is a guard, what you do not use costs nothing, and nobody is
-//! ever called back under a lock.
+//! In-process fan-out: one value, every observer. Subjects multicast the values that you emit. Five flavors
+//! of replay deliver earlier values to late observers. Schedulers, operators, and streams carry values to
+//! other threads and into asynchronous code. This is Rx in Rust's idiom: values are passed by reference, a
+//! subscription is a guard, unused features cost nothing, and no callback runs under a lock.
 //!
 //! ```
 //! use fanline::{Replay, prelude::*};
@@ -11,7 +10,7 @@
 //! let (mut tx, temperatures) = fanline::replay::<f64>(Replay::many(2));
 //! tx.next_slice(&[19.5, 20.0, 21.5]);
 //!
-//! // Whoever comes late gets the last two first, and then what follows.
+//! // A late observer gets the last two values first, and then every new one.
 //! let warm = Arc::new(Mutex::new(Vec::new()));
 //! let seen = warm.clone();
 //! let guard = temperatures
@@ -25,48 +24,48 @@
 //! assert_eq!(*warm.lock().unwrap(), ["21.5 °C", "22 °C"]);
 //! ```
 //!
-//! This page answers what one asks before using it. [`coming_from`] has the names for those who know
-//! another library, [`testing`] what makes tests of time exact, and `examples/` in the repository has
-//! whole programs.
+//! This page answers the questions to settle before using the library. [`coming_from`] translates names from
+//! other libraries, [`testing`] makes tests of time exact, and `examples/` in the repository has whole
+//! programs.
 //!
-//! - [Which subject do I want?](#which-subject-do-i-want)
-//! - [What does it cost?](#what-does-it-cost)
-//! - [What happens when an observer panics?](#what-happens-when-an-observer-panics)
-//! - [What happens on re-entrancy?](#what-happens-on-re-entrancy)
-//! - [What happens when I subscribe late?](#what-happens-when-i-subscribe-late)
-//! - [What happens when an observer is slow?](#what-happens-when-an-observer-is-slow)
-//! - [How do I unsubscribe?](#how-do-i-unsubscribe)
-//! - [When are closures and values dropped?](#when-are-closures-and-values-dropped)
-//! - [What about errors?](#what-about-errors)
-//! - [What about threads?](#what-about-threads)
+//! - [Choose a subject](#choose-a-subject)
+//! - [Cost](#cost)
+//! - [Observer panics](#observer-panics)
+//! - [Re-entrancy](#re-entrancy)
+//! - [Late subscribers](#late-subscribers)
+//! - [Slow observers](#slow-observers)
+//! - [Unsubscribe](#unsubscribe)
+//! - [Drop of closures and values](#drop-of-closures-and-values)
+//! - [Errors](#errors)
+//! - [Threads](#threads)
 //! - [Features](#features)
 //!
-//! # Which subject do I want?
+//! # Choose a subject
 //!
-//! First, what late observers are to get:
+//! First, decide what late observers receive:
 //!
-//! | they get | exclusive: one [`Producer`] | shared: clones of a handle |
+//! | late observers receive | exclusive: one [`Producer`] | shared: clones of a handle |
 //! | --- | --- | --- |
-//! | what comes after | [`subject()`] | [`Subject::new`] |
+//! | only later values | [`subject()`] | [`Subject::new`] |
 //! | the current value first; there always is one | [`behavior`] | [`BehaviorSubject::new`] |
 //! | the last value, once the subject has completed | [`last_value`] | [`AsyncSubject::new`] |
-//! | everything | [`replay`]`(`[`Replay::all`]`())` | [`ReplaySubject::new`]`(…)` |
+//! | every value | [`replay`]`(`[`Replay::all`]`())` | [`ReplaySubject::new`]`(…)` |
 //! | the last value, if there is one | `replay(`[`Replay::one`]`())` | the same |
 //! | the last n values | `replay(`[`Replay::many`]`(n))` | the same |
-//! | the values of the last so many seconds | `replay(`[`Replay::within`]`(d))` | the same |
-//! | of those the last n | `replay(`[`Replay::many_within`]`(n, d))` | the same |
+//! | the values no older than a duration `d` | `replay(`[`Replay::within`]`(d))` | the same |
+//! | the last n values no older than `d` | `replay(`[`Replay::many_within`]`(n, d))` | the same |
 //!
-//! Then, who emits:
+//! Then, decide where values are emitted:
 //!
-//! - **One place in the program**: the exclusive form. There is one producer, emitting takes it by
-//!   `&mut`, and the compiler sees to it that calls do not overlap. Subscribing is for everybody, through
-//!   clones of a [`Source`].
-//! - **Several threads, or observers themselves**: the shared form, the subject that Rx knows. Emitting
-//!   takes `&self`, and clones are the same subject.
+//! - **One place in the program**: the exclusive form. There is one producer. Emitting takes it by `&mut`, so
+//!   the compiler guarantees that calls do not overlap. Any part of the program can subscribe, through clones
+//!   of a [`Source`].
+//! - **Several threads, or observers themselves**: the shared form, Rx's classic subject. Emitting takes
+//!   `&self`, and clones are the same subject.
 //! - **One thread, with values or observers that are not [`Send`]**: [`LocalSubject`].
 //! - **Many observers of one type**: [`subject_of`] and [`replay_of`] call them without an indirection.
 //!
-//! Where consumers pull instead of being called, and the producer is to wait for them, take a [`hub`].
+//! If consumers pull elements and the producer must wait for them, use a [`hub`].
 //!
 //! ```
 //! use fanline::{BehaviorSubject, Replay};
@@ -82,10 +81,10 @@
 //! assert_eq!(volume.value(), Ok(7));
 //! ```
 //!
-//! The flavours of replay differ in nothing but what they retain; [`Replay`] says when they let go of it.
-//! A subject that is disposed of, or whose producer or last handle is dropped before the end, ends
-//! without a word: observers are dropped and not told. Where the end of the producer is the end of the
-//! values, as with a channel, say so:
+//! The flavors of replay differ only in what they retain; [`Replay`] documents when each releases a value. If
+//! a subject is disposed of, or its producer or last handle is dropped before the end, it ends silently:
+//! observers are dropped, and neither `complete` nor `error` is called. To complete when the producer is
+//! dropped, as a channel does, request it:
 //!
 //! ```
 //! use fanline::prelude::*;
@@ -97,36 +96,38 @@
 //! assert_eq!(last.blocking_wait(), Ok(None)); // completed
 //! ```
 //!
-//! # What does it cost?
+//! # Cost
 //!
-//! **To emit.** A message costs one indirect call for each observer, and besides:
+//! **Emit.** A message costs one indirect call for each observer, plus:
 //!
 //! | | for each message |
 //! | --- | --- |
 //! | exclusive | no lock and no atomic read-modify-write: plain loads and stores |
-//! | shared | one read-modify-write, however many observers there are; two for a while after threads were in each other's way |
+//! | shared | one read-modify-write, however many observers there are; two for a while after threads contended |
 //! | [`LocalSubject`] | no atomic read-modify-write |
 //!
-//! The exclusive form relies on a fence that the rare side, who subscribes or unsubscribes, makes for
-//! both. Linux has it (`membarrier`); elsewhere each message costs one full fence more.
+//! The exclusive form relies on a fence that the rare side executes for both sides; subscribing and
+//! unsubscribing are the rare side. Linux provides it (`membarrier`). On other systems each message costs one
+//! more full fence.
 //!
-//! **To retain.** Each flavour stores what it needs and nothing else:
+//! **Retain.** Each flavor stores only what it needs:
 //!
-//! | flavour | stored for each value | allocations |
+//! | flavor | stored for each value | allocations |
 //! | --- | --- | --- |
 //! | [`subject()`] | nothing | none |
-//! | [`behavior`], [`last_value`], [`Replay::one`], [`Replay::many`] | the value, in a ring | none, once the ring has its size |
-//! | [`Replay::all`] | the value, in chunks | one for 2,048 values, or for 2 MiB of them |
-//! | [`Replay::within`] | the value; the time once for each millisecond, not for each value | the same, and chunks are used again |
+//! | [`behavior`], [`last_value`], [`Replay::one`], [`Replay::many`] | the value, in a ring | none, once the ring has its full size |
+//! | [`Replay::all`] | the value, in chunks | one per 2,048 values or per 2 MiB of them |
+//! | [`Replay::within`] | the value; the time once per millisecond, not per value | the same, and chunks are reused |
 //! | [`Replay::many_within`] | the same, in a ring | none |
 //!
-//! Retained values are not cloned for those who come late: each observer is shown the same one, in
-//! place. Emission allocates nothing else, whatever the number of observers. What does: a value that is
-//! queued because the shared form is busy, a retained slice whose values allocate when they are cloned,
-//! several values with destructors that fall off at once, and operators that keep values, which say so.
+//! Retained values are not cloned for late observers: each observer gets a reference to the same stored
+//! value. Emission allocates nothing else, whatever the number of observers, with these exceptions: a value
+//! that is queued because the shared form is busy, a retained slice whose values allocate when cloned,
+//! several values with destructors that leave the window at once, and operators that document that they store
+//! values.
 //!
-//! A slice costs less than its values one by one, because each observer is called once for it: with many
-//! observers, that is most of the cost.
+//! A slice costs less than its values one by one, because each observer is called once for the whole slice.
+//! With many observers, these calls are most of the cost.
 //!
 //! ```
 //! let (mut tx, source) = fanline::subject::<u32>();
@@ -134,25 +135,26 @@
 //! tx.next_slice(&[1, 2, 3]); // one call of the observer's `next_slice`
 //! ```
 //!
-//! **To subscribe.** One allocation for the observer's box, a lock, and for retained values the time to
-//! pass them on. Coming and going does not depend on how many others are subscribed.
+//! **Subscribe.** One allocation for the observer's box, one lock, and the time to deliver retained values.
+//! The cost of subscribing and unsubscribing does not depend on the number of other observers.
 //!
-//! **To chain.** Operators are generic structs without boxes: a chain is compiled to one observer.
-//! [`boxed`](ObservableExt::boxed) trades an indirect call for a short type.
+//! **Chain.** Operators are generic structs without boxes: a chain is compiled to one observer.
+//! [`boxed`](ObservableExt::boxed) buys a short type for one indirect call.
 //!
-//! What that makes in nanoseconds is the machine's business. The repository's benchmark measures every
-//! flavour in both forms beside loops written by hand for just that load, and beside RxJava 3, rxRust and
-//! tokio's broadcast with `--rivals`:
+//! The times in nanoseconds depend on the machine. The repository's benchmark measures every flavor in both
+//! forms beside reference loops written for the same load, and with `--rivals` beside RxJava 3, rxRust, and
+//! tokio's broadcast:
 //!
 //! ```sh
 //! cargo run --release -p fanline-bench -- replay
 //! cargo run --release -p fanline-bench -- schedulers
 //! ```
 //!
-//! # What happens when an observer panics?
+//! # Observer panics
 //!
-//! It is removed, all others get the value, and then the panic goes on in whoever emitted. The subject
-//! stays in order: nothing is poisoned, and the next value is emitted as ever.
+//! An observer that panics is removed, and all others get the value. Then the panic resumes in the thread
+//! that emitted the value. The subject stays consistent: nothing is poisoned, and the next value is emitted
+//! as usual.
 //!
 //! ```
 //! use fanline::Subject;
@@ -167,21 +169,22 @@
 //!
 //! # std::panic::set_hook(Box::new(|_| ()));
 //! let emitted = catch_unwind(AssertUnwindSafe(|| s.next(1)));
-//! assert!(emitted.is_err()); // resumed in the emitter, after everybody was called
+//! assert!(emitted.is_err()); // resumed in the emitter, after every observer was called
 //! assert_eq!(s.observer_count(), 1);
 //! s.next(2);
-//! assert_eq!(sum.load(Ordering::Relaxed), 3); // the other one missed nothing
+//! assert_eq!(sum.load(Ordering::Relaxed), 3); // the other observer missed nothing
 //! ```
 //!
-//! [`OnPanic`] has the other choices, to go on or to abort: [`Producer::on_observer_panic`],
-//! [`Subject::on_observer_panic`] and the same of every other subject. A panic in an operator's closure is one
-//! of the observer behind it. A panic while retained values are passed on unwinds out of `subscribe`. On a
-//! scheduler it ends one action and no thread; each scheduler says where the panic goes.
+//! [`OnPanic`] offers two alternatives, to continue or to abort: [`Producer::on_observer_panic`],
+//! [`Subject::on_observer_panic`], and their counterparts on every other subject. A panic in an operator's
+//! closure counts as a panic of the observer that the chain ends in. A panic during the delivery of retained
+//! values unwinds out of `subscribe`. On a scheduler, a panic ends one action and no thread; each scheduler
+//! documents where the panic goes.
 //!
-//! # What happens on re-entrancy?
+//! # Re-entrancy
 //!
-//! An observer may do with its subject what anybody may, since it is never called under a lock. A value
-//! that it emits comes after the one it was given, for all observers: breadth first.
+//! An observer may call any method of its own subject, because it never runs under a lock. A value that an
+//! observer emits is delivered after the current one, for all observers: breadth first.
 //!
 //! ```
 //! use fanline::Subject;
@@ -193,7 +196,7 @@
 //! s.subscribe(move |value| {
 //!     log.lock().unwrap().push(format!("A{value}"));
 //!     if *value == 1 {
-//!         again.next(2); // queued: returns before anybody has got it
+//!         again.next(2); // queued: returns before any observer gets it
 //!     }
 //! })
 //! .detach();
@@ -203,13 +206,12 @@
 //! assert_eq!(*order.lock().unwrap(), ["A1", "B1", "A2", "B2"]);
 //! ```
 //!
-//! So every observer sees the same order. A nested `complete` or `error` is queued in the same way;
-//! `dispose` takes effect at once. What other threads emit meanwhile joins the same queue, and whoever
-//! is emitting passes it on: nobody waits, and a call of `next` may return before its value has reached
-//! anybody, or pass on values of others.
+//! So every observer sees the same order. A nested `complete` or `error` is queued in the same way; `dispose`
+//! takes effect at once. Values from other threads join the same queue, and the thread that is emitting
+//! delivers them. No thread waits. A call of `next` may therefore return before its value has reached any
+//! observer, or deliver values of other threads.
 //!
-//! The exclusive form cannot be re-entered, which is why it needs no queue. An observer would have to own
-//! the producer:
+//! The exclusive form cannot be re-entered, so it needs no queue. An observer would have to own the producer:
 //!
 //! ```compile_fail,E0382
 //! let (mut tx, source) = fanline::subject::<u32>();
@@ -217,12 +219,12 @@
 //! tx.next(1); // moved into the closure
 //! ```
 //!
-//! # What happens when I subscribe late?
+//! # Late subscribers
 //!
-//! You get what the subject retains, inside the call of `subscribe` and on your thread, and then every
-//! later value, each exactly once and in order. It does not matter whether something is being emitted, on
-//! which thread, or how long you take for the retained values: the emitter and the other observers do
-//! not wait for you. If you are slower than the emitter, `subscribe` goes on until you have caught up.
+//! A subscriber gets the retained values inside the call of `subscribe`, on its own thread. Then it gets
+//! every later value. Each value arrives exactly once and in order, even while another thread emits, and
+//! however long the subscriber takes for the retained values. The emitter and the other observers do not wait
+//! for it. If it is slower than the emitter, `subscribe` continues until it has caught up.
 //!
 //! ```
 //! use fanline::{Replay, prelude::*, stream::Unbounded};
@@ -233,14 +235,14 @@
 //!     (1..10_000).for_each(|value| tx.next(value));
 //!     tx.complete();
 //! });
-//! // In the midst of it, wherever that is:
+//! // Subscribes at some point during the emission:
 //! let seen = source.into_stream(Unbounded).blocking_iter();
 //! assert!(seen.eq(0..10_000));
 //! # emitter.join().unwrap();
 //! ```
 //!
-//! Subscribed to from inside an observer, a replay subject passes on at once what it retains, the value
-//! that is being emitted among it; a plain subject begins with the next value.
+//! If an observer subscribes from inside its callback, a replay subject immediately delivers its retained
+//! values, including the value that is being emitted. A plain subject starts with the next value.
 //!
 //! ```
 //! let s = fanline::Subject::<u32>::new();
@@ -255,28 +257,28 @@
 //! assert_eq!(s.observer_count(), 3);
 //! ```
 //!
-//! After the end:
+//! After the end of the subject:
 //!
-//! | | a late observer gets |
+//! | subject | a late observer gets |
 //! | --- | --- |
 //! | [`subject()`], [`behavior`] | the end |
 //! | [`last_value`] | the last value and the completion; or the error |
-//! | [`replay`] | the retained values and the end; windows of time run on after it, see [`Replay::within`] |
-//! | any, disposed of | nothing, and its guard is closed |
+//! | [`replay`] | the retained values and the end; time windows keep moving after it, see [`Replay::within`] |
+//! | any subject that was disposed of | nothing, and its guard is closed |
 //!
-//! # What happens when an observer is slow?
+//! # Slow observers
 //!
-//! Subjects call their observers on the thread that emits, one after the other. So a slow observer holds
-//! up the emitter and everybody else, and nothing is ever lost or queued. Put a queue where you want one,
-//! and say what it does when it is full:
+//! Subjects call their observers one after the other, on the thread that emits. So a slow observer delays the
+//! emitter and all other observers, and no value is lost or queued. Insert a queue where you need one, and
+//! choose what it does when it is full:
 //!
-//! | | when the consumer is slower |
+//! | operator | when the consumer is slower |
 //! | --- | --- |
 //! | nothing | the emitter waits for each call |
-//! | [`observe_on`](ObservableExt::observe_on) | values queue up on a scheduler's lane; memory grows |
-//! | [`observe_on_with`](ObservableExt::observe_on_with) a [`Bound`](scheduler::Bound) | blocks, drops the oldest, drops the newest, or fails |
-//! | [`into_stream`](ObservableExt::into_stream) with a [policy](stream#which-policy-do-i-want) | the same choices, or the latest value alone; lost values are counted, and told where you ask for it |
-//! | a [`hub`] in place of a subject | the producer waits for the slowest in bounded memory, unless told otherwise |
+//! | [`observe_on`](ObservableExt::observe_on) | values are queued for the scheduler's worker; memory grows |
+//! | [`observe_on_with`](ObservableExt::observe_on_with) a [`Bound`](scheduler::Bound) | it blocks, drops the oldest, drops the newest, or fails |
+//! | [`into_stream`](ObservableExt::into_stream) with a [policy](stream#choose-a-policy) | the same choices, or the latest value only; lost values are counted, and reported on request |
+//! | a [`hub`] in place of a subject | the producer waits for the slowest consumer in bounded memory, unless configured otherwise |
 //! | [`sample`](ObservableExt::sample), [`throttle`](ObservableExt::throttle), [`debounce`](ObservableExt::debounce) | fewer values |
 //!
 //! ```
@@ -289,17 +291,18 @@
 //! assert_eq!(slow.blocking_iter().collect::<Vec<_>>(), [Err(Lagged(3)), Ok(4), Ok(5)]);
 //! ```
 //!
-//! Who is slow with *retained* values holds up nobody, at the price of memory: what is retained from then
-//! on stays until the replay is over.
+//! An observer that is slow to read *retained* values delays nothing else, but costs memory: all values that
+//! are retained in the meantime stay until its replay is over.
 //!
-//! # How do I unsubscribe?
+//! # Unsubscribe
 //!
-//! Drop the [`Guard`], or call [`unsubscribe`](Guard::unsubscribe); from any thread, from inside the
-//! observer, twice. To keep a subscription for as long as its source lasts, [`detach`](Guard::detach) it.
-//! A guard that is not bound to a name is dropped at once, and unsubscribes; the compiler warns of it.
+//! Drop the [`Guard`], or call [`unsubscribe`](Guard::unsubscribe). Both work from any thread, from inside
+//! the observer, and more than once. To make a subscription last as long as its source,
+//! [`detach`](Guard::detach) it. A guard that is not bound to a name is dropped at once, and unsubscribes;
+//! the compiler warns about it.
 //!
-//! An observer that is removed by another one while a value is emitted, and was not called for it yet, is
-//! not called any more:
+//! If one observer removes another while a value is emitted, and the other has not been called for it yet, it
+//! is not called any more:
 //!
 //! ```
 //! use fanline::Subject;
@@ -309,13 +312,13 @@
 //! let second = Arc::new(Mutex::new(None));
 //! let other = second.clone();
 //! s.subscribe(move |_| drop(other.lock().unwrap().take())).detach();
-//! *second.lock().unwrap() = Some(s.subscribe(|_| unreachable!("it was removed before")));
+//! *second.lock().unwrap() = Some(s.subscribe(|_| unreachable!("removed before its turn")));
 //! s.next(1);
 //! ```
 //!
-//! On another thread a call may be in progress, or just be decided upon, when `unsubscribe` returns.
-//! [`unsubscribe_and_wait`](Guard::unsubscribe_and_wait) returns when it is over; do not call it with a
-//! lock that the observer takes.
+//! On another thread, a call may be in progress or about to begin when `unsubscribe` returns.
+//! [`unsubscribe_and_wait`](Guard::unsubscribe_and_wait) returns when that call is over. Do not hold a lock
+//! that the observer takes while calling it.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -331,7 +334,7 @@
 //! # assert_eq!(Arc::strong_count(&resource), 1);
 //! ```
 //!
-//! An operator ends its upstream subscription when nothing more is wanted, so `take(1)` leaves nobody
+//! An operator that needs no more values ends its upstream subscription, so `take(1)` leaves no observer
 //! behind:
 //!
 //! ```
@@ -343,19 +346,19 @@
 //! assert!(!tx.has_observers());
 //! ```
 //!
-//! # When are closures and values dropped?
+//! # Drop of closures and values
 //!
-//! - An **observer**, with all that its closure owns: when it is unsubscribed; after the end of the
-//!   source; after a panic; when it says that it is [closed](Observer::is_closed). Unsubscribed while
-//!   something is being emitted, it is dropped by that emission, at the latest by the next.
+//! - An **observer**, with everything that its closure owns: when it is unsubscribed; after the end of the
+//!   source; after a panic; when it reports that it is [closed](Observer::is_closed). If it is unsubscribed
+//!   during an emission, that emission drops it, or at the latest the next one.
 //! - A **value** that is not retained: by the call that emits it, after the last observer.
-//! - A **retained value**: by the emission, the subscription or the end that finds it no longer retained;
-//!   while somebody is being given retained values, once that is done. A window of time on a subject where
-//!   nothing happens is emptied by [`Source::trim`].
-//! - **All retained values**: when the subject is disposed of, as it is when the producer or the last
-//!   handle is dropped before the end; after an end, with the last source or handle.
+//! - A **retained value**: by the emission, the subscription, or the end that finds it no longer retained.
+//!   While a subscriber reads retained values, the drop waits until that is done. [`Source::trim`] empties a
+//!   time window on an idle subject.
+//! - **All retained values**: when the subject is disposed of, which includes dropping the producer or the
+//!   last handle before the end; after an end, with the last source or handle.
 //!
-//! Destructors run without a lock, as observers do, and may use the subject.
+//! Destructors and observers run without a lock and may use the subject.
 //!
 //! ```
 //! use fanline::Replay;
@@ -372,44 +375,44 @@
 //! # drop(source);
 //! ```
 //!
-//! # What about errors?
+//! # Errors
 //!
-//! A subject made by [`subject()`], [`Subject::new`] and their like cannot fail: its error is
-//! [`Infallible`](std::convert::Infallible), and nobody need handle it. One that can fail is made by
-//! [`subject_with_error`], [`Subject::with_error`] and their like. An error ends the subject, and late
-//! observers are given it as well. Observers get it by reference: it need not be [`Clone`] for a subject.
+//! Subjects made by [`subject()`], [`Subject::new`], and similar constructors cannot fail. Their error type
+//! is [`Infallible`](std::convert::Infallible), so there is nothing to handle. Subjects that can fail are
+//! made by [`subject_with_error`], [`Subject::with_error`], and similar constructors. An error ends the
+//! subject, and late observers get it as well. Observers get it by reference, so it need not be [`Clone`].
 //!
 //! ```
 //! use fanline::{Subject, prelude::*};
 //! use std::sync::{Arc, Mutex};
 //!
 //! let s = Subject::<u32, String>::with_error();
-//! let said = Arc::new(Mutex::new(String::new()));
-//! let heard = said.clone();
+//! let report = Arc::new(Mutex::new(String::new()));
+//! let sink = report.clone();
 //! s.subscribe_with(
 //!     observer(|value: &u32| println!("{value}"))
-//!         .on_error(move |error: &String| heard.lock().unwrap().push_str(error))
+//!         .on_error(move |error: &String| sink.lock().unwrap().push_str(error))
 //!         .on_complete(|| println!("done")),
 //! )
 //! .detach();
 //! s.error("out of paper".to_owned());
 //! s.next(1); // nothing happens after the end
-//! assert_eq!(*said.lock().unwrap(), "out of paper");
+//! assert_eq!(*report.lock().unwrap(), "out of paper");
 //! ```
 //!
-//! Chains that are joined must agree on their error type:
-//! [`with_error_type`](ObservableExt::with_error_type) gives one to what cannot fail, and
-//! [`map_err`](ObservableExt::map_err) changes it. [`catch`](ObservableExt::catch),
-//! [`retry`](ObservableExt::retry) and [`on_error_return`](ObservableExt::on_error_return) deal with it.
+//! Chains that are joined must have the same error type: [`with_error_type`](ObservableExt::with_error_type)
+//! adds one to a chain that cannot fail, and [`map_err`](ObservableExt::map_err) changes it.
+//! [`catch`](ObservableExt::catch), [`retry`](ObservableExt::retry), and
+//! [`on_error_return`](ObservableExt::on_error_return) handle errors.
 //!
-//! Wrong arguments panic where the chain is put together, and the message names the argument: a bound of 0,
-//! say. Each such function says so under *Panics*.
+//! Invalid arguments, for example a bound of 0, panic where the chain is built, and the message names the
+//! argument. Each such function documents this under *Panics*.
 //!
-//! # What about threads?
+//! # Threads
 //!
-//! There is one world, not one for threads and one without. Values and errors of a subject are
-//! `Send + Sync`, since observers on several threads may look at one; observers are `Send`, since they are
-//! called wherever somebody emits. The compiler holds you to it:
+//! The library has a single set of types, not one for multi-threaded and one for single-threaded use. Values
+//! and errors of a subject are `Send + Sync`, because observers on several threads may read the same one.
+//! Observers are `Send`, because they run on whichever thread emits. The compiler enforces it:
 //!
 //! ```compile_fail,E0277
 //! let s = fanline::Subject::<u32>::new();
@@ -417,10 +420,10 @@
 //! s.subscribe(move |value| seen.set(*value)).detach(); // an `Rc` cannot change threads
 //! ```
 //!
-//! On one thread, [`LocalSubject`] takes observers and values that need not be. And an observer that stays
-//! on its thread can stand at the end of any chain,
-//! [`subscribe_local`](ObservableExt::subscribe_local), provided that the values come there:
-//! [`observe_on`](ObservableExt::observe_on) a [manual event loop](scheduler::EventLoop::manual) brings them.
+//! On one thread, [`LocalSubject`] takes observers and values that are not `Send`. At the end of any chain,
+//! [`subscribe_local`](ObservableExt::subscribe_local) takes an observer that stays on its thread. The values
+//! must then arrive on that thread: [`observe_on`](ObservableExt::observe_on) a [manual event
+//! loop](scheduler::EventLoop::manual) brings them there.
 //!
 //! ```
 //! use fanline::{prelude::*, scheduler::EventLoop};
@@ -438,14 +441,14 @@
 //! # drop(guard);
 //! ```
 //!
-//! Nothing in the library starts a thread unless it is asked to by a scheduler that has some, or by a
-//! window of time, whose default clock, [`Coarse`], is read by one thread for the whole process.
-//! [`observe_on`](ObservableExt::observe_on) moves work to another thread and keeps its order; to spread it
-//! over several there is [`flat_map_on`](ObservableExt::flat_map_on).
+//! The library starts threads in two cases only: for a scheduler that has threads, and for a time window,
+//! whose default clock, [`Coarse`], is updated by one thread for the whole process.
+//! [`observe_on`](ObservableExt::observe_on) moves work to another thread and preserves the order;
+//! [`flat_map_on`](ObservableExt::flat_map_on) spreads it over several.
 //!
 //! # Features
 //!
-//! None is on by default, and no runtime is needed: streams and futures work under any.
+//! None is enabled by default, and no runtime is needed: streams and futures work under any runtime.
 //!
 //! - `tokio`: a scheduler on a tokio runtime, `TokioScheduler` in [`scheduler`].
 
@@ -487,7 +490,7 @@ pub use subject::{
     subject_with_error,
 };
 
-/// The flavours by name, for the types of producers.
+/// /// The flavors as types, for naming the type of a producer.
 pub mod policy {
     pub use crate::subject::policy::{
         All, Current, Last, Many, ManyWithin, One, Policy, Publish, Within,
@@ -495,14 +498,14 @@ pub mod policy {
     pub use crate::subject::{Boxed, Inline};
 }
 
-/// What most programs that use the library need: `use fanline::prelude::*;`.
+/// /// The traits and functions that most programs need: `use fanline::prelude::*;`.
 pub mod prelude {
     pub use crate::{
         Guard, IntoObservable, Observable, ObservableExt, Observer, Scheduler, Worker, observer,
     };
 }
 
-/// The examples of the read-me file are tried with the others.
+/// /// Compiles the examples of README.md as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

@@ -1,17 +1,17 @@
-//! What can be subscribed to, by anything that observes.
+//! The [`Observable`] contract: sources of values that an observer subscribes to.
 
 use crate::{BoxObserver, Guard, Observer, observer};
 
-/// Something that calls an observer: the head of a chain, or a chain of operators.
+/// A source that calls an observer: the head of a chain, or a chain of operators.
 ///
-/// It stands to [`IntoObservable`] as `Iterator` stands to `IntoIterator`: sources and subjects, which
-/// are subscribed many times, are turned into an observable by the first operator, and each operator
-/// takes the one before it by value. A chain is subscribed once, and can be cloned before that when
-/// its closures can. Nothing happens before the subscription.
+/// It relates to [`IntoObservable`] as `Iterator` relates to `IntoIterator`. The first operator turns a
+/// source or subject, which can be subscribed to many times, into an observable; each operator takes the
+/// one before it by value. A chain is subscribed to once. It can be cloned before that if its closures can.
+/// Nothing happens before the subscription.
 ///
-/// Operators are in [`ObservableExt`](crate::ObservableExt). A function takes or gives back
-/// `impl Observable<Item = u32, Error = Infallible>`, or the boxed form,
-/// [`BoxObservable`], where types must be named.
+/// The operators are methods of [`ObservableExt`](crate::ObservableExt). A function takes or returns `impl
+/// Observable<Item = u32, Error = Infallible>`, or the boxed form [`BoxObservable`], if its types must be
+/// named.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -28,22 +28,22 @@ use crate::{BoxObserver, Guard, Observer, observer};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an observable",
     label = "not an observable",
-    note = "a source or a subject becomes one with `into_observable()`, or with an operator; what takes `impl IntoObservable` takes them all",
+    note = "a source or a subject becomes one with `into_observable()`, or with an operator; a parameter of type `impl IntoObservable` accepts all of them",
     note = "an iterator becomes one with `fanline::from_iter(..)`, a value with `fanline::of(..)`"
 )]
 pub trait Observable: Sized {
-    /// What it emits.
+    /// The type of the values.
     type Item;
-    /// With what it fails; [`Infallible`](std::convert::Infallible) when it does not.
+    /// The type of the error; [`Infallible`](std::convert::Infallible) for an observable that cannot fail.
     type Error;
 
-    /// Connects the observer. What the observable has ready is delivered before this returns.
+    /// Subscribes the observer. Values that are available at once are delivered before this returns.
     fn subscribe_with<O>(self, observer: O) -> Guard
     where
         O: Observer<Self::Item, Self::Error> + Send + 'static;
 
-    /// Calls `next` with each value. Errors and completion are not looked at; use
-    /// [`observer`](crate::observer()) for closures that do.
+    /// Calls `next` with each value. Errors and completion are ignored; [`observer`](crate::observer())
+    /// takes closures for them.
     fn subscribe<F>(self, next: F) -> Guard
     where
         F: FnMut(&Self::Item) + Send + 'static,
@@ -52,7 +52,7 @@ pub trait Observable: Sized {
     }
 }
 
-/// What can be turned into an [`Observable`]: every observable, every source and every subject.
+/// A conversion into an [`Observable`]: implemented by all observables, sources, and subjects.
 ///
 /// ```
 /// use fanline::{Subject, prelude::*};
@@ -71,18 +71,18 @@ pub trait Observable: Sized {
     note = "an iterator becomes one with `fanline::from_iter(..)`, a value with `fanline::of(..)`"
 )]
 pub trait IntoObservable: Sized {
-    /// What it emits.
+    /// The type of the values.
     type Item;
-    /// With what it fails.
+    /// The type of the error.
     type Error;
-    /// What it becomes.
+    /// The type of the observable.
     type Observable: Observable<Item = Self::Item, Error = Self::Error>;
 
-    /// Turns this into an observable. Nothing is subscribed yet.
+    /// Converts this into an observable, without subscribing.
     fn into_observable(self) -> Self::Observable;
 }
 
-// Messages about a type that is neither speak of this trait, which was asked for.
+// Compiler messages about other types mention this trait, which the caller's bound names.
 #[diagnostic::do_not_recommend]
 impl<S: Observable> IntoObservable for S {
     type Item = S::Item;
@@ -94,9 +94,8 @@ impl<S: Observable> IntoObservable for S {
     }
 }
 
-/// An observable whose chain of operators is hidden in a box: for struct fields, for lists of unlike
-/// chains, and to keep types short at the border of a module. Costs an allocation and one indirect
-/// call per value.
+/// An observable that hides its chain of operators in a box: for struct fields, for lists of different
+/// chains, and for short types at module boundaries. Costs one allocation, and one indirect call per value.
 ///
 /// ```
 /// use fanline::{BoxObservable, prelude::*};

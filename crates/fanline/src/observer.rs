@@ -1,17 +1,16 @@
-//! What receives: the [`Observer`] contract, and observers made of closures.
+//! The [`Observer`] contract, and observers made of closures.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-/// Receives what a subject multicasts or an operator passes on.
+/// A receiver of the values of a subject or an operator.
 ///
-/// The grammar is `next* (error | complete)?`: any number of values, then at most one end. After an
-/// end nothing is called again, and calls to one observer never overlap. Whoever calls an observer
-/// keeps to that; an observer need not check.
+/// The grammar is `next* (error | complete)?`: any number of values, then at most one end. After an end no
+/// method is called, and calls to one observer never overlap. The caller guarantees this; an observer need
+/// not check it.
 ///
-/// Values are borrowed, because every other observer of a subject gets the same one: nothing is
-/// cloned on the way. An operator that has a value of its own to give away calls
-/// [`next_owned`](Observer::next_owned).
+/// Values are borrowed, because all observers of a subject receive the same one, without a clone. An
+/// operator that owns its value calls [`next_owned`](Observer::next_owned).
 ///
 /// ```
 /// use fanline::Observer;
@@ -41,16 +40,17 @@ use std::ops::ControlFlow;
     note = "see `with_error_type` and `map_err` where only the errors differ"
 )]
 pub trait Observer<T, E = Infallible> {
-    /// One value; it is borrowed because every other observer gets the same one.
+    /// Receives a value, borrowed because all observers receive the same one.
     fn next(&mut self, value: &T);
 
-    /// One value that nobody else gets. Observers that keep values override it and spare a clone.
+    /// Receives a value that no other observer receives. An observer that stores values overrides this to
+    /// avoid a clone.
     fn next_owned(&mut self, value: T) {
         self.next(&value);
     }
 
-    /// Values in order, as many calls of [`next`](Observer::next) in one: a boxed observer is called
-    /// once for the slice.
+    /// Receives values in order, like several calls of [`next`](Observer::next). A boxed observer is called
+    /// once per slice.
     fn next_slice(&mut self, values: &[T]) {
         for value in values {
             if self.is_closed() {
@@ -60,15 +60,15 @@ pub trait Observer<T, E = Infallible> {
         }
     }
 
-    /// Values that nobody else gets and that take no time to come, as those of a range: as many calls
-    /// of [`next_owned`](Observer::next_owned) in one. Observers that hand values to another thread
-    /// override it, and need not show each of them there at once.
+    /// Receives values that no other observer receives and that are available at once, like those of a
+    /// range. Like several calls of [`next_owned`](Observer::next_owned). An observer that passes values to
+    /// another thread overrides this, and may deliver them in batches.
     fn next_owned_all<I>(&mut self, mut values: I)
     where
         I: Iterator<Item = T>,
         Self: Sized,
     {
-        // The iterator drives, because many have a faster loop inside than `next` gives outside.
+        // The iterator drives, because many have a faster internal loop than repeated `next` calls.
         let _ = values.try_for_each(|value| {
             self.next_owned(value);
             if self.is_closed() {
@@ -79,14 +79,15 @@ pub trait Observer<T, E = Infallible> {
         });
     }
 
-    /// The source failed; nothing follows.
+    /// Receives the error of the source; nothing follows.
     fn error(&mut self, error: &E);
 
-    /// The source is done; nothing follows.
+    /// Receives the completion of the source; nothing follows.
     fn complete(&mut self);
 
-    /// Whether nothing more is wanted. Asked after each value: a source that sees `true` drops the
-    /// observer without another call, so an operator that ends early passes the end on first.
+    /// Returns whether the observer needs no more values. Checked after each value: if it returns `true`,
+    /// the source drops the observer without another call. So an operator that ends early ends its observer
+    /// first.
     fn is_closed(&self) -> bool {
         false
     }
@@ -118,7 +119,7 @@ impl<T, E, O: Observer<T, E> + ?Sized> Observer<T, E> for Box<O> {
     }
 }
 
-/// An observer of which only the type of its values and errors is known, and that may change threads.
+/// An observer known only by the type of its values and errors; it may change threads.
 ///
 /// ```
 /// use fanline::{BoxObserver, Observer};
@@ -131,8 +132,8 @@ impl<T, E, O: Observer<T, E> + ?Sized> Observer<T, E> for Box<O> {
 /// ```
 pub type BoxObserver<T, E = Infallible> = Box<dyn Observer<T, E> + Send>;
 
-/// An observer made of a closure for values; see [`Callbacks::on_error`] and
-/// [`Callbacks::on_complete`] for the ends. An end without a closure is ignored.
+/// Creates an observer from a closure for values. [`Callbacks::on_error`] and [`Callbacks::on_complete`]
+/// add closures for the ends; an end without a closure is ignored.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
@@ -181,7 +182,7 @@ pub struct Callbacks<N, F = Ignored, C = Ignored> {
 }
 
 impl<N, C> Callbacks<N, Ignored, C> {
-    /// The same observer with a closure for the error.
+    /// Adds a closure for the error.
     pub fn on_error<E, F: FnMut(&E)>(self, error: F) -> Callbacks<N, Called<F>, C> {
         Callbacks {
             next: self.next,
@@ -192,7 +193,7 @@ impl<N, C> Callbacks<N, Ignored, C> {
 }
 
 impl<N, F> Callbacks<N, F, Ignored> {
-    /// The same observer with a closure for completion.
+    /// Adds a closure for the completion.
     pub fn on_complete<C: FnMut()>(self, complete: C) -> Callbacks<N, F, Called<C>> {
         Callbacks {
             next: self.next,
@@ -222,23 +223,23 @@ where
     }
 }
 
-/// Stands where a [`Callbacks`] has no closure.
+/// The absence of a closure in a [`Callbacks`].
 #[derive(Clone, Copy, Debug)]
 pub struct Ignored;
 
-/// Stands where a [`Callbacks`] has a closure.
+/// A closure in a [`Callbacks`].
 #[derive(Clone, Copy, Debug)]
 pub struct Called<F>(F);
 
-/// What a [`Callbacks`] does with an error: [`Ignored`] or [`Called`].
+/// The reaction of a [`Callbacks`] to an error: [`Ignored`] or [`Called`].
 pub trait ErrorCallback<E> {
-    /// The error.
+    /// Receives the error.
     fn call(&mut self, error: &E);
 }
 
-/// What a [`Callbacks`] does on completion: [`Ignored`] or [`Called`].
+/// The reaction of a [`Callbacks`] to completion: [`Ignored`] or [`Called`].
 pub trait CompleteCallback {
-    /// The completion.
+    /// Receives the completion.
     fn call(&mut self);
 }
 

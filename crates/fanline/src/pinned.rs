@@ -1,4 +1,4 @@
-//! Observers that stay on a thread, for chains that demand observers which need not.
+//! Observers that stay on one thread, for chains whose observers must be `Send`.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 use crate::Observer;
 
 thread_local! {
-    /// The pinned observers of this thread; empty while one is called.
+    /// The pinned observers of this thread; the slot is empty while its observer is called.
     static PINNED: RefCell<Table> = const { RefCell::new(Table::new()) };
 }
 
@@ -19,7 +19,7 @@ struct Table {
 
 enum Slot {
     Free,
-    /// Its observer is being called, further up on the stack.
+    /// The observer is being called, further up on the stack.
     Called,
     Kept(Box<dyn Any>),
 }
@@ -33,8 +33,8 @@ impl Table {
     }
 }
 
-/// A handle of an observer that stays on the thread which made it. The handle may change threads; used
-/// on another one, it panics.
+/// A handle of an observer that stays on the thread that made it. The handle may move to another thread, but
+/// using it there panics.
 pub(crate) struct Pinned<O> {
     thread: ThreadId,
     slot: usize,
@@ -58,7 +58,7 @@ impl<O: 'static> Pinned<O> {
         }
     }
 
-    /// Calls the observer, out of its slot: it may pin and drop others.
+    /// Calls the observer outside its slot, because the observer may pin and drop others.
     fn with<R>(&self, call: impl FnOnce(&mut O) -> R) -> R {
         let here = std::thread::current();
         assert!(
@@ -124,7 +124,7 @@ impl<T, E, O: Observer<T, E> + 'static> Observer<T, E> for Pinned<O> {
     }
 
     fn is_closed(&self) -> bool {
-        // Asked after each value, on whatever thread the chain is.
+        // The chain calls this after each value, on any thread.
         std::thread::current().id() == self.thread
             && PINNED.with_borrow(|table| match &table.slots[self.slot] {
                 Slot::Kept(observer) => observer.downcast_ref::<O>().is_some_and(O::is_closed),
@@ -136,10 +136,10 @@ impl<T, E, O: Observer<T, E> + 'static> Observer<T, E> for Pinned<O> {
 impl<O> Drop for Pinned<O> {
     fn drop(&mut self) {
         if std::thread::current().id() != self.thread {
-            // The observer cannot be dropped here. It goes with its thread.
+            // The observer cannot be dropped on this thread. Its own thread drops it when it ends.
             return;
         }
-        // The table is gone when the thread is ending, and the observer with it.
+        // An ending thread has already dropped the table, and the observer with it.
         let gone = PINNED.try_with(|table| {
             let mut table = table.borrow_mut();
             let gone = std::mem::replace(&mut table.slots[self.slot], Slot::Free);
@@ -158,7 +158,7 @@ mod tests {
     use crate::{LocalSubject, ObservableExt, Subject};
 
     #[test]
-    fn an_observer_that_is_not_send_stands_at_the_end_of_a_chain() {
+    fn subscribe_local_accepts_observer_that_is_not_send() {
         let seen = Rc::new(RefCell::new(Vec::new()));
         let subject = LocalSubject::new();
         let sink = seen.clone();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn called_on_another_thread_it_panics_there_and_is_removed() {
+    fn call_on_another_thread_panics_and_removes_observer() {
         let subject = Subject::<u32>::new();
         subject.clone().subscribe_local(|_| {}).detach();
         let elsewhere = subject.clone();

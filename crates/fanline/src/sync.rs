@@ -1,6 +1,6 @@
-//! Where atomics and locks come from, so that loom can take the place of the standard library's.
+//! The only source of atomics and locks, so that loom can replace the standard library's.
 //!
-//! The models run with
+//! Run the models with
 //!
 //! ```text
 //! RUSTFLAGS="--cfg fanline_loom" CARGO_TARGET_DIR=target/loom \
@@ -41,8 +41,7 @@ mod exports {
 
 pub(crate) use exports::*;
 
-/// A cell that is shared by agreement; `std`'s, or loom's, which checks the agreement whenever the
-/// address is asked for.
+/// A cell whose users coordinate access themselves. Under loom, each call of `get` checks that they do.
 pub(crate) struct SharedCell<T> {
     #[cfg(all(test, fanline_loom))]
     inner: loom::cell::UnsafeCell<T>,
@@ -55,7 +54,7 @@ impl<T> SharedCell<T> {
         Self { inner: cell(value) }
     }
 
-    /// The address, for somebody who has the value to itself now.
+    /// Returns the address of the value. The caller must have exclusive access to it.
     #[inline(always)]
     pub(crate) fn get(&self) -> *mut T {
         #[cfg(all(test, fanline_loom))]
@@ -69,22 +68,22 @@ impl<T> SharedCell<T> {
     }
 }
 
-/// Locks, whether or not a thread panicked while it held the lock. No user code runs under the
-/// library's locks, so what they protect is whole all the same.
+/// Locks, and ignores poisoning. No user code runs under the library's locks, so a panic leaves their data
+/// consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits to be notified.
+/// Waits for a notification.
 pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condvar
         .wait(guard)
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits to be notified, for `timeout` at most.
+/// Waits for a notification, for at most `timeout`.
 pub(crate) fn wait_timeout<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,

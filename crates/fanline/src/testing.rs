@@ -1,6 +1,6 @@
-//! For tests on [`VirtualTime`]: an observer that records, and observables that emit by timetable.
+//! Helpers for tests on [`VirtualTime`]: an observer that records, and observables that emit at set times.
 //!
-//! Times are written in nanoseconds of the virtual clock, and mostly small numbers.
+//! Times are in nanoseconds of the virtual clock, and usually small numbers.
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -28,27 +28,28 @@ use crate::scheduler::VirtualTime;
 use crate::sync::{Mutex, lock};
 use crate::{BoxObserver, Guard, Observable, Observer, Scheduler, Time};
 
-/// What an observer was called with.
+/// A call of an observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event<T, E = Infallible> {
     /// A value.
     Next(T),
-    /// The end, with an error.
+    /// The end of the sequence, with an error.
     Error(E),
-    /// The end.
+    /// Completion.
     Complete,
 }
 
-/// An event and its time: on the clock, or since the subscription for [`cold`] observables.
+/// An event and its time. The time counts from the clock's start, or from the subscription for [`cold`]
+/// observables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Recorded<T, E = Infallible> {
-    /// When.
+    /// Time of the event.
     pub at: Time,
-    /// What.
+    /// The event.
     pub event: Event<T, E>,
 }
 
-/// A value at `nanos`.
+/// Returns a value at `nanos`.
 pub fn next<T, E>(nanos: u64, value: T) -> Recorded<T, E> {
     Recorded {
         at: Time::from_nanos(nanos),
@@ -56,7 +57,7 @@ pub fn next<T, E>(nanos: u64, value: T) -> Recorded<T, E> {
     }
 }
 
-/// An error at `nanos`.
+/// Returns an error at `nanos`.
 pub fn error<T, E>(nanos: u64, error: E) -> Recorded<T, E> {
     Recorded {
         at: Time::from_nanos(nanos),
@@ -64,7 +65,7 @@ pub fn error<T, E>(nanos: u64, error: E) -> Recorded<T, E> {
     }
 }
 
-/// Completion at `nanos`.
+/// Returns completion at `nanos`.
 pub fn complete<T, E>(nanos: u64) -> Recorded<T, E> {
     Recorded {
         at: Time::from_nanos(nanos),
@@ -72,7 +73,7 @@ pub fn complete<T, E>(nanos: u64) -> Recorded<T, E> {
     }
 }
 
-/// An observer that keeps what it is called with, and when. Clones share the record.
+/// An observer that records each call and its time. Clones share the record.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -92,7 +93,7 @@ pub struct Recorder<T, E = Infallible> {
 }
 
 impl<T, E> Recorder<T, E> {
-    /// An empty record by this clock.
+    /// Returns an empty recorder that takes its times from `clock`.
     pub fn new(clock: &VirtualTime) -> Self {
         Self {
             clock: clock.clone(),
@@ -107,12 +108,12 @@ impl<T, E> Recorder<T, E> {
 }
 
 impl<T: Clone, E: Clone> Recorder<T, E> {
-    /// What was recorded so far.
+    /// Returns the events recorded so far.
     pub fn events(&self) -> Vec<Recorded<T, E>> {
         lock(&self.events).clone()
     }
 
-    /// The values so far, without times and end.
+    /// Returns the values recorded so far, without times and the end.
     pub fn values(&self) -> Vec<T> {
         let value = |recorded| match recorded {
             Recorded {
@@ -152,7 +153,8 @@ impl<T: Clone, E: Clone> Observer<T, E> for Recorder<T, E> {
     }
 }
 
-/// An observable that emits at set times, to whoever is subscribed then. Clones are the same.
+/// Returns an observable that emits at set times to the observers subscribed at that moment. Clones share
+/// their subscribers.
 pub fn hot<T, E>(clock: &VirtualTime, events: impl IntoIterator<Item = Recorded<T, E>>) -> Hot<T, E>
 where
     T: Send + 'static,
@@ -168,13 +170,13 @@ where
     Hot { audience }
 }
 
-/// See [`hot`].
+/// The observable that [`hot`] returns.
 pub struct Hot<T, E = Infallible> {
     audience: Arc<Audience<T, E>>,
 }
 
 impl<T, E> Hot<T, E> {
-    /// Who was subscribed: from when, and until when.
+    /// Returns the start and end time of each subscription; no end time for those that are still open.
     pub fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
         self.audience.subscriptions()
     }
@@ -209,8 +211,8 @@ impl<T: 'static, E: 'static> Observable for Hot<T, E> {
     }
 }
 
-/// An observable that emits to each subscriber by a timetable of its own, which begins when it
-/// subscribes. Clones are the same.
+/// Returns an observable that emits to each subscriber by its own timetable, which starts at the
+/// subscription. Clones share their subscribers.
 ///
 /// ```
 /// use std::{convert::Infallible, time::Duration};
@@ -238,14 +240,14 @@ where
     }
 }
 
-/// See [`cold`].
+/// The observable that [`cold`] returns.
 pub struct Cold<T, E = Infallible> {
     audience: Arc<Audience<T, E>>,
     events: Vec<Recorded<T, E>>,
 }
 
 impl<T, E> Cold<T, E> {
-    /// Who was subscribed: from when, and until when.
+    /// Returns the start and end time of each subscription; no end time for those that are still open.
     pub fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
         self.audience.subscriptions()
     }
@@ -283,7 +285,7 @@ where
         let key = self.audience.add(Box::new(observer));
         for Recorded { at, event } in self.events {
             let audience = Arc::clone(&self.audience);
-            // What comes after the end of the subscription finds nobody under the key.
+            // After the subscription has ended, `emit_to` finds no observer under the key.
             let emit = move || audience.emit_to(key, &event);
             let delay = at.since(Time::ZERO);
             self.audience.clock.schedule_after(delay, emit).detach();
@@ -292,7 +294,7 @@ where
     }
 }
 
-/// The subscribers of an observable, past ones included.
+/// The subscriptions of an observable, including past ones.
 struct Audience<T, E> {
     clock: VirtualTime,
     seats: Mutex<Vec<Seat<T, E>>>,
@@ -301,7 +303,7 @@ struct Audience<T, E> {
 struct Seat<T, E> {
     from: Time,
     until: Option<Time>,
-    /// None also while it is being called.
+    /// `None` after the end, and during a call of the observer.
     observer: Option<BoxObserver<T, E>>,
 }
 
@@ -313,7 +315,7 @@ impl<T, E> Audience<T, E> {
         })
     }
 
-    /// Gives back the key of the new subscription: its place in the list.
+    /// Adds a subscription and returns its key, which is its index in the list.
     fn add(&self, observer: BoxObserver<T, E>) -> u64 {
         let seat = Seat {
             from: self.clock.now(),
@@ -372,7 +374,7 @@ impl<T, E> Audience<T, E> {
         drop(left);
     }
 
-    /// Does something with a subscription under the lock.
+    /// Calls `f` with a subscription, under the lock.
     fn with<R>(&self, key: u64, f: impl FnOnce(&mut Seat<T, E>) -> R) -> Option<R> {
         let index = usize::try_from(key).ok()?;
         lock(&self.seats).get_mut(index).map(f)

@@ -1,7 +1,7 @@
-//! Emission allocates nothing, in every form and flavour; what retains without a bound takes one chunk
-//! for 1,024 values.
+//! Emission allocates nothing, in every form and flavor. Flavors that retain values without a bound allocate
+//! one chunk per 1,024 values.
 //!
-//! A test binary of its own, because it replaces the global allocator.
+//! This is a separate test binary, because it replaces the global allocator.
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -19,34 +19,33 @@ use fanline::{
 use futures::Stream;
 
 thread_local! {
-    /// Allocations of this thread; others are the test harness and the clock's.
+    /// Number of allocations of this thread. Other threads are the test harness and the clock.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 struct Counting;
 
 fn count_one() {
-    // Fails only while a thread ends, when nobody counts.
+    // Fails only while a thread ends, when no test counts.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: everything is left to `System`; counting touches a thread-local that needs no allocation
-// itself.
+// SAFETY: all work is delegated to `System`. Counting uses a thread-local that needs no allocation.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_one();
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller fulfills the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         count_one();
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller fulfills the contract.
         unsafe { System.realloc(block, layout, bytes) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller fulfills the contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -58,15 +57,15 @@ const MESSAGES: u32 = 102_400;
 const SLICE: usize = 64;
 const OBSERVERS: [usize; 3] = [0, 1, 16];
 
-/// At most one for so many messages, and none where nothing is retained without a bound.
+/// The number of allocations that a check allows.
 #[derive(Clone, Copy, Debug)]
 enum Allowed {
     Nothing,
-    /// One chunk for 1,024 values; and, rarely, longer lists of chunks and of ticks.
+    /// One chunk per 1,024 values, and rarely a larger list of chunks or of ticks.
     Chunks,
 }
 
-/// Something that emits, under a common face: one value, and a slice.
+/// A common interface to subjects: emits one value or a slice.
 trait Emit {
     fn next(&mut self, value: u32);
     fn slice(&mut self, values: &[u32]);
@@ -118,7 +117,7 @@ fn check<E: Emit>(name: &str, allowed: Allowed, make: impl Fn() -> (E, Source<u3
                 .detach();
         }
         let values: Vec<u32> = (0..).take(SLICE).collect();
-        // The lists have their room, and rings have been filled once.
+        // Warms up: lists get their capacity, and rings are filled once.
         (0..4096).for_each(|value| emit.next(value));
         let by_value = allocations_of(|| (0..MESSAGES).for_each(|value| emit.next(value)));
         (0..64).for_each(|_| emit.slice(&values));
@@ -142,7 +141,7 @@ fn shared<E: Emit>(emit: E, source: impl Fn(&E) -> Source<u32>) -> (E, Source<u3
 }
 
 #[test]
-fn exclusive() {
+fn exclusive_emission_allocates_nothing() {
     let long = Duration::from_secs(3600);
     check("subject", Allowed::Nothing, fanline::subject::<u32>);
     check("behavior", Allowed::Nothing, || fanline::behavior(0));
@@ -172,7 +171,7 @@ fn exclusive() {
 }
 
 #[test]
-fn by_handle() {
+fn shared_emission_allocates_nothing() {
     let long = Duration::from_secs(3600);
     check("subject", Allowed::Nothing, || {
         shared(Subject::new(), Subject::source)
@@ -214,7 +213,7 @@ fn by_handle() {
 
 /// Observers of one type, called directly.
 #[test]
-fn members() {
+fn emission_to_observers_of_one_type_allocates_nothing() {
     struct Count(u64);
     impl Observer<u32> for Count {
         fn next(&mut self, _: &u32) {
@@ -223,9 +222,9 @@ fn members() {
         fn error(&mut self, _: &std::convert::Infallible) {}
         fn complete(&mut self) {}
     }
-    let (mut tx, members) = fanline::subject_of::<u32, Count>();
+    let (mut tx, source) = fanline::subject_of::<u32, Count>();
     for _ in 0..16 {
-        members.subscribe_with(Count(0)).detach();
+        source.subscribe_with(Count(0)).detach();
     }
     tx.next(0);
     assert_eq!(
@@ -234,9 +233,10 @@ fn members() {
     );
 }
 
-/// What destructors cost is theirs: a ring hands out what it displaces one by one.
+/// The subject itself allocates nothing for values with destructors: a ring drops displaced values one by
+/// one.
 #[test]
-fn values_with_destructors() {
+fn emission_of_values_with_destructors_allocates_nothing() {
     let (mut tx, source) = fanline::replay::<std::sync::Arc<u32>>(Replay::many(5));
     source
         .subscribe(|value| {
@@ -253,17 +253,17 @@ fn values_with_destructors() {
     assert_eq!(std::sync::Arc::strong_count(&value), 1);
 }
 
-/// One round of elements through a hub, to its last and to an empty hub, in bursts of any length.
+/// Sends bursts of all lengths through a hub, each time until the hub is empty.
 #[track_caller]
 fn check_hub(name: &str, mut round: impl FnMut(u32)) {
     let mut rounds = || (0..200).for_each(|burst| round(burst % 64));
-    // Until as many were under way as ever are.
+    // Warms up, until the largest number of elements was in the hub.
     rounds();
     assert_eq!(allocations_of(rounds), 0, "{name}");
 }
 
-/// Finds nothing, and leaves its waker.
-fn sleep(rx: &mut (impl Stream + Unpin)) {
+/// Polls a receiver without elements, which registers its waker.
+fn poll_pending(rx: &mut (impl Stream + Unpin)) {
     let mut context = Context::from_waker(Waker::noop());
     assert!(Pin::new(rx).poll_next(&mut context).is_pending());
 }
@@ -279,10 +279,10 @@ fn merge_and_partition_hubs_allocate_nothing_for_an_element() {
         check_hub("merge", |burst| {
             for value in 0..burst {
                 let tx = if value % 3 == 0 { &mut a } else { &mut b };
-                tx.try_send(black_box(value)).expect("there is room");
+                tx.try_send(black_box(value)).expect("the hub has room");
             }
             while rx.try_recv().is_ok() {}
-            sleep(&mut rx);
+            poll_pending(&mut rx);
         });
     }
     for per_consumer in [None, Some(40)] {
@@ -294,11 +294,11 @@ fn merge_and_partition_hubs_allocate_nothing_for_an_element() {
         let mut consumers = [hub.subscribe(), hub.subscribe()];
         check_hub("partition", |burst| {
             for value in 0..burst {
-                tx.try_send(black_box(value)).expect("there is room");
+                tx.try_send(black_box(value)).expect("the hub has room");
             }
             for rx in &mut consumers {
                 while rx.try_recv().is_ok() {}
-                sleep(rx);
+                poll_pending(rx);
             }
         });
     }

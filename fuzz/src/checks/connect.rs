@@ -1,4 +1,4 @@
-//! The input is what follows `CONNECT `, up to a line feed.
+//! The input is the JSON after `CONNECT `, up to a line feed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const FLAGS: [&str; 7] = [
     "new_account",
 ];
 
-/// A CONNECT is taken or refused; never something in between, and what it says of itself is kept.
+/// Checks that a CONNECT is either accepted or refused, and that the connection has its name.
 pub fn check(data: &[u8]) {
     let json = data.split(|b| *b == b'\n').next().unwrap_or_default();
     let limits = Limits::default();
@@ -41,6 +41,7 @@ pub fn check(data: &[u8]) {
         auth: Auth::Open,
         shards: 1,
         traces: true,
+        leafs: None,
     };
     let mut shard = Shard::new(0, Arc::new(config), ServerInfo::default(), 1);
     let id = shard.open(1, Peer::default(), false, Duration::ZERO);
@@ -50,10 +51,10 @@ pub fn check(data: &[u8]) {
     let receipt = shard.receive(id, &input, 0..input.len(), Duration::ZERO);
     assert_eq!(receipt.consumed, input.len());
     let answer = shard.outbox(id).plain().unwrap_or_default().to_vec();
-    let status = shard.connection(id).expect("it is not removed yet");
+    let status = shard.connection(id).expect("it has not been removed");
     let ended = shard.next_ended();
     assert_eq!(answer.windows(4).any(|w| w == b"PONG"), ended.is_none());
-    // Text that is not UTF-8 is taken as well as it goes, and null leaves all as it is.
+    // Invalid UTF-8 is replaced, and `null` changes nothing.
     let is_refused = match serde_json::from_str::<Value>(&String::from_utf8_lossy(json)) {
         Ok(Value::Object(fields)) => {
             let mut names = fields.iter().filter(|(key, _)| is_key(key, "name"));
@@ -90,7 +91,7 @@ fn is_well_typed(fields: &serde_json::Map<String, Value>) -> bool {
     })
 }
 
-/// A password that occurs nowhere else never reaches a trace.
+/// Checks that a password that occurs nowhere else never reaches a trace.
 fn check_traces(shard: &mut Shard, json: &[u8]) {
     const SECRET: &str = "xyzzy";
     let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(json) else {
@@ -99,10 +100,10 @@ fn check_traces(shard: &mut Shard, json: &[u8]) {
     let holds_secret = |(_, value): &(&String, &Value)| value.to_string().contains(SECRET);
     let mut holders = fields.iter().filter(holds_secret).map(|(key, _)| key);
     if holders.next().is_some_and(|key| key == "pass") && holders.next().is_none() {
-        let is_told = shard
+        let is_traced = shard
             .take_traces()
             .iter()
             .any(|(_, line)| line.contains(SECRET));
-        assert!(!is_told || fields.keys().any(|key| key.contains(SECRET)));
+        assert!(!is_traced || fields.keys().any(|key| key.contains(SECRET)));
     }
 }

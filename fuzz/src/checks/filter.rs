@@ -1,4 +1,5 @@
-//! The input is lines: `+filter` stores one, `-filter` takes one away, `?topic` asks which match.
+//! The input is a list of lines: `+filter` stores a filter, `-filter` removes it, `?subject` finds the
+//! filters that match.
 
 use std::collections::BTreeSet;
 
@@ -19,11 +20,11 @@ impl Vacant for Held {
 struct Tables<'a> {
     trie: Trie<Held>,
     matcher: Matcher,
-    /// The naive table.
+    /// A naive table as the oracle.
     stored: BTreeSet<&'a [u8]>,
 }
 
-/// The trie, and the matcher with its cache, agree with comparing filter by filter.
+/// Checks that the trie, and the matcher with its cache, agree with a comparison filter by filter.
 pub fn check(data: &[u8]) {
     let mut tables = Tables::default();
     for line in data.split(|b| *b == b'\n').take(LINES_MAX) {
@@ -73,7 +74,7 @@ impl<'a> Tables<'a> {
         let mut found = BTreeSet::new();
         self.trie.filters_matching(topic, &mut |held: &Held| {
             if let Some(path) = &held.0 {
-                assert!(found.insert(path.clone()), "each one is met once");
+                assert!(found.insert(path.clone()), "each one is found once");
             }
         });
         let matches = |path: &&&[u8]| Filter::parse(path).is_ok_and(|f| f.matches(topic));
@@ -82,7 +83,7 @@ impl<'a> Tables<'a> {
             .map(|path| path.to_vec())
             .collect();
         assert_eq!(found, expected);
-        // Worked out, kept, and found again.
+        // Computed, cached, and found in the cache.
         let mut memo = MatchMemo::default();
         for _ in 0..3 {
             let matched = self.matcher.find(topic, &mut memo);
@@ -92,7 +93,7 @@ impl<'a> Tables<'a> {
         self.ask_for_paths(topic);
     }
 
-    /// The other way round: which stored paths does a filter match.
+    /// The reverse: finds the stored paths that a filter matches.
     fn ask_for_paths(&self, filter: &[u8]) {
         let Ok(filter) = Filter::parse(filter) else {
             return;
@@ -100,7 +101,7 @@ impl<'a> Tables<'a> {
         let mut found = BTreeSet::new();
         self.trie.topics_matching(filter, &mut |_, held| {
             if let Some(path) = &held.0 {
-                assert!(found.insert(path.clone()), "each one is met once");
+                assert!(found.insert(path.clone()), "each one is found once");
             }
         });
         let expected: BTreeSet<_> = (self.stored.iter())

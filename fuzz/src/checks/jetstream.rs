@@ -1,17 +1,18 @@
-//! The input is a script for an account's JetStream, with streams in memory. Lines of `--` part its steps:
+//! The input is a script for an account's JetStream, with streams in memory. Lines of `--` separate its
+//! steps:
 //!
 //! - `t` and a byte `b`: 2^(b mod 50) nanoseconds pass;
-//! - anything else is a message: its topic and, after a space, where an answer goes; the next line begins its
-//!   headers if it is `NATS/1.0`, which end with an empty line; the rest is its payload. The topic `@` stands for
-//!   the `deliver_subject` that was answered last, to which what is restored is sent.
+//! - anything else is a message: its subject and, after a space, its reply subject; then its headers, if
+//!   the next line is `NATS/1.0`, up to an empty line; the rest is its payload. The subject `@` stands for
+//!   the `deliver_subject` of the last response, which receives the chunks of a restore.
 
 use super::jetstream_account::{Account, Owned};
 
 const STEPS_MAX: usize = 100;
-const PART: &[u8] = b"\n--\n";
+const SEPARATOR: &[u8] = b"\n--\n";
 
-/// Whatever is asked, what is answered as JSON is JSON, what is subscribed to is given back once at most, and
-/// nothing else happens.
+/// Checks that every JSON response is valid JSON, and that no subject is unsubscribed more often than
+/// subscribed.
 pub fn check(data: &[u8]) {
     let mut account = Account::new(None);
     for step in steps(data).take(STEPS_MAX) {
@@ -30,8 +31,10 @@ fn steps(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(data);
     std::iter::from_fn(move || {
         let here = rest?;
-        let end = here.windows(PART.len()).position(|part| part == PART);
-        rest = end.map(|end| &here[end + PART.len()..]);
+        let end = here
+            .windows(SEPARATOR.len())
+            .position(|part| part == SEPARATOR);
+        rest = end.map(|end| &here[end + SEPARATOR.len()..]);
         Some(&here[..end.unwrap_or(here.len())])
     })
 }

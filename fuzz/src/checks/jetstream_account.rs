@@ -1,4 +1,5 @@
-//! What surrounds an account's JetStream in a check: everybody is there, listens and answers.
+//! The surroundings of an account's JetStream in a check: every subject has a subscriber, and every disk
+//! request succeeds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -6,10 +7,10 @@ use std::time::Duration;
 use fanline_engine::Filter;
 use fanline_engine::jetstream::{Folders, JetStream, Message, Now, Port, Settings};
 
-/// Messages that come back to a stream, each of which may bring about others.
+/// Maximum number of messages that return to a stream, each of which may cause others.
 const ECHOES_MAX: usize = 200;
 
-/// A JetStream, and when it is.
+/// A JetStream and its clock.
 pub(super) struct Account {
     pub(super) js: JetStream,
     pub(super) world: World,
@@ -40,10 +41,10 @@ impl Account {
         }
     }
 
-    /// Time passes.
+    /// Advances the clock.
     pub(super) fn wait(&mut self, nanos: u64) {
         self.now.since_start += Duration::from_nanos(nanos);
-        self.now.unix_nanos += i64::try_from(nanos).expect("not that long");
+        self.now.unix_nanos += i64::try_from(nanos).expect("a short time");
         self.js.handle_timeout(self.now, &mut self.world);
         self.settle();
     }
@@ -53,7 +54,7 @@ impl Account {
         self.settle();
     }
 
-    /// What is published comes back to those who want it; nobody else hears it.
+    /// Delivers published messages to the subscriptions of JetStream; drops all others.
     fn settle(&mut self) {
         self.js.settle(self.now, &mut self.world);
         self.sync();
@@ -70,7 +71,7 @@ impl Account {
         self.world.published.clear();
     }
 
-    /// The disk does at once what it is asked.
+    /// Completes all requested syncs at once.
     fn sync(&mut self) {
         for _ in 0..100 {
             let since_start = self.now.since_start;
@@ -92,7 +93,7 @@ impl Account {
         });
     }
 
-    /// Asks a stream and its consumers of these names everything.
+    /// Sends all kinds of requests about a stream and the given consumers.
     pub(super) fn ask_all(&mut self, stream: &str, consumers: &[&str]) {
         let details = r#"{"deleted_details":true,"subjects_filter":">"}"#;
         self.ask(&format!("$JS.API.STREAM.INFO.{stream}"), details);
@@ -145,7 +146,7 @@ impl Account {
     }
 }
 
-/// A message that nobody else holds.
+/// A message that owns its bytes.
 pub(super) struct Owned {
     pub(super) topic: Vec<u8>,
     pub(super) reply: Vec<u8>,
@@ -197,11 +198,11 @@ impl Owned {
     }
 }
 
-/// Everybody is there and listens.
+/// All other connections: every subject has interest and a receiver.
 #[derive(Default)]
 pub(super) struct World {
     pub(super) published: VecDeque<Owned>,
-    /// What was asked for, and how often.
+    /// Subscribed filters, with the number of subscriptions.
     wanted: BTreeMap<Vec<u8>, usize>,
     pub(super) deliver_subject: Vec<u8>,
 }
@@ -218,7 +219,7 @@ impl Port for World {
         let payload = message.payload;
         if message.headers.is_empty() && payload.starts_with(br#"{"type":"#) {
             let answer: serde_json::Value =
-                serde_json::from_slice(payload).expect("an answer of the API is JSON");
+                serde_json::from_slice(payload).expect("a response of the API is JSON");
             if let Some(subject) = answer["deliver_subject"].as_str() {
                 self.deliver_subject = subject.into();
             }
@@ -247,7 +248,7 @@ impl Port for World {
 
     fn unsubscribe(&mut self, filter: &[u8]) {
         let times = self.wanted.get_mut(filter);
-        let times = times.expect("only what was asked for is given back");
+        let times = times.expect("only subscribed filters are unsubscribed");
         *times -= 1;
         if *times == 0 {
             self.wanted.remove(filter);

@@ -1,4 +1,4 @@
-//! The input is a token; or, when it begins with `{`, the claims of one, which is then signed.
+//! The input is a token or, if it begins with `{`, the claims of a token, which the check signs.
 
 use fanline_engine::Peer;
 use fanline_engine::auth::jwt::{
@@ -12,7 +12,7 @@ use serde_json::Value;
 const NOW: i64 = 1_700_000_000;
 const NONCE: &str = "nonce";
 
-/// Whatever comes is a token or none; only those whom the server trusts have a say.
+/// Checks that every input is read or rejected, and that only tokens of a trusted operator are accepted.
 pub fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if !text.starts_with('{') {
@@ -50,21 +50,21 @@ fn read<B: Body>(token: &str) {
     assert_eq!(read.verify().is_ok(), jwt::verified::<B>(token).is_ok());
 }
 
-/// A server that trusts the operator of this number.
+/// Returns the access rules of a server that trusts the operator with this number.
 fn trusting(number: u8) -> Access {
     let mut operators = Operators::default();
     let key = SecretKey::new(KeyKind::Operator, [number; KEY_BYTES]);
     operators
         .trust_key(&key.public().encode())
-        .expect("it is an operator's key");
+        .expect("an operator's key");
     let config = AccessConfig {
         operators: Some(operators),
         ..AccessConfig::default()
     };
-    Access::new(config).expect("there is nothing else in it")
+    Access::new(config).expect("a valid configuration")
 }
 
-/// Nobody comes in without a check, and nobody whose account is not known.
+/// Checks that no token is admitted without a check, nor for an unknown account.
 fn admit(access: &Access, token: &str) {
     let shown = Credentials {
         jwt: token,
@@ -75,7 +75,7 @@ fn admit(access: &Access, token: &str) {
         ..Peer::default()
     };
     match access.admit(&shown, &peer) {
-        Decision::Admitted(_) => panic!("a token takes a check"),
+        Decision::Admitted(_) => panic!("a token needs a check"),
         Decision::Refused => {}
         Decision::Later(check) => {
             let is_unknown = check.account_needed().is_some();

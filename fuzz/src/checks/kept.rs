@@ -1,6 +1,7 @@
-//! The input is what a stream's folder holds beside its log when a server starts. Lines of `--` part documents: the first
-//! line of each is its name, the rest its content, whose checksum is right. A name that begins with `!` is that of a file,
-//! which is put there as it is. The stream is `S`; its log is written before and holds eight records.
+//! The input is the content of a stream's folder, beside its log, when a server starts. Lines of `--`
+//! separate documents: the first line of each is its name, the rest its content; the check adds a valid
+//! checksum. A name that begins with `!` is the name of a file, which is written unchanged. The stream is
+//! `S`; its log is written first and holds eight records.
 
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use super::jetstream_account::Account;
 use super::memory_disk::{MemoryDisk, MemoryFolders};
 
 const DOCUMENTS_MAX: usize = 20;
-const PART: &[u8] = b"\n--\n";
+const SEPARATOR: &[u8] = b"\n--\n";
 
-/// A server starts whatever is there, and starts again with what it has made of it.
+/// Checks that a server starts with any content, and starts again with the files it has written.
 pub fn check(data: &[u8]) {
     let folders = MemoryFolders::default();
     let disk = folders.folder("S");
@@ -22,8 +23,10 @@ pub fn check(data: &[u8]) {
     let mut consumers = Vec::new();
     for _ in 0..DOCUMENTS_MAX {
         let Some(here) = rest else { break };
-        let end = here.windows(PART.len()).position(|part| part == PART);
-        rest = end.map(|end| &here[end + PART.len()..]);
+        let end = here
+            .windows(SEPARATOR.len())
+            .position(|part| part == SEPARATOR);
+        rest = end.map(|end| &here[end + SEPARATOR.len()..]);
         let document = &here[..end.unwrap_or(here.len())];
         let line_end = document.iter().position(|b| *b == b'\n');
         let (name, content) = document.split_at(line_end.unwrap_or(document.len()));
@@ -63,7 +66,7 @@ fn write_log(disk: &MemoryDisk) {
     store.close().expect("a sound disk");
 }
 
-/// As `docs/formats/log.md` has it.
+/// Writes a document in the format of `docs/formats/log.md`.
 fn write_document(disk: &MemoryDisk, name: &str, content: &[u8]) {
     let length = u32::try_from(content.len()).expect("short").to_le_bytes();
     let head = b"FDoc\x01\x00\x00\x00";

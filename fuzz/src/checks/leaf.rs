@@ -1,42 +1,43 @@
-//! The input is what a leaf node sends: to the parser, and to a hub that has let it in.
+//! The input is the bytes from a leaf node, for the parser and for a hub that has accepted it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanline_engine::codec::leaf::LEAF_LINE_BYTES_MAX;
 use fanline_engine::codec::leaf::parse::{LeafParsed, LeafVerb, parse_leaf};
-use fanline_engine::codec::leaf::{Agreed, LEAF_LINE_BYTES_MAX};
+use fanline_engine::leaf::Agreed;
 use fanline_engine::{Auth, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
 
-/// Long inputs are cut at some places only: every place would take time with its square.
+/// Maximum number of cuts: cutting at every position would take quadratic time.
 const CUTS_MAX: usize = 200;
 
 const PAYLOAD_BYTES_MAX: usize = 1024;
 
-/// Whatever comes, the parser says the same however it was cut, and a hub says something sensible.
+/// Checks that the parser returns the same for every cut, and that a hub does not panic.
 pub fn check(data: &[u8]) {
-    let mut whole = Heard::default();
-    whole.hear(data);
+    let mut whole = Outcome::default();
+    whole.parse_on(data);
     let step = data.len() / CUTS_MAX + 1;
     for cut in (0..data.len()).step_by(step) {
-        let mut parts = Heard::default();
-        parts.hear(&data[..cut]);
-        parts.hear(data);
+        let mut parts = Outcome::default();
+        parts.parse_on(&data[..cut]);
+        parts.parse_on(data);
         assert_eq!(parts, whole, "cut at {cut}");
     }
     check_hub(data);
 }
 
-/// What a parser made of the bytes so far.
+/// The results of a parser so far.
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
+struct Outcome {
     verbs: Vec<String>,
     consumed: usize,
     fault: Option<String>,
 }
 
-impl Heard {
-    /// Goes on where it was left, now that `data` is there from its beginning.
-    fn hear(&mut self, data: &[u8]) {
+impl Outcome {
+    /// Continues parsing; `data` holds the whole input so far.
+    fn parse_on(&mut self, data: &[u8]) {
         while self.fault.is_none() && self.consumed < data.len() {
             let input = &data[self.consumed..];
             match parse_leaf(input, PAYLOAD_BYTES_MAX) {
@@ -54,8 +55,11 @@ impl Heard {
                     self.consumed += taken;
                 }
                 LeafParsed::Partial { frame_bytes } => {
-                    let most = LEAF_LINE_BYTES_MAX + PAYLOAD_BYTES_MAX + 2;
-                    assert!(frame_bytes == 0 || (frame_bytes > input.len() && frame_bytes <= most));
+                    let frame_bytes_max = LEAF_LINE_BYTES_MAX + PAYLOAD_BYTES_MAX + 2;
+                    assert!(
+                        frame_bytes == 0
+                            || (frame_bytes > input.len() && frame_bytes <= frame_bytes_max)
+                    );
                     return;
                 }
                 LeafParsed::Wrong(fault) => self.fault = Some(format!("{fault:?}")),
@@ -64,19 +68,20 @@ impl Heard {
     }
 }
 
-/// A hub with one leaf that says this, and a client that wants everything.
+/// Runs a hub with one leaf node that sends the input, and a client that subscribes to everything.
 fn check_hub(data: &[u8]) {
     let config = ShardConfig {
         limits: Limits::default(),
         auth: Auth::Open,
         shards: 1,
         traces: false,
+        leafs: None,
     };
     let now = Duration::ZERO;
     let mut hub = Shard::new(0, Arc::new(config), ServerInfo::default(), 7);
     let leaf = hub.open_leaf(1, Peer::default(), None, Agreed::default(), now);
     let client = hub.open(2, Peer::default(), false, now);
-    let mut say = |id, bytes: &[u8]| {
+    let mut send = |id, bytes: &[u8]| {
         let chunk = Chunk::new(bytes.into());
         let mut at = 0;
         loop {
@@ -88,11 +93,11 @@ fn check_hub(data: &[u8]) {
             }
         }
     };
-    say(
+    send(
         client,
         b"CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB > 1\r\n",
     );
-    say(leaf, b"CONNECT {\"name\":\"leaf\",\"headers\":true}\r\n");
-    say(leaf, data);
-    say(client, b"PUB a r 2\r\nhi\r\n");
+    send(leaf, b"CONNECT {\"name\":\"leaf\",\"headers\":true}\r\n");
+    send(leaf, data);
+    send(client, b"PUB a r 2\r\nhi\r\n");
 }

@@ -1,7 +1,7 @@
-//! A disk in memory, of which checks see and change every byte.
+//! A disk in memory, whose bytes a check can read and change.
 #![allow(
     clippy::disallowed_types,
-    reason = "a check looks at the disk that its store owns"
+    reason = "a check reads the disk that its store owns"
 )]
 
 use std::collections::BTreeMap;
@@ -10,35 +10,35 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use fanline_engine::jetstream::Folders;
 use fanline_engine::store::{Disk, DiskError, FileId};
 
-/// One folder; clones are the same.
+/// One folder; clones refer to the same folder.
 #[derive(Clone, Default)]
 pub struct MemoryDisk(Arc<Mutex<Content>>);
 
 #[derive(Default)]
 struct Content {
     names: BTreeMap<String, usize>,
-    /// Of all files that ever were: who has one open still reads it when its name is gone.
+    /// All files ever created: an open file can be read after its name is removed.
     files: Vec<Vec<u8>>,
 }
 
 impl MemoryDisk {
     fn content(&self) -> MutexGuard<'_, Content> {
-        self.0.lock().expect("nobody panics while holding it")
+        self.0.lock().expect("no panic under the lock")
     }
 
-    /// The names of its files, in order.
+    /// Returns the names of its files, in order.
     pub fn names(&self) -> Vec<String> {
         self.content().names.keys().cloned().collect()
     }
 
-    /// A whole file; empty when there is none of this name.
+    /// Returns the content of a file; empty if it does not exist.
     pub fn read(&self, name: &str) -> Vec<u8> {
         let content = self.content();
         let file = content.names.get(name);
         file.map_or_else(Vec::new, |at| content.files[*at].clone())
     }
 
-    /// Puts a file in the place of what has its name.
+    /// Writes a file, and replaces an existing one.
     pub fn write(&self, name: &str, bytes: Vec<u8>) {
         let mut content = self.content();
         content.files.push(bytes);
@@ -46,14 +46,14 @@ impl MemoryDisk {
         content.names.insert(name.to_owned(), at);
     }
 
-    /// Takes a file away.
+    /// Removes a file.
     pub fn forget(&self, name: &str) {
         self.content().names.remove(name);
     }
 }
 
 fn index(file: FileId) -> usize {
-    usize::try_from(file.0).expect("made from one")
+    usize::try_from(file.0).expect("made from a usize")
 }
 
 fn at(offset: u64) -> usize {
@@ -77,7 +77,7 @@ impl Disk for MemoryDisk {
             }
             None => return Err(DiskError::NotFound),
         };
-        Ok(FileId(u32::try_from(at).expect("not that many files")))
+        Ok(FileId(u32::try_from(at).expect("few files")))
     }
 
     fn close(&mut self, _: FileId) {}
@@ -132,20 +132,20 @@ impl Disk for MemoryDisk {
     }
 }
 
-/// The folders of streams; clones are the same.
+/// The folders of streams; clones refer to the same folders.
 #[derive(Clone, Default)]
 pub struct MemoryFolders(Arc<Mutex<BTreeMap<String, MemoryDisk>>>);
 
 impl MemoryFolders {
-    /// A folder, made when it is not there.
+    /// Returns a folder, and creates it if it does not exist.
     pub fn folder(&self, name: &str) -> MemoryDisk {
-        let mut folders = self.0.lock().expect("nobody panics while holding it");
+        let mut folders = self.0.lock().expect("no panic under the lock");
         folders.entry(name.to_owned()).or_default().clone()
     }
 
-    /// The names of all folders, in order.
+    /// Returns the names of all folders, in order.
     pub fn names(&self) -> Vec<String> {
-        let folders = self.0.lock().expect("nobody panics while holding it");
+        let folders = self.0.lock().expect("no panic under the lock");
         folders.keys().cloned().collect()
     }
 }
@@ -160,7 +160,7 @@ impl Folders for MemoryFolders {
     }
 
     fn remove(&mut self, stream: &str) -> Result<(), DiskError> {
-        let mut folders = self.0.lock().expect("nobody panics while holding it");
+        let mut folders = self.0.lock().expect("no panic under the lock");
         folders.remove(stream);
         Ok(())
     }

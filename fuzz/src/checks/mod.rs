@@ -1,5 +1,5 @@
-//! What must hold for any input. Each check takes the bytes of one corpus file and panics when
-//! something does not hold; the fuzz targets and `fanline-engine`'s tests both call them.
+//! Properties that must hold for any input. Each check takes the bytes of one corpus file and panics if a
+//! property does not hold. The fuzz targets and `fanline-engine`'s tests both call them.
 
 pub mod connect;
 pub mod filter;

@@ -1,4 +1,5 @@
-//! The first byte says how those around the connection behave; the rest is what its client sends.
+//! The first byte chooses the behavior of the surroundings of the connection, as bits; the rest is the
+//! bytes from its client.
 
 use std::time::Duration;
 
@@ -8,11 +9,11 @@ use fanline_engine::codec::mqtt::{
 };
 use fanline_engine::{MqttLimits, Outbox};
 
-/// Small, so that limits are met.
+/// Small, so that inputs reach the limits.
 const PACKET_BYTES_MAX: usize = 4096;
 
-/// A connection says the same wherever its input is cut, what it says lies within what came, and
-/// what it writes are whole packets.
+/// Checks that a connection returns the same for every cut of its input, that ranges are inside the input,
+/// and that it writes whole packets.
 pub fn check(data: &[u8]) {
     let Some((manners, input)) = data.split_first() else {
         return;
@@ -22,7 +23,7 @@ pub fn check(data: &[u8]) {
     assert_eq!(whole, cut);
 }
 
-/// What was said, and what was written for the client.
+/// Returns the results of a connection, and its output for the client.
 fn run(manners: u8, input: &[u8], step: usize) -> (Vec<String>, Vec<u8>) {
     let settings = MqttLimits {
         packet_bytes_max: PACKET_BYTES_MAX,
@@ -33,15 +34,15 @@ fn run(manners: u8, input: &[u8], step: usize) -> (Vec<String>, Vec<u8>) {
     let now = Duration::from_secs(1);
     let mut connection = Connection::new(settings, now);
     let mut out = Outbox::default();
-    let mut said = Vec::new();
+    let mut results = Vec::new();
     let (mut from, mut end) = (0, 0);
     let is_over = loop {
         match connection.receive(&input[from..end], now, &mut out) {
             Received::Verb(verb, taken) => {
                 assert!(taken > 0 && taken <= end - from);
-                said.push(format!("{verb:?}"));
+                results.push(format!("{verb:?}"));
                 from += taken;
-                if obey(&mut connection, &verb, manners, &mut out) {
+                if perform(&mut connection, &verb, manners, &mut out) {
                     break true;
                 }
             }
@@ -53,7 +54,7 @@ fn run(manners: u8, input: &[u8], step: usize) -> (Vec<String>, Vec<u8>) {
                 end = input.len().min(end + step.max(1));
             }
             Received::Ended(ended) => {
-                said.push(format!("{ended:?}"));
+                results.push(format!("{ended:?}"));
                 break true;
             }
         }
@@ -62,16 +63,16 @@ fn run(manners: u8, input: &[u8], step: usize) -> (Vec<String>, Vec<u8>) {
     check_written(&written);
     if is_over {
         connection.close(Reason::SERVER_SHUTTING_DOWN, "", &mut out);
-        assert_eq!(out.pending_bytes(), written.len(), "nothing after the end");
+        assert_eq!(out.pending_bytes(), written.len(), "output after the end");
     }
     if let Some(will) = connection.take_will() {
         check_message(&will.topic, &will.publish());
     }
-    (said, written)
+    (results, written)
 }
 
-/// Does what a verb asks for. Whether the connection is over.
-fn obey(connection: &mut Connection, verb: &Verb<'_>, manners: u8, out: &mut Outbox) -> bool {
+/// Performs a verb. Returns whether the connection is over.
+fn perform(connection: &mut Connection, verb: &Verb<'_>, manners: u8, out: &mut Outbox) -> bool {
     let now = Duration::from_secs(1);
     let reason = match manners & 2 {
         0 => Reason::SUCCESS,
@@ -118,7 +119,7 @@ fn obey(connection: &mut Connection, verb: &Verb<'_>, manners: u8, out: &mut Out
     false
 }
 
-/// Names come back, and so do properties that have a header.
+/// Checks that names, and properties with a header, survive the conversion to NATS and back.
 fn check_message(topic: &str, publish: &Publish<'_>) {
     let mut subject = Vec::new();
     if topic_to_subject(topic, &mut subject).is_ok() {
@@ -139,7 +140,7 @@ fn check_message(topic: &str, publish: &Publish<'_>) {
     assert_eq!(users(back), users(publish.properties));
 }
 
-/// What is written for a client is a row of whole packets.
+/// Checks that the output for a client consists of whole packets.
 fn check_written(mut bytes: &[u8]) {
     while !bytes.is_empty() {
         match frame(bytes, usize::MAX) {

@@ -1,13 +1,14 @@
-//! The input is a script for three MQTT clients, a NATS client and what is kept between them on a disk. Lines of `--` part
-//! its steps:
+//! The input is a script for three MQTT clients (the devices), a NATS client, and their sessions and
+//! retained messages on a disk. Lines of `--` separate its steps:
 //!
-//! - `0` to `2`, then bytes: this device sends them (one that is not there connects first);
-//! - `n`, a subject, a line feed, then bytes: the NATS client publishes them there, as into a stream in which sessions and
-//!   retained messages are kept; headers come before them if they begin with `NATS/1.0` and end with an empty line;
+//! - `0` to `2`, then bytes: this device sends them, after connecting if it is not connected;
+//! - `n`, a subject, a line feed, then bytes: the NATS client publishes them with that subject, for example
+//!   into a stream of sessions or retained messages; headers come first if they begin with `NATS/1.0` and
+//!   end with an empty line;
 //! - `x`, a device: its connection ends;
 //! - `t` and a byte `b`: 2^(b mod 45) nanoseconds pass;
-//! - `r`: the server is killed, and started again;
-//! - `s`: it is stopped, and started again.
+//! - `r`: the server is killed and started again;
+//! - `s`: the server is stopped and started again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,22 +25,27 @@ use super::memory_disk::MemoryFolders;
 
 const STEPS_MAX: usize = 60;
 const DEVICES: usize = 3;
-const PART: &[u8] = b"\n--\n";
-/// So often shard and keeper tell each other something before it is enough.
+const SEPARATOR: &[u8] = b"\n--\n";
+/// Maximum number of exchanges between the shard and the JetStream service in a step.
 const ROUNDS_MAX: usize = 64;
 
-/// Whatever is kept of sessions and topics, devices come and go, and read whole packets.
+/// Checks that devices can connect and disconnect with any stored sessions and messages, and read whole
+/// packets.
 pub fn check(data: &[u8]) {
     let mut world = World::new();
     let mut rest = Some(data);
     for _ in 0..STEPS_MAX {
         let Some(here) = rest else { break };
-        let end = here.windows(PART.len()).position(|part| part == PART);
-        rest = end.map(|end| &here[end + PART.len()..]);
+        let end = here
+            .windows(SEPARATOR.len())
+            .position(|part| part == SEPARATOR);
+        rest = end.map(|end| &here[end + SEPARATOR.len()..]);
         match &here[..end.unwrap_or(here.len())] {
-            [device @ b'0'..=b'2', bytes @ ..] => world.say(usize::from(device - b'0'), bytes),
+            [device @ b'0'..=b'2', bytes @ ..] => {
+                world.send_from(usize::from(device - b'0'), bytes)
+            }
             [b'n', publish @ ..] => world.publish(publish),
-            [b'x', device @ b'0'..=b'2', ..] => world.leave(usize::from(device - b'0')),
+            [b'x', device @ b'0'..=b'2', ..] => world.disconnect(usize::from(device - b'0')),
             [b't', b, ..] => world.wait(1 << (b % 45)),
             [b'r', ..] => world = world.restarted(false),
             [b's', ..] => world = world.restarted(true),
@@ -66,7 +72,7 @@ struct World {
     now: Now,
 }
 
-/// All accounts' streams in one place: only `$G` has any.
+/// The streams of all accounts in one place: only `$G` has any.
 struct Accounts(MemoryFolders);
 
 impl AccountFolders for Accounts {
@@ -96,6 +102,7 @@ impl World {
             auth: Auth::Open,
             shards: 2,
             traces: false,
+            leafs: None,
         });
         let accounts = Accounts(folders.clone());
         let keeper = JetStreamService::new(1, &config, 7, |ports| {
@@ -120,7 +127,7 @@ impl World {
     fn restarted(mut self, properly: bool) -> Self {
         for device in 0..DEVICES {
             if properly {
-                self.leave(device);
+                self.disconnect(device);
             }
         }
         if properly {
@@ -145,7 +152,7 @@ impl World {
         self.shard.open(self.connections, peer, false, now)
     }
 
-    fn say(&mut self, device: usize, bytes: &[u8]) {
+    fn send_from(&mut self, device: usize, bytes: &[u8]) {
         if self.devices[device].is_none() {
             let id = self.connect(ConnectionKind::Mqtt);
             self.devices[device] = Some(Device {
@@ -197,7 +204,7 @@ impl World {
         self.shard.receive(id, &chunk, 0..chunk.len(), now);
     }
 
-    fn leave(&mut self, device: usize) {
+    fn disconnect(&mut self, device: usize) {
         self.settle();
         if let Some(device) = self.devices[device].take() {
             self.shard.remove(device.id, CloseReason::ClientClosed);
@@ -207,12 +214,13 @@ impl World {
 
     fn wait(&mut self, nanos: u64) {
         self.now.since_start += Duration::from_nanos(nanos);
-        self.now.unix_nanos += i64::try_from(nanos).expect("not that long");
+        self.now.unix_nanos += i64::try_from(nanos).expect("a short time");
         self.shard.handle_timeout(self.now.since_start);
         self.keeper.handle_timeout(self.now);
     }
 
-    /// Shard and keeper tell each other what they have to say, the disk does what it is asked, clients read.
+    /// Exchanges batches between the shard and the JetStream service, completes syncs, and lets clients
+    /// read.
     fn settle(&mut self) {
         let now = self.now;
         for _ in 0..ROUNDS_MAX {
@@ -283,7 +291,7 @@ impl World {
     }
 }
 
-/// What a device was sent is whole packets, none of which only clients send.
+/// Checks that a device received whole packets, and none that only clients send.
 fn check_packets(mut stream: &[u8]) {
     while let Some((first, rest)) = stream.split_first() {
         let mut length = 0;
@@ -296,8 +304,8 @@ fn check_packets(mut stream: &[u8]) {
             }
         }
         let is_of_client = matches!(first >> 4, 0 | 1 | 8 | 10 | 12 | 15);
-        // AUTH is the exception, and never sent here.
-        assert!(!is_of_client, "a device was sent {first:#x}");
+        // A server may send AUTH, but never does here.
+        assert!(!is_of_client, "a device received {first:#x}");
         let Some(after) = rest.get(used + length..) else {
             panic!("a packet {first:#x} that is not whole");
         };

@@ -1,12 +1,12 @@
-//! The input is what a client sends, nothing else.
+//! The input is the bytes from a client.
 
 use fanline_engine::parse::{ParseLimits, parse};
 use fanline_engine::{Parsed, Publish, Verb};
 
-/// Long inputs are cut at some places only: every place would take time with its square.
+/// Maximum number of cuts: cutting at every position would take quadratic time.
 const CUTS_MAX: usize = 200;
 
-/// The longest name of a verb, and what ends a line.
+/// The longest name of a verb, and the line end.
 const NAME_BYTES_MAX: usize = 7;
 const LINE_END_BYTES_MAX: usize = 2;
 
@@ -24,33 +24,33 @@ const LIMITS: [ParseLimits; 2] = [
     },
 ];
 
-/// Whatever comes, the parser says the same however it was cut, and never wants to keep more than
-/// the limits allow.
+/// Checks that the parser returns the same for every cut, and that a partial frame never exceeds the
+/// limits.
 pub fn check(data: &[u8]) {
     for limits in LIMITS {
-        let mut whole = Heard::default();
-        whole.hear(data, limits);
+        let mut whole = Outcome::default();
+        whole.parse_on(data, limits);
         let step = data.len() / CUTS_MAX + 1;
         for cut in (0..data.len()).step_by(step) {
-            let mut parts = Heard::default();
-            parts.hear(&data[..cut], limits);
-            parts.hear(data, limits);
+            let mut parts = Outcome::default();
+            parts.parse_on(&data[..cut], limits);
+            parts.parse_on(data, limits);
             assert_eq!(parts, whole, "cut at {cut}, {limits:?}");
         }
     }
 }
 
-/// What a parser made of the bytes so far.
+/// The results of a parser so far.
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
+struct Outcome {
     verbs: Vec<String>,
     consumed: usize,
     fault: Option<String>,
 }
 
-impl Heard {
-    /// Goes on where it was left, now that `data` is there from its beginning.
-    fn hear(&mut self, data: &[u8], limits: ParseLimits) {
+impl Outcome {
+    /// Continues parsing; `data` holds the whole input so far.
+    fn parse_on(&mut self, data: &[u8], limits: ParseLimits) {
         while self.fault.is_none() && self.consumed < data.len() {
             let input = &data[self.consumed..];
             match parse(input, limits) {
@@ -73,7 +73,7 @@ impl Heard {
 }
 
 fn line_bytes_max(limits: ParseLimits) -> usize {
-    // Blanks before the arguments may be as many as the arguments.
+    // There may be as many blanks before the arguments as the arguments are long.
     NAME_BYTES_MAX + 2 * limits.control_line_bytes_max + LINE_END_BYTES_MAX
 }
 
@@ -84,12 +84,16 @@ fn check_partial(given: usize, frame_bytes: usize, limits: ParseLimits) {
             "{given} bytes without an end"
         );
     } else {
-        let most = line_bytes_max(limits) + limits.payload_bytes_max + LINE_END_BYTES_MAX;
-        assert!(frame_bytes > given && frame_bytes <= most, "{frame_bytes}");
+        let frame_bytes_max =
+            line_bytes_max(limits) + limits.payload_bytes_max + LINE_END_BYTES_MAX;
+        assert!(
+            frame_bytes > given && frame_bytes <= frame_bytes_max,
+            "{frame_bytes}"
+        );
     }
 }
 
-/// What is passed on as it came must be what a delivery would say.
+/// Checks that arguments and body that are forwarded unchanged are valid in a delivery.
 fn check_publish(publish: &Publish<'_>, input: &[u8], taken: usize, limits: ParseLimits) {
     assert_eq!(publish.body.end, taken);
     assert!(input[publish.body.clone()].ends_with(b"\r\n"));
@@ -106,7 +110,7 @@ fn check_publish(publish: &Publish<'_>, input: &[u8], taken: usize, limits: Pars
     if !publish.reply.is_empty() {
         assert_eq!(args.next(), Some(publish.reply));
     }
-    // Zeros in front of a size are passed on, as nats-server does.
+    // Leading zeros of a size are forwarded, as nats-server does.
     let mut size = || std::str::from_utf8(args.next()?).ok()?.parse().ok();
     if publish.header_bytes > 0 {
         assert_eq!(size(), Some(publish.header_bytes));

@@ -1,9 +1,9 @@
-//! The input is what a connection begins with.
+//! The input is the first bytes of a connection.
 
 use fanline_engine::codec::proxy::{PROXY_BYTES_MAX, Proxied, proxied};
 
-/// A beginning is a header, none, or wrong; once that is known, more bytes do not change it, and it
-/// is known after a bounded number of them.
+/// Checks that the first bytes are a header, no header, or invalid. The result must be known after a
+/// bounded number of bytes, and more bytes must not change it.
 pub fn check(data: &[u8]) {
     let whole = proxied(data);
     if let Proxied::Header { bytes, .. } = whole {

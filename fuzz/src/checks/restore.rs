@@ -1,6 +1,7 @@
-//! The input is a backup of a stream, which comes back. Its first byte says how, as bits: 1 in pieces of a few bytes, 2
-//! compressed, 4 to a stream on disk, 8 the rest is sent as it is. Otherwise the rest is the frames of the archive, each
-//! one byte for its kind and two for its length before what it holds; lengths and checksums are filled in.
+//! The input is a backup of a stream, which is restored. Its first byte chooses the way, as bits: 1 in
+//! chunks of a few bytes, 2 compressed, 4 to a stream on disk, 8 the rest is sent unchanged. Without bit 8
+//! the rest is the frames of the archive. Each has one byte for its kind and two for its length before its
+//! content; the check adds lengths and checksums.
 
 use fanline_engine::codec::s2::{Level, Packer, STREAM_HEAD};
 use fanline_engine::jetstream::Folders;
@@ -10,7 +11,7 @@ use super::memory_disk::MemoryFolders;
 
 const FRAMES_MAX: usize = 100;
 
-/// Whatever a backup says, the stream that it becomes can be asked everything, also after another start.
+/// Checks that a stream restored from any backup responds to all requests, also after a restart.
 pub fn check(data: &[u8]) {
     let Some((manners, rest)) = data.split_first() else {
         return;
@@ -28,12 +29,12 @@ pub fn check(data: &[u8]) {
     );
     account.ask("$JS.API.STREAM.RESTORE.S", &config);
     let step = if manners & 1 == 0 { 4096 } else { 7 };
-    for piece in sent.chunks(step).chain([&[][..]]) {
+    for chunk in sent.chunks(step).chain([&[][..]]) {
         account.handle(&Owned {
             topic: account.world.deliver_subject.clone(),
             reply: b"reply".to_vec(),
             headers: Vec::new(),
-            payload: piece.to_vec(),
+            payload: chunk.to_vec(),
         });
     }
     account.ask_all("S", &["c", "d"]);
@@ -43,7 +44,7 @@ pub fn check(data: &[u8]) {
     account.close();
 }
 
-fn framed(mut rest: &[u8], is_packed: bool) -> Vec<u8> {
+fn framed(mut rest: &[u8], is_compressed: bool) -> Vec<u8> {
     let mut archive = b"FLBackup\x01\x00".to_vec();
     for _ in 0..FRAMES_MAX {
         let Some(([kind, low, high], after)) = rest.split_first_chunk() else {
@@ -58,7 +59,7 @@ fn framed(mut rest: &[u8], is_packed: bool) -> Vec<u8> {
         archive.extend_from_slice(body);
     }
     let mut sent = STREAM_HEAD.to_vec();
-    let level = if is_packed {
+    let level = if is_compressed {
         Level::Fast
     } else {
         Level::Uncompressed

@@ -1,12 +1,13 @@
-//! The first byte says what the rest is: 0 to 127 a stream behind its beginning, cut into pieces of so many
-//! bytes; 128 to 191 a block that is compressed; else bytes to be packed.
+//! The first byte chooses the meaning of the rest: from 0 to 127, a stream without its header, cut into
+//! chunks of that many bytes plus one; from 128 to 191, a compressed block; otherwise, bytes to compress.
 
 use fanline_engine::codec::s2::{BLOCK_BYTES_MAX, Level, Packer, S2Error, STREAM_HEAD, Unpacker};
 
-/// More than this is not read of what a stream holds: a few bytes can stand for very many.
+/// Maximum number of decompressed bytes to read: a few bytes can stand for very many.
 const READ_BYTES_MAX: usize = 2 * BLOCK_BYTES_MAX;
 
-/// A stream says the same wherever it is cut, and what is packed comes out as it was.
+/// Checks that a stream decompresses alike for every cut, and that compressed bytes decompress to the
+/// original.
 pub fn check(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else {
         return;
@@ -20,7 +21,7 @@ pub fn check(data: &[u8]) {
         128..192 => {
             let length = u32::try_from(rest.len() + 4).unwrap_or(0).to_le_bytes();
             let head = [0, length[0], length[1], length[2]];
-            // Its checksum is wrong, which is found when all of it was unpacked.
+            // Its checksum is wrong, which is found when the whole block has been decompressed.
             let stream = [&STREAM_HEAD[..], &head, &[0; 4], rest].concat();
             let (found, fault) = read(&stream, stream.len());
             assert!(fault.is_some() || found.is_empty());
@@ -35,7 +36,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// What comes out, and why it ended, if not because there was no more.
+/// Returns the decompressed bytes, and the error if there was one.
 fn read(stream: &[u8], step: usize) -> (Vec<u8>, Option<S2Error>) {
     let (mut unpacker, mut found) = (Unpacker::default(), Vec::new());
     let mut room = [0; 4096];

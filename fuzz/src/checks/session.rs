@@ -1,10 +1,10 @@
-//! The input is a script for eight clients on two shards. Zero bytes part its steps:
+//! The input is a script for eight clients on two shards. Zero bytes separate its steps:
 //!
-//! - `0` to `7`, then bytes: this client sends them (one that is not there connects first);
-//! - `w`, a client, a byte `b`: it reads `16 * b` bytes of what waits for it;
-//! - `x`, a client: it goes away;
-//! - `t`: twenty seconds pass;
-//! - `e`: the shards tell each other what is new. They do so at the end in any case.
+//! - `0` to `7`, then bytes: this client sends them, after connecting if it is not connected;
+//! - `w`, a client, a byte `b`: it reads `16 * b` bytes of its pending output;
+//! - `x`, a client: it disconnects;
+//! - `t`: 20 seconds pass;
+//! - `e`: the shards exchange their batches, as they do at the end in any case.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -20,18 +20,20 @@ const STEPS_MAX: usize = 300;
 const PENDING_BYTES_MAX: usize = 8 * 1024;
 const PAYLOAD_BYTES_MAX: usize = 6 * 1024;
 
-/// Whatever clients say, every one of them reads a well-formed stream, what waits for them is
-/// bounded, and once they are gone nothing is left of them.
+/// Checks that every client reads a well-formed stream, that its pending output is bounded, and that
+/// nothing remains of it after it has disconnected.
 pub fn check(data: &[u8]) {
     let mut world = World::new();
     for step in data.split(|b| *b == 0).take(STEPS_MAX) {
         match step {
-            [client @ b'0'..=b'7', bytes @ ..] => world.say(usize::from(client - b'0'), bytes),
+            [client @ b'0'..=b'7', bytes @ ..] => {
+                world.send_from(usize::from(client - b'0'), bytes)
+            }
             [b'w', client @ b'0'..=b'7', rest @ ..] => {
                 let bytes = rest.first().map_or(usize::MAX, |b| 16 * usize::from(*b));
                 world.read(usize::from(client - b'0'), bytes);
             }
-            [b'x', client @ b'0'..=b'7', ..] => world.leave(usize::from(client - b'0')),
+            [b'x', client @ b'0'..=b'7', ..] => world.disconnect(usize::from(client - b'0')),
             [b't', ..] => world.wait(),
             [b'e', ..] => world.exchange(),
             _ => {}
@@ -40,9 +42,9 @@ pub fn check(data: &[u8]) {
     }
     world.exchange();
     for client in 0..CLIENTS {
-        world.leave(client);
+        world.disconnect(client);
     }
-    world.check_nothing_is_left();
+    world.check_nothing_remains();
 }
 
 struct Client {
@@ -72,6 +74,7 @@ impl World {
             auth: Auth::Open,
             shards: SHARDS,
             traces: false,
+            leafs: None,
         });
         let make = |i| Shard::new(i, config.clone(), ServerInfo::default(), 7);
         World {
@@ -81,7 +84,7 @@ impl World {
         }
     }
 
-    fn say(&mut self, at: usize, bytes: &[u8]) {
+    fn send_from(&mut self, at: usize, bytes: &[u8]) {
         let shard = &mut self.shards[at % SHARDS];
         let now = self.now;
         let client = self.clients[at].get_or_insert_with(|| Client {
@@ -121,19 +124,19 @@ impl World {
             }
             assert!(
                 client.received.len() > before,
-                "an outbox that shows nothing"
+                "an outbox without bytes to write"
             );
             outbox.advance(client.received.len() - before);
         }
         shard.written(client.id, self.now);
     }
 
-    /// A client's connection is closed, from its side when it has not ended yet.
-    fn leave(&mut self, at: usize) {
+    /// Closes a client's connection, as the client if it has not ended yet.
+    fn disconnect(&mut self, at: usize) {
         self.read(at, usize::MAX);
         if let Some(client) = self.clients[at].take() {
             let ended = self.shards[at % SHARDS].remove(client.id, CloseReason::ClientClosed);
-            assert!(ended.is_some(), "it was there");
+            assert!(ended.is_some(), "it was open");
             check_stream(&client.received);
         }
     }
@@ -146,28 +149,28 @@ impl World {
         }
     }
 
-    /// Does what a shell does after each call, but for the writing.
+    /// Does what the runtime does after each call, except for the writing.
     fn settle(&mut self) {
         for index in 0..SHARDS {
             while self.shards[index].next_dirty().is_some() {}
             while let Some((id, _)) = self.shards[index].next_ended() {
-                let mut places = (index..CLIENTS).step_by(SHARDS);
-                let is_it = |at: &usize| self.clients[*at].as_ref().is_some_and(|c| c.id == id);
-                let at = places.find(is_it).expect("only what was opened ends");
-                self.leave(at);
+                let mut indices = (index..CLIENTS).step_by(SHARDS);
+                let is_ended = |at: &usize| self.clients[*at].as_ref().is_some_and(|c| c.id == id);
+                let at = indices.find(is_ended).expect("only open sessions end");
+                self.disconnect(at);
             }
         }
-        let most = PENDING_BYTES_MAX + PAYLOAD_BYTES_MAX + 4096;
+        let pending_max = PENDING_BYTES_MAX + PAYLOAD_BYTES_MAX + 4096;
         for (at, client) in self.clients.iter().enumerate() {
             if let Some(client) = client {
                 let pending = self.shards[at % SHARDS].pending_bytes(client.id);
-                assert!(pending <= most, "{pending} bytes wait");
+                assert!(pending <= pending_max, "{pending} pending bytes");
             }
         }
     }
 
     fn exchange(&mut self) {
-        // A message is passed on a few times at most, so this ends.
+        // A message is forwarded a few times at most, so this ends.
         for _ in 0..16 {
             let mut is_quiet = true;
             for from in 0..SHARDS {
@@ -183,30 +186,34 @@ impl World {
                 return;
             }
         }
-        panic!("the shards never stop talking");
+        panic!("the exchange does not end");
     }
 
-    fn check_nothing_is_left(&mut self) {
+    fn check_nothing_remains(&mut self) {
         self.exchange();
         for index in 0..SHARDS {
             let shard = &mut self.shards[index];
             let status = shard.status();
             assert_eq!((status.connections, status.subscriptions), (0, 0));
             assert_eq!(shard.next_timeout(), None);
-            // Nobody there, nobody beyond: not even one who would get everything.
-            self.say(index, b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\n");
+            // There is no interest on either shard, not even in `>`.
+            self.send_from(index, b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\n");
             for topic in ["a", "b", "a.b", "a.b.c", "x.y"] {
-                self.say(index, format!("PUB {topic} 1\r\nx\r\n").as_bytes());
+                self.send_from(index, format!("PUB {topic} 1\r\nx\r\n").as_bytes());
             }
             let shard = &mut self.shards[index];
-            assert!(shard.outgoing(1 - index).is_empty(), "interest of the dead");
+            assert!(
+                shard.outgoing(1 - index).is_empty(),
+                "interest of a closed session"
+            );
             assert_eq!(shard.status().out_msgs, status.out_msgs);
-            self.leave(index);
+            self.disconnect(index);
         }
     }
 }
 
-/// What one client was sent is whole lines and messages; the end may be missing when it was cut off.
+/// Checks that a client received whole lines and messages; the last one may be incomplete if the connection
+/// was closed.
 fn check_stream(stream: &[u8]) {
     let mut rest = stream;
     while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
@@ -223,12 +230,12 @@ fn check_stream(stream: &[u8]) {
             }
             b"INFO" | b"-ERR" => {}
             b"PING" | b"PONG" | b"+OK" => assert_eq!(line, name),
-            _ => panic!("a client was sent {:?}", text()),
+            _ => panic!("a client received {:?}", text()),
         }
     }
 }
 
-/// Checks a message and gives what comes after it; `None` when its end is missing.
+/// Checks a message and returns the bytes after it; `None` if it is incomplete.
 fn check_message<'a>(line: &[u8], has_headers: bool, rest: &'a [u8]) -> Option<&'a [u8]> {
     let text = String::from_utf8_lossy(line).into_owned();
     let words: Vec<&str> = text.split(' ').collect();

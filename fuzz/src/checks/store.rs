@@ -1,6 +1,6 @@
-//! The input is a script for a store on disk. Its first byte says how the store is kept, as bits: 1 compressed, 2 sealed,
-//! 4 what is damaged gets right checksums, as of somebody who means it. Four bytes are a step, what it does and three
-//! numbers: see [`World::step`].
+//! The input is a script for a store on disk. Its first byte chooses its options, as bits: 1 compressed, 2
+//! encrypted, 4 damaged parts get valid checksums, as from an attacker. Each step has four bytes, an
+//! operation and three numbers: see [`World::step`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,9 +15,9 @@ use super::memory_disk::MemoryDisk;
 const STEPS_MAX: usize = 200;
 /// Small, so that there are several segments.
 const SEGMENT_BYTES: usize = 1000;
-/// So many records are read of a store, and so many ranges.
+/// Maximum number of records, and of ranges, to read from a store.
 const READ_MAX: usize = 3000;
-/// Files are not made longer than this.
+/// Maximum length of a file.
 const FILE_BYTES_MAX: usize = 64 * 1024;
 const SUBJECTS: [&[u8]; 6] = [
     b"a",
@@ -28,14 +28,14 @@ const SUBJECTS: [&[u8]; 6] = [
     b"x.a-much-longer-name.y",
 ];
 const FILTERS: [&[u8]; 6] = [b">", b"a", b"a.>", b"*.y", b"x.*.y", b"none"];
-/// Where segments say how they are, twice; and what is told apart there.
+/// Sizes of the two heads of a segment and of the heads of records, and the flags of compressed records.
 const SEGMENT_HEAD_BYTES: usize = 48;
 const RECORD_HEAD_BYTES: usize = 32;
-const PACKED_HEAD_BYTES: usize = 36;
-const PACKED: u8 = 8 | 16;
+const COMPRESSED_HEAD_BYTES: usize = 36;
+const COMPRESSED: u8 = 8 | 16;
 
-/// A store opens whatever became of its files, says the same of itself whoever asks, and shows no record that was never
-/// stored. A bit that has flipped costs one record at the most.
+/// Checks that a store opens whatever happened to its files, that its counts agree with its records, and
+/// that it returns no record that was never stored. A flipped bit may cost at most one record.
 pub fn check(data: &[u8]) {
     let Some((manners, script)) = data.split_first() else {
         return;
@@ -54,7 +54,7 @@ pub fn check(data: &[u8]) {
     world.use_all();
 }
 
-/// What a record is besides its sequence.
+/// The fields of a record besides its sequence.
 type Known = (Vec<u8>, Vec<u8>, Vec<u8>, i64);
 
 fn known(record: &Record<'_>) -> Known {
@@ -62,7 +62,7 @@ fn known(record: &Record<'_>) -> Known {
     (subject, headers, record.payload.to_vec(), record.unix_nanos)
 }
 
-/// What was done to the files since they were written.
+/// The damage to the files since they were written.
 #[derive(Clone, Copy, PartialEq)]
 enum Damage {
     Nothing,
@@ -77,13 +77,13 @@ struct World {
     limits: StoreLimits,
     store: Option<Store>,
     damage: Damage,
-    /// Something was not as it was written, once.
+    /// Whether there ever was any damage.
     was_damaged: bool,
-    /// All that was ever stored. A sequence is used again when a damaged end was cut.
+    /// All records ever stored. A sequence is reused after a damaged end was cut off.
     stored: BTreeMap<u64, Vec<Known>>,
-    /// What the store held when it was last whole, without an atomic batch that had not ended.
+    /// The sequences in the store when it was last closed, without those of an unfinished atomic batch.
     before: BTreeSet<u64>,
-    /// The first sequence of an atomic batch that has not ended. A restart drops it.
+    /// The first sequence of an unfinished atomic batch, which a restart drops.
     batch: Option<u64>,
     now: i64,
 }
@@ -119,12 +119,12 @@ impl World {
         match what % 16 {
             0..=4 => self.append(a, b, c),
             5 => {
-                let sequence = self.near(a, b);
+                let sequence = self.sequence_near(a, b);
                 let _ = self.store().remove(sequence, c & 1 != 0);
             }
             6 => {
                 let filter = FILTERS[usize::from(a) % FILTERS.len()];
-                let below = (b & 1 != 0).then(|| self.near(b >> 1, c));
+                let below = (b & 1 != 0).then(|| self.sequence_near(b >> 1, c));
                 let _ = self.store().purge(filter, below, u64::from(c % 4));
             }
             7 => {
@@ -172,7 +172,7 @@ impl World {
     fn append(&mut self, a: u8, b: u8, c: u8) {
         let subject = SUBJECTS[usize::from(a) % SUBJECTS.len()];
         let length = usize::from(b) * usize::from(1 + c % 8);
-        // Every second one is easy to compress.
+        // Every second one compresses well.
         let byte = |at: usize| match c & 8 {
             0 => a,
             _ => u8::try_from(at * at % 251).unwrap_or(0),
@@ -194,8 +194,8 @@ impl World {
         let store = self.store();
         let gap = if c & 64 != 0 { u64::from(a) + 1 } else { 1 };
         let sequence = store.last_sequence() + gap;
-        let was_taken = store.append_at(sequence, &record);
-        match was_taken {
+        let appended = store.append_at(sequence, &record);
+        match appended {
             Ok(()) => {
                 self.batch = record.more_in_batch.then(|| self.batch.unwrap_or(sequence));
                 let known = (subject.to_vec(), record.headers.to_vec(), payload, now);
@@ -203,12 +203,12 @@ impl World {
             }
             Err(StoreError::Damaged(_)) => assert!(self.was_damaged),
             Err(StoreError::TooLarge | StoreError::SequenceTaken { .. }) => {}
-            Err(error) => panic!("{error} with a sound disk"),
+            Err(error) => panic!("{error} with a working disk"),
         }
     }
 
-    /// A sequence around those that there are.
-    fn near(&mut self, a: u8, b: u8) -> u64 {
+    /// Returns a sequence near those in the store.
+    fn sequence_near(&mut self, a: u8, b: u8) -> u64 {
         let store = self.store();
         match a & 1 {
             0 => store.first_sequence().saturating_add(u64::from(b)),
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// Changes a file from a place on.
+    /// Changes a file from a position on.
     fn change(&mut self, number: u8, b: u8, c: u8, change: impl FnOnce(&mut [u8], usize)) {
         let Some((name, before)) = self.file(number) else {
             return;
@@ -231,7 +231,7 @@ impl World {
             .map(|(x, y)| (x ^ y).count_ones())
             .sum();
         if self.is_forged {
-            mend(&name, &before, &mut bytes, at);
+            fix_checksums(&name, &before, &mut bytes, at);
         }
         self.disk.write(&name, bytes);
         self.damage = match (self.damage, flipped) {
@@ -241,7 +241,7 @@ impl World {
         };
     }
 
-    /// Does to a whole file what disks and people do.
+    /// Damages a whole file as failing disks and operators do.
     fn mangle(&mut self, a: u8, b: u8, c: u8) {
         let Some((name, mut bytes)) = self.file(a & 15) else {
             return;
@@ -286,22 +286,22 @@ impl World {
             bytes.splice(..0, before.iter().take(2 * SEGMENT_HEAD_BYTES).copied());
             let mut at = 2 * SEGMENT_HEAD_BYTES;
             while at < bytes.len() {
-                at += mend_record(&mut bytes, at).max(1);
+                at += fix_record(&mut bytes, at).max(1);
             }
         }
         self.damage = Damage::Much;
         self.disk.write(&name, bytes);
     }
 
-    /// Of a store that is put away, one file.
+    /// Closes the store, and returns one of its files.
     fn file(&mut self, number: u8) -> Option<(String, Vec<u8>)> {
-        self.put_away(false);
+        self.close(false);
         let names = self.disk.names();
         let name = names.get(usize::from(number) % names.len().max(1))?;
         Some((name.clone(), self.disk.read(name)))
     }
 
-    fn put_away(&mut self, properly: bool) {
+    fn close(&mut self, properly: bool) {
         let Some(mut store) = self.store.take() else {
             return;
         };
@@ -311,17 +311,15 @@ impl World {
             None => held,
         };
         if properly {
-            store.close().expect("a disk that is sound");
+            store.close().expect("a working disk");
         } else {
-            store
-                .sync_now(Duration::ZERO)
-                .expect("a disk that is sound");
+            store.sync_now(Duration::ZERO).expect("a working disk");
         }
     }
 
     fn restart(&mut self, properly: bool) {
         self.store();
-        self.put_away(properly);
+        self.close(properly);
         self.store();
     }
 
@@ -343,12 +341,12 @@ impl World {
         let (mut store, recovery) = match opened {
             Ok(opened) => opened,
             Err(StoreError::WrongKey | StoreError::Damaged(_)) => {
-                assert!(damage != Damage::Nothing, "it was written so");
+                assert!(damage != Damage::Nothing, "undamaged files do not open");
                 self.disk = MemoryDisk::default();
                 self.before.clear();
                 return self.open();
             }
-            Err(error) => panic!("{error} with a sound disk"),
+            Err(error) => panic!("{error} with a working disk"),
         };
         let (held, _) = self.read_all(&mut store);
         let had_batch = self.batch.take().is_some();
@@ -369,7 +367,7 @@ impl World {
         store
     }
 
-    /// Which records there are and how many bytes they count for, each of which was stored so.
+    /// Returns the sequences of all records and the sum of their sizes, and checks that each was stored.
     fn read_all(&self, store: &mut Store) -> (BTreeSet<u64>, u64) {
         let mut all = Filters::new([&b">"[..]]).expect("a filter");
         let (mut held, mut bytes, mut from) = (BTreeSet::new(), 0, 0);
@@ -377,7 +375,7 @@ impl World {
             let Ok(Some(sequence)) = store.next_matching(&mut all, from) else {
                 break;
             };
-            assert!(sequence >= from, "it goes back to {sequence}");
+            assert!(sequence >= from, "sequences go back to {sequence}");
             from = sequence + 1;
             let read = store
                 .read(sequence)
@@ -389,7 +387,7 @@ impl World {
             if !self.is_forged {
                 let stored = self.stored.get(&sequence);
                 let is_known = stored.is_some_and(|stored| stored.contains(&record));
-                assert!(is_known, "{sequence} was never stored so: {record:?}");
+                assert!(is_known, "{sequence} was never stored with: {record:?}");
             }
             held.insert(sequence);
             let (subject, headers, payload, unix_nanos) = &record;
@@ -405,18 +403,18 @@ impl World {
         (held, bytes)
     }
 
-    /// Asks everything, and goes on.
+    /// Calls all methods, and continues.
     fn use_all(&mut self) {
         self.store();
         let mut store = self.store.take().expect("just opened");
         let (held, bytes) = self.read_all(&mut store);
         let state = store.state();
         if !self.is_forged {
-            // What was found damaged by now is given up.
+            // Damage found by then is excluded from the counts.
             let (again, _) = self.read_all(&mut store);
             assert_eq!(again, held);
             assert_eq!(state.messages, held.len() as u64);
-            // How long a record was of which nothing is left, nobody knows.
+            // The size of a lost record is unknown.
             assert!(state.bytes == bytes || self.was_damaged);
         }
         let mut counted = 0;
@@ -449,9 +447,7 @@ impl World {
         let store = self.store();
         let _ = store.expire(now);
         store.removed(&mut |_| {});
-        store
-            .sync_now(Duration::ZERO)
-            .expect("a disk that is sound");
+        store.sync_now(Duration::ZERO).expect("a working disk");
     }
 }
 
@@ -461,15 +457,15 @@ fn sum(start: u32, bytes: &[u8]) -> [u8; 4] {
     hasher.finalize().to_le_bytes()
 }
 
-/// Puts right the checksum at the end of a file.
+/// Sets a valid checksum at the end of a file.
 fn set_sum(bytes: &mut [u8]) {
     if let Some((content, last)) = bytes.split_last_chunk_mut::<4>() {
         *last = sum(0, content);
     }
 }
 
-/// Puts right the checksums of what was changed in a file.
-fn mend(name: &str, before: &[u8], bytes: &mut [u8], changed: usize) {
+/// Sets valid checksums for the changed part of a file.
+fn fix_checksums(name: &str, before: &[u8], bytes: &mut [u8], changed: usize) {
     if !name.ends_with(".log") {
         return set_sum(bytes);
     }
@@ -479,7 +475,7 @@ fn mend(name: &str, before: &[u8], bytes: &mut [u8], changed: usize) {
     let mut at = 2 * SEGMENT_HEAD_BYTES;
     while let Some(length) = record_bytes(before, at).filter(|length| *length > 0) {
         if at + length > changed {
-            mend_record(bytes, at);
+            fix_record(bytes, at);
             return;
         }
         at += length;
@@ -491,8 +487,8 @@ fn record_bytes(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u32::from_le_bytes(length)).ok()
 }
 
-/// Puts right the checksums of the record at a place; says how long it is.
-fn mend_record(bytes: &mut [u8], at: usize) -> usize {
+/// Sets valid checksums for the record at a position, and returns its length.
+fn fix_record(bytes: &mut [u8], at: usize) -> usize {
     let Some(salt) = bytes.get(20..24).and_then(|salt| salt.try_into().ok()) else {
         return 0;
     };
@@ -501,7 +497,7 @@ fn mend_record(bytes: &mut [u8], at: usize) -> usize {
     let end = (at + length).clamp(at, bytes.len());
     let record = &mut bytes[at..end];
     let head_bytes = match record.get(15) {
-        Some(flags) if flags & PACKED != 0 => PACKED_HEAD_BYTES,
+        Some(flags) if flags & COMPRESSED != 0 => COMPRESSED_HEAD_BYTES,
         _ => RECORD_HEAD_BYTES,
     };
     if record.len() >= head_bytes {

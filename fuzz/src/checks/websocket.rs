@@ -1,21 +1,21 @@
-//! The first byte says what the rest is: 0 to 127 frames, cut into pieces of so many bytes; 254 the answer of a server
-//! that was asked to upgrade; else a request to be upgraded.
+//! The first byte chooses the meaning of the rest: from 0 to 127, frames, cut into chunks of that many
+//! bytes plus one; 254, a server's response to an upgrade request; otherwise, an upgrade request.
 
 use fanline_engine::codec::websocket::{
     Answered, Asked, Asking, Event, Inflater, Unframer, UpgradeRules, Wrong, upgrade,
 };
 
-/// The most bytes of a message here.
+/// Maximum number of bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 1000;
 
-/// Frames say the same wherever they are cut, and give no more than they may; a request is
-/// understood or not, and the same with more behind it.
+/// Checks that frames decode alike for every cut and within their limits, and that the result of an upgrade
+/// request does not change with more bytes behind it.
 pub fn check(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else {
         return;
     };
     match first {
-        254 => return check_answer(rest),
+        254 => return check_response(rest),
         128.. => return check_upgrade(rest),
         _ => {}
     }
@@ -23,11 +23,11 @@ pub fn check(data: &[u8]) {
     assert_eq!(read(rest, usize::from(first) + 1), whole);
 }
 
-/// A compressed message is damaged or too large. Which of the two is found first depends on the cuts.
+/// A compressed message that is damaged or too large; which error is found first depends on the cuts.
 #[derive(Debug, PartialEq)]
 struct NotInflated;
 
-/// The data and the control frames, in order, and what was wrong in the end.
+/// The data, the control frames in order, and the error at the end.
 type Outcome = (Vec<u8>, Vec<Event>, Option<Wrong>);
 
 fn read(bytes: &[u8], step: usize) -> Result<Outcome, NotInflated> {
@@ -106,7 +106,7 @@ fn check_upgrade(bytes: &[u8]) {
             assert!(matches!(upgrade(&more, &rules), Asked::Granted(again)
                 if again.response == granted.response));
         }
-        // 5 is that of "HTTP Version Not Supported".
+        // The 5 is for "HTTP Version Not Supported".
         Asked::Refused(refusal) => {
             let response = refusal.response();
             assert!(
@@ -120,8 +120,8 @@ fn check_upgrade(bytes: &[u8]) {
     }
 }
 
-/// An answer is yes, no or not whole, and the same with more behind it.
-fn check_answer(bytes: &[u8]) {
+/// Checks that the result of a response does not change with more bytes behind it.
+fn check_response(bytes: &[u8]) {
     let asking = Asking {
         host: "hub.example:443".into(),
         path: "/leafnode".into(),

@@ -1,10 +1,11 @@
-//! What the client of this library is told. The first byte says what the rest is: 0 to 127 what a server sends, cut into
-//! pieces of so many bytes; else the content of a credentials file, and a list of addresses.
+//! The input is for the client crate. The first byte chooses the meaning of the rest: from 0 to 127, bytes
+//! from a server, cut into chunks of that many bytes plus one; otherwise, the content of a credentials file
+//! and a list of addresses.
 
 use fanline_server::client::{ConnectOptions, decode_all};
 
-/// A server says the same wherever its bytes are cut; who somebody is and where servers are is read or refused, and
-/// secrets are never shown.
+/// Checks that a server's bytes decode alike for every cut, that credentials and addresses are read or
+/// rejected, and that secrets are never shown.
 pub fn check(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else {
         return;

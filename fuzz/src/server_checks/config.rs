@@ -26,8 +26,8 @@ impl Source for Only<'_> {
     }
 }
 
-/// Nothing brings the parser down, what is wrong has a place that exists, and what is taken is the
-/// same each time.
+/// Checks that the parser does not panic, that errors have a valid position, and that a valid file is read
+/// alike each time.
 pub fn check(data: &[u8]) {
     let source = Only(data);
     let lines = data.iter().filter(|byte| **byte == b'\n').count() + 1;

@@ -1,4 +1,4 @@
-//! As `checks`, for what `fanline-server` decides.
+//! Checks like those in `checks`, for the code of `fanline-server`.
 
 pub mod client;
 pub mod config;

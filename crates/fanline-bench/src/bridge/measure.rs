@@ -1,4 +1,4 @@
-//! One figure at a time, each on a server of its own.
+//! Measurement of one result, each on its own server.
 
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -16,18 +16,18 @@ use fanline_server::bridge::{Bridge, Raw};
 use fanline_server::client::ConnectOptions;
 use fanline_server::{Auth, Handle, Options, Server};
 
-/// Of each message.
+/// Payload of each message.
 const PAYLOAD: [u8; 128] = [b'x'; 128];
-/// Messages of one figure, before `--quick`.
+/// Number of messages of one result, before `--quick`.
 const MESSAGES: u64 = 4_000_000;
 const ROUND_TRIPS: u64 = 100_000;
 const SLICE: usize = 64;
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit of every wait.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is measured.
+/// A measured result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Figure {
+pub(super) enum Measurement {
     Bare,
     Bound,
     Observed,
@@ -38,14 +38,16 @@ pub(super) enum Figure {
     AllTheWay,
 }
 
-/// Messages per second, or nanoseconds.
-pub(super) fn measure(figure: Figure, is_quick: bool) -> Result<f64> {
+/// Returns messages per second, or nanoseconds.
+pub(super) fn measure(result: Measurement, is_quick: bool) -> Result<f64> {
     let less = |number: u64| if is_quick { number / 10 } else { number };
     let messages = less(MESSAGES);
-    match figure {
-        Figure::Bare => Ok(emit(messages, None).0),
-        Figure::Bound => with_server(Auth::Open, |_, bridge| Ok(emit(messages, Some(bridge)).0)),
-        Figure::Observed => with_server(Auth::Open, |_, bridge| {
+    match result {
+        Measurement::Bare => Ok(emit(messages, None).0),
+        Measurement::Bound => {
+            with_server(Auth::Open, |_, bridge| Ok(emit(messages, Some(bridge)).0))
+        }
+        Measurement::Observed => with_server(Auth::Open, |_, bridge| {
             let (_guard, seen) = observed(bridge)?;
             let (rate, emitted) = emit(messages, Some(bridge));
             ensure!(
@@ -54,23 +56,23 @@ pub(super) fn measure(figure: Figure, is_quick: bool) -> Result<f64> {
             );
             Ok(rate)
         }),
-        Figure::Core => with_server(Auth::Open, |server, _| {
+        Measurement::Core => with_server(Auth::Open, |server, _| {
             raw(server.addresses().clients, messages)
         }),
-        Figure::Slices => with_server(Auth::Open, |server, bridge| {
+        Measurement::Slices => with_server(Auth::Open, |server, bridge| {
             to_wire(server, bridge, messages, SLICE)
         }),
-        Figure::Singles => with_server(Auth::Open, |server, bridge| {
+        Measurement::Singles => with_server(Auth::Open, |server, bridge| {
             to_wire(server, bridge, messages, 1)
         }),
-        Figure::Back => with_server(Auth::Open, |_, bridge| back(bridge, less(ROUND_TRIPS))),
-        Figure::AllTheWay => with_server(directory()?, |_, bridge| {
+        Measurement::Back => with_server(Auth::Open, |_, bridge| back(bridge, less(ROUND_TRIPS))),
+        Measurement::AllTheWay => with_server(directory()?, |_, bridge| {
             back(bridge, less(ROUND_TRIPS) / 10)
         }),
     }
 }
 
-/// A server on which users have accounts, so that all messages go round by it.
+/// Returns a configuration with accounts, in which all messages pass through the server.
 fn directory() -> Result<Auth> {
     let mut config = AccessConfig::default();
     config
@@ -93,7 +95,8 @@ fn with_server<T>(auth: Auth, act: impl FnOnce(&Handle, &Bridge) -> Result<T>) -
     outcome
 }
 
-/// Emits to one observer, and to a bridge where there is one. Messages per second, and how many.
+/// Emits to one observer, and to a bridge if there is one. Returns messages per second and the number
+/// observed.
 fn emit(messages: u64, bridge: Option<&Bridge>) -> (f64, u64) {
     let (mut producer, source) = fanline::subject::<Bytes>();
     let binding = bridge.and_then(|bridge| bridge.publish_from("bench", &source, Raw).ok());
@@ -112,20 +115,20 @@ fn emit(messages: u64, bridge: Option<&Bridge>) -> (f64, u64) {
     (messages as f64 / took.as_secs_f64(), messages)
 }
 
-/// Counts what arrives here at the server's subject.
+/// Counts messages of the server's subject in this process.
 fn observed(bridge: &Bridge) -> Result<(Guard, Arc<AtomicU64>)> {
     let seen = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&seen);
     let source = bridge.observe("bench")?;
     let guard = source.subscribe(move |message| {
         black_box(message.payload());
-        // One thread at a time counts, and it is read at the end.
+        // One thread at a time counts, and the count is read at the end.
         count.fetch_add(1, Ordering::Relaxed);
     });
     Ok((guard, seen))
 }
 
-/// A subscriber over the wire that reads so many messages and says when it had the last one.
+/// Starts a network subscriber that reads the given number of messages and returns the time of the last one.
 fn subscriber(address: SocketAddr, messages: u64) -> Result<JoinHandle<Result<Instant>>> {
     let mut stream = connect(address)?;
     stream.write_all(b"SUB bench 1\r\nPING\r\n")?;
@@ -145,7 +148,7 @@ fn subscriber(address: SocketAddr, messages: u64) -> Result<JoinHandle<Result<In
 
 fn connect(address: SocketAddr) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_nodelay(true)?;
     stream.write_all(b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n")?;
     wait_for_pong(&mut stream)?;
@@ -159,7 +162,7 @@ fn wait_for_pong(stream: &mut TcpStream) -> Result<()> {
         stream.read_exact(&mut byte)?;
         seen.push(byte[0]);
     }
-    // A client is told more after its first PONG, which is of no use here but would be counted.
+    // After a client's first PONG, the server sends another INFO, which would be counted as message bytes.
     stream.write_all(b"PING\r\n")?;
     seen.clear();
     while !seen.ends_with(b"PONG\r\n") {
@@ -176,7 +179,7 @@ fn rate(messages: u64, start: Instant, subscriber: JoinHandle<Result<Instant>>) 
     Ok(messages as f64 / (end - start).as_secs_f64())
 }
 
-/// What a publisher reaches that writes whole buffers to a socket.
+/// Returns the rate of a publisher that writes whole buffers to a socket.
 fn raw(address: SocketAddr, messages: u64) -> Result<f64> {
     let subscriber = subscriber(address, messages)?;
     let mut stream = connect(address)?;
@@ -212,7 +215,7 @@ fn to_wire(server: &Handle, bridge: &Bridge, messages: u64, slice: usize) -> Res
     Ok(rate)
 }
 
-/// Median nanoseconds from before `next` until the observer is called.
+/// Returns median nanoseconds from before `next` until the observer is called.
 fn back(bridge: &Bridge, round_trips: u64) -> Result<f64> {
     let (_guard, seen) = observed(bridge)?;
     let (mut producer, source) = fanline::subject::<Bytes>();
@@ -223,7 +226,7 @@ fn back(bridge: &Bridge, round_trips: u64) -> Result<f64> {
         let start = Instant::now();
         producer.next(value.clone());
         while seen.load(Ordering::Relaxed) < number {
-            ensure!(start.elapsed() < PATIENCE, "nothing came back");
+            ensure!(start.elapsed() < TIMEOUT, "no message came back");
             std::hint::spin_loop();
         }
         nanos.push(start.elapsed().as_nanos() as f64);

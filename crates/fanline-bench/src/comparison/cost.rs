@@ -1,4 +1,4 @@
-//! What a measurement costs both sides.
+//! CPU cost of a measurement, for server and generator.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::report::metric::{Metric, Sample};
 use crate::servers::cpu::CpuClock;
 use crate::servers::process::Server;
 
-/// CPU time of both sides over one measurement.
+/// CPU time of both sides during one measurement.
 pub(crate) struct Cost {
     server: CpuClock,
     generator: Duration,
 }
 
 impl Cost {
-    /// From now on.
+    /// Starts measuring.
     pub(crate) fn start(server: &Server) -> Result<Self> {
         Ok(Self {
             server: server.cpu()?,
@@ -24,9 +24,9 @@ impl Cost {
         })
     }
 
-    /// A sample that holds what `messages` messages have cost since.
+    /// Returns a sample with the cost of `messages` messages since the start.
     pub(crate) fn end(self, server: &Server, messages: u64) -> Result<Sample> {
-        ensure!(messages > 0, "not one message in the whole run");
+        ensure!(messages > 0, "no message in the whole run");
         let generator_nanos = (own_cpu()? - self.generator).as_nanos() as f64;
         let server_nanos = server.cpu()?.nanos_since(&self.server) as f64;
         let mut sample = Sample::default();
@@ -36,7 +36,7 @@ impl Cost {
     }
 }
 
-/// CPU time of this process so far.
+/// Returns the CPU time of this process so far.
 fn own_cpu() -> Result<Duration> {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Ok(time.try_into()?)

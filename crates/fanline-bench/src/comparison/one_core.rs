@@ -1,18 +1,18 @@
-//! Server and generator on one core, so that no other needs to be woken.
+//! Server and generator on one core, so that no other core must be woken.
 
 use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::servers::process::Server;
 
-/// This thread, those that it starts, and a server, on one core. The server was started on all, so
-/// it has as many threads as it always has. Dropping this lets go of the generator.
+/// Restricts the calling thread, the threads that it starts, and a server to one core. The server started on
+/// all cores, so it has its usual number of threads. Dropping this releases the generator.
 pub(crate) struct OneCore {
     before: CpuSet,
 }
 
 impl OneCore {
-    /// Moves both there.
+    /// Moves both to the core.
     pub(crate) fn share_with(server: &Server) -> Result<Self> {
         let before = sched_getaffinity(None)?;
         let first = (0..CpuSet::MAX_CPU).find(|core| before.is_set(*core));
@@ -26,7 +26,7 @@ impl OneCore {
 
 impl Drop for OneCore {
     fn drop(&mut self) {
-        // It was allowed a moment ago; were it not any more, later rows would show it.
+        // The original affinity was allowed before. If restoring it fails, later rows show it.
         let _ = sched_setaffinity(None, &self.before);
     }
 }

@@ -1,4 +1,4 @@
-//! The folders in which the servers of one row keep their files.
+//! Directories of the servers' files for one row.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,33 +8,33 @@ use anyhow::{Context, Result};
 
 use crate::servers::System;
 
-/// `st_blocks` counts these, whatever the file system's own blocks are.
+/// Unit of `st_blocks`, whatever the file system's block size is.
 const BLOCK_BYTES: u64 = 512;
 
-/// A folder for each server, removed when this is dropped.
+/// One directory per server, removed when this value is dropped.
 pub(crate) struct Site {
     root: PathBuf,
 }
 
 impl Site {
-    /// A new one below `parent`.
+    /// Creates a new directory below `parent`.
     pub(crate) fn new(parent: &Path) -> Result<Self> {
         let root = parent.join(format!("fanline-bench-{}", std::process::id()));
         fs::create_dir_all(&root).with_context(|| root.display().to_string())?;
         Ok(Self { root })
     }
 
-    /// A folder of one server, as it was left.
-    pub(crate) fn kept(&self, system: System) -> Result<String> {
+    /// Returns the directory of one server with its current files.
+    pub(crate) fn existing(&self, system: System) -> Result<String> {
         self.folder("kept", system.label())
     }
 
-    /// Another folder of one server, empty.
+    /// Returns an empty directory of one server.
     pub(crate) fn empty(&self, system: System) -> Result<String> {
         self.empty_for(system.label())
     }
 
-    /// The same for one that is not compared.
+    /// As [`empty`](Self::empty), for a server that is not compared.
     pub(crate) fn empty_for(&self, name: &str) -> Result<String> {
         fs::remove_dir_all(self.folder("empty", name)?)?;
         self.folder("empty", name)
@@ -50,12 +50,12 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // What stays behind is in a folder for such things.
+        // Remaining files are in a directory for temporary files.
         let _ = fs::remove_dir_all(&self.root);
     }
 }
 
-/// What everything below `folder` takes on the disk, in bytes.
+/// Returns the disk space of all files below `folder`, in bytes.
 pub(crate) fn disk_bytes(folder: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! One shape on one fresh server process.
+//! Measurement of one shape on one fresh server process.
 
 use std::thread;
 use std::time::Duration;
@@ -16,14 +16,13 @@ use crate::report::metric::{Metric, Sample};
 use crate::servers::Program;
 use crate::servers::process::Server;
 
-/// Requests before the measurement, so that caches and the server's own adaptations are warm.
+/// Length of the warm-up, which fills caches and lets the server adapt.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// Time for idle connections to become idle in the server too: nats-server still sends a first PING
-/// after about two seconds.
+/// Time until the server treats connections as idle: nats-server sends a first PING after about two seconds.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// Starts `program`, puts `work` on it for about `duration`, and ends it.
+/// Starts `program`, runs `work` on it for about `duration`, and stops it.
 pub(crate) fn measure(program: &Program, work: Work, duration: Duration) -> Result<Sample> {
     let server = Server::start(program)?;
     let mut sample = match work {

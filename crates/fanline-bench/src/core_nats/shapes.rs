@@ -1,4 +1,4 @@
-//! What is measured, and what Fanline should reach there: the one list behind runs and reports.
+//! The measured shapes and their targets: the single list for runs and reports.
 
 use crate::generator::requests::{Cores, Party};
 use crate::generator::throughput::Topology;
@@ -7,27 +7,27 @@ use crate::report::{Case, Target, at_least, at_most};
 
 /// One kind of load.
 pub(crate) struct Shape {
-    /// As `--shape` takes it.
+    /// Name for `--shape`.
     pub(crate) name: &'static str,
-    /// As reports print it.
+    /// Title in reports.
     pub(crate) title: &'static str,
     pub(crate) work: Work,
     pub(crate) targets: &'static [Target],
 }
 
-/// What the generator does for a shape.
+/// The generator's work for a shape.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     /// Publish at full speed.
     Throughput(Topology),
-    /// Ask and wait for the answer.
+    /// Send requests and wait for the replies.
     Requests(Party),
-    /// Open so many connections and leave them alone.
+    /// Open connections and leave them idle.
     Idle { connections: usize },
 }
 
 impl Shape {
-    /// As reports show it.
+    /// Returns the shape as a case of a report.
     pub(crate) fn case(&self) -> Case {
         let (rate, headline) = match self.work {
             Work::Requests(party) if party.clients == 1 => ("requests/s", Metric::P50),
@@ -48,10 +48,10 @@ impl Shape {
     }
 }
 
-/// Holds for every throughput shape.
+/// Target of every throughput shape.
 const CPU: Target = at_most(Metric::ServerCpu, 0.4);
 
-/// `publishers` to `subscribers`, everybody to everybody.
+/// Every publisher publishes to every subscriber.
 const fn all(publishers: usize, subscribers: usize, payload_bytes: usize) -> Work {
     Work::Throughput(Topology {
         publishers,
@@ -171,9 +171,9 @@ pub(crate) const SHAPES: &[Shape] = &[
         work: one_request(Cores::Awake),
         targets: &[at_most(Metric::P50, 0.6), at_most(Metric::ServerCpu, 0.55)],
     },
-    // Between awake cores a reply takes up to four times as long when the scheduler has put server
-    // and generator on different ones, which it does or does not at random: the row above may be
-    // met or missed by that alone. Here the scheduler has no choice, and the rounds agree.
+    // Between awake cores, a reply takes up to four times as long if the scheduler places server and
+    // generator on different cores, which is random. That alone can decide whether the previous row is met.
+    // Here both share a core, and the rounds agree.
     Shape {
         name: "request-one-core",
         title: "request/reply, 128 B, all on one core",

@@ -1,4 +1,4 @@
-//! One client connection: the handshake, subscriptions, and the PING that proves them done.
+//! A client connection: the handshake, subscriptions, and the PING that confirms them.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,17 +8,17 @@ use anyhow::{Context, Result, bail};
 
 use super::frames::{PING, PONG};
 
-/// A socket on which nothing moves for so long has failed; the row says so instead of hanging.
+/// A socket without data for this long has failed. The row reports the failure instead of hanging.
 pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(10);
 
 const HELLO: &[u8] = b"CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true}\r\n";
 
-/// What another server says that wants to be a leaf node, under a name that no other leaf has.
+/// Handshake of a server that connects as a leaf node, under a name that no other leaf has.
 const LEAF_HELLO: &[u8] =
     b"CONNECT {\"name\":\"generator\",\"server_id\":\"GENERATOR\",\"headers\":true}\r\n";
 
-/// A connected client. Only the handshake and [`flush`](Self::flush) look at what the server says;
-/// the measured paths take the socket and count.
+/// A connected client. Only the handshake and [`flush`](Self::flush) parse the server's messages. The
+/// measured paths use the socket and count bytes.
 pub(crate) struct Connection {
     stream: TcpStream,
 }
@@ -29,7 +29,8 @@ impl Connection {
         Self::open_with(address, HELLO)
     }
 
-    /// The same as a leaf node of a hub that asks for no more. What the hub wants is not looked at.
+    /// As [`open`](Self::open), as a leaf node of a hub that requires no credentials. Ignores the hub's
+    /// interest.
     pub(crate) fn open_leaf(address: SocketAddr) -> Result<Self> {
         Self::open_with(address, LEAF_HELLO)
     }
@@ -45,7 +46,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Subscribes and waits until the server has taken it.
+    /// Subscribes and waits until the server has processed it.
     pub(crate) fn subscribe(&self, filter: &str, queue: Option<&str>, sid: u32) -> Result<()> {
         let line = match queue {
             Some(queue) => format!("SUB {filter} {queue} {sid}\r\n"),
@@ -55,13 +56,13 @@ impl Connection {
         self.flush()
     }
 
-    /// Has the messages for a subject come to a leaf, and waits until the hub has taken it.
+    /// Requests a subject's messages for a leaf, and waits until the hub has processed the request.
     pub(crate) fn want(&self, subject: &str) -> Result<()> {
         (&self.stream).write_all(format!("LS+ {subject}\r\n").as_bytes())?;
         self.flush()
     }
 
-    /// Sends a PING and reads to its PONG: everything written before it has been processed. For
+    /// Sends a PING and reads its PONG: the server has processed everything written before. Only for
     /// connections on which no message is due.
     pub(crate) fn flush(&self) -> Result<()> {
         (&self.stream).write_all(PING)?;
@@ -86,7 +87,7 @@ impl Connection {
                     PING => (&self.stream).write_all(PONG)?,
                     line if line.starts_with(b"-ERR") => {
                         bail!(
-                            "the server said {}",
+                            "the server sent {}",
                             String::from_utf8_lossy(line).trim_end()
                         )
                     }
@@ -99,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// The socket, for the measured paths.
+    /// Returns the socket, for the measured paths.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }

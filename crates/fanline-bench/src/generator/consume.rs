@@ -1,4 +1,4 @@
-//! Consumers of a stream: all that it holds, once, in order.
+//! Consumers of a stream, which receive all its messages, once and in order.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -11,31 +11,31 @@ use super::connection::Connection;
 use super::incoming::{Delivered, Incoming};
 use super::jetstream::Api;
 
-/// Where everything is delivered to.
+/// Delivery subject of all messages.
 const INBOX: &str = "_INBOX.FanlineBenchConsumer00";
 
-/// How many an ordered consumer asks for in advance, as official clients do: when half of them have
-/// come, it asks for as many again.
+/// Number of messages that an ordered consumer requests in advance, as official clients do. After half of
+/// them it requests the same number again.
 const AHEAD: u64 = 500;
 
-/// How many a durable consumer fetches at once.
+/// Number of messages that a durable consumer fetches at once.
 const FETCHED: u64 = 1000;
 
-/// How messages are asked for.
+/// A way to request messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
-    /// Pushed with flow control, not acknowledged.
+    /// Pushed with flow control, without acknowledgements.
     OrderedPush,
-    /// Pulled ahead, not acknowledged.
+    /// Pulled in advance, without acknowledgements.
     OrderedPull,
-    /// Fetched by a durable consumer; the next ones after all have come.
+    /// Fetched by a durable consumer, which fetches again after all messages have arrived.
     Fetch {
-        /// Each is acknowledged before the next ones are fetched.
+        /// Whether each message is acknowledged before the next fetch.
         acks: bool,
     },
 }
 
-/// A client that has everything ready to consume.
+/// A client that is ready to consume.
 pub(crate) struct Consuming {
     address: SocketAddr,
     connection: Connection,
@@ -44,7 +44,7 @@ pub(crate) struct Consuming {
 }
 
 impl Consuming {
-    /// Connects, and makes a durable consumer. An ordered one is made by those who use it, each time.
+    /// Connects and creates a durable consumer. An ordered consumer is created for each measurement.
     pub(crate) fn open(address: SocketAddr, stream: &str, how: How) -> Result<Self> {
         let connection = Connection::open(address)?;
         connection.subscribe(INBOX, None, 1)?;
@@ -91,8 +91,8 @@ impl Consuming {
         Ok(())
     }
 
-    /// Consumes `messages`, which are all that there are; from the first request to the last message,
-    /// and its acknowledgement, if there is one.
+    /// Consumes all `messages` messages of the stream. Returns the time from the first request to the last
+    /// message, or to its acknowledgement if there is one.
     pub(crate) fn consume(&self, messages: u64) -> Result<Duration> {
         let start = Instant::now();
         if let How::OrderedPush | How::OrderedPull = self.how {
@@ -135,7 +135,7 @@ impl Consuming {
         let endpoint = format!("CONSUMER.INFO.{}.{}", self.stream, self.name());
         let deadline = Instant::now() + Duration::from_secs(5);
         while api.ask(&endpoint, &Value::Null)?["num_ack_pending"] != 0 {
-            ensure!(Instant::now() < deadline, "acknowledgements got lost");
+            ensure!(Instant::now() < deadline, "acknowledgements were lost");
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ fn acknowledge(reply: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Answers flow control, in a message of its own or told by a heartbeat; anything else is an error.
+/// Answers flow control, in its own message or in a heartbeat. Any other status is an error.
 fn answer_status(status: &Delivered<'_>, out: &mut Vec<u8>) -> Result<()> {
     const STALLED: &[u8] = b"Nats-Consumer-Stalled: ";
     if !status.headers.starts_with(b"NATS/1.0 100") {
@@ -173,17 +173,17 @@ fn answer_status(status: &Delivered<'_>, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Asks for more at the right times.
+/// Requests further messages in time.
 struct Pulling {
     how: How,
-    /// The line and its payload for so many messages.
+    /// The request line and its payload for a number of messages.
     request: Vec<u8>,
-    /// Messages that have been asked for and have not come.
+    /// Number of requested messages that have not arrived.
     due: u64,
-    /// Messages that have not been asked for.
+    /// Number of messages that are not requested yet.
     left: u64,
     per_request: u64,
-    /// With so many due, more are asked for.
+    /// Further messages are requested when no more than this number are due.
     low: u64,
 }
 
@@ -221,7 +221,7 @@ impl Pulling {
         Ok(())
     }
 
-    /// A message has come.
+    /// Counts an arrived message.
     fn count(&mut self, out: &mut Vec<u8>) {
         if self.how == How::OrderedPush {
             return;

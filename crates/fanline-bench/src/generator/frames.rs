@@ -1,25 +1,25 @@
-//! The bytes of a run, built before it: what is published and what must then be delivered.
+//! The bytes of a run, built before it: published and expected frames.
 
-/// Bytes handed to the kernel by one write of a publisher. Official clients flush at 32 to 64 KiB.
+/// Bytes of one write of a publisher. Official clients flush at 32 to 64 KiB.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
-/// A server may slip this between two messages at any time.
+/// A server may send this between two messages at any time.
 pub(crate) const PING: &[u8] = b"PING\r\n";
 /// The answer to [`PING`], in both directions.
 pub(crate) const PONG: &[u8] = b"PONG\r\n";
 
-/// A payload in which every byte differs from the one six (or twelve) places on, so that bytes
-/// inserted into the stream show at any later place, and which never looks like a verb.
+/// Returns a payload in which every byte differs from the one six or twelve positions later, so that inserted
+/// bytes are detected at any later position. It never looks like a verb.
 pub(crate) fn payload(bytes: usize) -> Vec<u8> {
     (b'a'..=b'z').cycle().take(bytes).collect()
 }
 
-/// What a publisher writes for one message.
+/// Returns the bytes that a publisher writes for one message.
 pub(crate) fn publish(subject: &str, payload: &[u8]) -> Vec<u8> {
     message(&format!("PUB {subject} {}\r\n", payload.len()), payload)
 }
 
-/// What a publisher writes for one message that asks for a reply.
+/// Returns the bytes that a publisher writes for one message with a reply subject.
 pub(crate) fn request(subject: &str, reply: &str, payload: &[u8]) -> Vec<u8> {
     message(
         &format!("PUB {subject} {reply} {}\r\n", payload.len()),
@@ -27,7 +27,7 @@ pub(crate) fn request(subject: &str, reply: &str, payload: &[u8]) -> Vec<u8> {
     )
 }
 
-/// What a subscriber with subscription id `sid` reads for one message.
+/// Returns the bytes that a subscriber with subscription ID `sid` reads for one message.
 pub(crate) fn delivery(subject: &str, sid: u32, payload: &[u8]) -> Vec<u8> {
     message(
         &format!("MSG {subject} {sid} {}\r\n", payload.len()),
@@ -35,12 +35,12 @@ pub(crate) fn delivery(subject: &str, sid: u32, payload: &[u8]) -> Vec<u8> {
     )
 }
 
-/// One message as leaf nodes and their hubs send it to each other.
+/// Returns one message as leaf nodes and their hubs send it to each other.
 pub(crate) fn across_link(subject: &str, payload: &[u8]) -> Vec<u8> {
     message(&format!("LMSG {subject} {}\r\n", payload.len()), payload)
 }
 
-/// What a service with subscription id `sid` reads for one request.
+/// Returns the bytes that a service with subscription ID `sid` reads for one request.
 pub(crate) fn delivery_of_request(subject: &str, sid: u32, reply: &str, payload: &[u8]) -> Vec<u8> {
     message(
         &format!("MSG {subject} {sid} {reply} {}\r\n", payload.len()),
@@ -48,7 +48,7 @@ pub(crate) fn delivery_of_request(subject: &str, sid: u32, reply: &str, payload:
     )
 }
 
-/// As many whole copies of `frame` as fit into `chunk_bytes`, at least one, and their number.
+/// Returns as many whole copies of `frame` as fit into `chunk_bytes`, at least one, and their number.
 pub(crate) fn repeat_to(frame: &[u8], chunk_bytes: usize) -> (Vec<u8>, u64) {
     let copies = (chunk_bytes / frame.len()).max(1);
     (frame.repeat(copies), copies as u64)

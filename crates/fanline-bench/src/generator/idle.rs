@@ -1,4 +1,4 @@
-//! Connections that only exist.
+//! Idle connections.
 
 use std::net::SocketAddr;
 
@@ -6,8 +6,7 @@ use anyhow::{Context, Result};
 
 use super::connection::Connection;
 
-/// Opens `count` connections that have introduced themselves, hold no subscription and then say
-/// nothing.
+/// Opens `count` connections that complete the handshake, hold no subscription, and then send nothing.
 pub(crate) fn open(address: SocketAddr, count: usize) -> Result<Vec<Connection>> {
     (0..count)
         .map(|index| {

@@ -1,4 +1,4 @@
-//! Messages of any length, as they come from one socket.
+//! Messages of any length from one socket.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::frames::{PING, PONG};
 
-/// Bytes asked of the kernel by one read; the largest message that is taken.
+/// Bytes of one read, and size of the largest accepted message.
 const READ_BYTES: usize = 1024 * 1024;
 
-/// What has been read from one socket and not been looked at.
+/// Bytes of one socket that were read and not processed.
 pub(crate) struct Incoming<'a> {
     stream: &'a TcpStream,
     buffer: Vec<u8>,
@@ -19,9 +19,9 @@ pub(crate) struct Incoming<'a> {
     end: usize,
 }
 
-/// A message to one of the socket's subscriptions.
+/// A message for one of the socket's subscriptions.
 pub(crate) struct Delivered<'a> {
-    /// Subject, subscription id and reply, if there is one, as in the line.
+    /// Subject, subscription ID, and optional reply, as in the line.
     line: &'a [u8],
     /// Empty without headers.
     pub(crate) headers: &'a [u8],
@@ -29,13 +29,13 @@ pub(crate) struct Delivered<'a> {
 }
 
 impl<'a> Delivered<'a> {
-    /// Where it was published to.
+    /// Returns the subject of the message.
     pub(crate) fn subject(&self) -> &'a [u8] {
         let mut tokens = self.line.split(|byte| *byte == b' ');
         tokens.next().unwrap_or_default()
     }
 
-    /// Where an answer goes; empty when none is asked for.
+    /// Returns the reply subject, which is empty if there is none.
     pub(crate) fn reply(&self) -> &'a [u8] {
         let mut tokens = self.line.split(|byte| *byte == b' ');
         tokens.nth(2).unwrap_or_default()
@@ -43,7 +43,7 @@ impl<'a> Delivered<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    /// Of a socket from which nothing is due.
+    /// Creates the buffer of a socket on which no message is due.
     pub(crate) fn new(stream: &'a TcpStream) -> Self {
         Self {
             stream,
@@ -53,7 +53,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Reads once, and waits for that. Whole messages must have been taken before.
+    /// Reads once and blocks for it. The caller must have taken all whole messages before.
     pub(crate) fn read(&mut self) -> Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -67,7 +67,7 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// The next message that has come as a whole. PINGs are answered.
+    /// Returns the next whole message. Answers PINGs.
     pub(crate) fn next(&mut self) -> Result<Option<Delivered<'_>>> {
         let mut at = self.start;
         let head = loop {
@@ -85,7 +85,7 @@ impl<'a> Incoming<'a> {
                     stream.write_all(PONG)?;
                 }
                 PONG => {}
-                _ => bail!("the server said {}", String::from_utf8_lossy(line)),
+                _ => bail!("the server sent {}", String::from_utf8_lossy(line)),
             }
             at += line.len();
             self.start = at;
@@ -104,9 +104,9 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// What a `MSG` or `HMSG` line says.
+/// Content of a `MSG` or `HMSG` line.
 struct Head {
-    /// Where subject, subscription id and reply are.
+    /// Position of subject, subscription ID, and reply.
     args: Range<usize>,
     header_bytes: usize,
     total_bytes: usize,
@@ -114,7 +114,7 @@ struct Head {
 }
 
 impl Head {
-    /// None when it is another verb.
+    /// Parses the line. Returns `None` for another verb.
     fn parse(line: &[u8]) -> Option<Self> {
         let line_bytes = line.len();
         let line = line.strip_suffix(b"\r\n")?;
@@ -141,7 +141,7 @@ impl Head {
     }
 }
 
-/// The number after the last space, and where that space is.
+/// Returns the number after the last space, and the position of that space.
 fn last_number(line: &[u8]) -> Option<(usize, usize)> {
     let (mut number, mut unit) = (0, 1);
     for (place, byte) in line.iter().enumerate().rev() {
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_taken_apart() {
+    fn message_lines_are_parsed() {
         let check = |line: &[u8], expected: Option<(&str, usize, usize)>| {
             let head = Head::parse(line);
             let parts = head.as_ref().map(|head| {

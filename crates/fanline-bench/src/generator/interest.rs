@@ -1,4 +1,4 @@
-//! Whether one server knows what is wanted at another.
+//! Checks whether interest of one server is known at another.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -10,26 +10,26 @@ use anyhow::{Result, ensure};
 use super::connection::{Connection, STALL_LIMIT};
 use super::frames;
 
-/// Between two probes.
-const AGAIN: Duration = Duration::from_millis(1);
+/// Interval between two probes.
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What probes are sent to begins so.
+/// Prefix of the subjects of probes.
 const PROBE: &str = "probe";
 
-/// A link may take that long to come up, and to tell everything.
+/// Time limit for a link to connect and to transmit all interest.
 const LINK_LIMIT: Duration = Duration::from_secs(60);
 
-/// Gives each probe a subject of its own.
+/// Numbers the probes, so that each has its own subject.
 static PROBES: AtomicU32 = AtomicU32::new(0);
 
-/// A subject that nobody has subscribed to before.
+/// Returns a subject without earlier subscriptions.
 pub(crate) fn new_subject() -> String {
-    // Relaxed: nothing else depends on the number.
+    // Relaxed: the number is independent of other data.
     format!("{PROBE}.{}", PROBES.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Returns once the server at `publishers_at` knows everything that was subscribed to at `subscribers_at`
-/// before: interest is told in order, and a subject is asked for here last.
+/// Returns after the server at `publishers_at` knows all earlier subscriptions at `subscribers_at`. Interest
+/// is transmitted in order, and this subscribes to one more subject last.
 pub(crate) fn settle(publishers_at: SocketAddr, subscribers_at: SocketAddr) -> Result<()> {
     let subject = new_subject();
     let subscriber = Connection::open(subscribers_at)?;
@@ -37,8 +37,8 @@ pub(crate) fn settle(publishers_at: SocketAddr, subscribers_at: SocketAddr) -> R
     wait_until_known(&Connection::open(publishers_at)?, &subscriber, &subject)
 }
 
-/// Publishes to `subject` until `subscriber` gets something, and leaves what it gets unread but for the
-/// first bytes. The last subscription of `subscriber` must be for this.
+/// Publishes to `subject` until `subscriber` receives data, and leaves the data unread except for the first
+/// bytes. The last subscription of `subscriber` must be the one to `subject`.
 pub(crate) fn wait_until_known(
     publisher: &Connection,
     subscriber: &Connection,
@@ -46,7 +46,7 @@ pub(crate) fn wait_until_known(
 ) -> Result<()> {
     let probe = frames::publish(subject, b"");
     let (mut sending, mut receiving) = (publisher.stream(), subscriber.stream());
-    receiving.set_read_timeout(Some(AGAIN))?;
+    receiving.set_read_timeout(Some(RETRY_INTERVAL))?;
     let start = Instant::now();
     let mut buffer = [0; 256];
     loop {
@@ -61,7 +61,7 @@ pub(crate) fn wait_until_known(
         }
         ensure!(
             start.elapsed() < LINK_LIMIT,
-            "what is wanted at one server is not known at the other"
+            "interest at one server is not known at the other"
         );
     }
     receiving.set_read_timeout(Some(STALL_LIMIT))?;

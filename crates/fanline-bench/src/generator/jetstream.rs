@@ -1,4 +1,4 @@
-//! JetStream's API: streams and consumers for the loads.
+//! Client of JetStream's API: streams and consumers for the loads.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ impl Api {
         Ok(Self { connection })
     }
 
-    /// Asks `$JS.API.<endpoint>`; an error that it answers with is one here.
+    /// Sends a request to `$JS.API.<endpoint>`. Returns an error response as an error.
     pub(crate) fn ask(&self, endpoint: &str, body: &Value) -> Result<Value> {
         let mut stream = self.connection.stream();
         let body = match body {
@@ -50,7 +50,7 @@ impl Api {
         }
     }
 
-    /// How many messages a stream holds.
+    /// Returns the number of messages of a stream.
     pub(crate) fn messages(&self, stream: &str) -> Result<u64> {
         let info = self.ask(&format!("STREAM.INFO.{stream}"), &Value::Null)?;
         let messages = info["state"]["messages"].as_u64();

@@ -1,4 +1,4 @@
-//! Clients of MQTT 3.1.1, which all servers speak.
+//! Clients of MQTT 3.1.1, which all measured servers support.
 
 pub(crate) mod connection;
 pub(crate) mod flow;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 pub(crate) use connection::Connection;
 
-/// Opens `count` connections that have introduced themselves, hold no subscription and then say nothing.
+/// Opens `count` connections that complete the handshake, hold no subscription, and then send nothing.
 pub(crate) fn open_idle(address: SocketAddr, count: usize) -> Result<Vec<Connection>> {
     let open = |index| {
         Connection::open(address, &format!("idle{index}"), true)

@@ -1,4 +1,4 @@
-//! Which of many sockets can be read.
+//! Polling of many sockets for readability.
 
 use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
@@ -9,16 +9,16 @@ use rustix::event::{Timespec, epoll};
 
 use super::connection::STALL_LIMIT;
 
-/// Sockets read by one thread: one blocks in its read, several share an epoll.
+/// Sockets that one thread reads. A single socket blocks in its read; several share an epoll instance.
 pub(crate) struct Poller<'a> {
     streams: Vec<&'a TcpStream>,
-    /// None for a single socket, which is spared the second system call.
+    /// `None` for a single socket, which saves the second system call.
     epoll: Option<OwnedFd>,
     events: Vec<epoll::Event>,
 }
 
 impl<'a> Poller<'a> {
-    /// Takes the sockets over; they stay nonblocking if they are several.
+    /// Creates a poller for the sockets. Several sockets become nonblocking.
     pub(crate) fn new(streams: Vec<&'a TcpStream>) -> Result<Self> {
         let mut ready_list = None;
         if streams.len() > 1 {
@@ -37,9 +37,10 @@ impl<'a> Poller<'a> {
         })
     }
 
-    /// Waits, and puts the indices of readable sockets into `ready`.
+    /// Waits, and stores the indices of readable sockets in `ready`.
     ///
-    /// Fails when none becomes readable in [`STALL_LIMIT`]; for a single socket the read does.
+    /// Fails if no socket becomes readable within [`STALL_LIMIT`]. For a single socket, the read fails
+    /// instead.
     pub(crate) fn wait(&mut self, ready: &mut Vec<usize>) -> Result<()> {
         ready.clear();
         let Some(ready_list) = &self.epoll else {
@@ -51,7 +52,7 @@ impl<'a> Poller<'a> {
         let room = rustix::buffer::spare_capacity(&mut self.events);
         epoll::wait(ready_list, room, Some(&limit))?;
         if self.events.is_empty() {
-            bail!("nothing came for {} s", STALL_LIMIT.as_secs());
+            bail!("no data for {} s", STALL_LIMIT.as_secs());
         }
         for event in &self.events {
             ready.push(usize::try_from(event.data.u64())?);
@@ -59,20 +60,20 @@ impl<'a> Poller<'a> {
         Ok(())
     }
 
-    /// Reads from one of the sockets; None if there was nothing after all.
+    /// Reads from one of the sockets. Returns `None` if there was no data.
     pub(crate) fn read(&self, index: usize, buffer: &mut [u8]) -> Result<Option<usize>> {
         match (&mut self.stream(index)).read(buffer) {
             Ok(count) => Ok(Some(count)),
-            // A blocking socket says so too, when its timeout has passed.
+            // A blocking socket returns this error after its timeout.
             Err(error) if error.kind() == ErrorKind::WouldBlock => match self.epoll {
                 Some(_) => Ok(None),
-                None => bail!("nothing came for {} s", STALL_LIMIT.as_secs()),
+                None => bail!("no data for {} s", STALL_LIMIT.as_secs()),
             },
             Err(error) => Err(error.into()),
         }
     }
 
-    /// One of the sockets.
+    /// Returns one of the sockets.
     pub(crate) fn stream(&self, index: usize) -> &'a TcpStream {
         self.streams[index]
     }

@@ -1,9 +1,9 @@
-//! Subscribers: they read into one large buffer and count.
+//! Subscribers, which read into one large buffer and count.
 //!
-//! All messages of a run are equal, so a subscriber's stream is one frame over and over. After
-//! each read the last few bytes are compared with what the frame holds at that place: a check whose
-//! cost does not depend on the number of messages, and that fails as soon as a byte was lost or
-//! added. Only then, and throughout the warm-up, is every byte compared.
+//! All messages of a run are equal, so a subscriber's stream repeats one frame. After each read, the last few
+//! bytes are compared with the frame at that position. The cost of this check does not depend on the number
+//! of messages, and it fails if a byte was lost or added. If it fails, and during the warm-up, every byte is
+//! compared.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -14,23 +14,23 @@ use anyhow::{Context, Result, bail};
 use super::frames::{PING, PONG};
 use super::poller::Poller;
 
-/// Bytes asked of the kernel by one read.
+/// Bytes of one read.
 pub(crate) const READ_BYTES: usize = 256 * 1024;
 
-/// Bytes compared after each read.
+/// Number of bytes compared after each read.
 const TAIL_BYTES: usize = 8;
 
-/// Which bytes a receiver compares with the expected frame.
+/// Bytes that a receiver compares with the expected frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verify {
-    /// The last few of every read.
+    /// The last few bytes of every read.
     Tail,
-    /// All of them.
+    /// All bytes.
     All,
 }
 
-/// Reads on one thread, until each of `streams` has given `messages` copies of its frame, and says
-/// when.
+/// Reads on one thread until each of `streams` has received `messages` copies of its frame. Returns the time
+/// of the last read.
 pub(crate) fn receive<'a>(
     streams: impl Iterator<Item = (&'a TcpStream, &'a [u8])>,
     messages: u64,
@@ -68,16 +68,16 @@ pub(crate) fn receive<'a>(
     Ok(Instant::now())
 }
 
-/// What one subscriber has read and still has to read.
+/// Progress of one subscriber.
 #[derive(Clone)]
 struct Tally<'a> {
     frame: &'a [u8],
     verify: Verify,
     target_bytes: u64,
     received_bytes: u64,
-    /// Place in the frame of the next byte.
+    /// Position of the next byte in the frame.
     phase: usize,
-    /// Bytes of a PING that were at the end of the last read.
+    /// Bytes of a partial PING at the end of the last read.
     ping_bytes: usize,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Tally<'a> {
         self.received_bytes >= self.target_bytes
     }
 
-    /// Counts what one read gave, and answers the PINGs in it.
+    /// Counts the bytes of one read, and answers PINGs in it.
     fn take(&mut self, bytes: &[u8], mut stream: &TcpStream) -> Result<()> {
         if bytes.is_empty() {
             bail!(self.progress("the server closed a subscriber"));
@@ -124,7 +124,7 @@ impl<'a> Tally<'a> {
         self.frame.ends_with(before) && self.frame[..end].ends_with(after)
     }
 
-    /// Compares byte for byte and gives the number of whole PINGs between the messages.
+    /// Compares byte for byte. Returns the number of whole PINGs between the messages.
     fn compare_all(&mut self, bytes: &[u8]) -> Result<usize> {
         let mut rest = bytes;
         let mut pings = 0;
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ping_between_messages_is_no_message() {
+    fn ping_between_messages_is_not_counted() {
         let frame = b"MSG a 1 12\r\nabcdefghijkl\r\n";
         let mut stream = frame.repeat(3);
         stream.splice(frame.len() * 2..frame.len() * 2, PING.iter().copied());

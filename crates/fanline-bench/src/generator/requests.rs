@@ -1,8 +1,7 @@
-//! Clients that ask and services that answer.
+//! Requesting clients and answering services.
 //!
-//! One thread carries all clients and one all services. A request is known by its reply subject,
-//! whose last token is the place ("slot") among its client's requests in flight: services of a
-//! queue group answer out of order.
+//! One thread runs all clients and one all services. A request is identified by its reply subject, whose last
+//! token is its slot among the client's requests in flight: services of a queue group answer out of order.
 
 use std::io::Write;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -17,35 +16,35 @@ use super::connection::Connection;
 use super::frames::{self, PING, PONG};
 use super::poller::Poller;
 
-/// Bytes read at once; more than all requests in flight take.
+/// Bytes of one read, more than all requests in flight take.
 const READ_BYTES: usize = 64 * 1024;
 
 const SUBJECT: &str = "svc";
 
-/// Who asks whom.
+/// Numbers of clients, services, and requests.
 #[derive(Clone, Copy)]
 pub(crate) struct Party {
     pub(crate) clients: usize,
-    /// Several share a queue group.
+    /// Number of services. Several share a queue group.
     pub(crate) services: usize,
-    /// Requests that each client has under way.
+    /// Number of requests in flight per client.
     pub(crate) in_flight: usize,
     pub(crate) payload_bytes: usize,
     pub(crate) cores: Cores,
 }
 
-/// What the cores do between the requests: on a small machine, waking one costs more than serving.
+/// State of the cores between requests. On a small machine, waking a core costs more than serving a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cores {
-    /// As they like: idle ones go to sleep.
+    /// Idle cores may sleep.
     Unbound,
-    /// All are kept busy by spinners of the lowest priority.
+    /// Spinners of the lowest priority keep all cores busy.
     Awake,
-    /// Server and generator share one, so that no other needs to be woken.
+    /// Server and generator share one core, so no other core must be woken.
     One,
 }
 
-/// What one run gave.
+/// Result of one run.
 pub(crate) struct Answers {
     pub(crate) requests: u64,
     pub(crate) elapsed: Duration,
@@ -53,7 +52,7 @@ pub(crate) struct Answers {
     pub(crate) latency: Histogram<u64>,
 }
 
-/// The connections of one party, ready to ask.
+/// The connections of one party, ready to send requests.
 pub(crate) struct Fixture {
     party: Party,
     clients: Vec<Connection>,
@@ -61,13 +60,13 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Connects and subscribes everybody.
+    /// Connects and subscribes all clients and services.
     pub(crate) fn open(address: SocketAddr, party: Party) -> Result<Self> {
         Self::open_between(address, address, party)
     }
 
-    /// The same with clients at one server and services at another. Whether each knows what the other's
-    /// want is the caller's concern.
+    /// As [`open`](Self::open), with clients at one server and services at another. The caller must wait
+    /// until each server knows the interest of the other.
     pub(crate) fn open_between(
         clients_at: SocketAddr,
         services_at: SocketAddr,
@@ -103,19 +102,19 @@ impl Fixture {
                 served
             });
             let result = work();
-            // Release, for the Acquire in `serve`: whoever sees the sockets end sees why.
+            // Release, for the Acquire in `serve`: a thread that sees the closed sockets sees the reason.
             stopping.store(true, Ordering::Release);
             hang_up(&self.services);
             let served = serving
                 .join()
                 .map_err(|_| anyhow!("the services panicked"))?;
-            // A service that failed explains clients that wait.
+            // A failed service explains waiting clients.
             served?;
             result
         })
     }
 
-    /// Asks for `duration`, then waits for the replies still due.
+    /// Sends requests for `duration`, then waits for the remaining replies.
     pub(crate) fn ask(&self, duration: Duration) -> Result<Answers> {
         let mut asking = Asking::new(self)?;
         asking.start_all()?;
@@ -134,7 +133,7 @@ impl Fixture {
         })
     }
 
-    /// Answers until told to stop, then checks that every service had its share.
+    /// Answers until `stopping` is set, then checks that every service had its share.
     fn serve(&self, stopping: &AtomicBool) -> Result<()> {
         let payload = frames::payload(self.party.payload_bytes);
         let reply = inbox(0, "00");
@@ -171,17 +170,17 @@ impl Fixture {
     }
 }
 
-/// All clients of a party while they ask.
+/// All clients of a party while they send requests.
 struct Asking<'a> {
     poller: Poller<'a>,
     inputs: Vec<Input>,
-    /// By client: a request whose last digits are to be filled in.
+    /// By client: a request whose last digits are filled in.
     requests: Vec<Vec<u8>>,
-    /// By client and slot: when its request was written.
+    /// By client and slot: the time at which its request was written.
     starts: Vec<Vec<Instant>>,
     latency: Histogram<u64>,
     start: Instant,
-    /// Replies that have not come yet.
+    /// Number of replies that have not arrived.
     due: usize,
     out: Vec<u8>,
     slots: Vec<usize>,
@@ -235,7 +234,7 @@ impl<'a> Asking<'a> {
         Ok(())
     }
 
-    /// Notes what has come for a client, and asks again before `deadline`.
+    /// Records the replies of a client, and sends further requests before `deadline`.
     fn take_replies(&mut self, client: usize, deadline: Instant) -> Result<()> {
         let slot_place = format!("MSG {}", inbox(client, "")).len();
         let slots = &mut self.slots;
@@ -250,7 +249,7 @@ impl<'a> Asking<'a> {
         for &slot in &self.slots {
             let start = self.starts[client]
                 .get(slot)
-                .context("a reply to nothing")?;
+                .context("a reply without a request")?;
             let nanos = u64::try_from((now - *start).as_nanos())?;
             self.latency.record(nanos)?;
         }
@@ -280,7 +279,7 @@ impl Input {
         }
     }
 
-    /// Reads once, gives each whole message to `take`, and answers PINGs.
+    /// Reads once, passes each whole message to `take`, and answers PINGs.
     fn read(
         &mut self,
         poller: &Poller<'_>,
@@ -306,31 +305,32 @@ impl Input {
                 || b"MSG ".starts_with(rest)
                 || PING.starts_with(rest)
             {
-                // Not all of it has come, or nothing is left.
+                // The message is incomplete, or no bytes remain.
                 break;
             } else {
-                bail!("the server said {}", String::from_utf8_lossy(rest));
+                bail!("the server sent {}", String::from_utf8_lossy(rest));
             }
         }
-        let kept = rest.len();
-        self.buffer.copy_within(self.filled - kept..self.filled, 0);
-        self.filled = kept;
+        let remaining = rest.len();
+        self.buffer
+            .copy_within(self.filled - remaining..self.filled, 0);
+        self.filled = remaining;
         Ok(())
     }
 }
 
-/// Reply subjects of a client; of equal length for all.
+/// Returns a reply subject of a client. All have the same length.
 fn inbox(client: usize, slot: &str) -> String {
     format!("_INBOX.c{client:02}.{slot}")
 }
 
 fn two_digits(number: usize) -> [u8; 2] {
-    // Below 100 by the shapes, and reduced here in any case.
+    // The shapes keep it below 100. The remainder guards against larger values.
     let digit = |value: usize| b"0123456789"[value % 10];
     [digit(number / 10), digit(number)]
 }
 
-/// A group in which one member does all the work would be quicker and wrong.
+/// Fails if one member of a group does all the work, which would be fast and wrong.
 fn check_shares(answered: &[u64]) -> Result<()> {
     let fair = answered.iter().sum::<u64>() / answered.len() as u64;
     match answered.iter().min() {
@@ -342,7 +342,7 @@ fn check_shares(answered: &[u64]) -> Result<()> {
 fn hang_up(connections: &[Connection]) {
     for connection in connections {
         let stream: &TcpStream = connection.stream();
-        // It may be closed already, which is as good.
+        // It may be closed already.
         let _ = stream.shutdown(Shutdown::Both);
     }
 }

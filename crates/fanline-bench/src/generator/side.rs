@@ -1,4 +1,4 @@
-//! What the publishers or the subscribers of a topology speak, and where.
+//! Protocol and address of the publishers or the subscribers of a topology.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
@@ -10,10 +10,11 @@ use super::{frames, mqtt};
 
 /// A connection at an end of a topology.
 pub(crate) trait Client: Send + Sync {
-    /// The socket, for the measured paths.
+    /// Returns the socket, for the measured paths.
     fn stream(&self) -> &TcpStream;
 
-    /// Returns when everything written before it has been processed. For connections on which no message is due.
+    /// Returns after the server has processed everything written before. Only for connections on which no
+    /// message is due.
     fn flush(&self) -> Result<()>;
 }
 
@@ -37,17 +38,17 @@ impl Client for mqtt::Connection {
     }
 }
 
-/// One of the protocols, at the address where it is spoken.
+/// A protocol and its address.
 #[derive(Clone, Copy)]
 pub(crate) enum Side {
     Nats(SocketAddr),
     Mqtt(SocketAddr),
-    /// At a hub, as a leaf node of it.
+    /// NATS as a leaf node of the hub at this address.
     Leaf(SocketAddr),
 }
 
 impl Side {
-    /// Connects somebody who publishes.
+    /// Connects a publisher.
     pub(crate) fn publisher(self, index: usize) -> Result<Box<dyn Client>> {
         Ok(match self {
             Side::Nats(address) => Box::new(Connection::open(address)?),
@@ -59,7 +60,7 @@ impl Side {
         })
     }
 
-    /// Connects somebody who has subscribed.
+    /// Connects a subscriber and subscribes.
     pub(crate) fn subscriber(self, subject: &str, index: usize) -> Result<Box<dyn Client>> {
         Ok(match self {
             Side::Nats(address) => {
@@ -81,7 +82,7 @@ impl Side {
         })
     }
 
-    /// What a publisher writes for one message; of MQTT with QoS 0.
+    /// Returns the bytes that a publisher writes for one message; with MQTT, of QoS 0.
     pub(crate) fn publication(self, subject: &str, payload: &[u8]) -> Vec<u8> {
         match self {
             Side::Nats(_) => frames::publish(subject, payload),
@@ -90,7 +91,7 @@ impl Side {
         }
     }
 
-    /// What a subscriber reads for one message of the other side.
+    /// Returns the bytes that a subscriber reads for one message from `from`.
     pub(crate) fn delivery_from(
         self,
         from: Side,
@@ -104,7 +105,7 @@ impl Side {
             (Side::Nats(_), Side::Nats(_) | Side::Leaf(_)) => {
                 Ok(frames::delivery(subject, 1, payload))
             }
-            // Whether such a message has headers, and which, is for the server to say.
+            // The server decides which headers such a message has.
             (Side::Nats(_), Side::Mqtt(_)) => learn(from, subscriber, subject, payload),
         }
     }
@@ -114,7 +115,7 @@ fn topic(subject: &str) -> String {
     subject.replace('.', "/")
 }
 
-/// Sends one message across and takes what comes for what will come.
+/// Sends one message and returns the received bytes as the expected frame.
 fn learn(from: Side, subscriber: &dyn Client, subject: &str, payload: &[u8]) -> Result<Vec<u8>> {
     let publisher = from.publisher(usize::MAX)?;
     let mut stream = publisher.stream();

@@ -12,30 +12,30 @@ use super::frames;
 use super::receive::{Verify, receive};
 use super::side::{Client, Side};
 
-/// A calibration run that took this long tells the rate well enough.
+/// A calibration run of this length measures the rate well enough.
 const CALIBRATION: Duration = Duration::from_millis(120);
 
-/// Who publishes to whom.
+/// Numbers of publishers and subscribers, and their connection.
 #[derive(Clone, Copy)]
 pub(crate) struct Topology {
     pub(crate) publishers: usize,
     pub(crate) subscribers: usize,
-    /// Each publisher has one subscriber of its own, rather than all subscribers.
+    /// Whether each publisher has one subscriber of its own instead of all subscribers.
     pub(crate) paired: bool,
     pub(crate) payload_bytes: usize,
 }
 
-/// What one run gave.
+/// Result of one run.
 pub(crate) struct Burst {
-    /// Deliveries, or publications when nobody subscribes.
+    /// Number of deliveries, or of publications without subscribers.
     pub(crate) messages: u64,
     /// From the first write to the last byte of the last subscriber, or to the last PONG.
     pub(crate) elapsed: Duration,
 }
 
 impl Topology {
-    /// What `published` messages of each publisher amount to: deliveries, or the publications
-    /// themselves when nobody subscribes.
+    /// Returns the number of deliveries for `published` messages of each publisher, or of publications
+    /// without subscribers.
     fn messages(&self, published: u64) -> u64 {
         let publications = published * self.publishers as u64;
         match self.subscribers as u64 {
@@ -57,8 +57,8 @@ impl Topology {
         format!("fan.{}", if self.paired { index } else { 0 })
     }
 
-    /// A chunk becomes so many deliveries in a wide fan-out that the length of a run could not be
-    /// chosen by whole chunks of the usual size.
+    /// Returns the size of a chunk. In a wide fan-out a chunk of the usual size causes too many deliveries to
+    /// choose the length of a run precisely.
     fn chunk_bytes(&self) -> usize {
         if self.subscribers < 64 {
             frames::CHUNK_BYTES
@@ -78,24 +78,24 @@ pub(crate) struct Fixture {
 
 struct Publisher {
     client: Box<dyn Client>,
-    /// What it writes at once: whole messages.
+    /// Bytes of one write: whole messages.
     chunk: Vec<u8>,
 }
 
 struct Subscriber {
     client: Box<dyn Client>,
-    /// What it reads for one message.
+    /// Bytes read for one message.
     frame: Vec<u8>,
 }
 
 impl Fixture {
-    /// Connects and subscribes everybody, on both sides over NATS.
+    /// Connects and subscribes all clients, on both sides with NATS.
     pub(crate) fn open(address: SocketAddr, topology: Topology) -> Result<Self> {
         Self::open_between(address, address, topology)
     }
 
-    /// The same with publishers at one server and subscribers at another. Whether the one knows what the
-    /// other's clients want is the caller's concern.
+    /// As [`open`](Self::open), with publishers at one server and subscribers at another. The caller must
+    /// wait until the first server knows the interest of the other.
     pub(crate) fn open_between(
         publishers_at: SocketAddr,
         subscribers_at: SocketAddr,
@@ -105,7 +105,7 @@ impl Fixture {
         Self::between(from, to, topology)
     }
 
-    /// The same, with publishers on one side and subscribers on the other.
+    /// As [`open`](Self::open), with publishers on one side and subscribers on the other.
     pub(crate) fn between(from: Side, to: Side, topology: Topology) -> Result<Self> {
         let payload = frames::payload(topology.payload_bytes);
         let mut subscribers = Vec::with_capacity(topology.subscribers);
@@ -132,8 +132,8 @@ impl Fixture {
         })
     }
 
-    /// Runs short bursts, each compared byte for byte, until one is long enough to tell the rate;
-    /// gives the number of chunks per publisher that should take `duration`.
+    /// Runs short bursts, each compared byte for byte, until one is long enough to measure the rate. Returns
+    /// the number of chunks per publisher for about `duration`.
     pub(crate) fn calibrate(&self, duration: Duration) -> Result<u64> {
         let mut chunks = 1;
         loop {
@@ -146,7 +146,7 @@ impl Fixture {
         }
     }
 
-    /// Every publisher writes `chunks` chunks; returns when every subscriber has read them all.
+    /// Every publisher writes `chunks` chunks. Returns after every subscriber has read them all.
     pub(crate) fn burst(&self, chunks: u64, verify: Verify) -> Result<Burst> {
         let published = chunks * self.messages_per_chunk;
         let due = published * self.topology.publishers_per_subscriber();
@@ -158,7 +158,7 @@ impl Fixture {
             let start = publishes.then(Instant::now);
             match work() {
                 Ok(end) => times.note(start, end),
-                // The others wait for bytes that will not come.
+                // The other threads wait for bytes that will not arrive.
                 Err(error) => {
                     times.fail(error);
                     self.hang_up();
@@ -193,8 +193,8 @@ impl Fixture {
         Ok(Instant::now())
     }
 
-    /// Reads on one thread for everybody: a thread each spends more on switching between them than
-    /// one on reading.
+    /// Reads for all subscribers on one thread. One thread per subscriber would spend more on switching than
+    /// one thread on reading.
     fn receive_all(&self, messages: u64, verify: Verify) -> Result<Instant> {
         let streams = self.subscribers.iter();
         let streams = streams.map(|each| (each.client.stream(), each.frame.as_slice()));
@@ -205,13 +205,13 @@ impl Fixture {
         let publishers = self.publishers.iter().map(|publisher| &publisher.client);
         let subscribers = self.subscribers.iter().map(|subscriber| &subscriber.client);
         for client in publishers.chain(subscribers) {
-            // It may be closed already, which is as good.
+            // It may be closed already.
             let _ = client.stream().shutdown(Shutdown::Both);
         }
     }
 }
 
-/// First write, last read, and what went wrong first.
+/// First write, last read, and first error.
 #[derive(Default)]
 struct Times(Mutex<Noted>);
 
@@ -245,7 +245,7 @@ impl Times {
                 end: Some(end),
                 ..
             } => Ok(end - start),
-            _ => bail!("nobody published"),
+            _ => bail!("no publisher published"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Requests from one connection, a fixed number of them under way: publishing to a stream is one kind.
+//! Requests from one connection with a fixed number in flight; publishing to a stream is one kind.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -13,34 +13,34 @@ use super::frames;
 use super::incoming::{Delivered, Incoming};
 use super::requests::Answers;
 
-/// Up to so many under way, each is timed: with more, taking the time would cost more than it tells.
+/// Each request is timed up to this number in flight. With more, timing would distort the result.
 const TIMED_MAX: usize = 64;
 
-/// As long as those that official clients draw at random.
+/// As long as the inboxes that official clients draw at random.
 const INBOX: &str = "_INBOX.FanlineBenchGenerator0";
 
 /// Digits at the end of a reply subject, which number the requests.
 const NUMBER_BYTES: usize = 8;
 
-/// What is asked, over and over.
-pub(crate) struct Asked {
+/// A repeated sequence of requests.
+pub(crate) struct RequestSequence {
     /// Whole requests, one after the other.
     bytes: Vec<u8>,
     places: Vec<Place>,
-    /// Requests so far.
-    asked: u64,
+    /// Number of requests so far.
+    requests: u64,
 }
 
-/// Where a request is.
+/// Position of a request.
 struct Place {
-    /// The number in its reply subject.
+    /// Position of the number in its reply subject.
     number: usize,
     end: usize,
 }
 
-impl Asked {
-    /// `count` requests to the subjects that `subject` gives. Each time one is asked, it has a reply
-    /// subject that none had before, as with official clients: nobody can remember who gets the answer.
+impl RequestSequence {
+    /// Creates `count` requests to the subjects that `subject` returns. Each time a request is sent, it has a
+    /// new reply subject, as with official clients, so the server cannot cache the recipient.
     pub(crate) fn new(count: usize, payload: &[u8], subject: impl Fn(usize) -> String) -> Self {
         let (mut bytes, mut places) = (Vec::new(), Vec::with_capacity(count));
         for index in 0..count {
@@ -54,18 +54,18 @@ impl Asked {
         Self {
             bytes,
             places,
-            asked: 0,
+            requests: 0,
         }
     }
 
-    /// The bytes of the next requests, `most` of them or fewer, and how many they are.
+    /// Returns the bytes of the next requests, at most `most`, and their number.
     fn next(&mut self, most: usize) -> (&[u8], usize) {
-        let from = usize::try_from(self.asked % self.places.len() as u64).unwrap_or(0);
+        let from = usize::try_from(self.requests % self.places.len() as u64).unwrap_or(0);
         let to = self.places.len().min(from + most);
         for place in &self.places[from..to] {
             let digits = &mut self.bytes[place.number..place.number + NUMBER_BYTES];
-            write_number(digits, self.asked);
-            self.asked += 1;
+            write_number(digits, self.requests);
+            self.requests += 1;
         }
         let start = from.checked_sub(1).map_or(0, |at| self.places[at].end);
         let end = to.checked_sub(1).map_or(0, |at| self.places[at].end);
@@ -73,7 +73,7 @@ impl Asked {
     }
 }
 
-/// Fills `digits` with the last digits of a number.
+/// Writes the last digits of a number into `digits`.
 fn write_number(digits: &mut [u8], mut number: u64) {
     for digit in digits.iter_mut().rev() {
         *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
@@ -81,21 +81,21 @@ fn write_number(digits: &mut [u8], mut number: u64) {
     }
 }
 
-/// When to stop asking.
+/// End of a run.
 #[derive(Clone, Copy)]
 pub(crate) enum Until {
-    /// So many have been asked.
+    /// After this number of requests.
     Count(u64),
-    /// So long has passed.
+    /// After this time.
     Time(Duration),
 }
 
-/// One connection that asks.
+/// A connection that sends requests.
 pub(crate) struct Window {
     connection: Connection,
-    asked: Asked,
+    requests: RequestSequence,
     in_flight: usize,
-    /// Fails on an answer that is not the right one.
+    /// Returns an error for a wrong answer.
     check: fn(&Delivered<'_>) -> Result<()>,
 }
 
@@ -103,7 +103,7 @@ impl Window {
     /// Connects.
     pub(crate) fn open(
         address: SocketAddr,
-        asked: Asked,
+        requests: RequestSequence,
         in_flight: usize,
         check: fn(&Delivered<'_>) -> Result<()>,
     ) -> Result<Self> {
@@ -111,13 +111,13 @@ impl Window {
         connection.subscribe(&format!("{INBOX}.*"), None, 1)?;
         Ok(Self {
             connection,
-            asked,
+            requests,
             in_flight,
             check,
         })
     }
 
-    /// Asks, and waits for the last answer. The latency is empty when there are too many under way.
+    /// Sends requests and waits for the last answer. The latency is empty if too many are in flight.
     pub(crate) fn run(&mut self, until: Until) -> Result<Answers> {
         let mut stream = self.connection.stream();
         let mut incoming = Incoming::new(stream);
@@ -140,7 +140,7 @@ impl Window {
             }
             sent += room as u64;
             while room > 0 {
-                let (bytes, count) = self.asked.next(room);
+                let (bytes, count) = self.requests.next(room);
                 stream.write_all(bytes)?;
                 room -= count;
             }
@@ -165,7 +165,7 @@ impl Window {
     }
 }
 
-/// That a message was stored.
+/// Checks that a message was stored.
 pub(crate) fn is_stored(answer: &Delivered<'_>) -> Result<()> {
     if !answer.payload.starts_with(br#"{"stream""#) {
         bail!("not stored: {}", String::from_utf8_lossy(answer.payload));
@@ -173,7 +173,7 @@ pub(crate) fn is_stored(answer: &Delivered<'_>) -> Result<()> {
     Ok(())
 }
 
-/// That a stored message came.
+/// Checks that a stored message arrived.
 pub(crate) fn is_message(answer: &Delivered<'_>) -> Result<()> {
     ensure!(
         !answer.payload.is_empty(),
@@ -188,10 +188,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_numbered_on_and_on() {
-        let mut asked = Asked::new(2, b"x", |index| format!("s{index}"));
+    fn requests_are_numbered_continuously() {
+        let mut requests = RequestSequence::new(2, b"x", |index| format!("s{index}"));
         let mut check = |most, expected: &[(usize, u32)]| {
-            let (bytes, count) = asked.next(most);
+            let (bytes, count) = requests.next(most);
             let text = String::from_utf8(bytes.to_vec()).unwrap();
             let request =
                 |(subject, number)| format!("PUB s{subject} {INBOX}.{number:08} 1\r\nx\r\n");

@@ -1,5 +1,5 @@
-//! Broadcasts that can be used alike: one sender, receivers that all get everything. Each is used as its
-//! documentation shows.
+//! Broadcast channels with a common interface: one sender, and receivers that all receive every element. Each
+//! is used as its documentation shows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,14 +14,14 @@ pub(super) trait Channel: 'static {
 
     fn open(buffer: usize, receivers: usize) -> (Self::Sender, Vec<Self::Receiver>);
 
-    /// Waits for room.
+    /// Sends a value and waits until there is room.
     fn send(tx: &mut Self::Sender, value: u64) -> impl Future<Output = ()> + Send;
 
-    /// `None` when the sender is gone and everything was received.
+    /// Receives the next value. Returns `None` after the sender was dropped and every value was received.
     fn recv(rx: &mut Self::Receiver) -> impl Future<Output = Option<u64>> + Send;
 }
 
-/// The hub, whose consumers are woken when it is full.
+/// The hub, which wakes its consumers when it is full.
 pub(super) struct Feed;
 
 impl Channel for Feed {
@@ -42,7 +42,7 @@ impl Channel for Feed {
     }
 }
 
-/// The hub, whose consumers are woken for each element.
+/// The hub, which wakes its consumers for each element.
 pub(super) struct SendEach;
 
 impl Channel for SendEach {
@@ -62,8 +62,8 @@ impl Channel for SendEach {
     }
 }
 
-/// tokio's channel overwrites: it has no send that waits. So the receivers count themselves in after
-/// each full buffer, and the last one lets the sender go on.
+/// tokio's channel overwrites old values and has no send that waits. So the receivers count themselves after
+/// each full buffer, and the last one wakes the sender.
 pub(super) struct TokioBarrier;
 
 pub(super) struct BarrierSender {
@@ -130,9 +130,9 @@ impl Channel for TokioBarrier {
         let barrier = &rx.barrier;
         if rx.received == barrier.buffer {
             rx.received = 0;
-            // The last one to come has seen what all others did before they came.
+            // The last receiver to arrive sees the writes of all others before their arrival.
             if barrier.arrived.fetch_add(1, Ordering::AcqRel) + 1 == barrier.receivers {
-                // Nobody comes again before the sender has been told.
+                // No receiver arrives again before the sender is notified.
                 barrier.arrived.store(0, Ordering::Relaxed);
                 barrier.all.notify_one();
             }

@@ -1,9 +1,9 @@
-//! The least that a bounded broadcast to tasks can cost: what the runtime takes for waking and polling,
-//! and one read for each delivery.
+//! The minimum cost of a bounded broadcast to tasks: the runtime's cost for waking and polling, and one read
+//! per delivery.
 //!
-//! Consumers read a full buffer and wait; the last of them wakes the producer, which fills the buffer
-//! and wakes all. Left out: any look at who is slowest, elements of any type, room for part of a buffer,
-//! consumers that come and go, an end that overtakes, fences for more than one thread.
+//! Consumers read a full buffer and wait. The last of them wakes the producer, which fills the buffer and
+//! wakes all consumers. Omitted: the search for the slowest consumer, elements of any type, room for part of
+//! a buffer, joining and leaving consumers, an end that overtakes elements, and fences for several threads.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,17 +14,17 @@ use std::time::Duration;
 use super::load::Cell;
 use super::lockstep::{Check, join, timed};
 
-/// Used on one thread, so that no order is asked for; atomics cost nothing else there.
+/// Runs on one thread, so it needs no ordering. Atomics cost nothing extra there.
 struct Floor {
     slots: Vec<AtomicU64>,
     sent: AtomicU64,
-    /// Consumers that have read everything.
+    /// Number of consumers that have read everything.
     idle: AtomicU64,
     waiting: Mutex<Vec<Waker>>,
     producer: Mutex<Option<Waker>>,
 }
 
-/// How long it takes on one thread.
+/// Returns the duration of a run on one thread.
 pub(super) fn run(cell: Cell, elements: u64) -> Duration {
     timed(1, async move {
         let consumers = cell.consumers as u64;

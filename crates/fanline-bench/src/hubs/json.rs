@@ -1,4 +1,4 @@
-//! The figures for other programs, and for a run that goes on from them.
+//! The results as JSON, for other programs and for resumed runs.
 
 use std::fs;
 use std::path::Path;
@@ -6,22 +6,22 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::bars;
 use super::measure::Report;
+use super::targets;
 
-/// Writes every figure, with the bars.
+/// Writes every result, with the targets.
 pub(super) fn save(report: &Report, path: &Path) -> Result<()> {
     let mut value = json!(report);
-    let bars = bars::lines(report).into_iter().map(|line| {
+    let targets = targets::lines(report).into_iter().map(|line| {
         json!({
             "what": line.what,
             "measured": line.measured(),
-            "bar": line.bar(),
+            "target": line.target(),
             "verdict": line.verdict().label(),
         })
     });
-    value["bars"] = bars.collect();
-    // A run that is ended while it writes leaves the old file.
+    value["targets"] = targets.collect();
+    // A run that is interrupted during the write keeps the old file.
     let unfinished = path.with_extension("part");
     let text = format!("{value:#}\n");
     fs::write(&unfinished, text).with_context(|| unfinished.display().to_string())?;

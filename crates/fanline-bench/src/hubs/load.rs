@@ -1,26 +1,26 @@
-//! What is measured, and who takes part in it.
+//! The measured loads and systems.
 
 use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// A part of the measurement, with a table of its own.
+/// A part of the measurement with its own table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Part {
-    /// One producer, all consumers get everything: the main grid
+    /// One producer, all consumers receive everything: the main grid
     Lockstep,
-    /// The cost of a delivery by the size of the buffer
+    /// Cost of a delivery by buffer size
     Law,
-    /// A consumer comes and goes
+    /// A consumer joins and leaves
     JoinLeave,
-    /// Bytes for each consumer
+    /// Bytes per consumer
     Memory,
-    /// Allocations for each element
+    /// Allocations per element
     Allocations,
     /// One slow consumer among fast ones
     Slow,
-    /// From the send to the last receive
+    /// Time from the send to the last receive
     Latency,
     /// Many producers, one consumer
     Merge,
@@ -34,9 +34,9 @@ pub(super) enum Part {
 pub(super) enum Load {
     /// Elements per second.
     Lockstep(Cell),
-    /// The same, of the hub's stream and of what no broadcast to tasks can be without.
+    /// Elements per second, of the hub's stream and of the floor.
     Law(Cell),
-    /// Nanoseconds for each pair.
+    /// Nanoseconds per pair.
     JoinLeave { present: usize },
     /// Bytes.
     Memory { consumers: usize },
@@ -75,10 +75,10 @@ impl Load {
         }
     }
 
-    /// Elements that a run has at least, of loads that are given a number of elements and give a rate.
+    /// Returns the minimum number of elements of a run, for loads with a number of elements and a rate.
     pub(super) fn elements_min(self) -> Option<u64> {
         match self {
-            // Making the tasks takes a microsecond each: so many rounds that deliveries are what is measured.
+            // Creating a task takes a microsecond. This number of rounds makes the deliveries dominate.
             Self::Lockstep(cell) | Self::Law(cell) if cell.consumers > 10_000 => {
                 Some(16 * cell.buffer as u64)
             }
@@ -91,8 +91,8 @@ impl Load {
         }
     }
 
-    /// How long a run may take at least, however short runs are to be. Making and ending a task takes a
-    /// microsecond or two, of which a law of deliveries should not consist.
+    /// Returns the minimum duration of a run. Creating and ending a task takes a microsecond or two, which
+    /// must not dominate the cost law.
     pub(super) fn run_min(self) -> Duration {
         match self {
             Self::Law(cell) => TASK_RUN * u32::try_from(cell.consumers).unwrap_or(u32::MAX),
@@ -100,7 +100,8 @@ impl Load {
         }
     }
 
-    /// How many times as many elements as a broadcast may have a run has, each of which is one delivery.
+    /// Returns the factor by which a run has more elements than a broadcast, for loads with one delivery per
+    /// element.
     pub(super) fn elements_factor(self) -> u64 {
         match self {
             Self::Merge { .. } | Self::Partition { .. } => 10,
@@ -122,11 +123,11 @@ impl Load {
         }
     }
 
-    /// Who takes part. Rivals do not where there are more consumers than `rivals_most`: 0 is no rivals.
+    /// Returns the measured systems. Rivals are omitted above `rivals_most` consumers; 0 omits all rivals.
     pub(super) fn systems(self, rivals_most: usize) -> Vec<System> {
         let own: &[System] = match self {
             Self::Lockstep(_) => &System::WAYS,
-            // The floor is made for one.
+            // The floor is written for one thread.
             Self::Law(cell) if cell.threads > 1 => &[System::Stream],
             Self::Law(_) => &[System::Stream, System::Floor],
             Self::Slow { .. } => &[System::Stream],
@@ -148,13 +149,13 @@ impl Load {
     }
 }
 
-/// What each consumer adds to a run of the cost law.
+/// Time that each consumer adds to a run of the cost law.
 const TASK_RUN: Duration = Duration::from_micros(30);
 
-/// Beyond, a run of Pekko takes minutes: leaving a bucket of its wheel costs a walk along it.
+/// Above this, a run of Pekko takes minutes: leaving a bucket of its wheel costs a walk through the bucket.
 const PEKKO_CONSUMERS_MAX: usize = 2000;
 
-/// Who is measured, and by which of its ways.
+/// A measured system and the API that it uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum System {
@@ -166,11 +167,11 @@ pub(super) enum System {
     Each,
     /// `feed` and `next_slice`.
     Slice,
-    /// `feed` and `next`, of elements behind an `Arc`.
+    /// `feed` and `next`, with elements behind an `Arc`.
     OwnedArc,
     /// `send` and `next`.
     Send,
-    /// Where there is one way only.
+    /// Fanline, if there is only one API.
     Fanline,
     Floor,
     TokioBroadcast,

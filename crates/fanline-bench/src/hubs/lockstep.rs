@@ -1,4 +1,4 @@
-//! One broadcast: each consumer looks at each element.
+//! A broadcast in which each consumer checks each element.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use super::channel::{AsyncBroadcast, Asyncband, Channel, Feed, SendEach, TokioBa
 use super::floor;
 use super::load::{Cell, System};
 
-/// How long a run takes, from before the hub is there until the last consumer has ended; `None` for
-/// those that do not run in this process.
+/// Returns the duration of a run, from before the hub is created until the last consumer has ended. Returns
+/// `None` for systems that do not run in this process.
 pub(super) fn run(system: System, cell: Cell, elements: u64) -> Option<Duration> {
     Some(match system {
         System::Stream => channel::<Feed>(cell, elements),
@@ -29,7 +29,7 @@ pub(super) fn run(system: System, cell: Cell, elements: u64) -> Option<Duration>
     })
 }
 
-/// 1 is a runtime of one thread, more a work-stealing one.
+/// Returns a single-threaded runtime for 1, otherwise a work-stealing one.
 pub(super) fn runtime(threads: usize) -> Runtime {
     if threads == 1 {
         Builder::new_current_thread().enable_time().build()
@@ -42,8 +42,8 @@ pub(super) fn runtime(threads: usize) -> Runtime {
     .expect("a runtime")
 }
 
-/// How long `work` takes as a task: the producer is one like its consumers, and not the thread that
-/// waits for the end.
+/// Returns the duration of `work` as a task: the producer is a task like its consumers, and not the thread
+/// that waits for the end.
 pub(super) fn timed(threads: usize, work: impl Future<Output = ()> + Send + 'static) -> Duration {
     let runtime = runtime(threads);
     let begin = Instant::now();
@@ -51,14 +51,14 @@ pub(super) fn timed(threads: usize, work: impl Future<Output = ()> + Send + 'sta
     begin.elapsed()
 }
 
-/// Waits for tasks, and panics with them.
+/// Waits for tasks. Panics if one of them panicked.
 pub(super) async fn join(tasks: Vec<JoinHandle<()>>) {
     for task in tasks {
         task.await.expect("no panic");
     }
 }
 
-/// Sees that elements are 0, 1, 2 and so on.
+/// Checks that elements are 0, 1, 2, and so on.
 #[derive(Default)]
 pub(super) struct Check {
     next: u64,
@@ -71,7 +71,7 @@ impl Check {
         self.next += 1;
     }
 
-    /// Sees that there were so many.
+    /// Checks the number of elements.
     pub(super) fn finish(&self, elements: u64) {
         assert_eq!(self.next, elements);
     }
@@ -98,7 +98,7 @@ fn channel<C: Channel>(cell: Cell, elements: u64) -> Duration {
     })
 }
 
-/// The hub, with consumers of any kind.
+/// Runs the hub with consumers of any kind.
 async fn feed<T, F>(
     cell: Cell,
     elements: u64,

@@ -1,5 +1,5 @@
-//! The merge hub and the partition hub, beside tokio's channel as a yardstick: that has many producers
-//! by nature, but one bound for all of them; and it has one consumer, so several stand in a row.
+//! The merge hub and the partition hub, next to tokio's channel for comparison. That channel has many
+//! producers but one shared bound. It has one consumer, so a partition uses several channels.
 
 use std::time::Duration;
 
@@ -9,14 +9,19 @@ use tokio::sync::mpsc;
 use super::load::System;
 use super::lockstep::{join, timed};
 
-/// Elements that can wait, for each producer or consumer.
+/// Number of buffered elements per producer or consumer.
 const BUFFER: usize = 256;
 
-/// Producers are told apart by the upper bits of their elements.
+/// The upper bits of an element identify its producer.
 const PRODUCER_SHIFT: u32 = 40;
 
-/// Many producers that send one by one, and one consumer.
-pub(super) fn merged(system: System, threads: usize, producers: usize, elements: u64) -> Duration {
+/// Measures many producers that send one by one, and one consumer.
+pub(super) fn run_merge(
+    system: System,
+    threads: usize,
+    producers: usize,
+    elements: u64,
+) -> Duration {
     let share = elements / producers as u64;
     match system {
         System::TokioMpsc => timed(threads, async move {
@@ -62,7 +67,7 @@ pub(super) fn merged(system: System, threads: usize, producers: usize, elements:
     }
 }
 
-/// Sees that the elements of each producer are 0, 1, 2 and so on.
+/// Checks that the elements of each producer are 0, 1, 2, and so on.
 struct Order {
     next: Vec<u64>,
 }
@@ -87,8 +92,13 @@ impl Order {
     }
 }
 
-/// One producer whose elements go to each consumer in turn.
-pub(super) fn parted(system: System, threads: usize, consumers: usize, elements: u64) -> Duration {
+/// Measures one producer whose elements go to the consumers in rotation.
+pub(super) fn run_partition(
+    system: System,
+    threads: usize,
+    consumers: usize,
+    elements: u64,
+) -> Duration {
     match system {
         System::TokioMpsc => timed(threads, async move {
             let (senders, receivers): (Vec<_>, Vec<_>) =
@@ -137,7 +147,7 @@ pub(super) fn parted(system: System, threads: usize, consumers: usize, elements:
     }
 }
 
-/// Sees that a consumer gets its own elements in order: as many lie between two as there are others.
+/// Checks that a consumer receives its own elements in order, with a step of the number of consumers.
 struct Turn {
     next: u64,
     consumers: u64,

@@ -1,4 +1,4 @@
-//! All loads, each with all systems in turns.
+//! Measurement of all loads, each with all systems in alternation.
 
 use std::fs;
 use std::path::Path;
@@ -15,54 +15,54 @@ use crate::report::machine::Machine;
 use crate::report::metric::Summary;
 use crate::report::{self, versions};
 
-/// How long and how often.
+/// Number and length of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Plan {
-    /// In each, every system has one run.
+    /// Number of rounds; each runs every system once.
     pub(super) rounds: u32,
-    /// Elements of a run.
+    /// Number of elements of a run.
     pub(super) elements: u64,
-    /// A run that would take longer has fewer.
+    /// A run that would take longer has fewer elements.
     pub(super) run_millis: u64,
-    /// Rivals are not measured with more.
+    /// Rivals are not measured above this number of consumers.
     pub(super) rivals_consumers_max: usize,
 }
 
-/// All that was measured.
+/// All results of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) machine: Machine,
-    /// How this was asked for.
+    /// Command line of the run.
     pub(super) command: String,
     pub(super) plan: Plan,
-    /// The rivals that took part, with their versions.
+    /// Measured rivals with their versions.
     pub(super) rivals: Vec<String>,
-    /// JVMs that died, and were started again.
-    pub(super) deaths: Vec<String>,
+    /// Errors of JVMs that crashed and were restarted.
+    pub(super) crashes: Vec<String>,
     pub(super) rows: Vec<Row>,
 }
 
-/// One load, and all systems under it.
+/// One load with the results of all systems.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) load: Load,
-    pub(super) figures: Vec<Figure>,
+    pub(super) results: Vec<Measurement>,
 }
 
-/// One system's, in the unit of the load.
+/// Measurement of one system, in the unit of the load.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Figure {
+pub(super) struct Measurement {
     pub(super) system: System,
-    /// Of a run, where that is chosen.
+    /// Number of elements of a run, if variable.
     pub(super) elements: Option<u64>,
     pub(super) value: Summary,
 }
 
 impl Row {
-    /// Its median.
+    /// Returns the median of a system.
     pub(super) fn value(&self, system: System) -> Option<f64> {
-        let found = self.figures.iter().find(|figure| figure.system == system);
-        found.map(|figure| figure.value.median)
+        let found = self.results.iter().find(|result| result.system == system);
+        found.map(|result| result.value.median)
     }
 
     pub(super) fn ratio(&self, system: System, other: System) -> Option<f64> {
@@ -71,14 +71,14 @@ impl Row {
 }
 
 impl Report {
-    /// Without rows yet.
+    /// Creates a report without rows.
     pub(super) fn new(plan: Plan) -> Self {
         Self {
             machine: Machine::read(),
             command: report::command_line(),
             plan,
             rivals: Vec::new(),
-            deaths: Vec::new(),
+            crashes: Vec::new(),
             rows: Vec::new(),
         }
     }
@@ -88,7 +88,7 @@ impl Report {
     }
 }
 
-/// Measures `loads`, but for those that the file of an earlier run has.
+/// Measures `loads`, except those in the file of an earlier run.
 pub(super) fn all(loads: &[Load], plan: Plan, options: &Options) -> Result<Report> {
     let mut report = match &options.json {
         Some(path) if options.resume && path.exists() => read(path, plan)?,
@@ -131,14 +131,14 @@ fn read(path: &Path, plan: Plan) -> Result<Report> {
     Ok(report)
 }
 
-/// Its streams take milliseconds to be there, which should be a small part of a run.
+/// Pekko's streams take milliseconds to start, which should be a small part of a run.
 const PEKKO_ELEMENTS_MIN: u64 = 5000;
 
-/// Those who take part.
+/// The measured systems.
 struct Contest<'a> {
     plan: Plan,
     options: &'a Options,
-    /// Started when it is needed first.
+    /// Started on first use.
     pekko: Option<Pekko>,
     progress: ProgressBar,
 }
@@ -162,7 +162,7 @@ impl Contest<'_> {
             taking_part.push((system, elements, Vec::new()));
         }
         for round in 0..self.plan.rounds {
-            // Who comes first, and after whom, changes.
+            // The order of the systems changes.
             if round > 0 {
                 taking_part.reverse();
             }
@@ -177,9 +177,9 @@ impl Contest<'_> {
             }
         }
         taking_part.sort_by_key(|entry| entry.0);
-        let figures = taking_part.into_iter();
-        let figures = figures.filter_map(|(system, elements, values)| {
-            Some(Figure {
+        let results = taking_part.into_iter();
+        let results = results.filter_map(|(system, elements, values)| {
+            Some(Measurement {
                 system,
                 elements,
                 value: Summary::of(values.into_iter())?,
@@ -187,11 +187,11 @@ impl Contest<'_> {
         });
         Ok(Row {
             load,
-            figures: figures.collect(),
+            results: results.collect(),
         })
     }
 
-    /// How many elements a run has, found in two runs that are the warm-up as well.
+    /// Returns the number of elements of a run, determined by two runs that also serve as warm-up.
     fn elements(&mut self, system: System, load: Load) -> Result<Option<u64>> {
         let Some(mut least) = load.elements_min() else {
             return Ok(None);
@@ -222,10 +222,10 @@ impl Contest<'_> {
             Load::Lockstep(cell) | Load::Law(cell) => lockstep::run(system, cell, elements),
             Load::Slow { threads, fast } => Some(others::slow(system, threads, fast, elements)),
             Load::Merge { threads, producers } => {
-                Some(many::merged(system, threads, producers, elements))
+                Some(many::run_merge(system, threads, producers, elements))
             }
             Load::Partition { threads, consumers } => {
-                Some(many::parted(system, threads, consumers, elements))
+                Some(many::run_partition(system, threads, consumers, elements))
             }
             _ => None,
         };
@@ -240,7 +240,7 @@ impl Contest<'_> {
         self.pekko.as_mut().context("no JVM")
     }
 
-    /// Who took part, and what went wrong.
+    /// Records the rivals and crashes.
     fn note(&mut self, report: &mut Report) {
         let mut rivals = Vec::new();
         if self.options.rivals {
@@ -252,7 +252,7 @@ impl Contest<'_> {
         }
         if let Some(pekko) = &mut self.pekko {
             rivals.push(pekko.version());
-            report.deaths.append(&mut pekko.deaths);
+            report.crashes.append(&mut pekko.crashes);
         }
         for rival in rivals {
             if !report.rivals.contains(&rival) {
@@ -262,7 +262,7 @@ impl Contest<'_> {
     }
 }
 
-/// Of loads that are not given a number of elements.
+/// Measures a load without a number of elements.
 fn value(system: System, load: Load) -> f64 {
     match load {
         Load::JoinLeave { present } => others::join_leave(system, present),
@@ -289,9 +289,9 @@ mod tests {
         rivals_consumers_max: 10_000,
     };
 
-    /// Consumers check what they get, so a run that ends was right.
+    /// Consumers check the elements, so a completed run was correct.
     #[test]
-    fn every_system_delivers_everything() {
+    fn all_systems_deliver_everything() {
         let options = Options {
             rivals: true,
             systems: Vec::new(),
@@ -336,12 +336,12 @@ mod tests {
     }
 
     #[test]
-    fn a_run_goes_on_from_its_file() {
+    fn run_resumes_from_its_file() {
         let load = Load::JoinLeave { present: 7 };
         let mut report = Report::new(PLAN);
         report.rows.push(Row {
             load,
-            figures: vec![Figure {
+            results: vec![Measurement {
                 system: System::Fanline,
                 elements: None,
                 value: Summary::of([2.0].into_iter()).unwrap(),

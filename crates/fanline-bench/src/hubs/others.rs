@@ -1,4 +1,4 @@
-//! What a lockstep broadcast does not show.
+//! Measurements beyond the lockstep broadcast.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::load::System;
 use super::lockstep::{join, runtime, timed};
 use crate::allocations::Allocations;
 
-/// `work` with the channel of that name.
+/// Evaluates `work` with the channel type of the given name.
 macro_rules! with_channel {
     ($system:expr, $work:ident($($argument:expr),*)) => {
         match $system {
@@ -25,8 +25,8 @@ macro_rules! with_channel {
     };
 }
 
-/// `work` with a closure that subscribes to what has that name.
-macro_rules! with_newcomers {
+/// Evaluates `work` with a closure that subscribes to the given hub.
+macro_rules! with_subscriber {
     ($system:expr, $work:ident($($argument:expr),*)) => {
         match $system {
             System::TokioBroadcast => {
@@ -51,42 +51,42 @@ macro_rules! with_newcomers {
 
 const BUFFER: usize = 256;
 
-/// Nanoseconds that a consumer costs who comes and goes, with so many there.
+/// Returns the nanoseconds in which a consumer joins and leaves, with `present` others.
 pub(super) fn join_leave(system: System, present: usize) -> f64 {
-    with_newcomers!(system, come_and_go(present))
+    with_subscriber!(system, come_and_go(present))
 }
 
 fn come_and_go<R>(present: usize, subscribe: impl Fn() -> R) -> f64 {
     const PAIRS: u32 = 50_000;
-    let here: Vec<R> = (0..present).map(|_| subscribe()).collect();
+    let present_receivers: Vec<R> = (0..present).map(|_| subscribe()).collect();
     let begin = Instant::now();
     for _ in 0..PAIRS {
         drop(black_box(subscribe()));
     }
     let nanos = begin.elapsed().as_secs_f64() * 1e9 / f64::from(PAIRS);
-    drop(here);
+    drop(present_receivers);
     nanos
 }
 
-/// Bytes for each consumer, its handle included; what its task needs is the runtime's.
+/// Returns bytes per consumer, including its handle. The memory of its task belongs to the runtime.
 pub(super) fn memory(system: System, consumers: usize) -> f64 {
-    with_newcomers!(system, bytes_of(consumers))
+    with_subscriber!(system, bytes_of(consumers))
 }
 
 fn bytes_of<R>(consumers: usize, subscribe: impl Fn() -> R) -> f64 {
     let before = Allocations::of_this_thread();
-    let here: Vec<R> = (0..consumers).map(|_| subscribe()).collect();
+    let present_receivers: Vec<R> = (0..consumers).map(|_| subscribe()).collect();
     let made = Allocations::of_this_thread().since(before);
-    drop(here);
+    drop(present_receivers);
     made.bytes as f64 / consumers as f64
 }
 
-/// Allocations for each element, once everything has grown.
+/// Returns allocations per element, after all buffers have grown.
 pub(super) fn allocations(system: System, consumers: usize) -> f64 {
     with_channel!(system, allocations_of(consumers))
 }
 
-/// On one thread, whose allocations are counted.
+/// Runs on one thread, whose allocations are counted.
 fn allocations_of<C: Channel>(consumers: usize) -> f64 {
     const ELEMENTS: u64 = 100_000;
     runtime(1).block_on(async {
@@ -113,10 +113,10 @@ fn allocations_of<C: Channel>(consumers: usize) -> f64 {
     })
 }
 
-/// How long the slow one works on each element.
+/// Time that the slow consumer works on each element.
 pub(super) const SLOW_WORK: Duration = Duration::from_micros(2);
 
-/// A consumer that works on each element, and so many that do not.
+/// Measures one consumer that works on each element, and `fast` that do not.
 pub(super) fn slow(system: System, threads: usize, fast: usize, elements: u64) -> Duration {
     with_channel!(system, slow_among(threads, fast, elements))
 }
@@ -148,8 +148,8 @@ fn slow_among<C: Channel>(threads: usize, fast: usize, elements: u64) -> Duratio
     })
 }
 
-/// Median time from before a send until the last consumer has the element, in microseconds; between two
-/// elements everybody sleeps.
+/// Returns the median time from before a send until the last consumer has the element, in microseconds. All
+/// tasks sleep between two elements.
 pub(super) fn latency(system: System, threads: usize, consumers: usize) -> f64 {
     with_channel!(system, latency_of(threads, consumers))
 }

@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 use super::load::Cell;
 use crate::jvm::{self, Jvm};
 
-/// Debian keeps JDKs here.
+/// Directory of Debian's JDKs.
 const JDKS: &str = "/usr/lib/jvm";
 
-/// The first of them that is installed runs Pekko. Not Debian's 17: its compiler C2 has crashed on code
-/// of the hub.
+/// The first installed JDK of this list runs Pekko. Debian's 17 is not in it: its compiler C2 has crashed on
+/// the hub's code.
 const NAMES: [&str; 4] = [
     "temurin-21-jdk",
     "java-21-openjdk",
@@ -21,8 +21,8 @@ const NAMES: [&str; 4] = [
     "java-25-openjdk",
 ];
 
-/// The collector with the cheapest write barriers, and a heap that is large for what is kept; a JVM that
-/// crashes says so in a file.
+/// The collector with the cheapest write barriers, and a heap that is large for the retained data. A crashing
+/// JVM writes an error file.
 const OPTIONS: [&str; 5] = [
     "-XX:+UseParallelGC",
     "-Xms3g",
@@ -31,18 +31,18 @@ const OPTIONS: [&str; 5] = [
     "-XX:-CreateCoredumpOnCrash",
 ];
 
-/// How often a run is tried, each time in a fresh JVM, when the JVM dies.
-const TRIES: usize = 3;
+/// Number of attempts for a run, each in a fresh JVM, if the JVM crashes.
+const ATTEMPTS: usize = 3;
 
-/// The compiled project, and its JVM.
+/// The compiled project and its JVM.
 pub(super) struct Pekko {
     folder: PathBuf,
     java: PathBuf,
-    /// Of its dispatcher.
+    /// Number of threads of its dispatcher.
     threads: usize,
     jvm: Jvm,
-    /// What each JVM that died said.
-    pub(super) deaths: Vec<String>,
+    /// Output of each crashed JVM.
+    pub(super) crashes: Vec<String>,
 }
 
 impl Pekko {
@@ -55,22 +55,22 @@ impl Pekko {
             folder,
             java,
             threads,
-            deaths: Vec::new(),
+            crashes: Vec::new(),
         })
     }
 
-    /// Pekko, its threads, and the JDK, as the JVM says it.
+    /// Returns the versions of Pekko and the JDK, as the JVM reports them.
     pub(super) fn version(&self) -> String {
         format!("{}, {}", self.jvm.banner, OPTIONS[..3].join(" "))
     }
 
-    /// How long a run takes. The threads are the dispatcher's, whatever the cell says.
+    /// Returns the duration of a run. The dispatcher determines the threads, whatever the cell specifies.
     pub(super) fn run(&mut self, cell: Cell, elements: u64) -> Result<Duration> {
         let mut tries = 1;
         loop {
             match self.try_run(cell, elements) {
-                Err(error) if tries < TRIES => {
-                    self.deaths.push(format!("{error:#}"));
+                Err(error) if tries < ATTEMPTS => {
+                    self.crashes.push(format!("{error:#}"));
                     self.jvm = warm(&self.java, &self.folder, self.threads)?;
                     tries += 1;
                 }
@@ -88,11 +88,11 @@ fn run(jvm: &mut Jvm, buffer: usize, consumers: usize, elements: u64) -> Result<
     let answer = jvm.ask(&format!("{buffer} {consumers} {elements}"))?;
     let nanos = answer
         .parse()
-        .with_context(|| format!("Pekko: no time, but {answer:?}"))?;
+        .with_context(|| format!("Pekko: no time in {answer:?}"))?;
     Ok(Duration::from_nanos(nanos))
 }
 
-/// A JVM whose compilers have seen the load.
+/// Starts a JVM and warms up its compilers with the load.
 fn warm(java: &Path, folder: &Path, threads: usize) -> Result<Jvm> {
     let mut options = OPTIONS.to_vec();
     if has_unsafe_switch(java) {
@@ -123,7 +123,7 @@ fn installed() -> Option<PathBuf> {
     NAMES.into_iter().find_map(named)
 }
 
-/// From 24 on a JVM complains of what Pekko does with memory, unless it is told not to.
+/// Since version 24, a JVM prints warnings about Pekko's memory access unless an option disables them.
 fn has_unsafe_switch(java: &Path) -> bool {
     let release = java.with_file_name("../release");
     let release = fs::read_to_string(release).unwrap_or_default();

@@ -1,12 +1,12 @@
-//! The cells of the largest buffer as a plot: a group of bars for each number of consumers.
+//! A plot of the cells with the largest buffer: a group of bars per number of consumers.
 
-use super::bars::count;
 use super::load::{Cell, Load};
-use super::measure::{Figure, Report, Row};
+use super::measure::{Measurement, Report, Row};
+use super::targets::count;
 use crate::report::groups::{self, Bar, Group};
 use crate::report::metric::Metric;
 
-/// The plot as an SVG document.
+/// Returns the plot as an SVG document.
 pub(super) fn document(report: &Report) -> String {
     let cells = report.rows.iter().filter_map(|row| match row.load {
         Load::Lockstep(cell) => Some((cell, row)),
@@ -32,24 +32,24 @@ pub(super) fn document(report: &Report) -> String {
 }
 
 fn group(cell: Cell, row: &Row) -> Group {
-    let figures = row.figures.iter();
+    let results = row.results.iter();
     Group {
         title: format!("{} consumers", count(cell.consumers)),
         caption: match cell.threads {
             1 => "one thread".to_owned(),
             count => format!("{count} threads"),
         },
-        bars: figures.map(|figure| bar(cell, figure)).collect(),
+        bars: results.map(|result| bar(cell, result)).collect(),
     }
 }
 
-fn bar(cell: Cell, figure: &Figure) -> Bar {
-    let deliveries = figure.value.median * cell.consumers as f64;
+fn bar(cell: Cell, result: &Measurement) -> Bar {
+    let deliveries = result.value.median * cell.consumers as f64;
     Bar {
-        label: figure.system.name(),
+        label: result.system.name(),
         value: deliveries,
         words: Metric::Rate.format(deliveries),
-        fill: if figure.system.is_rival() {
+        fill: if result.system.is_rival() {
             "#9aa5b1"
         } else {
             "#1f7a8c"

@@ -1,42 +1,42 @@
-//! The figures as text: the same tables on a terminal and in Markdown.
+//! The results as text: the same tables for a terminal and in Markdown.
 
 use std::fmt::Write;
 
 use comfy_table::{Table, TableStyle, presets};
 
-use super::bars::{self, LAW_BUFFERS, count, delivery, law};
 use super::load::{Cell, Load, Part, System};
 use super::measure::{Report, Row};
 use super::others::SLOW_WORK;
+use super::targets::{self, LAW_BUFFERS, count, delivery, law};
 use crate::report;
 use crate::report::behind::{self, Better};
 use crate::report::metric::{Metric, spread, three_digits};
 use crate::report::table::new_table;
 
-/// For people at a terminal.
+/// Returns the report for a terminal.
 pub(super) fn terminal(report: &Report) -> String {
     page(report, presets::UTF8_FULL_CONDENSED, "")
 }
 
-/// As a page.
+/// Returns the report as a page.
 pub(super) fn markdown(report: &Report) -> String {
     let text = page(report, presets::ASCII_MARKDOWN, "## ");
     format!("# Hubs: Fanline beside its rivals\n\n{text}")
 }
 
-/// The bars in words.
+/// Returns the targets in words.
 pub(super) fn list(report: &Report) -> String {
-    let lines = bars::lines(report).into_iter();
+    let lines = targets::lines(report).into_iter();
     let mut text = String::new();
     for line in lines {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{:74}{:12}{}", line.what, line.bar(), line.cells);
+        let _ = writeln!(text, "{:74}{:12}{}", line.what, line.target(), line.cells);
     }
     text
 }
 
 fn page(report: &Report, style: TableStyle, heading: &str) -> String {
-    let mut tables = vec![("Bars".to_owned(), bars(report, style))];
+    let mut tables = vec![("Targets".to_owned(), targets(report, style))];
     for (threads, buffer) in grids(report) {
         let title = format!(
             "Broadcast, {threads} thread(s), buffer {buffer}: elements/s (deliveries/s) by consumers"
@@ -69,15 +69,15 @@ fn page(report: &Report, style: TableStyle, heading: &str) -> String {
     text
 }
 
-fn bars(report: &Report, style: TableStyle) -> Table {
-    let header = ["what", "of consumers", "measured", "bar", "verdict"];
+fn targets(report: &Report, style: TableStyle) -> Table {
+    let header = ["what", "of consumers", "measured", "target", "verdict"];
     let mut table = new_table(style, header.map(str::to_owned).to_vec(), header.len());
-    for line in bars::lines(report) {
+    for line in targets::lines(report) {
         table.add_row(vec![
             line.what.clone(),
             line.cells.clone(),
             line.measured(),
-            line.bar(),
+            line.target(),
             line.verdict().label().to_owned(),
         ]);
     }
@@ -92,7 +92,7 @@ fn cells(report: &Report) -> impl Iterator<Item = (Cell, &Row)> {
     })
 }
 
-/// Threads and buffers.
+/// Returns the combinations of threads and buffers.
 fn grids(report: &Report) -> Vec<(usize, usize)> {
     let mut grids: Vec<_> = cells(report)
         .map(|(cell, _)| (cell.threads, cell.buffer))
@@ -132,19 +132,19 @@ fn lockstep(report: &Report, threads: usize, buffer: usize, style: TableStyle) -
     table
 }
 
-/// Those that took part in any.
+/// Returns the systems that were measured in any row.
 fn systems<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<System> {
     let mut systems: Vec<System> = rows
-        .flat_map(|row| row.figures.iter().map(|figure| figure.system))
+        .flat_map(|row| row.results.iter().map(|result| result.system))
         .collect();
     systems.sort_unstable();
     systems.dedup();
     systems
 }
 
-fn line(title: &str, figures: impl Iterator<Item = Option<String>>) -> Vec<String> {
+fn line(title: &str, results: impl Iterator<Item = Option<String>>) -> Vec<String> {
     let mut line = vec![title.to_owned()];
-    line.extend(figures.map(Option::unwrap_or_default));
+    line.extend(results.map(Option::unwrap_or_default));
     line
 }
 
@@ -164,7 +164,7 @@ fn cost(report: &Report, style: TableStyle) -> Table {
     let mut table = new_table(style, header, 0);
     for buffer in LAW_BUFFERS {
         for system in [System::Stream, System::Floor] {
-            let figures = consumers.iter().map(|consumers| {
+            let results = consumers.iter().map(|consumers| {
                 let cell = Cell {
                     threads: 1,
                     buffer,
@@ -172,13 +172,13 @@ fn cost(report: &Report, style: TableStyle) -> Table {
                 };
                 delivery(report, cell, system).map(three_digits)
             });
-            let figures: Vec<Option<String>> = figures.collect();
-            if figures.iter().any(Option::is_some) {
+            let results: Vec<Option<String>> = results.collect();
+            if results.iter().any(Option::is_some) {
                 let mut row = match system {
                     System::Floor => vec![String::new(); 2],
                     _ => vec![buffer.to_string(), three_digits(law(buffer))],
                 };
-                row.extend(line(system.name(), figures.into_iter()));
+                row.extend(line(system.name(), results.into_iter()));
                 table.add_row(row);
             }
         }
@@ -205,7 +205,7 @@ fn title(part: Part) -> String {
     title.to_owned()
 }
 
-/// One line for each number of threads and system, one column for each number of others.
+/// Returns a table with one line per number of threads and system, and one column per number of peers.
 fn of_part(report: &Report, part: Part, style: TableStyle) -> Table {
     let rows = report.rows.iter().filter(|row| row.load.part() == part);
     let rows = rows.collect::<Vec<_>>();
@@ -220,7 +220,7 @@ fn of_part(report: &Report, part: Part, style: TableStyle) -> Table {
     let mut table = new_table(style, header, 1);
     for threads in threads {
         for system in systems(rows.iter().copied()) {
-            let figures = columns.iter().map(|column| {
+            let results = columns.iter().map(|column| {
                 let is_here = |row: &&&Row| place(row.load) == (threads, *column);
                 let row = rows.iter().find(is_here)?;
                 Some(write(row.load, row.value(system)?))
@@ -229,13 +229,13 @@ fn of_part(report: &Report, part: Part, style: TableStyle) -> Table {
                 0 => system.name().to_owned(),
                 threads => format!("{threads} thread(s), {}", system.name()),
             };
-            table.add_row(line(&title, figures));
+            table.add_row(line(&title, results));
         }
     }
     table
 }
 
-/// Threads, or 0 where that is no question; and the other number.
+/// Returns the number of threads, or 0 if it is not variable, and the number of peers.
 fn place(load: Load) -> (usize, usize) {
     match load {
         Load::Lockstep(cell) | Load::Law(cell) => (cell.threads, cell.consumers),
@@ -260,10 +260,10 @@ fn write(load: Load, value: f64) -> String {
 
 fn notes(report: &Report) -> Vec<String> {
     let (machine, plan) = (&report.machine, &report.plan);
-    let verdicts = bars::lines(report).into_iter();
+    let verdicts = targets::lines(report).into_iter();
     let mut notes = vec![
         format!(
-            "Bars: {} (not measured, or not in all cells).",
+            "Targets: {} (not measured, or not in all cells).",
             report::count(verdicts.map(|line| line.verdict()))
         ),
         format!(
@@ -271,10 +271,10 @@ fn notes(report: &Report) -> Vec<String> {
             machine.cores, machine.cpu, machine.kernel
         ),
         format!(
-            "Medians of {} rounds; in each round every system of a cell has one run, in alternating \
-             order, after two runs to warm up. A run has {} elements, fewer where a system would take \
-             more than {} ms (in the cost law at least 30 µs for each consumer), and is timed from \
-             before the hub is there until the last consumer has ended. Every consumer checks every element, value and order.",
+            "Medians of {} rounds; each round runs every system of a cell once, in alternating \
+             order, after two runs to warm up. A run has {} elements, fewer if a system would take \
+             more than {} ms (in the cost law at least 30 µs per consumer), and is timed from \
+             before the hub is created until the last consumer has ended. Every consumer checks every element, value and order.",
             plan.rounds, plan.elements, plan.run_millis
         ),
         "One thread is tokio's current-thread runtime, two are its multi-thread runtime with two \
@@ -284,38 +284,39 @@ fn notes(report: &Report) -> Vec<String> {
     if !report.rivals.is_empty() {
         notes.push(format!("Rivals: {}.", report.rivals.join("; ")));
         notes.push(
-            "tokio's broadcast overwrites, so all consumers count in after each full buffer before the \
-             sender goes on. Pekko has its dispatcher's threads in every cell, one of which sends; \
-             each of its consumers is a stream of one stage; beyond 2,000 consumers it is not run, since \
+            "tokio's broadcast overwrites old values, so the sender waits after each full buffer until all \
+             consumers have read it. Pekko has its dispatcher's threads in every cell, one of which sends; \
+             each of its consumers is a stream of one stage; it is not run with more than 2,000 consumers, since \
              each run would take minutes."
                 .to_owned(),
         );
     }
-    if !report.deaths.is_empty() {
-        let count = report.deaths.len();
-        let first = &report.deaths[0];
+    if !report.crashes.is_empty() {
+        let count = report.crashes.len();
+        let first = &report.crashes[0];
         notes.push(format!(
-            "JVMs that died and were started again: {count} ({first})."
+            "JVMs that crashed and were restarted: {count} ({first})."
         ));
     }
     notes.push(
-        "The floor is written by hand for one thread (src/hubs/floor.rs, with what it leaves out): what \
-         the runtime takes to wake and poll tasks, and one read for each delivery."
+        "The floor is written by hand for one thread (src/hubs/floor.rs, with its omissions): the \
+         cost of the runtime to wake and poll tasks, and one read per delivery."
             .to_owned(),
     );
     notes.push(
-        "Merge and partition: 256 elements can wait for each producer or consumer; tokio's mpsc has \
-         one bound of the same sum for all producers, or one channel for each consumer."
+        "Merge and partition: 256 buffered elements per producer or consumer; tokio's mpsc has \
+         one bound of the same sum for all producers, or one channel per consumer."
             .to_owned(),
     );
-    let figures = report.rows.iter().flat_map(|row| &row.figures);
-    notes.extend(spread(figures.map(|figure| figure.value)));
+    let results = report.rows.iter().flat_map(|row| &row.results);
+    notes.extend(spread(results.map(|result| result.value)));
     notes.push(format!("Command: `{}`", report.command));
     notes.extend(report.rows.iter().flat_map(behind_rivals));
     notes
 }
 
-/// Where a rival does more, or takes less, than the hub by its first way, which is a stream where it has one.
+/// Returns lines for rivals that are faster, or take less, than the hub's first API, which is a stream if
+/// there is one.
 fn behind_rivals(row: &Row) -> Vec<String> {
     let Some(own) = row.load.systems(0).first().copied() else {
         return Vec::new();
@@ -324,7 +325,7 @@ fn behind_rivals(row: &Row) -> Vec<String> {
         Some(_) => Better::More,
         None => Better::Less,
     };
-    let systems = row.figures.iter().map(|figure| figure.system);
+    let systems = row.results.iter().map(|result| result.system);
     let rivals = systems.filter(|system| system.is_rival());
     let lines = rivals.filter_map(|rival| {
         let ratio = row.ratio(own, rival)?;
@@ -333,7 +334,7 @@ fn behind_rivals(row: &Row) -> Vec<String> {
     lines.collect()
 }
 
-/// A load in words.
+/// Returns a load in words.
 fn what(load: Load) -> String {
     if let Load::Lockstep(_) | Load::Law(_) = load {
         return load.describe();

@@ -1,24 +1,24 @@
-//! Who is told what, and what a message costs then.
+//! Distribution of interest, and the resulting cost of messages.
 
 use super::random::Random;
 use super::world::{Bits, Subject, World};
 
-/// Lines as they go over a link; what counts is how long they are.
+/// Sample lines of a link. Only their lengths matter.
 const OWN_LINE: &str = "LS+ r07.s0417.device.04242.state\r\n";
 const SHARED_LINE: &str = "LS+ shared.topic.042424.updates\r\n";
 const LEAF_LINE: &str = "LS+ r07.s0417.>\r\n";
 const REGION_LINE: &str = "LS+ r07.>\r\n";
 
-/// What a hub tells its leafs of each other.
+/// The interest that a hub sends to its leaf nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// Each subject to everybody, as a leaf link does by default.
+    /// Each subject to all leaf nodes, as a leaf link does by default.
     Everything,
-    /// Nothing: leafs are isolated, and only the hub knows what they want.
+    /// No interest: leaf nodes are isolated, and only the hub knows their interest.
     Isolated,
-    /// One filter for each leaf's own subjects, whatever it wants of them; shared subjects one by one.
+    /// One filter for each leaf's own subjects, whatever their interest; shared subjects one by one.
     Covered,
-    /// The same with a hub for each region, which covers its leafs with one filter in turn.
+    /// As `Covered`, with a hub per region, which covers its leaf nodes with one filter.
     Tree,
 }
 
@@ -45,22 +45,22 @@ impl Lines {
     }
 }
 
-/// What it takes until everybody knows.
+/// Cost until all interest is distributed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Distribution {
     /// Towards the root.
     pub(super) up: Lines,
-    /// Towards the leafs.
+    /// Towards the leaf nodes.
     pub(super) down: Lines,
-    /// The most that one link carries one way.
+    /// Maximum of one link in one direction.
     pub(super) heaviest: Lines,
-    /// Different filters at the hub that has most of them.
+    /// Different filters at the hub with the most.
     pub(super) hub_filters: usize,
-    /// The same at the leaf that has most.
+    /// Different filters at the leaf with the most.
     pub(super) leaf_filters: usize,
 }
 
-impl Told {
+impl Distribution {
     fn up(&mut self, lines: Lines) {
         self.up.add(lines);
         self.weigh(lines);
@@ -78,44 +78,44 @@ impl Told {
     }
 }
 
-/// What changes cost.
+/// Cost of changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
     pub(super) up: u64,
     pub(super) down: u64,
 }
 
-/// What messages cost.
+/// Cost of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FanOut {
-    /// Messages that went over a link, each link counted.
+    /// Number of messages that crossed a link, counted per link.
     pub(super) crossings: u64,
-    /// Of those, how many went where nobody wanted them.
+    /// Number of those that went to a node without interest.
     pub(super) useless: u64,
-    /// Messages that a leaf got which wanted them, from another leaf.
+    /// Number of messages from another leaf that reached a leaf with interest.
     pub(super) delivered: u64,
-    /// How many of them there should have been.
+    /// Number of those that should have arrived.
     pub(super) wanted: u64,
 }
 
-/// How often each shared subject is wanted, seen from all sides.
+/// Number of leaf nodes interested in each shared subject, from every view.
 struct Shared {
-    /// Wanted by anybody.
-    held: usize,
-    /// By leaf: wanted there.
+    /// Number of subjects with any interest.
+    wanted: usize,
+    /// By leaf: number of subjects with interest there.
     at_leaf: Vec<usize>,
-    /// By leaf: wanted there alone.
+    /// By leaf: number of subjects with interest only there.
     only_at_leaf: Vec<usize>,
-    /// By region: wanted there.
+    /// By region: number of subjects with interest there.
     in_region: Vec<usize>,
-    /// By region: wanted there alone.
+    /// By region: number of subjects with interest only there.
     only_in_region: Vec<usize>,
 }
 
 impl Shared {
     fn count(world: &World) -> Self {
         let mut shared = Self {
-            held: 0,
+            wanted: 0,
             at_leaf: vec![0; world.leafs],
             only_at_leaf: vec![0; world.leafs],
             in_region: vec![0; world.regions],
@@ -128,7 +128,7 @@ impl Shared {
                 shared.at_leaf[leaf] += 1;
                 leafs += 1;
                 last = Some(leaf);
-                // Leafs come in order, and regions with them.
+                // Leaf nodes are in order, and so are regions.
                 if regions.last() != Some(&world.region(leaf)) {
                     regions.push(world.region(leaf));
                 }
@@ -142,17 +142,17 @@ impl Shared {
             if let [region] = regions[..] {
                 shared.only_in_region[region] += 1;
             }
-            shared.held += usize::from(leafs > 0);
+            shared.wanted += usize::from(leafs > 0);
         }
         shared
     }
 }
 
 impl Policy {
-    /// All, in the order of the tables.
+    /// All policies, in the order of the tables.
     pub(super) const ALL: [Self; 4] = [Self::Everything, Self::Isolated, Self::Covered, Self::Tree];
 
-    /// As tables call it.
+    /// Returns the name in tables.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Everything => "everything",
@@ -162,26 +162,26 @@ impl Policy {
         }
     }
 
-    /// From nothing to everybody knowing what he is to know.
-    pub(super) fn announce(self, world: &World) -> Told {
+    /// Counts the distribution of all interest from an empty state.
+    pub(super) fn announce(self, world: &World) -> Distribution {
         let shared = Shared::count(world);
         let own = (0..world.leafs).map(|leaf| world.own_wanted(leaf));
         let own = own.collect::<Vec<_>>();
-        let mut told = Told::default();
+        let mut distribution = Distribution::default();
         for (leaf, own_here) in own.iter().enumerate() {
             let (up, down) = self.leaf_link(world, &shared, &own, leaf);
-            told.up(up);
-            told.down(down);
+            distribution.up(up);
+            distribution.down(down);
             let from_above = usize::try_from(down.count).unwrap_or(usize::MAX);
             let mut filters = own_here + shared.at_leaf[leaf] + from_above;
             if self != Self::Isolated {
-                // Wanted here and told of by others.
+                // With interest here and at other leaf nodes.
                 filters -= shared.at_leaf[leaf] - shared.only_at_leaf[leaf];
             }
-            told.leaf_filters = told.leaf_filters.max(filters);
+            distribution.leaf_filters = distribution.leaf_filters.max(filters);
         }
         let all_own: usize = own.iter().sum();
-        told.hub_filters = shared.held
+        distribution.hub_filters = shared.wanted
             + match self {
                 Self::Everything | Self::Isolated => all_own,
                 Self::Covered => world.leafs,
@@ -189,20 +189,20 @@ impl Policy {
             };
         if self == Self::Tree {
             for region in 0..world.regions {
-                told.up(Lines::of(&[
+                distribution.up(Lines::of(&[
                     (1, REGION_LINE),
                     (shared.in_region[region], SHARED_LINE),
                 ]));
-                told.down(Lines::of(&[
+                distribution.down(Lines::of(&[
                     (world.regions - 1, REGION_LINE),
-                    (shared.held - shared.only_in_region[region], SHARED_LINE),
+                    (shared.wanted - shared.only_in_region[region], SHARED_LINE),
                 ]));
             }
         }
-        told
+        distribution
     }
 
-    /// What one leaf and the hub above it tell each other.
+    /// Counts the lines between one leaf and its hub.
     fn leaf_link(
         self,
         world: &World,
@@ -211,7 +211,7 @@ impl Policy {
         leaf: usize,
     ) -> (Lines, Lines) {
         let shared_up = (shared.at_leaf[leaf], SHARED_LINE);
-        let shared_down = (shared.held - shared.only_at_leaf[leaf], SHARED_LINE);
+        let shared_down = (shared.wanted - shared.only_at_leaf[leaf], SHARED_LINE);
         let one_by_one = Lines::of(&[(own[leaf], OWN_LINE), shared_up]);
         let covered = Lines::of(&[(1, LEAF_LINE), shared_up]);
         match self {
@@ -225,21 +225,21 @@ impl Policy {
                 (covered, Lines::of(&[others, shared_down]))
             }
             Self::Tree => {
-                let beside = (world.leafs_of_region() - 1, LEAF_LINE);
+                let region_lines = (world.leafs_of_region() - 1, LEAF_LINE);
                 let beyond = (world.regions - 1, REGION_LINE);
-                (covered, Lines::of(&[beside, beyond, shared_down]))
+                (covered, Lines::of(&[region_lines, beyond, shared_down]))
             }
         }
     }
 
-    /// How many lines it takes when the first of a leaf's clients wants a subject, or the last one no
-    /// longer does; `holders` are the other leafs that want it.
+    /// Returns the number of lines when a leaf's interest in a subject begins or ends. `holders` are the
+    /// other leaf nodes with interest.
     fn lines_of_change(self, world: &World, leaf: usize, holders: &[usize]) -> Changed {
         match self {
             Self::Isolated => Changed { up: 1, down: 0 },
             Self::Everything | Self::Covered => Changed {
                 up: 1,
-                down: newly_told(world.leafs, holders),
+                down: newly_informed(world.leafs, holders),
             },
             Self::Tree => {
                 let home = world.region(leaf);
@@ -247,21 +247,21 @@ impl Policy {
                 let first_of_region = regions.all(|region| region != home);
                 let mut changed = Changed {
                     up: 1,
-                    down: newly_told(world.leafs, holders),
+                    down: newly_informed(world.leafs, holders),
                 };
                 if first_of_region {
                     let regions = holders.iter().map(|leaf| world.region(*leaf));
                     let mut regions = regions.collect::<Vec<_>>();
                     regions.dedup();
                     changed.up += 1;
-                    changed.down += newly_told(world.regions, &regions);
+                    changed.down += newly_informed(world.regions, &regions);
                 }
                 changed
             }
         }
     }
 
-    /// How many links a message takes from a leaf to others.
+    /// Returns the number of links that a message crosses from one leaf to others.
     fn links(self, world: &World, origin: usize, targets: &[usize]) -> u64 {
         if targets.is_empty() {
             return 0;
@@ -284,24 +284,24 @@ impl Policy {
         }
     }
 
-    /// Whether a leaf's own subjects are known to the others as one filter.
+    /// Returns whether the other leaf nodes know a leaf's own subjects as one filter.
     fn covers(self) -> bool {
         matches!(self, Self::Covered | Self::Tree)
     }
 }
 
-/// Of so many, each of which is told what any *other* one wants: how many are told something new
-/// when one more wants it than `holders`.
-fn newly_told(all: usize, holders: &[usize]) -> u64 {
+/// Each of `all` nodes is sent the interest of any *other* node. Returns how many of them are sent new
+/// interest if one more node is added to `holders`.
+fn newly_informed(all: usize, holders: &[usize]) -> u64 {
     match holders {
         [] => all as u64 - 1,
-        // That one knew of nobody but itself.
+        // That node knew only its own interest.
         [_] => 1,
         _ => 0,
     }
 }
 
-/// Lets subscriptions come and go.
+/// Adds and removes subscriptions.
 pub(super) fn change(
     world: &mut World,
     changes: u32,
@@ -312,7 +312,7 @@ pub(super) fn change(
         let (leaf, subject) = world.draw_change(random);
         let holders = others(world, leaf, subject);
         for (sum, policy) in sums.iter_mut().zip(Policy::ALL) {
-            // A leaf's own subjects are covered, whatever it wants of them.
+            // A leaf's own subjects are covered, whatever their interest.
             if policy.covers() && matches!(subject, Subject::Own { .. }) {
                 continue;
             }
@@ -325,7 +325,7 @@ pub(super) fn change(
     sums
 }
 
-/// Publishes at leafs.
+/// Publishes at leaf nodes.
 pub(super) fn publish(
     world: &World,
     publications: u32,
@@ -354,7 +354,7 @@ pub(super) fn publish(
     sums
 }
 
-/// Who but `leaf` wants a subject, in order.
+/// Returns the leaf nodes with interest in a subject except `leaf`, in order.
 fn others(world: &World, leaf: usize, subject: Subject) -> Vec<usize> {
     let holders = match subject {
         Subject::Own { leaf: owner, .. } => {

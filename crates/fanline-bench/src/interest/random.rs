@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same for the same seed, everywhere.
+//! Pseudorandom numbers, which are the same for the same seed on every platform.
 
 /// A generator (splitmix64).
 pub(super) struct Random(u64);
@@ -16,13 +16,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of `0..bound`, all alike; the bias for bounds of 32 bits is of no account here.
+    /// Returns a uniform number of `0..bound`. The bias for bounds of 32 bits is negligible here.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         let wide = u128::from(self.next()) * bound as u128;
         usize::try_from(wide >> 64).unwrap_or(0)
     }
 
-    /// Whether something with so many chances in 100 comes true.
+    /// Returns true with a probability of `chances` in 100.
     pub(super) fn percent(&mut self, chances: u32) -> bool {
         self.below(100) < chances as usize
     }
@@ -32,7 +32,7 @@ impl Random {
     }
 }
 
-/// Ranks of which the n-th is drawn with a chance in proportion to 1/n.
+/// Ranks, of which the n-th is drawn with a probability proportional to 1/n.
 pub(super) struct Zipf {
     cumulated: Vec<f64>,
 }
@@ -49,7 +49,7 @@ impl Zipf {
         }
     }
 
-    /// A rank, from 0.
+    /// Draws a rank, counted from 0.
     pub(super) fn draw(&self, random: &mut Random) -> usize {
         let all = self.cumulated.last().copied().unwrap_or(1.0);
         let at = random.unit() * all;
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_same_numbers_and_another_others() {
+    fn same_seed_repeats_numbers_and_another_differs() {
         let draw = |seed| {
             let mut random = Random::new(seed);
             std::array::from_fn::<_, 8, _>(|_| random.below(1000))
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rank_is_drawn_twice_as_often_as_the_second() {
+    fn first_rank_is_drawn_twice_as_often_as_second() {
         let (zipf, mut random) = (Zipf::new(10), Random::new(7));
         let mut drawn = [0_u32; 10];
         for _ in 0..100_000 {

@@ -1,34 +1,34 @@
-//! The figures as text: the same lines on a terminal and in Markdown.
+//! The results as text: the same lines for a terminal and in Markdown.
 
 use comfy_table::{Table, TableStyle, presets};
 
 use super::Arguments;
-use super::policy::{Changed, FanOut, Policy, Told};
+use super::policy::{Changed, Distribution, FanOut, Policy};
 use crate::report::metric::{thousands, three_digits};
 use crate::report::table::new_table;
 
 const POLICIES: usize = Policy::ALL.len();
 
-/// Bits of a link of 1 Gbit/s, for one that carries nothing else.
+/// Bits per second of a link of 1 Gbit/s without other traffic.
 const LINK_BITS_PER_SECOND: f64 = 1e9;
 
-/// All that was counted.
-pub(super) struct Figures<'a> {
+/// All counts.
+pub(super) struct Measurements<'a> {
     pub(super) arguments: &'a Arguments,
-    /// Different subjects that anybody wants.
+    /// Number of different subjects with interest.
     pub(super) distinct: usize,
-    pub(super) told: [Told; POLICIES],
+    pub(super) distribution: [Distribution; POLICIES],
     pub(super) changed: [Changed; POLICIES],
     pub(super) fan_out: [FanOut; POLICIES],
 }
 
-impl Figures<'_> {
-    /// For people at a terminal.
+impl Measurements<'_> {
+    /// Returns the report for a terminal.
     pub(super) fn terminal(&self) -> String {
         self.tables(presets::UTF8_FULL_CONDENSED)
     }
 
-    /// As part of a page.
+    /// Returns the report as a section of a page.
     pub(super) fn markdown(&self) -> String {
         self.tables(presets::ASCII_MARKDOWN)
     }
@@ -37,7 +37,7 @@ impl Figures<'_> {
         let arguments = self.arguments;
         let (announced, lasting) = (self.announced(style), self.lasting(style));
         format!(
-            "{} leafs in {} regions, {} different subjects that somebody wants, seed {}.\n\n\
+            "{} leaf nodes in {} regions, {} different subjects with interest, seed {}.\n\n\
              {announced}\n\n{lasting}\n",
             thousands(u64::from(arguments.leafs)),
             arguments.regions,
@@ -48,7 +48,7 @@ impl Figures<'_> {
 
     fn announced(&self, style: TableStyle) -> Table {
         let header = [
-            "what leafs are told",
+            "interest sent to leaf nodes",
             "lines up",
             "lines down",
             "in all",
@@ -58,17 +58,17 @@ impl Figures<'_> {
             "filters at a leaf",
         ];
         let mut table = new_table(style, header.map(str::to_owned).to_vec(), 1);
-        for (policy, told) in Policy::ALL.into_iter().zip(&self.told) {
-            let seconds = told.heaviest.bytes as f64 * 8.0 / LINK_BITS_PER_SECOND;
+        for (policy, distribution) in Policy::ALL.into_iter().zip(&self.distribution) {
+            let seconds = distribution.heaviest.bytes as f64 * 8.0 / LINK_BITS_PER_SECOND;
             table.add_row([
                 policy.label().to_owned(),
-                thousands(told.up.count),
-                thousands(told.down.count),
-                mebibytes(told.up.bytes + told.down.bytes),
-                mebibytes(told.heaviest.bytes),
+                thousands(distribution.up.count),
+                thousands(distribution.down.count),
+                mebibytes(distribution.up.bytes + distribution.down.bytes),
+                mebibytes(distribution.heaviest.bytes),
                 format!("{} s", three_digits(seconds)),
-                thousands(told.hub_filters as u64),
-                thousands(told.leaf_filters as u64),
+                thousands(distribution.hub_filters as u64),
+                thousands(distribution.leaf_filters as u64),
             ]);
         }
         table
@@ -76,7 +76,7 @@ impl Figures<'_> {
 
     fn lasting(&self, style: TableStyle) -> Table {
         let header = [
-            "what leafs are told",
+            "interest sent to leaf nodes",
             "lines up for a change",
             "lines down",
             "links for a message",

@@ -1,4 +1,4 @@
-//! Who wants what: each leaf some of its own subjects, and some of those that all share.
+//! The interest of each leaf: some of its own subjects and some of the shared ones.
 
 use super::Arguments;
 use super::random::{Random, Zipf};
@@ -36,27 +36,27 @@ impl Bits {
     }
 }
 
-/// A subject: one of a leaf's own, or one that all share.
+/// A subject: one of a leaf's own, or a shared one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Own { leaf: usize, index: usize },
     Shared(usize),
 }
 
-/// Who wants what at one moment.
+/// The interest of all leaf nodes at one moment.
 pub(super) struct World {
     pub(super) leafs: usize,
     pub(super) regions: usize,
     own: usize,
     popularity: Zipf,
-    /// By leaf: which of its own subjects it wants.
+    /// By leaf: its own subjects with interest.
     wanted: Vec<Bits>,
-    /// By shared subject: the leafs that want it.
+    /// By shared subject: the leaf nodes with interest.
     holders: Vec<Bits>,
 }
 
 impl World {
-    /// A world of this kind.
+    /// Draws a world with these parameters.
     pub(super) fn draw(arguments: &Arguments, random: &mut Random) -> Self {
         let (leafs, own) = (arguments.leafs as usize, arguments.own as usize);
         let shared = arguments.shared as usize;
@@ -76,7 +76,7 @@ impl World {
             }
             for _ in 0..arguments.shared_drawn {
                 let subject = world.popularity.draw(random);
-                // Drawn again, it is wanted by two clients of the leaf, which is told once.
+                // If drawn again, two clients of the leaf subscribe to it, and the leaf announces it once.
                 if !world.holders[subject].has(leaf) {
                     world.holders[subject].toggle(leaf);
                 }
@@ -85,34 +85,34 @@ impl World {
         world
     }
 
-    /// The region that a leaf belongs to.
+    /// Returns the region of a leaf.
     pub(super) fn region(&self, leaf: usize) -> usize {
         leaf / self.leafs_of_region()
     }
 
-    /// How many leafs a region has.
+    /// Returns the number of leaf nodes of a region.
     pub(super) fn leafs_of_region(&self) -> usize {
         self.leafs / self.regions
     }
 
-    /// How many of its own subjects a leaf wants.
+    /// Returns the number of a leaf's own subjects with interest.
     pub(super) fn own_wanted(&self, leaf: usize) -> usize {
         self.wanted[leaf].count()
     }
 
-    /// By shared subject, the leafs that want it.
+    /// Returns the leaf nodes with interest, by shared subject.
     pub(super) fn holders(&self) -> &[Bits] {
         &self.holders
     }
 
-    /// Different subjects that anybody wants.
+    /// Returns the number of different subjects with interest.
     pub(super) fn distinct(&self) -> usize {
         let own: usize = (0..self.leafs).map(|leaf| self.own_wanted(leaf)).sum();
         let shared = self.holders.iter().filter(|holders| holders.count() > 0);
         own + shared.count()
     }
 
-    /// Whether this leaf wants that subject.
+    /// Returns whether this leaf is interested in the subject.
     pub(super) fn wants(&self, leaf: usize, subject: Subject) -> bool {
         match subject {
             Subject::Own { leaf: owner, index } => owner == leaf && self.wanted[leaf].has(index),
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// A leaf, and a subject that it begins or ceases to want: nine times of ten one of its own.
+    /// Draws a leaf, and a subject whose interest begins or ends there: nine of ten times one of its own.
     pub(super) fn draw_change(&self, random: &mut Random) -> (usize, Subject) {
         let leaf = random.below(self.leafs);
         let subject = if random.percent(90) {
@@ -131,8 +131,8 @@ impl World {
         (leaf, subject)
     }
 
-    /// A leaf, and a subject that is published there: half of it its own, three of ten those of
-    /// another leaf, two of ten shared ones.
+    /// Draws a leaf and a subject that is published there: five of ten its own, three of ten of another leaf,
+    /// and two of ten shared.
     pub(super) fn draw_publication(&self, random: &mut Random) -> (usize, Subject) {
         let leaf = random.below(self.leafs);
         let subject = match random.below(10) {
@@ -152,7 +152,7 @@ impl World {
         Subject::Shared(self.popularity.draw(random))
     }
 
-    /// Makes a leaf want what it did not, or the other way round.
+    /// Toggles the interest of a leaf in a subject.
     pub(super) fn toggle(&mut self, leaf: usize, subject: Subject) {
         match subject {
             Subject::Own { index, .. } => self.wanted[leaf].toggle(index),

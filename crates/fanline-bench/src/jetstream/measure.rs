@@ -1,4 +1,4 @@
-//! One row on one server.
+//! Measurement of one row on one server.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::comparison::site::{Site, disk_bytes};
 use crate::generator::consume::{Consuming, How};
 use crate::generator::frames;
 use crate::generator::jetstream::Api;
-use crate::generator::window::{Asked, Until, Window, is_message, is_stored};
+use crate::generator::window::{RequestSequence, Until, Window, is_message, is_stored};
 use crate::report::metric::{Metric, Sample};
 use crate::servers::process::Server;
 use crate::servers::{Program, System};
@@ -25,10 +25,10 @@ const BUCKET: &str = "KV_bench";
 const KEYS: usize = 1000;
 const VALUE_BYTES: usize = 128;
 
-/// Requests before the measurement, so that caches and the server's own adaptations are warm.
+/// Length of the warm-up, which fills caches and lets the server adapt.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// How a stream is filled where something else is measured.
+/// Load that fills a stream for other measurements.
 const FILLING: Publish = Publish {
     payload_bytes: 128,
     in_flight: 1000,
@@ -36,11 +36,11 @@ const FILLING: Publish = Publish {
     one_core: false,
 };
 
-/// How many messages are consumed at a time: a multiple of what is fetched.
+/// Number of messages consumed at a time, a multiple of a fetch.
 const CONSUMED: u64 = 1_000_000;
 const CONSUMED_QUICK: u64 = 200_000;
 
-/// Puts a row's load on `program` for about `duration`.
+/// Runs a row's load on `program` for about `duration`.
 pub(crate) fn measure(
     program: &Program,
     row: &Row,
@@ -83,7 +83,7 @@ fn create_stream(address: SocketAddr, storage: Storage) -> Result<()> {
     Ok(())
 }
 
-/// A bucket as official clients make it.
+/// Creates a bucket as official clients do.
 fn create_bucket(address: SocketAddr, storage: Storage) -> Result<()> {
     let config = json!({
         "name": BUCKET, "subjects": ["$KV.bench.>"], "storage": storage.name(), "num_replicas": 1,
@@ -95,12 +95,12 @@ fn create_bucket(address: SocketAddr, storage: Storage) -> Result<()> {
     Ok(())
 }
 
-fn publications(publish: Publish) -> Asked {
+fn publications(publish: Publish) -> RequestSequence {
     let payload = frames::payload(publish.payload_bytes);
     if publish.subjects == 1 {
-        Asked::new(publish.in_flight, &payload, |_| SUBJECT.to_owned())
+        RequestSequence::new(publish.in_flight, &payload, |_| SUBJECT.to_owned())
     } else {
-        Asked::new(publish.subjects, &payload, distinct_subject)
+        RequestSequence::new(publish.subjects, &payload, distinct_subject)
     }
 }
 
@@ -145,9 +145,9 @@ fn published(
     Ok(sample)
 }
 
-/// Fills the stream with so many messages.
-fn fill(address: SocketAddr, messages: u64, asked: Asked) -> Result<()> {
-    let mut window = Window::open(address, asked, FILLING.in_flight, is_stored)?;
+/// Fills the stream with `messages` messages.
+fn fill(address: SocketAddr, messages: u64, measure_window: RequestSequence) -> Result<()> {
+    let mut window = Window::open(address, measure_window, FILLING.in_flight, is_stored)?;
     window.run(Until::Count(messages))?;
     Ok(())
 }
@@ -165,30 +165,30 @@ fn consumed(server: &Server, storage: Storage, how: How, quick: bool) -> Result<
     Ok(sample)
 }
 
-fn values() -> Asked {
+fn values() -> RequestSequence {
     let payload = frames::payload(VALUE_BYTES);
-    Asked::new(KEYS, &payload, |key| format!("$KV.bench.key{key:04}"))
+    RequestSequence::new(KEYS, &payload, |key| format!("$KV.bench.key{key:04}"))
 }
 
 fn put(server: &Server, storage: Storage, in_flight: usize, duration: Duration) -> Result<Sample> {
     let address = server.address();
     create_bucket(address, storage)?;
     let mut window = Window::open(address, values(), in_flight, is_stored)?;
-    asked(server, &mut window, duration)
+    measure_window(server, &mut window, duration)
 }
 
 fn got(server: &Server, storage: Storage, in_flight: usize, duration: Duration) -> Result<Sample> {
     let address = server.address();
     create_bucket(address, storage)?;
     fill(address, KEYS as u64, values())?;
-    let gets = Asked::new(KEYS, b"", |key| {
+    let gets = RequestSequence::new(KEYS, b"", |key| {
         format!("$JS.API.DIRECT.GET.{BUCKET}.$KV.bench.key{key:04}")
     });
     let mut window = Window::open(address, gets, in_flight, is_message)?;
-    asked(server, &mut window, duration)
+    measure_window(server, &mut window, duration)
 }
 
-fn asked(server: &Server, window: &mut Window, duration: Duration) -> Result<Sample> {
+fn measure_window(server: &Server, window: &mut Window, duration: Duration) -> Result<Sample> {
     window.run(Until::Time(WARM_UP))?;
     let cost = Cost::start(server)?;
     let answers = window.run(Until::Time(duration))?;
@@ -198,7 +198,7 @@ fn asked(server: &Server, window: &mut Window, duration: Duration) -> Result<Sam
     Ok(sample)
 }
 
-/// Starts on what an earlier process has kept: the first time it is published here.
+/// Measures the start on the data of an earlier process. The first call publishes the data.
 fn recovered(
     program: &Program,
     row: &Row,
@@ -213,7 +213,7 @@ fn recovered(
     let bare = start(program, row, &site.empty(program.system)?)?;
     let bare_bytes = bare.memory()?.resident;
     drop(bare);
-    let folder = site.kept(program.system)?;
+    let folder = site.existing(program.system)?;
     if std::fs::read_dir(&folder)?.next().is_none() {
         let server = start(program, row, &folder)?;
         fill_for(&server, messages, recover)?;

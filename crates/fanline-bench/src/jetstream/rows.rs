@@ -1,4 +1,4 @@
-//! What is measured, and what Fanline should reach there: the one list behind runs and reports.
+//! The measured rows and their targets: the single list for runs and reports.
 
 use crate::generator::consume::How;
 use crate::report::metric::Metric;
@@ -7,36 +7,36 @@ use crate::servers::System;
 
 /// One kind of load.
 pub(crate) struct Row {
-    /// As `--row` takes it.
+    /// Name for `--row`.
     pub(crate) name: &'static str,
-    /// As reports print it.
+    /// Title in reports.
     pub(crate) title: &'static str,
     pub(crate) storage: Storage,
-    /// When Fanline acknowledges; of no account in memory.
+    /// Time of Fanline's acknowledgement. Irrelevant in memory.
     pub(crate) fanline: FanlineSync,
-    /// When nats-server writes to the disk; of no account in memory.
+    /// Time at which nats-server syncs the disk. Irrelevant in memory.
     pub(crate) nats: NatsSync,
     pub(crate) work: Work,
     pub(crate) targets: &'static [Target],
 }
 
-/// Where messages are kept.
+/// Storage of messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
     Memory,
     File,
 }
 
-/// When Fanline acknowledges.
+/// Time of Fanline's acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FanlineSync {
-    /// When the message is on the disk.
+    /// After the message is on disk.
     Commit,
-    /// At once; the disk is synced as often as nats-server does it.
+    /// Immediately. The disk is synced as often as by nats-server.
     Interval,
 }
 
-/// When nats-server syncs the disk.
+/// Time at which nats-server syncs the disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NatsSync {
     /// Every two minutes.
@@ -45,43 +45,43 @@ pub(crate) enum NatsSync {
     Always,
 }
 
-/// What the generator does for a row.
+/// The generator's work for a row.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// Publish, and wait for acknowledgements.
+    /// Publish and wait for acknowledgements.
     Publish(Publish),
-    /// Consume what has been published before.
+    /// Consume messages that were published before.
     Consume(How),
-    /// Put values of a bucket, `in_flight` at a time.
+    /// Put values into a bucket, `in_flight` at a time.
     Put { in_flight: usize },
-    /// Get them.
+    /// Get these values.
     Get { in_flight: usize },
-    /// Start on what is there.
+    /// Start on existing data.
     Recover(Recover),
 }
 
-/// How is published.
+/// Parameters of publishing.
 #[derive(Clone, Copy)]
 pub(crate) struct Publish {
     pub(crate) payload_bytes: usize,
     pub(crate) in_flight: usize,
     pub(crate) subjects: usize,
-    /// Server and generator share a core, so that none is woken.
+    /// Whether server and generator share a core, so that no core must be woken.
     pub(crate) one_core: bool,
 }
 
-/// What is recovered.
+/// Existing data of a start.
 #[derive(Clone, Copy)]
 pub(crate) struct Recover {
     pub(crate) messages: u64,
-    /// The same with `--quick`.
+    /// Number of messages with `--quick`.
     pub(crate) messages_quick: u64,
-    /// Each message has a subject of its own.
+    /// Whether each message has its own subject.
     pub(crate) distinct: bool,
     pub(crate) end: End,
 }
 
-/// How the server before has ended.
+/// End of the previous server process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Stopped,
@@ -89,7 +89,7 @@ pub(crate) enum End {
 }
 
 impl Row {
-    /// As reports show it.
+    /// Returns the row as a case of a report.
     pub(crate) fn case(&self) -> Case {
         let (rate, headline) = match self.work {
             Work::Publish(publish) if publish.in_flight == 1 => ("acked/s", Metric::P50),
@@ -108,12 +108,12 @@ impl Row {
         }
     }
 
-    /// The options of a server that keeps its files in `folder`.
+    /// Returns the options of a server that stores its files in `folder`.
     pub(crate) fn options(&self, system: System, folder: &str) -> Vec<String> {
         let options: &[&str] = match (system, self.nats) {
             (System::Nats, NatsSync::Default) => &["-js", "-sd", folder],
             (System::Nats, NatsSync::Always) => &["-c", &format!("{folder}/server.conf")],
-            // It has no streams, and no row asks it for them.
+            // mosquitto has no streams, and no row requires them of it.
             (System::Mosquitto, _) => &[],
             (System::Fanline, _) => {
                 let sync = match self.fanline {
@@ -126,13 +126,13 @@ impl Row {
         options.iter().map(|&option| option.to_owned()).collect()
     }
 
-    /// nats-server's configuration file, if it needs one.
+    /// Returns nats-server's configuration file, if it needs one.
     pub(crate) fn config(&self, folder: &str) -> Option<String> {
         (self.nats == NatsSync::Always)
             .then(|| format!("jetstream {{ store_dir: \"{folder}\", sync_interval: always }}\n"))
     }
 
-    /// How both servers are started, for the report.
+    /// Describes how both servers are started, for the report.
     pub(crate) fn remark(&self) -> String {
         let nats = self.options(System::Nats, "DIR").join(" ");
         let config = self.config("DIR");
@@ -147,7 +147,7 @@ impl Row {
 }
 
 impl Storage {
-    /// As a stream's configuration says it.
+    /// Returns the name in a stream's configuration.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -175,7 +175,7 @@ const ASYNC_SUBJECTS: Publish = Publish {
     ..ASYNC
 };
 
-/// Default settings, but that Fanline acknowledges what is on the disk.
+/// Creates a row with default settings, except that Fanline acknowledges after the disk write.
 const fn row(
     name: &'static str,
     title: &'static str,
@@ -370,7 +370,7 @@ pub(crate) const ROWS: &[Row] = &[
             distinct: true,
             end: End::Stopped,
         }),
-        // A subject's 120 B, and its message's 24 B.
+        // A subject's 120 B and its message's 24 B.
         &[alone_at_most(Metric::SubjectMemory, 144.0)],
     ),
 ];
@@ -380,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_differ() {
+    fn row_names_are_unique() {
         for (index, row) in ROWS.iter().enumerate() {
             assert!(ROWS[..index].iter().all(|other| other.name != row.name));
         }

@@ -11,17 +11,17 @@ use crate::generator::interest::settle;
 use crate::servers::process::{Server, free_address};
 use crate::servers::{Program, System};
 
-/// The hub's JetStream domain, by which the leaf reaches its streams.
+/// JetStream domain of the hub, with which the leaf accesses its streams.
 pub(super) const HUB_DOMAIN: &str = "hub";
 
-/// A hub without a leaf, and where one could be.
+/// A hub without a leaf, and the address for leaf nodes.
 pub(super) struct Alone {
     pub(super) hub: Server,
     pub(super) leafs_at: SocketAddr,
 }
 
 impl Alone {
-    /// Starts it.
+    /// Starts the hub.
     pub(super) fn start(hub: &Program, row: &Row, site: &Site) -> Result<Self> {
         let leafs_at = free_address()?;
         let folder = site.empty_for("hub")?;
@@ -30,14 +30,14 @@ impl Alone {
     }
 }
 
-/// Two servers that are linked.
+/// Two linked servers.
 pub(super) struct Link {
     pub(super) hub: Server,
     pub(super) leaf: Server,
 }
 
 impl Link {
-    /// Starts both, and waits until messages get from each to the other.
+    /// Starts both and waits until messages pass in both directions.
     pub(super) fn start(hub: &Program, leaf: &Program, row: &Row, site: &Site) -> Result<Self> {
         let leafs_at = free_address()?;
         let (hub_folder, leaf_folder) = (site.empty_for("hub")?, site.empty(leaf.system)?);
@@ -51,7 +51,7 @@ impl Link {
         Ok(Self { hub, leaf })
     }
 
-    /// Where something comes from that goes this way.
+    /// Returns the address of the sending side for a direction.
     pub(super) fn source(&self, direction: Direction) -> SocketAddr {
         match direction {
             Direction::Up => self.leaf.address(),
@@ -59,7 +59,7 @@ impl Link {
         }
     }
 
-    /// And where it goes.
+    /// Returns the address of the receiving side for a direction.
     pub(super) fn sink(&self, direction: Direction) -> SocketAddr {
         match direction {
             Direction::Up => self.hub.address(),
@@ -68,12 +68,12 @@ impl Link {
     }
 }
 
-/// What a hub is told of its leafs.
+/// Returns the hub's configuration of leaf nodes.
 fn listen(leafs_at: SocketAddr, row: &Row) -> String {
     format!("listen: \"{leafs_at}\", compression: {}", row.compression)
 }
 
-/// Starts one of the two; its name is its domain too.
+/// Starts one of the two servers. Its name is also its domain.
 fn start(program: &Program, row: &Row, name: &str, link: &str, folder: &str) -> Result<Server> {
     let mut config = format!("server_name: {name}\nleafnodes {{ {link} }}\n");
     if row.has_streams() {
@@ -86,7 +86,7 @@ fn start(program: &Program, row: &Row, name: &str, link: &str, folder: &str) -> 
     let flag = if is_fanline { "--config" } else { "-c" };
     let mut options = vec![flag.to_owned(), file];
     if is_fanline && !row.has_streams() {
-        // As the other one is by default.
+        // As nats-server's default.
         options.push("--no-jetstream".to_owned());
     }
     Server::start(&program.with(options))

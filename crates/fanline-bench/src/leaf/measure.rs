@@ -1,4 +1,4 @@
-//! One row with one leaf.
+//! Measurement of one row with one leaf.
 
 use std::io::Write;
 use std::thread;
@@ -20,17 +20,17 @@ use crate::generator::receive::Verify;
 use crate::generator::requests::{self, Cores, Party};
 use crate::generator::side::Side;
 use crate::generator::throughput::{Fixture, Topology};
-use crate::generator::window::{Asked, Until, Window, is_stored};
+use crate::generator::window::{RequestSequence, Until, Window, is_stored};
 use crate::report::metric::{Metric, Sample};
 use crate::servers::Program;
 
-/// Requests before the measurement, so that caches and the server's own adaptations are warm.
+/// Length of the warm-up, which fills caches and lets the server adapt.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// How often a mirror is asked how far it is: an answer costs it something.
-const AGAIN: Duration = Duration::from_millis(5);
+/// Interval of requests for the state of a mirror, each of which costs the server time.
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A mirror that has not caught up by then has failed.
+/// Time limit for a mirror to catch up.
 const MIRROR_LIMIT: Duration = Duration::from_secs(120);
 
 const ORIGIN: &str = "origin";
@@ -38,7 +38,7 @@ const MIRROR: &str = "mirror";
 const MIRRORED_BYTES: usize = 128;
 const FILLING_IN_FLIGHT: usize = 1000;
 
-/// Puts a row's load on the link between `hub` and `leaf`.
+/// Runs a row's load on the link between `hub` and `leaf`.
 pub(super) fn measure(
     hub: &Program,
     leaf: &Program,
@@ -94,8 +94,8 @@ fn one_to_one(payload_bytes: usize) -> Topology {
     }
 }
 
-/// Messages a second when the generator is itself the leaf, and no server is: with none that does something can
-/// this hub be quicker. None for rows for which that says nothing.
+/// Returns messages per second with the generator itself as the leaf, which is the limit for any leaf of this
+/// hub. Returns `None` for rows without such a limit.
 pub(super) fn without_leaf(
     hub: &Program,
     row: &Row,
@@ -129,10 +129,10 @@ fn requests(
         payload_bytes,
         cores: Cores::Unbound,
     };
-    let (asked, answered) = (link.source(direction), link.sink(direction));
-    let fixture = requests::Fixture::open_between(asked, answered, party)?;
-    settle(asked, answered)?;
-    settle(answered, asked)?;
+    let (requester, responder) = (link.source(direction), link.sink(direction));
+    let fixture = requests::Fixture::open_between(requester, responder, party)?;
+    settle(requester, responder)?;
+    settle(responder, requester)?;
     fixture.while_served(|| {
         fixture.ask(WARM_UP)?;
         let cost = Cost::start(&link.leaf)?;
@@ -144,13 +144,14 @@ fn requests(
     })
 }
 
-/// From the first subscription until a message gets through to the last one; then, untimed, a message
-/// for each must come, once and in order. What is told goes `direction`, messages the other way.
+/// Measures from the first subscription until a message arrives on the last subject. Then, without timing,
+/// one message per subject must arrive once and in order. Interest goes in `direction`, messages in the
+/// other.
 fn interest(link: &Link, direction: Direction, subjects: usize) -> Result<Sample> {
     let publisher = Connection::open(link.sink(direction))?;
     let subscriber = Connection::open(link.source(direction))?;
     let last = new_subject();
-    // The first id is the probe's.
+    // The first ID is the probe's.
     let lines = (0..subjects).map(|number| format!("SUB {} {}\r\n", subject(number), number + 2));
     let lines = lines.chain([format!("SUB {last} 1\r\n")]);
     let lines = lines.collect::<String>();
@@ -163,7 +164,7 @@ fn interest(link: &Link, direction: Direction, subjects: usize) -> Result<Sample
     let mut sample = cost.end(&link.leaf, subjects as u64)?;
     sample.set_rate(subjects as u64, ready);
     sample.set(Metric::Ready, ready.as_nanos() as f64);
-    // Probes that are still on their way are read here: after them the connection is quiet.
+    // Reads the remaining probes. After them the connection is quiet.
     subscriber.flush()?;
     settle(link.sink(direction), link.source(direction))?;
     subscriber.flush()?;
@@ -198,15 +199,15 @@ fn each_arrives(publisher: &Connection, subscriber: &Connection, subjects: usize
     })
 }
 
-/// From the request for a mirror until it holds all that the hub's stream does.
+/// Measures from the request for a mirror until it contains all messages of the hub's stream.
 fn mirror(link: &Link, messages: u64) -> Result<Sample> {
     let hub = Api::open(link.hub.address())?;
     let origin =
         json!({"name": ORIGIN, "subjects": ["origin"], "storage": "file", "num_replicas": 1});
     hub.ask(&format!("STREAM.CREATE.{ORIGIN}"), &origin)?;
     let payload = frames::payload(MIRRORED_BYTES);
-    let asked = Asked::new(FILLING_IN_FLIGHT, &payload, |_| "origin".to_owned());
-    let mut window = Window::open(link.hub.address(), asked, FILLING_IN_FLIGHT, is_stored)?;
+    let requester = RequestSequence::new(FILLING_IN_FLIGHT, &payload, |_| "origin".to_owned());
+    let mut window = Window::open(link.hub.address(), requester, FILLING_IN_FLIGHT, is_stored)?;
     window.run(Until::Count(messages))?;
     let leaf = Api::open(link.leaf.address())?;
     let external = json!({"api": format!("$JS.{HUB_DOMAIN}.API"), "deliver": ""});
@@ -222,7 +223,7 @@ fn mirror(link: &Link, messages: u64) -> Result<Sample> {
             start.elapsed() < MIRROR_LIMIT,
             "the mirror does not catch up"
         );
-        thread::sleep(AGAIN);
+        thread::sleep(RETRY_INTERVAL);
     }
     let elapsed = start.elapsed();
     let mut sample = cost.end(&link.leaf, messages)?;

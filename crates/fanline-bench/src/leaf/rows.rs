@@ -1,21 +1,21 @@
-//! What is measured, and what Fanline should reach there: the one list behind runs and reports.
+//! The measured rows and their targets: the single list for runs and reports.
 
 use crate::report::metric::Metric;
 use crate::report::{Case, Target, at_least, at_most};
 
 /// One kind of load.
 pub(crate) struct Row {
-    /// As `--row` takes it.
+    /// Name for `--row`.
     pub(crate) name: &'static str,
-    /// As reports print it.
+    /// Title in reports.
     pub(crate) title: &'static str,
-    /// How the link is compressed, as configurations say it.
+    /// Compression of the link, as in configurations.
     pub(crate) compression: &'static str,
     pub(crate) work: Work,
     pub(crate) targets: &'static [Target],
 }
 
-/// Which way something goes over the link.
+/// Direction of messages on the link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// From the leaf to the hub.
@@ -24,7 +24,7 @@ pub(crate) enum Direction {
     Down,
 }
 
-/// What the generator does for a row.
+/// The generator's work for a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     /// One publisher and one subscriber, at full speed.
@@ -32,26 +32,26 @@ pub(crate) enum Work {
         direction: Direction,
         payload_bytes: usize,
     },
-    /// A client and a service, one request at a time, which goes `direction` and its answer the other way.
+    /// A client and a service, one request at a time. Requests go in `direction`, replies in the other.
     Requests {
         direction: Direction,
         payload_bytes: usize,
     },
-    /// A client asks for so many subjects; they are to be known at the other side.
+    /// A client subscribes to many subjects, which must become known at the other side.
     Interest {
         direction: Direction,
         subjects: usize,
     },
-    /// A stream of the leaf copies one of the hub.
+    /// A stream of the leaf mirrors one of the hub.
     Mirror {
         messages: u64,
-        /// The same with `--quick`.
+        /// Number of messages with `--quick`.
         messages_quick: u64,
     },
 }
 
 impl Row {
-    /// As reports show it.
+    /// Returns the row as a case of a report.
     pub(crate) fn case(&self) -> Case {
         let (rate, headline) = match self.work {
             Work::Throughput { .. } | Work::Mirror { .. } => ("messages/s", Metric::Rate),
@@ -67,7 +67,7 @@ impl Row {
         }
     }
 
-    /// Which way messages go at full speed and how large they are, if that is the row and nothing is compressed.
+    /// Returns direction and size of messages, if the row is a throughput row without compression.
     pub(crate) fn plain_throughput(&self) -> Option<(Direction, usize)> {
         match self.work {
             Work::Throughput {
@@ -78,7 +78,7 @@ impl Row {
         }
     }
 
-    /// Whether streams are kept.
+    /// Returns whether the row uses streams.
     pub(crate) fn has_streams(&self) -> bool {
         matches!(self.work, Work::Mirror { .. })
     }
@@ -87,8 +87,8 @@ impl Row {
 const LARGE_BYTES: usize = 16 * 1024;
 const PLAIN: &str = "off";
 const COMPRESSED: &str = "s2_fast";
-const RATE_BAR: &[Target] = &[at_least(Metric::Rate, 1.5)];
-const INTEREST_BAR: &[Target] = &[at_most(Metric::Ready, 1.0)];
+const RATE_TARGET: &[Target] = &[at_least(Metric::Rate, 1.5)];
+const INTEREST_TARGET: &[Target] = &[at_most(Metric::Ready, 1.0)];
 
 const fn one_way(
     name: &'static str,
@@ -140,7 +140,7 @@ const fn interest(name: &'static str, title: &'static str, direction: Direction)
             direction,
             subjects: 100_000,
         },
-        targets: INTEREST_BAR,
+        targets: INTEREST_TARGET,
     }
 }
 
@@ -149,8 +149,8 @@ use Direction::{Down, Up};
 /// Every row, in the order of the reports.
 #[rustfmt::skip]
 pub(crate) const ROWS: &[Row] = &[
-    one_way("up-128", "leaf → hub, 128 B", PLAIN, Up, 128, RATE_BAR),
-    one_way("down-128", "hub → leaf, 128 B", PLAIN, Down, 128, RATE_BAR),
+    one_way("up-128", "leaf → hub, 128 B", PLAIN, Up, 128, RATE_TARGET),
+    one_way("down-128", "hub → leaf, 128 B", PLAIN, Down, 128, RATE_TARGET),
     one_way("up-16k", "leaf → hub, 16 KiB", PLAIN, Up, LARGE_BYTES, &[]),
     one_way("down-16k", "hub → leaf, 16 KiB", PLAIN, Down, LARGE_BYTES, &[]),
     one_way("up-128-s2", "leaf → hub, 128 B, compressed", COMPRESSED, Up, 128, &[]),
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_differ() {
+    fn row_names_are_unique() {
         for (index, row) in ROWS.iter().enumerate() {
             assert!(ROWS[..index].iter().all(|other| other.name != row.name));
         }

@@ -1,28 +1,28 @@
-//! What a micro-benchmark is.
+//! Definition of a micro-benchmark.
 
-use super::sampling::Figures;
+use super::sampling::Measurements;
 
-/// Does an operation so many times, or a few more, and says how many times it was.
+/// Runs an operation at least the given number of times, and returns the actual number.
 pub(super) type Work = dyn FnMut(u64) -> u64;
 
-/// One thing that is measured.
+/// A measured case.
 #[derive(Clone, Copy)]
 pub(super) struct Case {
     pub(super) name: &'static str,
-    /// What is counted.
+    /// Counted unit.
     pub(super) unit: &'static str,
     pub(super) targets: &'static [Target],
-    /// Builds what the work needs.
+    /// Builds the data for the work.
     pub(super) prepare: fn() -> Box<Work>,
 }
 
-/// What a figure should be.
+/// Target of a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Target {
-    /// Millions of operations in a second on one core.
+    /// Minimum of millions of operations per second on one core.
     MillionsAtLeast(f64),
     NanosAtMost(f64),
-    /// Not one allocation in all samples.
+    /// No allocation in any sample.
     NoAllocation,
 }
 
@@ -35,19 +35,19 @@ impl Target {
         }
     }
 
-    pub(super) fn is_met(self, figures: &Figures) -> bool {
+    pub(super) fn is_met(self, results: &Measurements) -> bool {
         match self {
-            Self::MillionsAtLeast(millions) => 1e3 / figures.nanos.median >= millions,
-            Self::NanosAtMost(nanos) => figures.nanos.median <= nanos,
-            Self::NoAllocation => figures.allocations == 0.0,
+            Self::MillionsAtLeast(millions) => 1e3 / results.nanos.median >= millions,
+            Self::NanosAtMost(nanos) => results.nanos.median <= nanos,
+            Self::NoAllocation => results.allocations == 0.0,
         }
     }
 }
 
-/// A case and what was measured.
+/// A case and its results.
 pub(super) struct Result {
     pub(super) case: Case,
-    pub(super) figures: Figures,
+    pub(super) results: Measurements,
 }
 
 /// A small generator of numbers that are the same in each run (xorshift64*).
@@ -58,7 +58,7 @@ impl Numbers {
         Self(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

@@ -1,4 +1,4 @@
-//! Who gets a message.
+//! Cases of the matcher.
 
 use std::hint::black_box;
 
@@ -83,14 +83,14 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// Topics that take turns: more than a publisher's memo holds, fewer than the cache.
+/// Number of alternating topics: more than a publisher's memo holds, fewer than the cache.
 const TOPICS: u64 = 64;
 const FILTERS: u64 = 100_000;
-/// Distinct topics of the uncached case: many more than the recent ones that are remembered, so
-/// that each one is new whenever it comes.
+/// Distinct topics of the uncached case: many more than the cache holds, so a topic is new whenever it
+/// recurs.
 const UNCACHED_TOPICS: u64 = 200_000;
 
-/// The client whose subscriptions are measured; another one has the crowd.
+/// The client whose subscriptions are measured. Another one has the crowd.
 const CLIENT: u32 = 0;
 const CROWD: u32 = 1;
 
@@ -132,7 +132,7 @@ fn subscribe_remote(matcher: &mut Matcher) {
     }
 }
 
-/// Filters as they are in a large system: most for one topic, some for a family, few for much.
+/// Adds filters as in a large system: most for one topic, some for a group of topics, few for many.
 fn add_crowd(matcher: &mut Matcher, count: u64) {
     let mut numbers = Numbers::new();
     for i in 0..count {
@@ -148,7 +148,7 @@ fn add_crowd(matcher: &mut Matcher, count: u64) {
     }
 }
 
-/// Looks topics up that are in the cache.
+/// Looks up cached topics.
 fn cached(crowd: u64, subscribe: fn(&mut Matcher), topics: u64) -> Box<Work> {
     let mut matcher = Matcher::default();
     add_crowd(&mut matcher, crowd);
@@ -167,7 +167,7 @@ fn cached(crowd: u64, subscribe: fn(&mut Matcher), topics: u64) -> Box<Work> {
     })
 }
 
-/// Looks topics up that are not in the cache; most of them match something.
+/// Looks up uncached topics. Most of them match a filter.
 fn uncached() -> Box<Work> {
     let mut matcher = Matcher::default();
     add_crowd(&mut matcher, FILTERS);
@@ -192,7 +192,7 @@ fn uncached() -> Box<Work> {
     })
 }
 
-/// Subscribes and unsubscribes, while the cache holds topics that this does not concern.
+/// Subscribes and unsubscribes while the cache holds unaffected topics.
 fn churn(filter: fn(u64) -> String) -> Box<Work> {
     let mut matcher = Matcher::default();
     add_crowd(&mut matcher, FILTERS);

@@ -1,4 +1,4 @@
-//! Bytes to verbs.
+//! Cases of the parser.
 
 use std::hint::black_box;
 
@@ -60,7 +60,7 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// About as much as one read gives.
+/// About the size of one read.
 const INPUT_BYTES: usize = 64 * 1024;
 
 fn limits() -> ParseLimits {
@@ -71,7 +71,7 @@ fn limits() -> ParseLimits {
     }
 }
 
-/// A buffer full of `frame`, parsed verb by verb.
+/// Parses a buffer full of `frame`, verb by verb.
 fn frames(frame: &[u8]) -> Box<Work> {
     let input = frame.repeat(INPUT_BYTES / frame.len());
     Box::new(move |operations| {
@@ -95,7 +95,7 @@ fn frames(frame: &[u8]) -> Box<Work> {
     })
 }
 
-/// A verb whose payload comes in two parts is met twice: without its end, and whole.
+/// Parses a verb whose payload comes in two parts: first incomplete, then whole.
 fn split_payload() -> Box<Work> {
     let mut input = b"PUB bench.orders.new 128\r\n".to_vec();
     let first = input.len() + 64;

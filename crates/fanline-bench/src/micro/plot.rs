@@ -5,7 +5,7 @@ use crate::report::lines::{Line, OWN, Section, document};
 use crate::report::machine::Machine;
 use crate::report::metric::three_digits;
 
-/// What is shown together, by a word in the names of its cases; matchers are the rest.
+/// Headings of the plot's groups, with a word in the names of their cases. Matcher cases are the rest.
 const PARTS: &[(&str, &str)] = &[
     ("match", "Matcher"),
     ("parse", "Parser"),
@@ -13,9 +13,10 @@ const PARTS: &[(&str, &str)] = &[
     ("store", "Store"),
 ];
 
-/// The plot as an SVG document. Bars are logarithmic: a start is a million times a match.
+/// Returns the plot as an SVG document. Bars are logarithmic: a start takes a million times as long as a
+/// match.
 pub(super) fn svg(results: &[Result], machine: &Machine) -> String {
-    let length = |result: &Result| result.figures.nanos.median.max(1.0).log10();
+    let length = |result: &Result| result.results.nanos.median.max(1.0).log10();
     let longest = results.iter().map(length).fold(f64::MIN_POSITIVE, f64::max);
     let part_of = |result: &Result| {
         let is_of = |part: &&(&str, &str)| result.case.name.contains(part.0);
@@ -47,12 +48,12 @@ pub(super) fn svg(results: &[Result], machine: &Machine) -> String {
 }
 
 fn words(result: &Result) -> String {
-    let bytes = match result.figures.bytes {
+    let bytes = match result.results.bytes {
         0.0 => "0".to_owned(),
         bytes => three_digits(bytes),
     };
     format!(
         "{} ns, {bytes} B",
-        three_digits(result.figures.nanos.median)
+        three_digits(result.results.nanos.median)
     )
 }

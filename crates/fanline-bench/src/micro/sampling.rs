@@ -1,4 +1,4 @@
-//! How often and for how long something is done, and what that cost.
+//! Sampling of an operation's cost.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use super::cases::Work;
 use crate::allocations::Allocations;
 use crate::report::metric::Summary;
 
-/// Work done before the first sample, in samples.
+/// Work before the first sample, in samples.
 const WARM_UP_SAMPLES: u32 = 3;
 
 /// The cost of one operation.
-pub(super) struct Figures {
+pub(super) struct Measurements {
     pub(super) nanos: Summary,
     /// Means over all samples.
     pub(super) allocations: f64,
@@ -18,7 +18,7 @@ pub(super) struct Figures {
 }
 
 /// Measures `work` in `samples` samples of about `length`.
-pub(super) fn measure(work: &mut Work, samples: u32, length: Duration) -> Figures {
+pub(super) fn measure(work: &mut Work, samples: u32, length: Duration) -> Measurements {
     let operations = calibrate(work, length);
     for _ in 0..WARM_UP_SAMPLES {
         work(operations);
@@ -33,14 +33,14 @@ pub(super) fn measure(work: &mut Work, samples: u32, length: Duration) -> Figure
         done += count;
     }
     let allocated = Allocations::of_this_thread().since(before);
-    Figures {
+    Measurements {
         nanos: Summary::of(nanos.into_iter()).expect("at least one sample"),
         allocations: allocated.count as f64 / done as f64,
         bytes: allocated.bytes as f64 / done as f64,
     }
 }
 
-/// How many operations take about `length`.
+/// Returns the number of operations that take about `length`.
 fn calibrate(work: &mut Work, length: Duration) -> u64 {
     let mut operations = 1;
     loop {

@@ -1,4 +1,4 @@
-//! From a publisher's bytes to the bytes that wait for its subscribers.
+//! Cases of a shard: from a publisher's bytes to the queued bytes of its subscribers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// About as much as one read gives.
+/// About the size of one read.
 const INPUT_BYTES: usize = 64 * 1024;
 const NOW: Duration = Duration::from_secs(1);
 const CONNECT: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true}\r\n";
@@ -61,12 +61,13 @@ fn shards(count: usize) -> Vec<Shard> {
         auth: Auth::Open,
         shards: count,
         traces: false,
+        leafs: None,
     });
     let make = |index| Shard::new(index, config.clone(), ServerInfo::default(), 7);
     (0u16..).take(count).map(make).collect()
 }
 
-/// A client that has said `lines`.
+/// Creates a client that has sent `lines`.
 fn client(shard: &mut Shard, lines: &str) -> SessionId {
     let id = shard.open(1, Peer::default(), false, NOW);
     let input = Chunk::new(format!("{CONNECT}{lines}").into_bytes().into());
@@ -76,7 +77,7 @@ fn client(shard: &mut Shard, lines: &str) -> SessionId {
     id
 }
 
-/// Messages to one topic, and how many there are.
+/// Returns a chunk of messages to one topic, and their number.
 fn messages(payload_bytes: usize) -> (Chunk, u64) {
     let payload = "x".repeat(payload_bytes);
     let frame = format!("PUB bench.orders.new {payload_bytes}\r\n{payload}\r\n");
@@ -85,7 +86,8 @@ fn messages(payload_bytes: usize) -> (Chunk, u64) {
     (input, count as u64)
 }
 
-/// Hands in a whole read, and takes what waits for each connection as if it had been written.
+/// Passes a whole read to the shard, and takes the queued bytes of each connection as if they had been
+/// written.
 fn publish(shard: &mut Shard, publisher: SessionId, input: &Chunk) {
     let mut at = 0;
     while at < input.len() {
@@ -156,7 +158,7 @@ fn exchange(shards: &mut [Shard], from: usize, to: usize, crossed: &mut Batch) {
     crossed.append(shards[from].outgoing(to));
     assert!(
         !crossed.is_empty(),
-        "the benchmark's shards have nothing to say"
+        "the benchmark's shards report no events"
     );
     let mut place = Place::default();
     while shards[to].apply(crossed, &mut place).must_flush {}

@@ -1,4 +1,4 @@
-//! The log of a stream: adding, finding, removing.
+//! Cases of a stream's log: adding, finding, and removing records.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -115,10 +115,10 @@ pub(super) const CASES: &[Case] = &[
 const BATCH: u64 = 1000;
 const SUBJECTS: u64 = 100_000;
 const STORED: u64 = 1_000_000;
-/// Records that a purge leaves.
+/// Number of records that remain after a purge.
 const PURGED_TO: u64 = 10_000;
 
-/// So that a long run does not fill memory or disk, and that what is dropped is measured too.
+/// Returns limits that keep a long run from filling memory or disk. Removal is measured as well.
 fn bounded() -> StoreLimits {
     StoreLimits {
         bytes_max: Some(48 << 20),
@@ -151,7 +151,7 @@ fn record<'a>(subject: &'a [u8], payload: &'a [u8]) -> NewRecord<'a> {
     }
 }
 
-/// What a shell does after each batch, here on one thread.
+/// Ends a batch as the I/O layer does, here on one thread.
 fn end_batch(store: &mut Store) {
     store.removed(&mut |_| {});
     store.sync_now(Duration::ZERO).expect("a working disk");
@@ -235,7 +235,7 @@ fn purge() -> Box<Work> {
     })
 }
 
-/// What is purged goes from the front, so whole segments are given back to the disk.
+/// Purges from the front, so whole segments are returned to the disk.
 fn purge_and_trim() -> Box<Work> {
     let mut store = file(SyncMode::None);
     let payload = [b'x'; 128];
@@ -281,7 +281,7 @@ fn read_any() -> Box<Work> {
     })
 }
 
-/// One record for each of a million subjects; asked from ever later sequences on.
+/// Creates one record for each of a million subjects, and queries from increasing sequences.
 fn ask(
     question: fn(&mut Store, &mut Filters, u64) -> Result<Option<u64>, StoreError>,
 ) -> Box<Work> {
@@ -302,7 +302,7 @@ fn ask(
     })
 }
 
-/// How a store ended.
+/// End of an earlier store.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Closed,
@@ -332,7 +332,7 @@ fn start(end: End) -> Box<Work> {
     })
 }
 
-/// Files of a folder that is removed at the end.
+/// Files of a directory that is removed on drop.
 struct Folder {
     path: PathBuf,
     is_owner: bool,
@@ -355,7 +355,7 @@ impl Folder {
         }
     }
 
-    /// The same folder, which is not removed with this.
+    /// Returns the same directory without ownership: dropping the result does not remove it.
     fn again(&self) -> Self {
         Folder {
             path: self.path.clone(),
@@ -373,7 +373,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.is_owner {
-            // What is left behind is in the folder for temporary things.
+            // Remaining files are in the directory for temporary files.
             let _ = fs::remove_dir_all(&self.path);
         }
     }

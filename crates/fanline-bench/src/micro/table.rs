@@ -1,4 +1,4 @@
-//! The figures as text.
+//! The results as text.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::report::command_line;
 use crate::report::machine::Machine;
 use crate::report::metric::{Metric, three_digits};
 
-/// All that one invocation has measured.
+/// All results of one invocation.
 pub(super) struct Report {
     machine: Machine,
     results: Vec<Result>,
@@ -29,7 +29,7 @@ impl Report {
         }
     }
 
-    /// For people at a terminal.
+    /// Returns the report for a terminal.
     pub(super) fn terminal(&self) -> String {
         format!(
             "{}\n\n{}\n",
@@ -38,7 +38,7 @@ impl Report {
         )
     }
 
-    /// As a page.
+    /// Returns the report as a page.
     pub(super) fn markdown(&self) -> String {
         let mut text = format!(
             "# The engine's parts on one core\n\n{}\n\n",
@@ -51,7 +51,7 @@ impl Report {
         text
     }
 
-    /// As a plot.
+    /// Returns the report as a plot.
     pub(super) fn plot(&self) -> String {
         plot::svg(&self.results, &self.machine)
     }
@@ -85,7 +85,7 @@ impl Report {
         let machine = &self.machine;
         let verdicts = self.results.iter().flat_map(|result| {
             let targets = result.case.targets.iter();
-            targets.map(|target| target.is_met(&result.figures))
+            targets.map(|target| target.is_met(&result.results))
         });
         let (met, missed): (Vec<bool>, Vec<bool>) = verdicts.partition(|is_met| *is_met);
         vec![
@@ -105,7 +105,7 @@ impl Report {
     }
 }
 
-/// The cases and their targets.
+/// Returns the cases and their targets.
 pub(super) fn list(cases: &[Case]) -> String {
     let mut text = String::new();
     for case in cases {
@@ -115,9 +115,9 @@ pub(super) fn list(cases: &[Case]) -> String {
 }
 
 fn line(result: &Result) -> Vec<String> {
-    let Result { case, figures } = result;
-    let nanos = figures.nanos;
-    let is_met = case.targets.iter().all(|target| target.is_met(figures));
+    let Result { case, results } = result;
+    let nanos = results.nanos;
+    let is_met = case.targets.iter().all(|target| target.is_met(results));
     let verdict = match (case.targets, is_met) {
         ([], _) => "",
         (_, true) => "met",
@@ -129,8 +129,8 @@ fn line(result: &Result) -> Vec<String> {
         format!("{}..{}", three_digits(nanos.min), three_digits(nanos.max)),
         Metric::Rate.format(1e9 / nanos.median),
         case.unit.to_owned(),
-        amount(figures.bytes),
-        amount(figures.allocations),
+        amount(results.bytes),
+        amount(results.allocations),
         targets(case.targets),
         verdict.to_owned(),
     ]
@@ -141,7 +141,7 @@ fn targets(targets: &[Target]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Zero means none at all; what rounds to zero is not hidden.
+/// Formats an amount. Zero means exactly zero; a small amount is not rounded to zero.
 fn amount(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),

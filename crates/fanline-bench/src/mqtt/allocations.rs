@@ -1,5 +1,5 @@
-//! How often the engine allocates for a message of QoS 0, in this process: what a server of another language
-//! does, nobody can count from outside.
+//! Allocations of the engine per message of QoS 0, in this process. Those of a server in another process
+//! cannot be counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ const NOW: Now = Now {
     since_start: Duration::ZERO,
     unix_nanos: 0,
 };
-/// Packets of one read, and reads before the count and within it.
+/// Packets per read, and reads before and during the count.
 const PACKETS_PER_READ: usize = 100;
 const WARM_UP_READS: usize = 200;
 const READS: usize = 2000;
 
-/// Nothing is kept of what is at most once.
+/// Storage that discards everything, as QoS 0 permits.
 struct Nothing;
 
 impl Handler for Nothing {
@@ -48,6 +48,7 @@ impl World {
             auth: Auth::Open,
             shards: 2,
             traces: false,
+            leafs: None,
         });
         Self {
             keeper: JetStreamService::new(1, &config, 7, |_| Nothing),
@@ -56,7 +57,7 @@ impl World {
         }
     }
 
-    /// A client of 3.1.1 that the keeper has let in.
+    /// Creates a client of MQTT 3.1.1 that the session service has accepted.
     fn client(&mut self, name: u8) -> SessionId {
         let peer = Peer {
             kind: ConnectionKind::Mqtt,
@@ -65,7 +66,7 @@ impl World {
         let cid = u64::from(name);
         let id = self.shard.open(cid, peer, false, Duration::ZERO);
         let connect = [&b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01"[..], &[name]].concat();
-        self.say(id, &Chunk::new(connect.into()));
+        self.send(id, &Chunk::new(connect.into()));
         let batch = std::mem::take(self.shard.outgoing(1));
         let mut place = Place::default();
         while self.keeper.apply(&batch, &mut place, NOW).must_flush {}
@@ -76,7 +77,7 @@ impl World {
         id
     }
 
-    fn say(&mut self, id: SessionId, input: &Chunk) {
+    fn send(&mut self, id: SessionId, input: &Chunk) {
         let mut from = 0;
         while from < input.len() {
             let range = from..input.len();
@@ -97,12 +98,12 @@ impl World {
     }
 }
 
-/// Allocations for each message from one client to another.
+/// Returns allocations per message from one client to another.
 pub(super) fn per_message(payload_bytes: usize) -> Result<f64> {
     let mut world = World::new();
     let subscriber = world.client(b's');
     let subscribe = b"\x82\x08\0\x01\0\x03a/b\0".to_vec();
-    world.say(subscriber, &Chunk::new(subscribe.into()));
+    world.send(subscriber, &Chunk::new(subscribe.into()));
     let publisher = world.client(b'p');
     let body_bytes = 5 + payload_bytes;
     ensure!((128..16_384).contains(&body_bytes), "a length of two bytes");
@@ -119,12 +120,12 @@ pub(super) fn per_message(payload_bytes: usize) -> Result<f64> {
     .concat();
     let packets = Chunk::new(packet.repeat(PACKETS_PER_READ).into());
     for _ in 0..WARM_UP_READS {
-        world.say(publisher, &packets);
+        world.send(publisher, &packets);
     }
     world.delivered_bytes = 0;
     let before = Allocations::of_this_thread();
     for _ in 0..READS {
-        world.say(publisher, &packets);
+        world.send(publisher, &packets);
     }
     let made = Allocations::of_this_thread().since(before).count;
     let messages = READS * PACKETS_PER_READ;

@@ -1,4 +1,4 @@
-//! One row on one server.
+//! Measurement of one row on one server.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,20 +21,20 @@ use crate::report::metric::{Metric, Sample};
 use crate::servers::process::{Server, free_address};
 use crate::servers::{Program, System};
 
-/// Messages before the measurement, so that caches and the server's own adaptations are warm.
+/// Length of the warm-up, which fills caches and lets the server adapt.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// Time for idle connections to become idle in the server too.
+/// Time until the server treats connections as idle.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// A server, and where it speaks what.
+/// A server with its addresses.
 struct Peer {
     server: Server,
     mqtt: SocketAddr,
 }
 
 impl Peer {
-    /// Starts it with an empty folder.
+    /// Starts the server with an empty directory.
     fn start(program: &Program, site: &Site) -> Result<Self> {
         let folder = site.empty(program.system)?;
         let mqtt = free_address()?;
@@ -56,7 +56,8 @@ impl Peer {
     }
 }
 
-/// One file for both that speak NATS. mosquitto's limits are out of the way of what is measured.
+/// Returns a configuration for both NATS servers, or for mosquitto with limits that do not affect the
+/// measurement.
 fn config(system: System, folder: &str, mqtt: SocketAddr) -> String {
     let port = mqtt.port();
     match system {
@@ -78,7 +79,7 @@ fn config(system: System, folder: &str, mqtt: SocketAddr) -> String {
     }
 }
 
-/// Puts a row's load on `program` for about `duration`; None where it has no such thing.
+/// Runs a row's load on `program` for about `duration`. Returns `None` if the server does not support it.
 pub(crate) fn measure(
     program: &Program,
     row: &Row,

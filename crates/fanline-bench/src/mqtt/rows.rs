@@ -1,4 +1,4 @@
-//! What is measured, and what Fanline should reach there: the one list behind runs and reports.
+//! The measured rows and their targets: the single list for runs and reports.
 
 use crate::generator::mqtt::flow::Flowing;
 use crate::report::metric::Metric;
@@ -10,17 +10,17 @@ const IN_FLIGHT: u64 = 100;
 
 /// One kind of load.
 pub(crate) struct Row {
-    /// As `--row` takes it.
+    /// Name for `--row`.
     pub(crate) name: &'static str,
-    /// As reports print it.
+    /// Title in reports.
     pub(crate) title: &'static str,
     work: Work,
-    /// What mosquitto does meanwhile; it has no NATS clients.
+    /// Replacement for mosquitto, which has no NATS clients.
     mosquitto: Option<Work>,
     pub(crate) targets: &'static [Target],
 }
 
-/// What the generator does for a row.
+/// The generator's work for a row.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     /// QoS 0 at full speed, one publisher.
@@ -30,15 +30,15 @@ pub(crate) enum Work {
         subscribers: usize,
         payload_bytes: usize,
     },
-    /// QoS 1 or 2, so many under way.
+    /// QoS 1 or 2, with a fixed number in flight.
     Flow(Flowing),
-    /// Open so many connections and leave them alone.
+    /// Open connections and leave them idle.
     Idle { connections: usize },
-    /// Count what the engine allocates for a message of QoS 0, 1 → 1.
+    /// Count allocations of the engine per message of QoS 0, 1 → 1.
     Allocations { payload_bytes: usize },
 }
 
-/// What one end of a row speaks.
+/// Protocol of one end of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Nats,
@@ -46,7 +46,7 @@ pub(crate) enum Protocol {
 }
 
 impl Row {
-    /// As reports show it.
+    /// Returns the row as a case of a report.
     pub(crate) fn case(&self) -> Case {
         let (rate, headline) = match self.work {
             Work::Full {
@@ -65,7 +65,7 @@ impl Row {
         }
     }
 
-    /// What is done to a server; None where it has no such thing.
+    /// Returns the work on a server, or `None` if the server does not support it.
     pub(crate) fn work(&self, system: System) -> Option<Work> {
         match (system, self.work) {
             (System::Mosquitto, _) => self.mosquitto,
@@ -168,15 +168,15 @@ pub(crate) const ROWS: &[Row] = &[
     },
 ];
 
-/// What is to be known of the figures.
+/// Notes on the results.
 pub(crate) const REMARKS: &[&str] = &[
-    "MQTT 3.1.1, which all three speak. In a fan-out every delivery counts.",
-    "In the row NATS → MQTT, mosquitto, which has no NATS clients, has QoS 0 from MQTT to MQTT.",
+    "MQTT 3.1.1 in all three servers. In a fan-out every delivery counts.",
+    "In the row NATS → MQTT, mosquitto is measured with QoS 0 from MQTT to MQTT, since it has no NATS clients.",
     "Above QoS 0 the subscriber has a session that outlives its connection, and a message counts when both \
-     sides are done with it. Fanline acknowledges what is on the disk; nats-server syncs it every two minutes, \
-     mosquitto writes it when it stops.",
-    "Allocations are those of Fanline's engine in the benchmark's own process; what another server allocates cannot \
-     be counted from outside.",
+     sides have finished it. Fanline acknowledges after the disk write; nats-server syncs every two minutes, and \
+     mosquitto writes when it stops.",
+    "Allocations are those of Fanline's engine in the benchmark's process; those of another process cannot be \
+     counted.",
 ];
 
 #[cfg(test)]
@@ -184,14 +184,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_differ() {
+    fn row_names_are_unique() {
         for (index, row) in ROWS.iter().enumerate() {
             assert!(ROWS[..index].iter().all(|other| other.name != row.name));
         }
     }
 
     #[test]
-    fn mosquitto_is_asked_for_no_nats() {
+    fn mosquitto_rows_use_no_nats() {
         for row in ROWS {
             if let Some(Work::Full { from, to, .. }) = row.work(System::Mosquitto) {
                 assert!(

@@ -1,32 +1,32 @@
-//! The subscribers of one repetition, and whether they have received what they should have.
+//! The subscribers of one repetition, and the check of their received values.
 
 use std::hint::black_box;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
 
-/// Hands out seats, and collects the counts when they are left.
+/// Creates counting subscribers, and collects their counts when they are dropped.
 pub(super) struct Audience {
     subscribers: usize,
     counts: Arc<Mutex<Vec<u64>>>,
 }
 
-/// Counts in a plain field of its own, and reports when it is dropped. What drops it is the end of
-/// the subject, so a system that never lets go of an observer fails the check.
-pub(super) struct Seat {
+/// Counts in a plain field, and reports the count on drop. The end of the subject drops it, so a system that
+/// leaks an observer fails the check.
+pub(super) struct Counter {
     count: u64,
     counts: Arc<Mutex<Vec<u64>>>,
 }
 
-/// How many of the messages a subscriber gets.
+/// The values that a subscriber must receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
     All,
-    /// And before them the value that the subject began with.
+    /// All messages after the subject's initial value.
     AllAndInitial,
-    /// When the subject completes.
+    /// The last message, on completion.
     TheLast,
-    /// A limit that stands for the storing alone.
+    /// No message: a reference loop that measures only the storage.
     Nothing,
 }
 
@@ -38,14 +38,14 @@ impl Audience {
         }
     }
 
-    pub(super) fn seats(&self) -> impl Iterator<Item = Seat> + '_ {
-        (0..self.subscribers).map(|_| Seat {
+    pub(super) fn counters(&self) -> impl Iterator<Item = Counter> + '_ {
+        (0..self.subscribers).map(|_| Counter {
             count: 0,
             counts: Arc::clone(&self.counts),
         })
     }
 
-    /// After the end of the subject.
+    /// Checks the counts after the end of the subject.
     pub(super) fn check(&self, messages: u32, received: Received) -> Result<()> {
         let messages = u64::from(messages);
         let expected = match received {
@@ -57,7 +57,7 @@ impl Audience {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         ensure!(
             counts.len() == self.subscribers,
-            "{} of {} subscribers were let go of at the end",
+            "{} of {} subscribers were dropped at the end",
             counts.len(),
             self.subscribers
         );
@@ -71,14 +71,14 @@ impl Audience {
     }
 }
 
-impl Seat {
-    /// One more.
+impl Counter {
+    /// Counts one value.
     #[inline(always)]
-    pub(super) fn bump(&mut self) {
+    pub(super) fn count_value(&mut self) {
         self.count += 1;
     }
 
-    /// One more, looked at: in a slice, counting alone would be the addition of its length.
+    /// Counts one value and reads it. For a slice, counting alone would reduce to the addition of its length.
     #[inline(always)]
     pub(super) fn see(&mut self, value: u32) {
         black_box(value);
@@ -86,7 +86,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Counter {
     fn drop(&mut self) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.push(self.count);
@@ -98,11 +98,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lost_value_and_a_leaked_observer_fail_the_check() {
+    fn lost_value_or_leaked_observer_fails_check() {
         let check = |taken: usize, bumps: u32, is_right: bool| {
             let audience = Audience::new(2);
-            for mut seat in audience.seats().take(taken) {
-                (0..bumps).for_each(|_| seat.bump());
+            for mut counter in audience.counters().take(taken) {
+                (0..bumps).for_each(|_| counter.count_value());
             }
             assert_eq!(audience.check(3, Received::All).is_ok(), is_right);
         };

@@ -1,17 +1,17 @@
-//! Where a rival is ahead in the grid.
+//! Rivals that are faster in the grid.
 
 use super::grid::{Calls, Form, System};
 use super::outcome::{Cell, Load, Report};
 use crate::report::behind::{Better, line};
 use crate::report::metric::thousands;
 
-/// A line for each cell and rival.
+/// Returns a line per cell and rival.
 pub(super) fn lines(report: &Report) -> Vec<String> {
     report.cells.iter().flat_map(of_cell).collect()
 }
 
-/// Whom a form stands beside: one producer alone, or those that several threads may emit into. RxJava's
-/// own subjects are for one thread, and are what its users take for either.
+/// Returns the rivals of a form: either for one producer alone, or for several threads. RxJava's own subjects
+/// are for one thread, but its users use them for both.
 fn rivals(form: Form) -> &'static [System] {
     match form {
         Form::Exclusive => &[
@@ -48,7 +48,7 @@ fn what(load: Load, form: Form) -> String {
     };
     format!(
         "{}, {}, {} messages{slices} to {}",
-        load.flavour.title(),
+        load.flavor.title(),
         form.label(),
         thousands(load.messages.into()),
         load.subscribers

@@ -1,4 +1,4 @@
-//! What a subscription costs that comes and goes, with others present.
+//! The cost of subscribing and unsubscribing while others are subscribed.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,48 +7,48 @@ use fanline::prelude::*;
 use fanline::{AsyncSubject, BehaviorSubject, Replay, ReplaySubject, Subject};
 use serde::Serialize;
 
-use super::grid::{Flavour, Form};
+use super::grid::{Flavor, Form};
 use super::library::with_policy;
 use crate::report::metric::Summary;
 
-/// How many are subscribed all the while.
+/// Numbers of permanent subscriptions.
 pub(super) const PRESENT: [usize; 5] = [0, 16, 256, 1_000, 10_000];
 
-/// Pairs in a sample. One message follows them and is timed with them, so that what unsubscribing
-/// has put off is paid for.
+/// Number of pairs in a sample. One message follows them and is timed with them, so deferred work of
+/// unsubscribing is included.
 const PAIRS: usize = 10_000;
 
 const SAMPLES: usize = 9;
 
-/// Nanoseconds for a pair, by flavour.
+/// Nanoseconds per pair, by flavor.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Churn {
-    pub(super) flavour: Flavour,
-    pub(super) figures: Vec<Figure>,
+    pub(super) flavor: Flavor,
+    pub(super) results: Vec<Measurement>,
 }
 
 /// Nanoseconds for a subscription and an unsubscription.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Figure {
+pub(super) struct Measurement {
     pub(super) form: Form,
     pub(super) present: usize,
-    /// Who comes last goes first.
+    /// The newest subscription is removed first.
     pub(super) newest_leaves: Summary,
-    /// Who came first goes first.
+    /// The oldest subscription is removed first.
     pub(super) oldest_leaves: Summary,
 }
 
-/// Both forms of `flavour`, with each number present.
-pub(super) fn measure(flavour: Flavour) -> Churn {
-    let both = |form| PRESENT.map(|present| figure(flavour, form, present));
-    let figures = Form::BOTH.into_iter().flat_map(both).flatten();
+/// Measures both forms of `flavor` with each number of present subscriptions.
+pub(super) fn measure(flavor: Flavor) -> Churn {
+    let both = |form| PRESENT.map(|present| result(flavor, form, present));
+    let results = Form::BOTH.into_iter().flat_map(both).flatten();
     Churn {
-        flavour,
-        figures: figures.collect(),
+        flavor,
+        results: results.collect(),
     }
 }
 
-/// The producer and the source of a flavour as two closures: types differ, the measurement does not.
+/// Returns the producer and the source of a flavor as two closures, since their types differ.
 macro_rules! pair {
     ($present:expr, $form:expr, $pair:expr) => {{
         let (mut tx, source) = $pair;
@@ -67,19 +67,19 @@ macro_rules! pair {
     }};
 }
 
-/// `None` when there is no such subject.
-fn figure(flavour: Flavour, form: Form, present: usize) -> Option<Figure> {
-    Some(match (flavour, form) {
-        (Flavour::Subject, Form::Exclusive) => pair!(present, form, fanline::subject::<u32>()),
-        (Flavour::Behavior, Form::Exclusive) => pair!(present, form, fanline::behavior(0)),
-        (Flavour::Async, Form::Exclusive) => pair!(present, form, fanline::last_value()),
-        (_, Form::Exclusive) => with_policy!(flavour, policy => {
+/// Returns `None` if the form does not have the flavor.
+fn result(flavor: Flavor, form: Form, present: usize) -> Option<Measurement> {
+    Some(match (flavor, form) {
+        (Flavor::Subject, Form::Exclusive) => pair!(present, form, fanline::subject::<u32>()),
+        (Flavor::Behavior, Form::Exclusive) => pair!(present, form, fanline::behavior(0)),
+        (Flavor::Async, Form::Exclusive) => pair!(present, form, fanline::last_value()),
+        (_, Form::Exclusive) => with_policy!(flavor, policy => {
             pair!(present, form, fanline::replay::<u32>(policy))
         })?,
-        (Flavour::Subject, Form::Shared) => pair!(shared present, form, Subject::<u32>::new()),
-        (Flavour::Behavior, Form::Shared) => pair!(shared present, form, BehaviorSubject::new(0)),
-        (Flavour::Async, Form::Shared) => pair!(shared present, form, AsyncSubject::new()),
-        (_, Form::Shared) => with_policy!(flavour, policy => {
+        (Flavor::Subject, Form::Shared) => pair!(shared present, form, Subject::<u32>::new()),
+        (Flavor::Behavior, Form::Shared) => pair!(shared present, form, BehaviorSubject::new(0)),
+        (Flavor::Async, Form::Shared) => pair!(shared present, form, AsyncSubject::new()),
+        (_, Form::Shared) => with_policy!(flavor, policy => {
             pair!(shared present, form, ReplaySubject::new(policy))
         })?,
     })
@@ -90,7 +90,7 @@ fn sample(
     form: Form,
     subscribe: impl Fn() -> Guard,
     mut emit: impl FnMut(),
-) -> Figure {
+) -> Measurement {
     let mut guards: VecDeque<Guard> = (0..present).map(|_| subscribe()).collect();
     emit();
     let mut timed = |pair: &mut dyn FnMut()| {
@@ -108,9 +108,9 @@ fn sample(
             drop(guards.pop_front());
         }));
     }
-    // The first of each is the warm-up.
+    // The first sample of each is the warm-up.
     let summary = |samples: Vec<f64>| Summary::of(samples.into_iter().skip(1));
-    Figure {
+    Measurement {
         form,
         present,
         newest_leaves: summary(newest).expect("there are samples"),

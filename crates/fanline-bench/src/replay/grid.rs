@@ -1,41 +1,41 @@
-//! What is measured: flavours, forms, sizes, and the systems that stand beside each other.
+//! The measured grid: flavors, forms, sizes, and compared systems.
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// Messages of one repetition, as RxPerfTests has them.
+/// Numbers of messages of one repetition, as in RxPerfTests.
 pub(super) const MESSAGES: [u32; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
-/// Subscriptions, as RxPerfTests has them.
+/// Numbers of subscriptions, as in RxPerfTests.
 pub(super) const SUBSCRIBERS: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// Values in one call of `next_slice`.
+/// Number of values in one call of `next_slice`.
 pub(super) const SLICE: usize = 64;
 
-/// Which subject.
+/// A kind of subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Flavour {
-    /// Keeps nothing
+pub(super) enum Flavor {
+    /// Retains nothing
     Subject,
-    /// Keeps the current value
+    /// Retains the current value
     Behavior,
-    /// Replays everything
+    /// Replays all values
     All,
     /// Replays the last value
     One,
-    /// Replays the last five
+    /// Replays the last five values
     Many,
     /// Replays the last five seconds
     Within,
-    /// Replays the last five of the last five seconds
+    /// Replays the last five values of the last five seconds
     ManyWithin,
-    /// Gives the last value when it completes
+    /// Emits the last value on completion
     Async,
 }
 
-impl Flavour {
-    /// As reports print it.
+impl Flavor {
+    /// Returns the name in reports.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Subject => "subject",
@@ -49,12 +49,12 @@ impl Flavour {
         }
     }
 
-    /// Whether what it keeps is a log, of which each 1,024 values may cost an allocation.
+    /// Returns whether the flavor stores a log, which may cost one allocation per 1,024 values.
     pub(super) fn keeps_a_log(self) -> bool {
         matches!(self, Self::All | Self::Within)
     }
 
-    /// The load of RxJava that is compared; `rivals/rxjava` has the same names.
+    /// Returns RxJava's load for comparison, a name in `rivals/rxjava`.
     pub(super) fn rxjava_load(self) -> &'static str {
         match self {
             Self::Subject => "subject",
@@ -77,13 +77,13 @@ pub(super) enum Calls {
     NextSlice,
 }
 
-/// Whether a producer is alone.
+/// Whether the producer is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Form {
-    /// The producer that `fanline::subject` and its like give.
+    /// The producer that `fanline::subject` and similar functions return.
     Exclusive,
-    /// The handle that can be cloned: `Subject`, `ReplaySubject` and their like.
+    /// The cloneable handle: `Subject`, `ReplaySubject`, and similar types.
     Shared,
 }
 
@@ -98,21 +98,21 @@ impl Form {
     }
 }
 
-/// What is measured under one and the same load.
+/// A system under the same load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum System {
     Fanline(Form),
-    /// What is written by hand for just this load.
-    Limit(Form),
+    /// An implementation written by hand for exactly this load.
+    Reference(Form),
     /// Fanline with observers of one known type.
     FanlineOneType,
-    /// The same by hand.
-    LimitOneType,
-    /// Fanline for one thread.
+    /// The reference loop with observers of one known type.
+    ReferenceOneType,
+    /// Fanline's single-threaded subject.
     FanlineLocal,
     RxJava,
-    /// What RxJava offers where several threads may emit.
+    /// RxJava's subject for several emitting threads.
     RxJavaSerialized,
     /// RxJava with observers of three classes, as in most programs.
     RxJavaThreeClasses,
@@ -124,11 +124,11 @@ pub(super) enum System {
 impl System {
     pub(super) const ALL: [Self; 13] = [
         Self::Fanline(Form::Exclusive),
-        Self::Limit(Form::Exclusive),
+        Self::Reference(Form::Exclusive),
         Self::Fanline(Form::Shared),
-        Self::Limit(Form::Shared),
+        Self::Reference(Form::Shared),
         Self::FanlineOneType,
-        Self::LimitOneType,
+        Self::ReferenceOneType,
         Self::FanlineLocal,
         Self::RxJava,
         Self::RxJavaSerialized,
@@ -138,15 +138,15 @@ impl System {
         Self::TokioBroadcast,
     ];
 
-    /// As reports print it.
+    /// Returns the name in reports.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Fanline(Form::Exclusive) => "Fanline, exclusive",
             Self::Fanline(Form::Shared) => "Fanline, shared",
-            Self::Limit(Form::Exclusive) => "limit, exclusive",
-            Self::Limit(Form::Shared) => "limit, shared",
+            Self::Reference(Form::Exclusive) => "reference loop, exclusive",
+            Self::Reference(Form::Shared) => "reference loop, shared",
             Self::FanlineOneType => "Fanline, observers of one type",
-            Self::LimitOneType => "limit, observers of one type",
+            Self::ReferenceOneType => "reference loop, observers of one type",
             Self::FanlineLocal => "Fanline, LocalSubject",
             Self::RxJava => "RxJava",
             Self::RxJavaSerialized => "RxJava, toSerialized",
@@ -157,21 +157,21 @@ impl System {
         }
     }
 
-    /// The limit that this is compared with.
-    pub(super) fn limit(self) -> Option<Self> {
+    /// Returns the reference loop for comparison.
+    pub(super) fn reference(self) -> Option<Self> {
         match self {
-            Self::Fanline(form) => Some(Self::Limit(form)),
-            Self::FanlineOneType => Some(Self::LimitOneType),
+            Self::Fanline(form) => Some(Self::Reference(form)),
+            Self::FanlineOneType => Some(Self::ReferenceOneType),
             _ => None,
         }
     }
 
-    /// The load that a JVM runs for it, if that is where it runs and `flavour` has it.
-    pub(super) fn rxjava_load(self, flavour: Flavour) -> Option<&'static str> {
-        match (self, flavour) {
-            (Self::RxJava, flavour) => Some(flavour.rxjava_load()),
-            (Self::RxJavaSerialized, Flavour::Subject) => Some("subject-serialized"),
-            (Self::RxJavaThreeClasses, Flavour::Subject) => Some("subject-three-classes"),
+    /// Returns the load of the JVM, if the system runs in one and supports `flavor`.
+    pub(super) fn rxjava_load(self, flavor: Flavor) -> Option<&'static str> {
+        match (self, flavor) {
+            (Self::RxJava, flavor) => Some(flavor.rxjava_load()),
+            (Self::RxJavaSerialized, Flavor::Subject) => Some("subject-serialized"),
+            (Self::RxJavaThreeClasses, Flavor::Subject) => Some("subject-three-classes"),
             _ => None,
         }
     }

@@ -1,28 +1,28 @@
-//! The limits of [`limits`](super::limits), brought into the shape of a measurement.
+//! Adapters that run the reference loops of [`reference_loops`](super::reference_loops) in a measurement.
 
-use super::audience::{Audience, Received, Seat};
-use super::grid::{Flavour, Form};
-use super::limits::{
-    Boxed, BoxedFanOut, BoxedSlice, Keep, KeepSlice, Keeping, Limit, Log, Nothing, OneTypeFanOut,
-    Ring, Slices, Slot, TickedLog, TickedRing, TwoRmw,
+use super::audience::{Audience, Counter, Received};
+use super::grid::{Flavor, Form};
+use super::reference_loops::{
+    Boxed, BoxedFanOut, BoxedSlice, Log, Nothing, OneTypeFanOut, Reference, Ring, SliceStorage,
+    Slices, Slot, Storage, StoringFanOut, TickedLog, TickedRing, TwoRmw,
 };
 use super::running::{Running, Step, emit_each, emit_slices};
 
-/// The limit for one call per message.
-pub(super) fn each(flavour: Flavour, form: Form, audience: &Audience) -> Running {
-    let observers = audience.seats().map(boxed);
-    match flavour {
-        Flavour::Subject => {
-            let limit = BoxedFanOut(observers.collect());
-            in_form(form, limit)
+/// Returns the reference loop for one call per message.
+pub(super) fn each(flavor: Flavor, form: Form, audience: &Audience) -> Running {
+    let observers = audience.counters().map(boxed);
+    match flavor {
+        Flavor::Subject => {
+            let reference = BoxedFanOut(observers.collect());
+            in_form(form, reference)
         }
-        Flavour::All => keeping(form, Log::default(), observers),
-        Flavour::Behavior | Flavour::One => keeping(form, Slot::default(), observers),
-        Flavour::Many => keeping(form, Ring::default(), observers),
-        Flavour::Within => keeping(form, TickedLog::new(), observers),
-        Flavour::ManyWithin => keeping(form, TickedRing::new(), observers),
-        Flavour::Async => {
-            // Nobody is called before the end.
+        Flavor::All => keeping(form, Log::default(), observers),
+        Flavor::Behavior | Flavor::One => keeping(form, Slot::default(), observers),
+        Flavor::Many => keeping(form, Ring::default(), observers),
+        Flavor::Within => keeping(form, TickedLog::new(), observers),
+        Flavor::ManyWithin => keeping(form, TickedRing::new(), observers),
+        Flavor::Async => {
+            // No observer is called before the end.
             observers.for_each(drop);
             let mut running = keeping(form, Slot::default(), std::iter::empty());
             running.received = Received::Nothing;
@@ -31,73 +31,73 @@ pub(super) fn each(flavour: Flavour, form: Form, audience: &Audience) -> Running
     }
 }
 
-/// The limit for slices of 64.
-pub(super) fn slices(flavour: Flavour, form: Form, audience: &Audience) -> Option<Running> {
+/// Returns the reference loop for slices of 64.
+pub(super) fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<Running> {
     if form == Form::Shared {
         return None;
     }
-    match flavour {
-        Flavour::Subject
-        | Flavour::Behavior
-        | Flavour::One
-        | Flavour::Many
-        | Flavour::ManyWithin => Some(keeping_slices(Nothing, audience)),
-        Flavour::All => Some(keeping_slices(Log::default(), audience)),
-        Flavour::Within => Some(keeping_slices(TickedLog::new(), audience)),
-        Flavour::Async => None,
+    match flavor {
+        Flavor::Subject | Flavor::Behavior | Flavor::One | Flavor::Many | Flavor::ManyWithin => {
+            Some(keeping_slices(Nothing, audience))
+        }
+        Flavor::All => Some(keeping_slices(Log::default(), audience)),
+        Flavor::Within => Some(keeping_slices(TickedLog::new(), audience)),
+        Flavor::Async => None,
     }
 }
 
-/// The limit for observers of one type.
-pub(super) fn one_type(flavour: Flavour, audience: &Audience) -> Option<Running> {
-    let of_one_type = audience.seats().map(|mut seat| move |_: u32| seat.bump());
-    let limit = OneTypeFanOut(of_one_type.collect());
-    (flavour == Flavour::Subject).then(|| running(limit))
+/// Returns the reference loop for observers of one type.
+pub(super) fn one_type(flavor: Flavor, audience: &Audience) -> Option<Running> {
+    let of_one_type = audience
+        .counters()
+        .map(|mut counter| move |_: u32| counter.count_value());
+    let reference = OneTypeFanOut(of_one_type.collect());
+    (flavor == Flavor::Subject).then(|| running(reference))
 }
 
-fn keeping<K: Keep + 'static>(
+fn keeping<K: Storage + 'static>(
     form: Form,
-    kept: K,
+    storage: K,
     observers: impl Iterator<Item = Boxed>,
 ) -> Running {
-    in_form(form, Keeping::new(kept, observers.collect()))
+    in_form(form, StoringFanOut::new(storage, observers.collect()))
 }
 
-fn in_form<L: Limit + 'static>(form: Form, limit: L) -> Running {
+fn in_form<L: Reference + 'static>(form: Form, reference: L) -> Running {
     match form {
-        Form::Exclusive => running(limit),
-        Form::Shared => running(TwoRmw::new(limit)),
+        Form::Exclusive => running(reference),
+        Form::Shared => running(TwoRmw::new(reference)),
     }
 }
 
-fn running<L: Limit + 'static>(mut limit: L) -> Running {
+fn running<L: Reference + 'static>(mut reference: L) -> Running {
     Running {
         received: Received::All,
         step: Box::new(move |step| match step {
-            Step::Emit(messages) => emit_each(messages, |value| limit.next(value)),
+            Step::Emit(messages) => emit_each(messages, |value| reference.next(value)),
             Step::End => {}
         }),
     }
 }
 
-fn keeping_slices<K: KeepSlice + 'static>(kept: K, audience: &Audience) -> Running {
-    let observers = audience.seats().map(|mut seat| -> BoxedSlice {
+fn keeping_slices<K: SliceStorage + 'static>(storage: K, audience: &Audience) -> Running {
+    let observers = audience.counters().map(|mut counter| -> BoxedSlice {
         Box::new(move |values| {
             for value in values {
-                seat.see(*value);
+                counter.see(*value);
             }
         })
     });
-    let mut limit = Slices::new(kept, observers.collect());
+    let mut reference = Slices::new(storage, observers.collect());
     Running {
         received: Received::All,
         step: Box::new(move |step| match step {
-            Step::Emit(messages) => emit_slices(messages, |values| limit.next_slice(values)),
+            Step::Emit(messages) => emit_slices(messages, |values| reference.next_slice(values)),
             Step::End => {}
         }),
     }
 }
 
-fn boxed(mut seat: Seat) -> Boxed {
-    Box::new(move |_| seat.bump())
+fn boxed(mut counter: Counter) -> Boxed {
+    Box::new(move |_| counter.count_value())
 }

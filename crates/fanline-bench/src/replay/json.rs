@@ -1,17 +1,17 @@
-//! The figures for other programs.
+//! The results as JSON for other programs.
 
 use serde_json::{Value, json};
 
-use super::bars;
 use super::outcome::{Cell, Report};
+use super::targets;
 
-/// Every figure, with shares and verdicts. Times are in nanoseconds; those of a cell, and its
-/// allocations and bytes, are of one repetition.
+/// Returns every result, with shares and verdicts. Times are in nanoseconds. Times, allocations, and bytes of
+/// a cell are per repetition.
 pub(super) fn value(report: &Report) -> Value {
-    let bars = bars::lines(report).into_iter().map(|line| {
+    let targets = targets::lines(report).into_iter().map(|line| {
         let verdicts = line.checks.iter().map(|check| check.verdict().label());
         let verdicts: Vec<&str> = verdicts.collect();
-        json!({"bar": line, "verdicts": verdicts})
+        json!({"target": line, "verdicts": verdicts})
     });
     json!({
         "machine": report.machine,
@@ -20,18 +20,20 @@ pub(super) fn value(report: &Report) -> Value {
         "rivals": report.rivals,
         "cells": report.cells.iter().map(cell).collect::<Value>(),
         "churn": report.churn,
-        "bars": bars.collect::<Value>(),
+        "targets": targets.collect::<Value>(),
     })
 }
 
 fn cell(cell: &Cell) -> Value {
-    let systems = cell.figures.iter().map(|(system, figures)| {
-        let share = system.limit().and_then(|limit| cell.ratio(*system, limit));
+    let systems = cell.results.iter().map(|(system, results)| {
+        let share = system
+            .reference()
+            .and_then(|reference| cell.ratio(*system, reference));
         json!({
             "system": system.label(),
-            "messages_per_second": figures.rate(cell.load.messages),
-            "share_of_limit": share,
-            "figures": figures,
+            "messages_per_second": results.rate(cell.load.messages),
+            "share_of_reference": share,
+            "results": results,
         })
     });
     json!({"load": cell.load, "systems": systems.collect::<Value>()})

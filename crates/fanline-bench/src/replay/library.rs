@@ -1,20 +1,22 @@
-//! Fanline's subjects, brought into the shape of a measurement.
+//! Adapters that run Fanline's subjects in a measurement.
 
 use std::time::Duration;
 
 use fanline::prelude::*;
 use fanline::{AsyncSubject, BehaviorSubject, LocalSubject, Replay, ReplaySubject, Subject};
 
-use super::audience::{Audience, Received, Seat};
-use super::grid::{Flavour, Form};
+use super::audience::{Audience, Counter, Received};
+use super::grid::{Flavor, Form};
 use super::running::{Running, Step, emit_each, emit_slices};
 
-/// A producer that is alone; a macro, as the producers of each flavour are types of their own.
+/// Runs an exclusive producer. This is a macro since the producers of each flavor have different types.
 macro_rules! exclusive {
     ($pair:expr, $audience:expr, $observe:expr, $emit:ident, $method:ident) => {{
         let (tx, source) = $pair;
-        let seats = $audience.seats();
-        let mut guards: Vec<Guard> = seats.map(|seat| source.subscribe($observe(seat))).collect();
+        let counters = $audience.counters();
+        let mut guards: Vec<Guard> = counters
+            .map(|counter| source.subscribe($observe(counter)))
+            .collect();
         let mut tx = Some(tx);
         Box::new(move |step| match (step, &mut tx) {
             (Step::Emit(messages), Some(tx)) => $emit(messages, |values| tx.$method(values)),
@@ -28,12 +30,14 @@ macro_rules! exclusive {
     }};
 }
 
-/// A handle that could be cloned.
+/// Runs a cloneable handle.
 macro_rules! shared {
     ($subject:expr, $audience:expr) => {{
         let subject = $subject;
-        let seats = $audience.seats();
-        let mut guards: Vec<Guard> = seats.map(|seat| subject.subscribe(count(seat))).collect();
+        let counters = $audience.counters();
+        let mut guards: Vec<Guard> = counters
+            .map(|counter| subject.subscribe(count(counter)))
+            .collect();
         Box::new(move |step| match step {
             Step::Emit(messages) => emit_each(messages, |value| subject.next(value)),
             Step::End => {
@@ -44,27 +48,27 @@ macro_rules! shared {
     }};
 }
 
-/// The policies are types of their own too.
+/// Evaluates an expression with a flavor's policy, since the policies have different types.
 macro_rules! with_policy {
-    ($flavour:expr, $policy:ident => $work:expr) => {
-        match $flavour {
-            Flavour::All => {
+    ($flavor:expr, $policy:ident => $work:expr) => {
+        match $flavor {
+            Flavor::All => {
                 let $policy = Replay::all();
                 Some($work)
             }
-            Flavour::One => {
+            Flavor::One => {
                 let $policy = Replay::one();
                 Some($work)
             }
-            Flavour::Many => {
+            Flavor::Many => {
                 let $policy = Replay::many(5);
                 Some($work)
             }
-            Flavour::Within => {
+            Flavor::Within => {
                 let $policy = Replay::within(Duration::from_secs(5));
                 Some($work)
             }
-            Flavour::ManyWithin => {
+            Flavor::ManyWithin => {
                 let $policy = Replay::many_within(5, Duration::from_secs(5));
                 Some($work)
             }
@@ -74,87 +78,87 @@ macro_rules! with_policy {
 }
 pub(super) use with_policy;
 
-/// One call per message.
-pub(super) fn each(flavour: Flavour, form: Form, audience: &Audience) -> Option<Running> {
+/// Emits with one call per message.
+pub(super) fn each(flavor: Flavor, form: Form, audience: &Audience) -> Option<Running> {
     match form {
-        Form::Exclusive => each_exclusive(flavour, audience),
-        Form::Shared => each_shared(flavour, audience),
+        Form::Exclusive => each_exclusive(flavor, audience),
+        Form::Shared => each_shared(flavor, audience),
     }
 }
 
-fn each_exclusive(flavour: Flavour, audience: &Audience) -> Option<Running> {
-    let step = match flavour {
-        Flavour::Subject => {
+fn each_exclusive(flavor: Flavor, audience: &Audience) -> Option<Running> {
+    let step = match flavor {
+        Flavor::Subject => {
             let pair = fanline::subject::<u32>();
             exclusive!(pair, audience, count, emit_each, next)
         }
-        Flavour::Behavior => {
+        Flavor::Behavior => {
             let pair = fanline::behavior(0);
             exclusive!(pair, audience, count, emit_each, next)
         }
-        Flavour::Async => {
+        Flavor::Async => {
             let pair = fanline::last_value::<u32>();
             exclusive!(pair, audience, count, emit_each, next)
         }
-        _ => with_policy!(flavour, policy => {
+        _ => with_policy!(flavor, policy => {
             let pair = fanline::replay::<u32>(policy);
             exclusive!(pair, audience, count, emit_each, next)
         })?,
     };
-    let received = received(flavour);
+    let received = received(flavor);
     Some(Running { received, step })
 }
 
-fn each_shared(flavour: Flavour, audience: &Audience) -> Option<Running> {
-    let step = match flavour {
-        Flavour::Subject => shared!(Subject::<u32>::new(), audience),
-        Flavour::Behavior => shared!(BehaviorSubject::new(0), audience),
-        Flavour::Async => shared!(AsyncSubject::new(), audience),
-        _ => with_policy!(flavour, policy => {
+fn each_shared(flavor: Flavor, audience: &Audience) -> Option<Running> {
+    let step = match flavor {
+        Flavor::Subject => shared!(Subject::<u32>::new(), audience),
+        Flavor::Behavior => shared!(BehaviorSubject::new(0), audience),
+        Flavor::Async => shared!(AsyncSubject::new(), audience),
+        _ => with_policy!(flavor, policy => {
             shared!(ReplaySubject::new(policy), audience)
         })?,
     };
-    let received = received(flavour);
+    let received = received(flavor);
     Some(Running { received, step })
 }
 
-/// Slices of 64.
-pub(super) fn slices(flavour: Flavour, form: Form, audience: &Audience) -> Option<Running> {
-    let step = match (flavour, form) {
-        (Flavour::Async, _) | (_, Form::Shared) => return None,
-        (Flavour::Subject, Form::Exclusive) => {
+/// Emits slices of 64.
+pub(super) fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<Running> {
+    let step = match (flavor, form) {
+        (Flavor::Async, _) | (_, Form::Shared) => return None,
+        (Flavor::Subject, Form::Exclusive) => {
             let pair = fanline::subject::<u32>();
             exclusive!(pair, audience, see, emit_slices, next_slice)
         }
-        (Flavour::Behavior, Form::Exclusive) => {
+        (Flavor::Behavior, Form::Exclusive) => {
             let pair = fanline::behavior(0);
             exclusive!(pair, audience, see, emit_slices, next_slice)
         }
-        (_, Form::Exclusive) => with_policy!(flavour, policy => {
+        (_, Form::Exclusive) => with_policy!(flavor, policy => {
             let pair = fanline::replay::<u32>(policy);
             exclusive!(pair, audience, see, emit_slices, next_slice)
         })?,
     };
-    let received = received(flavour);
+    let received = received(flavor);
     Some(Running { received, step })
 }
 
-/// For one thread: no atomics at all.
-pub(super) fn local(flavour: Flavour, audience: &Audience) -> Option<Running> {
-    (flavour == Flavour::Subject).then(|| Running {
+/// Emits on one thread, without atomics.
+pub(super) fn local(flavor: Flavor, audience: &Audience) -> Option<Running> {
+    (flavor == Flavor::Subject).then(|| Running {
         received: Received::All,
         step: shared!(LocalSubject::<u32>::new(), audience),
     })
 }
 
-/// Observers of one known type.
-pub(super) fn one_type(flavour: Flavour, audience: &Audience) -> Option<Running> {
-    if flavour != Flavour::Subject {
+/// Emits to observers of one known type.
+pub(super) fn one_type(flavor: Flavor, audience: &Audience) -> Option<Running> {
+    if flavor != Flavor::Subject {
         return None;
     }
     let (tx, members) = fanline::subject_of();
-    let subscribe = |seat| members.subscribe_with(observer(count(seat)));
-    let mut guards: Vec<Guard> = audience.seats().map(subscribe).collect();
+    let subscribe = |counter| members.subscribe_with(observer(count(counter)));
+    let mut guards: Vec<Guard> = audience.counters().map(subscribe).collect();
     let mut tx = Some(tx);
     Some(Running {
         received: Received::All,
@@ -170,18 +174,18 @@ pub(super) fn one_type(flavour: Flavour, audience: &Audience) -> Option<Running>
     })
 }
 
-fn received(flavour: Flavour) -> Received {
-    match flavour {
-        Flavour::Behavior => Received::AllAndInitial,
-        Flavour::Async => Received::TheLast,
+fn received(flavor: Flavor) -> Received {
+    match flavor {
+        Flavor::Behavior => Received::AllAndInitial,
+        Flavor::Async => Received::TheLast,
         _ => Received::All,
     }
 }
 
-fn count(mut seat: Seat) -> impl FnMut(&u32) + Send + 'static {
-    move |_| seat.bump()
+fn count(mut counter: Counter) -> impl FnMut(&u32) + Send + 'static {
+    move |_| counter.count_value()
 }
 
-fn see(mut seat: Seat) -> impl FnMut(&u32) + Send + 'static {
-    move |value| seat.see(*value)
+fn see(mut counter: Counter) -> impl FnMut(&u32) + Send + 'static {
+    move |value| counter.see(*value)
 }

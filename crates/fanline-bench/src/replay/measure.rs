@@ -1,16 +1,16 @@
-//! Every cell of the grid, with all systems in turns.
+//! Measurement of every cell of the grid, with all systems in alternation.
 
 use anyhow::{Context, Result};
 
 use super::churn;
-use super::grid::{Calls, Flavour, System};
+use super::grid::{Calls, Flavor, System};
 use super::outcome::{Cell, Load, Report};
 use super::{Sizes, rivals, running};
 use crate::report::{self, machine::Machine};
 use crate::rxjava::{Jvm, RxJava};
-use crate::turns::{Figures, Plan, Repetition, turn};
+use crate::turns::{Measurements, Plan, Repetition, turn};
 
-/// Measures `sizes` as `plan` says.
+/// Measures `sizes` as specified by `plan`.
 pub(super) fn all(sizes: &Sizes, plan: &Plan, with_rivals: bool) -> Result<Report> {
     let rxjava = with_rivals.then(RxJava::build).transpose()?;
     let mut versions = Vec::new();
@@ -25,26 +25,26 @@ pub(super) fn all(sizes: &Sizes, plan: &Plan, with_rivals: bool) -> Result<Repor
         cells: Vec::new(),
         churn: Vec::new(),
     };
-    let per_flavour = (sizes.messages.len() + 1) * sizes.subscribers.len();
-    let progress = report::progress((per_flavour * sizes.flavours.len()) as u64);
-    for flavour in &sizes.flavours {
-        progress.set_message(flavour.title());
-        let mut contest = Contest::start(*flavour, sizes, plan, rxjava.as_ref())?;
-        for load in loads(*flavour, sizes) {
+    let per_flavor = (sizes.messages.len() + 1) * sizes.subscribers.len();
+    let progress = report::progress((per_flavor * sizes.flavors.len()) as u64);
+    for flavor in &sizes.flavors {
+        progress.set_message(flavor.title());
+        let mut contest = Contest::start(*flavor, sizes, plan, rxjava.as_ref())?;
+        for load in loads(*flavor, sizes) {
             let cell = contest.measure(load, plan);
             report.cells.push(cell.with_context(|| describe(load))?);
             progress.inc(1);
         }
-        // The JVMs end first: subscribing is measured on a quiet machine.
+        // Ends the JVMs first: subscribing is measured on a quiet machine.
         drop(contest);
-        report.churn.push(churn::measure(*flavour));
+        report.churn.push(churn::measure(*flavor));
     }
     progress.finish_and_clear();
     Ok(report)
 }
 
-/// Each size with one call per message, and the largest once more with slices.
-fn loads(flavour: Flavour, sizes: &Sizes) -> Vec<Load> {
+/// Returns the loads: each size with one call per message, and the largest also with slices.
+fn loads(flavor: Flavor, sizes: &Sizes) -> Vec<Load> {
     let most = sizes.messages.iter().max().copied();
     let each = sizes
         .messages
@@ -54,7 +54,7 @@ fn loads(flavour: Flavour, sizes: &Sizes) -> Vec<Load> {
     let with_subscribers = |(calls, messages)| {
         let all = sizes.subscribers.iter();
         all.map(move |subscribers| Load {
-            flavour,
+            flavor,
             calls,
             messages,
             subscribers: *subscribers,
@@ -65,37 +65,32 @@ fn loads(flavour: Flavour, sizes: &Sizes) -> Vec<Load> {
 
 fn describe(load: Load) -> String {
     let Load {
-        flavour,
+        flavor,
         messages,
         subscribers,
         ..
     } = load;
-    let title = flavour.title();
+    let title = flavor.title();
     format!("{title}, {messages} messages, {subscribers} subscribers")
 }
 
-/// The systems that are measured on one flavour.
+/// The systems that are measured with one flavor.
 struct Contest {
     systems: Vec<System>,
-    /// One for each kind of load, so that the compiler in it sees one class of subject.
+    /// One JVM per kind of load, so that its compiler sees one class of subject.
     jvms: Vec<(System, Jvm)>,
 }
 
 impl Contest {
-    fn start(
-        flavour: Flavour,
-        sizes: &Sizes,
-        plan: &Plan,
-        rxjava: Option<&RxJava>,
-    ) -> Result<Self> {
+    fn start(flavor: Flavor, sizes: &Sizes, plan: &Plan, rxjava: Option<&RxJava>) -> Result<Self> {
         let mut jvms = Vec::new();
         if let Some(rxjava) = rxjava {
             for system in System::ALL {
-                let Some(load) = system.rxjava_load(flavour) else {
+                let Some(load) = system.rxjava_load(flavor) else {
                     continue;
                 };
                 let mut jvm = rxjava.start(load)?;
-                // Long enough for the last of its compilers, with every loop that follows.
+                // Long enough for all of its compilers, with every loop of the measurement.
                 let most = sizes.messages.iter().max().copied().unwrap_or(1);
                 for subscribers in &sizes.subscribers {
                     jvm.turn(most, *subscribers, plan.warm_up_jvm * 3)?;
@@ -125,7 +120,7 @@ impl Contest {
             }
         }
         for round in 0..plan.rounds {
-            // Who comes first, and after whom, changes.
+            // The order of the systems changes.
             if round > 0 {
                 taking_part.reverse();
             }
@@ -135,15 +130,15 @@ impl Contest {
             }
         }
         taking_part.sort_by_key(|entry| entry.0);
-        let figures = taking_part.iter();
-        let figures = figures.filter_map(|(system, all)| Some((*system, Figures::of(all)?)));
+        let results = taking_part.iter();
+        let results = results.filter_map(|(system, all)| Some((*system, Measurements::of(all)?)));
         Ok(Cell {
             load,
-            figures: figures.collect(),
+            results: results.collect(),
         })
     }
 
-    /// One turn of one system; `None` when it has no such load.
+    /// Measures one turn of one system. Returns `None` if it does not support the load.
     fn turn(
         &mut self,
         system: System,
@@ -151,7 +146,7 @@ impl Contest {
         budget: std::time::Duration,
     ) -> Result<Option<Vec<Repetition>>> {
         let Load {
-            flavour,
+            flavor,
             calls,
             messages,
             subscribers,
@@ -162,7 +157,7 @@ impl Contest {
                 Calls::NextSlice => Ok(None),
             };
         }
-        let repeat = || running::repeat(system, flavour, calls, messages, subscribers);
+        let repeat = || running::repeat(system, flavor, calls, messages, subscribers);
         if repeat().with_context(|| system.label())?.is_none() {
             return Ok(None);
         }

@@ -1,19 +1,19 @@
-//! All that one invocation has measured.
+//! All results of one invocation.
 
 use serde::Serialize;
 
 use super::churn::Churn;
-use super::grid::{Calls, Flavour, System};
+use super::grid::{Calls, Flavor, System};
 use crate::report::machine::Machine;
-use crate::turns::{Figures, Plan};
+use crate::turns::{Measurements, Plan};
 
-/// The figures, and what they were taken on.
+/// The results, with the machine.
 pub(super) struct Report {
     pub(super) machine: Machine,
-    /// How this was asked for.
+    /// Command line of the run.
     pub(super) command: String,
     pub(super) plan: Plan,
-    /// The rivals that took part, with their versions.
+    /// Measured rivals with their versions.
     pub(super) rivals: Vec<String>,
     pub(super) cells: Vec<Cell>,
     pub(super) churn: Vec<Churn>,
@@ -22,30 +22,30 @@ pub(super) struct Report {
 /// One kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Load {
-    pub(super) flavour: Flavour,
+    pub(super) flavor: Flavor,
     pub(super) calls: Calls,
     pub(super) messages: u32,
     pub(super) subscribers: usize,
 }
 
-/// One load, and all systems under it.
+/// One load with the results of all systems.
 pub(super) struct Cell {
     pub(super) load: Load,
-    pub(super) figures: Vec<(System, Figures)>,
+    pub(super) results: Vec<(System, Measurements)>,
 }
 
 impl Cell {
-    pub(super) fn figures(&self, system: System) -> Option<&Figures> {
-        let found = self.figures.iter().find(|entry| entry.0 == system);
+    pub(super) fn results(&self, system: System) -> Option<&Measurements> {
+        let found = self.results.iter().find(|entry| entry.0 == system);
         found.map(|entry| &entry.1)
     }
 
-    /// Messages in a second.
+    /// Returns messages per second.
     pub(super) fn rate(&self, system: System) -> Option<f64> {
-        Some(self.figures(system)?.rate(self.load.messages))
+        Some(self.results(system)?.rate(self.load.messages))
     }
 
-    /// How many times as fast one is as another.
+    /// Returns the ratio between the speeds of two systems.
     pub(super) fn ratio(&self, system: System, other: System) -> Option<f64> {
         Some(self.rate(system)? / self.rate(other)?)
     }
@@ -56,19 +56,19 @@ impl Report {
         self.cells.iter().find(|cell| cell.load == load)
     }
 
-    /// The flavours that were measured, in order.
-    pub(super) fn flavours(&self) -> Vec<Flavour> {
-        let mut flavours: Vec<Flavour> = self.cells.iter().map(|cell| cell.load.flavour).collect();
-        flavours.dedup();
-        flavours
+    /// Returns the measured flavors, in order.
+    pub(super) fn flavors(&self) -> Vec<Flavor> {
+        let mut flavors: Vec<Flavor> = self.cells.iter().map(|cell| cell.load.flavor).collect();
+        flavors.dedup();
+        flavors
     }
 
-    /// The numbers of messages that were measured, ascending.
+    /// Returns the measured numbers of messages, ascending.
     pub(super) fn messages(&self) -> Vec<u32> {
         self.distinct(|load| load.messages)
     }
 
-    /// The numbers of subscribers that were measured, ascending.
+    /// Returns the measured numbers of subscribers, ascending.
     pub(super) fn subscribers(&self) -> Vec<usize> {
         self.distinct(|load| load.subscribers)
     }
@@ -80,24 +80,24 @@ impl Report {
         all
     }
 
-    /// Allocations and bytes that each further message costs, in the worst of all numbers of
-    /// subscribers: from the two longest runs, so that what a subject allocates once is left out.
-    pub(super) fn per_message(&self, flavour: Flavour, system: System) -> Option<(f64, f64)> {
+    /// Returns allocations and bytes per further message, the maximum over all numbers of subscribers. They
+    /// are computed from the two longest runs, without a subject's one-time allocations.
+    pub(super) fn per_message(&self, flavor: Flavor, system: System) -> Option<(f64, f64)> {
         let messages = self.messages();
         let [.., fewer, more] = messages[..] else {
             return None;
         };
         let growth = |subscribers| {
-            let figures = |messages| {
+            let results = |messages| {
                 let load = Load {
-                    flavour,
+                    flavor,
                     calls: Calls::Next,
                     messages,
                     subscribers,
                 };
-                self.cell(load)?.figures(system)
+                self.cell(load)?.results(system)
             };
-            let (short, long): (&Figures, &Figures) = (figures(fewer)?, figures(more)?);
+            let (short, long): (&Measurements, &Measurements) = (results(fewer)?, results(more)?);
             let further = f64::from(more - fewer);
             let allocations = (long.allocations? - short.allocations?) / further;
             Some((allocations, (long.bytes - short.bytes) / further))

@@ -1,11 +1,11 @@
-//! The longest runs as a plot: a group of bars for each flavour and number of subscribers.
+//! A plot of the longest runs: a group of bars per flavor and number of subscribers.
 
 use super::grid::{Calls, System};
 use super::outcome::{Cell, Report};
 use crate::report::groups::{self, Bar, Group};
 use crate::report::metric::Metric;
 
-/// The plot as an SVG document.
+/// Returns the plot as an SVG document.
 pub(super) fn document(report: &Report) -> String {
     let most = report.messages().into_iter().max();
     let subscribers = report.subscribers();
@@ -13,7 +13,7 @@ pub(super) fn document(report: &Report) -> String {
     let is_drawn = |cell: &&Cell| {
         let load = cell.load;
         let is_longest = Some(load.messages) == most;
-        is_longest && ends.contains(&Some(&load.subscribers)) && !cell.figures.is_empty()
+        is_longest && ends.contains(&Some(&load.subscribers)) && !cell.results.is_empty()
     };
     let groups: Vec<Group> = report.cells.iter().filter(is_drawn).map(group).collect();
     let machine = &report.machine;
@@ -34,9 +34,9 @@ fn group(cell: &Cell) -> Group {
         1 => "1 subscriber".to_owned(),
         count => format!("{count} subscribers"),
     };
-    let systems = cell.figures.iter().map(|(system, _)| *system);
+    let systems = cell.results.iter().map(|(system, _)| *system);
     Group {
-        title: load.flavour.title().to_owned(),
+        title: load.flavor.title().to_owned(),
         caption: match load.calls {
             Calls::Next => subscribers,
             Calls::NextSlice => format!("{subscribers}, slices of 64"),
@@ -47,9 +47,11 @@ fn group(cell: &Cell) -> Group {
 
 fn bar(cell: &Cell, system: System) -> Bar {
     let rate = cell.rate(system).unwrap_or_default();
-    let share = system.limit().and_then(|limit| cell.ratio(system, limit));
+    let share = system
+        .reference()
+        .and_then(|reference| cell.ratio(system, reference));
     let share = share.map_or_else(String::new, |share| {
-        format!(", {:.0} % of the limit", share * 100.0)
+        format!(", {:.0} % of the reference loop", share * 100.0)
     });
     Bar {
         label: system.label(),
@@ -62,7 +64,7 @@ fn bar(cell: &Cell, system: System) -> Bar {
 fn fill(system: System) -> &'static str {
     match system {
         System::Fanline(_) | System::FanlineOneType | System::FanlineLocal => "#1f7a8c",
-        System::Limit(_) | System::LimitOneType => "#d9dee3",
+        System::Reference(_) | System::ReferenceOneType => "#d9dee3",
         _ => "#9aa5b1",
     }
 }

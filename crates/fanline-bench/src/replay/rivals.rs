@@ -1,4 +1,4 @@
-//! Rivals in Rust, brought into the shape of a measurement. RxJava is a process of its own.
+//! Adapters that run rivals in Rust in a measurement. RxJava is a separate process.
 
 use std::convert::Infallible;
 
@@ -6,25 +6,25 @@ use rxrust::prelude::{Local, Observable, ObservableFactory, Observer, Shared};
 use tokio::sync::broadcast;
 
 use super::audience::{Audience, Received};
-use super::grid::Flavour;
+use super::grid::Flavor;
 use super::running::{Running, Step, emit_each};
 use crate::report::versions::built_with;
 
-/// As reports print them.
+/// Returns the versions for reports.
 pub(super) fn versions() -> String {
     built_with(&["rxrust", "tokio"])
 }
 
-/// rxRust has no replay and no async subject.
+/// Runs an rxRust subject. rxRust has no replay and no async subject.
 macro_rules! rxrust {
-    ($context:ident, $flavour:expr, $audience:expr) => {{
+    ($context:ident, $flavor:expr, $audience:expr) => {{
         let audience = $audience;
-        match $flavour {
-            Flavour::Subject => {
+        match $flavor {
+            Flavor::Subject => {
                 let subject = $context::subject::<'static, u32, Infallible>();
                 Some(rxrust!(running, subject, audience, Received::All))
             }
-            Flavour::Behavior => {
+            Flavor::Behavior => {
                 let subject = $context::behavior_subject::<'static, u32, Infallible>(0);
                 Some(rxrust!(running, subject, audience, Received::AllAndInitial))
             }
@@ -33,9 +33,9 @@ macro_rules! rxrust {
     }};
     (running, $subject:expr, $audience:expr, $received:expr) => {{
         let mut subject = $subject;
-        for mut seat in $audience.seats() {
+        for mut counter in $audience.counters() {
             // Dropping the subscription does not unsubscribe.
-            let _ = subject.clone().subscribe(move |_| seat.bump());
+            let _ = subject.clone().subscribe(move |_| counter.count_value());
         }
         Running {
             received: $received,
@@ -47,30 +47,30 @@ macro_rules! rxrust {
     }};
 }
 
-/// For one thread: `Rc` and `RefCell`.
-pub(super) fn rxrust_local(flavour: Flavour, audience: &Audience) -> Option<Running> {
-    rxrust!(Local, flavour, audience)
+/// Runs the single-threaded version, with `Rc` and `RefCell`.
+pub(super) fn rxrust_local(flavor: Flavor, audience: &Audience) -> Option<Running> {
+    rxrust!(Local, flavor, audience)
 }
 
-/// For several: `Arc` and `Mutex`.
-pub(super) fn rxrust_shared(flavour: Flavour, audience: &Audience) -> Option<Running> {
-    rxrust!(Shared, flavour, audience)
+/// Runs the multithreaded version, with `Arc` and `Mutex`.
+pub(super) fn rxrust_shared(flavor: Flavor, audience: &Audience) -> Option<Running> {
+    rxrust!(Shared, flavor, audience)
 }
 
-/// What the ring of tokio's channel holds.
+/// Capacity of the ring of tokio's channel.
 const CAPACITY: usize = 1024;
 
-/// Messages that are sent before the receivers have their turn.
+/// Number of messages sent before the receivers run.
 const BURST: u32 = 256;
 
-/// A channel is pulled, so this is what a message costs one thread that sends a burst and then lets
-/// each receiver take it. Between threads it is slower.
-pub(super) fn tokio_broadcast(flavour: Flavour, audience: &Audience) -> Option<Running> {
-    if flavour != Flavour::Subject {
+/// Runs tokio's broadcast channel. Receivers pull from it, so the result is the cost per message on one
+/// thread that sends a burst and then lets each receiver read it. Between threads it is slower.
+pub(super) fn tokio_broadcast(flavor: Flavor, audience: &Audience) -> Option<Running> {
+    if flavor != Flavor::Subject {
         return None;
     }
     let (tx, _) = broadcast::channel::<u32>(CAPACITY);
-    let receivers = audience.seats().map(|seat| (tx.subscribe(), seat));
+    let receivers = audience.counters().map(|counter| (tx.subscribe(), counter));
     let mut receivers: Vec<_> = receivers.collect();
     Some(Running {
         received: Received::All,
@@ -80,12 +80,12 @@ pub(super) fn tokio_broadcast(flavour: Flavour, audience: &Audience) -> Option<R
                 while sent < messages {
                     let end = messages.min(sent + BURST);
                     for value in sent..end {
-                        // Only fails without receivers.
+                        // Fails only without receivers.
                         let _ = tx.send(value);
                     }
-                    for (receiver, seat) in &mut receivers {
+                    for (receiver, counter) in &mut receivers {
                         while receiver.try_recv().is_ok() {
-                            seat.bump();
+                            counter.count_value();
                         }
                     }
                     sent = end;

@@ -1,62 +1,63 @@
-//! A system that is ready to emit: the one shape that all of them are brought into.
+//! A prepared system with the common interface of all measurements.
 
 use std::hint::black_box;
 
 use anyhow::Result;
 
 use super::audience::{Audience, Received};
-use super::grid::{Calls, Flavour, SLICE, System};
+use super::grid::{Calls, Flavor, SLICE, System};
 use super::{hand_written, library, rivals};
 use crate::turns::{self, Repetition};
 
 /// A fresh subject with its subscribers.
 pub(super) struct Running {
     pub(super) received: Received,
-    /// One indirect call per repetition; the loop over the messages is inside.
+    /// One indirect call per repetition. The loop over the messages is inside.
     pub(super) step: Box<dyn FnMut(Step)>,
 }
 
-/// What a repetition consists of.
+/// A part of a repetition.
 #[derive(Clone, Copy)]
 pub(super) enum Step {
-    /// So many messages: what is timed.
+    /// Emit the given number of messages. This part is timed.
     Emit(u32),
-    /// Complete, if it can.
+    /// Complete, if supported.
     End,
 }
 
-/// `flavour` of `system`, subscribed to by `audience`; `None` when there is no such thing.
+/// Prepares `flavor` of `system` with the subscribers of `audience`. Returns `None` if the system does not
+/// support it.
 pub(super) fn prepare(
     system: System,
-    flavour: Flavour,
+    flavor: Flavor,
     calls: Calls,
     audience: &Audience,
 ) -> Option<Running> {
     match (system, calls) {
-        (System::Fanline(form), Calls::Next) => library::each(flavour, form, audience),
-        (System::Fanline(form), Calls::NextSlice) => library::slices(flavour, form, audience),
-        (System::FanlineOneType, Calls::Next) => library::one_type(flavour, audience),
-        (System::FanlineLocal, Calls::Next) => library::local(flavour, audience),
-        (System::Limit(form), Calls::Next) => Some(hand_written::each(flavour, form, audience)),
-        (System::Limit(form), Calls::NextSlice) => hand_written::slices(flavour, form, audience),
-        (System::LimitOneType, Calls::Next) => hand_written::one_type(flavour, audience),
-        (System::RxRustLocal, Calls::Next) => rivals::rxrust_local(flavour, audience),
-        (System::RxRustShared, Calls::Next) => rivals::rxrust_shared(flavour, audience),
-        (System::TokioBroadcast, Calls::Next) => rivals::tokio_broadcast(flavour, audience),
+        (System::Fanline(form), Calls::Next) => library::each(flavor, form, audience),
+        (System::Fanline(form), Calls::NextSlice) => library::slices(flavor, form, audience),
+        (System::FanlineOneType, Calls::Next) => library::one_type(flavor, audience),
+        (System::FanlineLocal, Calls::Next) => library::local(flavor, audience),
+        (System::Reference(form), Calls::Next) => Some(hand_written::each(flavor, form, audience)),
+        (System::Reference(form), Calls::NextSlice) => hand_written::slices(flavor, form, audience),
+        (System::ReferenceOneType, Calls::Next) => hand_written::one_type(flavor, audience),
+        (System::RxRustLocal, Calls::Next) => rivals::rxrust_local(flavor, audience),
+        (System::RxRustShared, Calls::Next) => rivals::rxrust_shared(flavor, audience),
+        (System::TokioBroadcast, Calls::Next) => rivals::tokio_broadcast(flavor, audience),
         _ => None,
     }
 }
 
-/// One repetition: fresh subject, timed emission, end, check.
+/// Runs one repetition: fresh subject, timed emission, end, check.
 pub(super) fn repeat(
     system: System,
-    flavour: Flavour,
+    flavor: Flavor,
     calls: Calls,
     messages: u32,
     subscribers: usize,
 ) -> Result<Option<Repetition>> {
     let audience = Audience::new(subscribers);
-    let Some(running) = prepare(system, flavour, calls, &audience) else {
+    let Some(running) = prepare(system, flavor, calls, &audience) else {
         return Ok(None);
     };
     let Running { received, mut step } = running;
@@ -82,7 +83,7 @@ pub(super) fn emit_slices(messages: u32, mut next_slice: impl FnMut(&[u32])) {
     let mut left = messages as usize;
     while left > 0 {
         let count = left.min(SLICE);
-        // Else the compiler knows what is in there.
+        // Hides the content from the compiler.
         next_slice(black_box(&values[..count]));
         left -= count;
     }

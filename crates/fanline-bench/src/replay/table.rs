@@ -1,49 +1,49 @@
-//! The figures as text: the same tables on a terminal and in Markdown.
+//! The results as text: the same tables for a terminal and in Markdown.
 
 use std::fmt::Write;
 
 use clap::ValueEnum;
 use comfy_table::{Table, TableStyle, presets};
 
-use super::bars::{self, Line, small};
 use super::behind;
 use super::churn::PRESENT;
-use super::grid::{Calls, Flavour, Form, System};
+use super::grid::{Calls, Flavor, Form, System};
 use super::outcome::{Cell, Load, Report};
+use super::targets::{self, Line, small};
 use crate::report;
 use crate::report::metric::{Metric, spread, thousands, three_digits};
 use crate::report::table::new_table;
 
-/// For people at a terminal.
+/// Returns the report for a terminal.
 pub(super) fn terminal(report: &Report) -> String {
     page(report, presets::UTF8_FULL_CONDENSED, "")
 }
 
-/// As a page.
+/// Returns the report as a page.
 pub(super) fn markdown(report: &Report) -> String {
     let text = page(report, presets::ASCII_MARKDOWN, "## ");
-    format!("# Subjects and replay: Fanline beside its limits and its rivals\n\n{text}")
+    format!("# Subjects and replay: Fanline beside its reference loops and its rivals\n\n{text}")
 }
 
-/// The flavours, and the bars on speed.
+/// Returns the flavors and the targets on speed.
 pub(super) fn list() -> String {
     let mut text = String::from("Flavours:");
-    for flavour in Flavour::value_variants() {
-        let value = flavour.to_possible_value();
+    for flavor in Flavor::value_variants() {
+        let value = flavor.to_possible_value();
         let name = value.as_ref().map_or("", |value| value.get_name());
         // Writing to a String cannot fail.
         let _ = write!(text, " {name}");
     }
-    let bars = bars::describe();
-    let _ = write!(text, "\n\nBars, 1 / 16 subscribers:\n{bars}");
+    let targets = targets::describe();
+    let _ = write!(text, "\n\nTargets, 1 / 16 subscribers:\n{targets}");
     text
 }
 
 fn page(report: &Report, style: TableStyle, heading: &str) -> String {
     let mut text = String::new();
-    for flavour in report.flavours() {
-        let title = flavour.title();
-        let speeds = speeds(report, flavour, style);
+    for flavor in report.flavors() {
+        let title = flavor.title();
+        let speeds = speeds(report, flavor, style);
         let _ = writeln!(text, "{heading}{title}: messages per second\n\n{speeds}\n");
     }
     let tables = [
@@ -52,7 +52,7 @@ fn page(report: &Report, style: TableStyle, heading: &str) -> String {
             "Subscribe and unsubscribe, ns a pair: the newest leaves / the oldest leaves",
             churn(report, style),
         ),
-        ("Bars", bars(report, style)),
+        ("Targets", targets(report, style)),
     ];
     for (title, table) in tables {
         let _ = writeln!(text, "{heading}{title}\n\n{table}\n");
@@ -64,8 +64,8 @@ fn page(report: &Report, style: TableStyle, heading: &str) -> String {
     text
 }
 
-/// The grid of one flavour.
-fn speeds(report: &Report, flavour: Flavour, style: TableStyle) -> Table {
+/// Returns the grid of one flavor.
+fn speeds(report: &Report, flavor: Flavor, style: TableStyle) -> Table {
     let subscribers = report.subscribers();
     let mut header = vec!["messages".to_owned(), "system".to_owned()];
     header.extend(subscribers.iter().map(|count| match count {
@@ -80,7 +80,7 @@ fn speeds(report: &Report, flavour: Flavour, style: TableStyle) -> Table {
     for (calls, messages) in each.chain(slices) {
         let cells = subscribers.iter().map(|subscribers| {
             report.cell(Load {
-                flavour,
+                flavor,
                 calls,
                 messages,
                 subscribers: *subscribers,
@@ -91,22 +91,22 @@ fn speeds(report: &Report, flavour: Flavour, style: TableStyle) -> Table {
             Calls::Next => thousands(messages.into()),
             Calls::NextSlice => format!("{} in slices of 64", thousands(messages.into())),
         };
-        for (label, figures) in lines(&cells) {
+        for (label, results) in lines(&cells) {
             let mut row = vec![std::mem::take(&mut title), label];
-            row.extend(figures);
+            row.extend(results);
             table.add_row(row);
         }
     }
     table
 }
 
-/// A line per system, and how Fanline compares with RxJava below it.
+/// Returns a line per system, and Fanline's ratio to RxJava below it.
 fn lines(cells: &[Option<&Cell>]) -> Vec<(String, Vec<String>)> {
     let mut lines = Vec::new();
     for system in System::ALL {
-        let figures = of_each(cells, |cell| rate(cell, system));
-        if let Some(figures) = figures {
-            lines.push((system.label().to_owned(), figures));
+        let results = of_each(cells, |cell| rate(cell, system));
+        if let Some(results) = results {
+            lines.push((system.label().to_owned(), results));
         }
         if matches!(system, System::Fanline(_)) {
             let times = |cell: &Cell| {
@@ -121,21 +121,23 @@ fn lines(cells: &[Option<&Cell>]) -> Vec<(String, Vec<String>)> {
     lines
 }
 
-/// `None` when no cell has anything.
+/// Returns `None` if no cell has a result.
 fn of_each(
     cells: &[Option<&Cell>],
-    figure: impl Fn(&Cell) -> Option<String>,
+    result: impl Fn(&Cell) -> Option<String>,
 ) -> Option<Vec<String>> {
-    let all = cells.iter().map(|cell| cell.and_then(&figure));
+    let all = cells.iter().map(|cell| cell.and_then(&result));
     let all: Vec<Option<String>> = all.collect();
     let any = all.iter().any(Option::is_some);
     any.then(|| all.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// With the share of its limit, when it has one.
+/// Returns a rate, with the share of its reference loop if there is one.
 fn rate(cell: &Cell, system: System) -> Option<String> {
     let rate = Metric::Rate.format(cell.rate(system)?);
-    let share = system.limit().and_then(|limit| cell.ratio(system, limit));
+    let share = system
+        .reference()
+        .and_then(|reference| cell.ratio(system, reference));
     Some(match share {
         Some(share) => format!("{rate} ({:.0} %)", share * 100.0),
         None => rate,
@@ -144,20 +146,20 @@ fn rate(cell: &Cell, system: System) -> Option<String> {
 
 fn allocations(report: &Report, style: TableStyle) -> Table {
     let messages = report.messages();
-    let mut header = vec!["flavour".to_owned(), "system".to_owned()];
+    let mut header = vec!["flavor".to_owned(), "system".to_owned()];
     header.extend(messages.iter().map(|count| thousands((*count).into())));
     header.extend(["per further message", "bytes"].map(str::to_owned));
     let mut table = new_table(style, header, 2);
-    for flavour in report.flavours() {
-        let mut title = flavour.title().to_owned();
+    for flavor in report.flavors() {
+        let mut title = flavor.title().to_owned();
         for form in Form::BOTH {
-            for system in [System::Fanline(form), System::Limit(form)] {
+            for system in [System::Fanline(form), System::Reference(form)] {
                 let mut row = vec![std::mem::take(&mut title), system.label().to_owned()];
                 row.extend(messages.iter().map(|messages| {
-                    worst(report, flavour, *messages, system).map_or_else(String::new, small)
+                    worst(report, flavor, *messages, system).map_or_else(String::new, small)
                 }));
                 let (count, bytes) = report
-                    .per_message(flavour, system)
+                    .per_message(flavor, system)
                     .map_or_else(Default::default, |(count, bytes)| {
                         (small(count), small(bytes))
                     });
@@ -169,16 +171,16 @@ fn allocations(report: &Report, style: TableStyle) -> Table {
     table
 }
 
-/// Allocations in a run over its messages, with the number of subscribers where it is most.
-fn worst(report: &Report, flavour: Flavour, messages: u32, system: System) -> Option<f64> {
+/// Returns allocations per message of a run, with the number of subscribers for which they are highest.
+fn worst(report: &Report, flavor: Flavor, messages: u32, system: System) -> Option<f64> {
     let of_subscribers = report.subscribers().into_iter().filter_map(|subscribers| {
         let cell = report.cell(Load {
-            flavour,
+            flavor,
             calls: Calls::Next,
             messages,
             subscribers,
         });
-        cell?.figures(system)?.allocations
+        cell?.results(system)?.allocations
     });
     of_subscribers
         .max_by(f64::total_cmp)
@@ -186,17 +188,17 @@ fn worst(report: &Report, flavour: Flavour, messages: u32, system: System) -> Op
 }
 
 fn churn(report: &Report, style: TableStyle) -> Table {
-    let mut header = vec!["flavour".to_owned(), "form".to_owned()];
+    let mut header = vec!["flavor".to_owned(), "form".to_owned()];
     header.extend(PRESENT.map(|present| format!("{} present", thousands(present as u64))));
     let mut table = new_table(style, header, 2);
     for churn in &report.churn {
-        let mut title = churn.flavour.title().to_owned();
+        let mut title = churn.flavor.title().to_owned();
         for form in Form::BOTH {
             let mut row = vec![std::mem::take(&mut title), form.label().to_owned()];
-            let figures = churn.figures.iter().filter(|figure| figure.form == form);
-            row.extend(figures.map(|figure| {
-                let newest = three_digits(figure.newest_leaves.median);
-                let oldest = three_digits(figure.oldest_leaves.median);
+            let results = churn.results.iter().filter(|result| result.form == form);
+            row.extend(results.map(|result| {
+                let newest = three_digits(result.newest_leaves.median);
+                let oldest = three_digits(result.oldest_leaves.median);
                 format!("{newest} / {oldest}")
             }));
             table.add_row(row);
@@ -205,47 +207,49 @@ fn churn(report: &Report, style: TableStyle) -> Table {
     table
 }
 
-fn bars(report: &Report, style: TableStyle) -> Table {
+fn targets(report: &Report, style: TableStyle) -> Table {
     let header = [
         "what",
         "form",
         "compared with",
         "measured",
-        "bar",
+        "target",
         "verdict",
     ];
     let mut table = new_table(style, header.map(str::to_owned).to_vec(), 6);
-    for line in bars::lines(report) {
-        table.add_row(bar(&line));
+    for line in targets::lines(report) {
+        table.add_row(target(&line));
     }
     table
 }
 
-fn bar(line: &Line) -> Vec<String> {
-    let of_each = |figure: fn(&bars::Check) -> String| {
-        let all = line.checks.iter().map(figure);
+fn target(line: &Line) -> Vec<String> {
+    let of_each = |result: fn(&targets::Check) -> String| {
+        let all = line.checks.iter().map(result);
         all.collect::<Vec<_>>().join(" / ")
     };
     vec![
         line.what.clone(),
         line.form.label().to_owned(),
         line.compared.to_owned(),
-        of_each(bars::Check::measured),
-        of_each(bars::Check::bar),
+        of_each(targets::Check::measured),
+        of_each(targets::Check::target),
         of_each(|check| check.verdict().label().to_owned()),
     ]
 }
 
 fn notes(report: &Report) -> Vec<String> {
-    let checks = bars::lines(report).into_iter().flat_map(|line| line.checks);
+    let checks = targets::lines(report)
+        .into_iter()
+        .flat_map(|line| line.checks);
     let verdicts = checks.map(|check| check.verdict());
     let (machine, plan) = (&report.machine, &report.plan);
     let mut notes = vec![
         format!(
-            "Bars: {} (not measured in this run).",
+            "Targets: {} (not measured in this run).",
             report::count(verdicts)
         ),
-        "In the bars on speed, and in the shares in brackets, the first figure is for 1 subscriber \
+        "In the targets on speed, and in the shares in brackets, the first result is for 1 subscriber \
          and the second for 16, of 1,000,000 messages."
             .to_owned(),
         format!(
@@ -262,15 +266,15 @@ fn notes(report: &Report) -> Vec<String> {
             plan.warm_up.as_millis(),
             plan.warm_up_jvm.as_millis()
         ),
-        "Percentages are shares of the limit in the line below; the limits are written by hand for \
-         one load each, in src/replay/limits.rs, with what they leave out."
+        "Percentages are shares of the reference loop in the line below; the reference loops are written by hand for \
+         one load each, in src/replay/reference_loops.rs, with their omissions."
             .to_owned(),
-        "Allocations are the emitting thread's, in the worst of all numbers of subscribers. Per \
-         further message: the difference between the two longest runs, without what a subject \
-         allocates once."
+        "Allocations are those of the emitting thread, the maximum over all numbers of subscribers. Per \
+         further message: the difference between the two longest runs, without a subject's \
+         one-time allocations."
             .to_owned(),
         "A pair is a subscription and its end; one message after every 10,000 pairs is timed with \
-         them, so that clean-up that was put off is paid for. The bars look at the dearer order."
+         them, so that deferred clean-up is included. The targets use the more expensive order."
             .to_owned(),
     ];
     if !report.rivals.is_empty() {
@@ -278,12 +282,12 @@ fn notes(report: &Report) -> Vec<String> {
         notes.push(
             "RxJava's values are boxed beforehand; one JVM for each of its columns, so it sees one \
              class of subject and, but for the line with three, one class of observer: its best \
-             case. tokio's channel is pulled: one thread sends 256, then each receiver takes them."
+             case. Receivers pull from tokio's channel: one thread sends 256, then each receiver reads them."
                 .to_owned(),
         );
     }
-    let figures = report.cells.iter().flat_map(|cell| &cell.figures);
-    notes.extend(spread(figures.map(|(_, figures)| figures.nanos)));
+    let results = report.cells.iter().flat_map(|cell| &cell.results);
+    notes.extend(spread(results.map(|(_, results)| results.nanos)));
     notes.push(format!("Command: `{}`", report.command));
     notes.extend(behind::lines(report));
     notes

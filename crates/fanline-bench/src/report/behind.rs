@@ -1,19 +1,19 @@
-//! Where somebody else is ahead, said as plainly as where nobody is.
+//! Notes on rivals that are ahead.
 
 use super::metric::three_digits;
 
-/// Medians that are nearer to each other than this share say nothing.
+/// Medians whose relative difference is smaller are treated as equal.
 const NOISE: f64 = 0.05;
 
-/// Which figures are good.
+/// Direction of good results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     More,
     Less,
 }
 
-/// What is said when Fanline's median, `ratio` times the rival's, is worse by more than noise. `all` of the
-/// report looks for lines that begin so.
+/// Returns a note if Fanline's median, `ratio` times the rival's, is worse by more than noise. `all` searches
+/// the report for lines with this prefix.
 pub(crate) fn line(rival: &str, what: &str, ratio: f64, better: Better) -> Option<String> {
     let is_behind = match better {
         Better::More => ratio < 1.0 - NOISE,
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_worse_by_more_than_noise_is_told() {
+    fn only_worse_than_noise_is_noted() {
         for (ratio, better, expected) in [
             (0.9, Better::More, true),
             (0.96, Better::More, false),
@@ -37,10 +37,10 @@ mod tests {
             (0.5, Better::Less, false),
             (f64::NAN, Better::Less, false),
         ] {
-            let told = line("other", "a load", ratio, better);
-            assert_eq!(told.is_some(), expected, "{ratio} {better:?}");
+            let note = line("other", "a load", ratio, better);
+            assert_eq!(note.is_some(), expected, "{ratio} {better:?}");
         }
-        let told = line("other", "a load", 0.5, Better::More);
-        assert_eq!(told.as_deref(), Some("Behind other: a load, 0.50×."));
+        let note = line("other", "a load", 0.5, Better::More);
+        assert_eq!(note.as_deref(), Some("Behind other: a load, 0.50×."));
     }
 }

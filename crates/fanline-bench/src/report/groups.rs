@@ -1,4 +1,4 @@
-//! Groups of bars, each group drawn to its longest.
+//! Groups of bars, each scaled to its longest bar.
 
 use super::svg::Canvas;
 
@@ -11,14 +11,14 @@ const GROUP_GAP: f64 = 18.0;
 const HEADER_HEIGHT: f64 = 56.0;
 const FOOTER_HEIGHT: f64 = 40.0;
 
-/// What is compared.
+/// A group of compared values.
 pub(crate) struct Group {
     pub(crate) title: String,
     pub(crate) caption: String,
     pub(crate) bars: Vec<Bar>,
 }
 
-/// One of those that are compared.
+/// A bar of a group.
 pub(crate) struct Bar {
     pub(crate) label: &'static str,
     pub(crate) value: f64,
@@ -27,7 +27,7 @@ pub(crate) struct Bar {
     pub(crate) fill: &'static str,
 }
 
-/// The plot as an SVG document.
+/// Returns the plot as an SVG document.
 pub(crate) fn document(title: &str, groups: &[Group], footer: &str) -> String {
     let bars: usize = groups.iter().map(|group| group.bars.len()).sum();
     let height = HEADER_HEIGHT

@@ -1,4 +1,4 @@
-//! The figures for other programs.
+//! The results as JSON for other programs.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::metric::{Metric, Sample};
 use super::{Bound, Report, Row};
 use crate::servers::System;
 
-/// Every sample, with medians, ratios and verdicts. Times are in nanoseconds, memory in bytes.
+/// Returns every sample, with medians, ratios, and verdicts. Times are in nanoseconds, memory in bytes.
 pub(crate) fn value(report: &Report) -> Value {
     let programs = report.programs.iter().map(|program| {
         json!({

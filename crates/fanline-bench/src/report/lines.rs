@@ -1,4 +1,4 @@
-//! A bar for each of many things with long names, under headings.
+//! Bars with long labels, in sections with headings.
 
 use super::svg::Canvas;
 
@@ -9,27 +9,27 @@ const LINE_DISTANCE: f64 = 17.0;
 const HEADING_HEIGHT: f64 = 30.0;
 const HEADER_HEIGHT: f64 = 56.0;
 const FOOTER_HEIGHT: f64 = 40.0;
-/// Ours, and others'.
+/// Colors of Fanline's bars and of the others.
 pub(crate) const OWN: &str = "#1f7a8c";
 pub(crate) const OTHER: &str = "#9aa5b1";
 
-/// Lines that belong together.
+/// A section of lines.
 pub(crate) struct Section {
     pub(crate) heading: String,
     pub(crate) lines: Vec<Line>,
 }
 
-/// One of them.
+/// A line with a bar.
 pub(crate) struct Line {
     pub(crate) name: String,
-    /// Of the longest bar that there can be, from 0 to 1.
+    /// Share of the longest possible bar, from 0 to 1.
     pub(crate) share: f64,
     /// The value in words.
     pub(crate) words: String,
     pub(crate) fill: &'static str,
 }
 
-/// The plot as an SVG document.
+/// Returns the plot as an SVG document.
 pub(crate) fn document(title: &str, caption: &str, sections: &[Section], footer: &str) -> String {
     let lines: usize = sections.iter().map(|section| section.lines.len()).sum();
     let height = HEADER_HEIGHT
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_drawn() {
+    fn all_lines_are_drawn() {
         let line = |name: &str, share| Line {
             name: name.to_owned(),
             share,
@@ -72,7 +72,7 @@ mod tests {
             lines: vec![line("one", 0.5), line("a & b", 7.0)],
         };
         let text = document("Title", "less is better", &[section], "here");
-        // Beside the page itself.
+        // One more rectangle is the page itself.
         assert_eq!(text.matches("<rect").count(), 3);
         assert!(text.contains("width=\"180.0\"") && text.contains("width=\"360.0\""));
         assert!(text.contains("a &amp; b") && text.ends_with("</svg>\n"));

@@ -1,4 +1,4 @@
-//! The figures of one run, and how they are written.
+//! The results of one run and their formats.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,44 +6,44 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// A kind of figure.
+/// A kind of result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Metric {
     /// Messages (fan-out: deliveries) or requests per second.
     Rate,
-    /// That rate with permissions, divided by the one without.
+    /// The rate with permissions, divided by the rate without.
     AgainstOpen,
     /// Median time from request to reply, in nanoseconds.
     P50,
-    /// 99th percentile of the same.
+    /// 99th percentile of the same time.
     P99,
-    /// 99.9th percentile of the same.
+    /// 99.9th percentile of the same time.
     P999,
     /// CPU nanoseconds of the server per message or request.
     ServerCpu,
     /// CPU nanoseconds of the generator per message or request.
     GeneratorCpu,
-    /// The most resident memory that the server ever had, in bytes.
+    /// Peak resident memory of the server, in bytes.
     PeakMemory,
     /// Resident memory of the server with its idle connections open, in bytes.
     IdleMemory,
-    /// What each of those connections added, in bytes.
+    /// Resident memory per idle connection, in bytes.
     ConnectionMemory,
-    /// Time from the start of the process to its first right answer, in nanoseconds.
+    /// Time from the start of the process to its first correct answer, in nanoseconds.
     Ready,
-    /// What a message that is kept added to resident memory, in bytes.
+    /// Resident memory per stored message, in bytes.
     MessageMemory,
-    /// What a subject that is kept, with one message, added to resident memory beside its own bytes.
+    /// Resident memory per stored subject with one message, without the subject's own bytes.
     SubjectMemory,
-    /// What a message that is kept takes on the disk, in bytes.
+    /// Disk space per stored message, in bytes.
     MessageDisk,
-    /// How often a server allocates for a message.
+    /// Allocations of the server per message.
     Allocations,
 }
 
 impl Metric {
-    /// All, in the order of the reports.
+    /// All metrics, in the order of the reports.
     pub(crate) const ALL: [Self; 15] = [
         Self::Rate,
         Self::AgainstOpen,
@@ -62,7 +62,7 @@ impl Metric {
         Self::PeakMemory,
     ];
 
-    /// As reports call it.
+    /// Returns the name in reports.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Rate => "rate",
@@ -83,7 +83,7 @@ impl Metric {
         }
     }
 
-    /// `value` with its unit, short.
+    /// Formats `value` with its unit.
     pub(crate) fn format(self, value: f64) -> String {
         match self {
             Self::Rate => si(value),
@@ -104,23 +104,23 @@ impl Metric {
     }
 }
 
-/// What one run gave.
+/// Result of one run.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Sample(BTreeMap<Metric, f64>);
 
 impl Sample {
-    /// Notes a figure.
+    /// Stores a result.
     pub(crate) fn set(&mut self, metric: Metric, value: f64) {
         self.0.insert(metric, value);
     }
 
-    /// Notes how often something was done in a time.
+    /// Stores the rate of `times` operations in `elapsed`.
     pub(crate) fn set_rate(&mut self, times: u64, elapsed: Duration) {
         self.set(Metric::Rate, times as f64 / elapsed.as_secs_f64());
     }
 
-    /// Notes percentiles of nanoseconds.
+    /// Stores percentiles of nanoseconds.
     pub(crate) fn set_latency(&mut self, nanos: &Histogram<u64>) {
         for (metric, quantile) in [
             (Metric::P50, 0.5),
@@ -131,13 +131,13 @@ impl Sample {
         }
     }
 
-    /// A figure, if this kind of run gives it.
+    /// Returns a result, if this kind of run has it.
     pub(crate) fn get(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
     }
 }
 
-/// One figure over several runs.
+/// One result over several runs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) median: f64,
@@ -146,7 +146,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// None of no values.
+    /// Returns `None` for no values.
     pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut sorted = values.collect::<Vec<_>>();
         sorted.sort_by(f64::total_cmp);
@@ -162,25 +162,25 @@ impl Summary {
     }
 }
 
-/// How far single runs lie from the medians of their figures, in words. None of no figures.
-pub(crate) fn spread(figures: impl Iterator<Item = Summary>) -> Option<String> {
-    let mut furthest: Vec<f64> = figures
-        .filter(|figure| figure.median > 0.0)
-        .map(|figure| {
-            let distance = (figure.max - figure.median).max(figure.median - figure.min);
-            distance / figure.median
+/// Describes the distance of single runs from the medians of their results. Returns `None` for no results.
+pub(crate) fn spread(results: impl Iterator<Item = Summary>) -> Option<String> {
+    let mut furthest: Vec<f64> = results
+        .filter(|result| result.median > 0.0)
+        .map(|result| {
+            let distance = (result.max - result.median).max(result.median - result.min);
+            distance / result.median
         })
         .collect();
     furthest.sort_by(f64::total_cmp);
     let half = furthest.get(furthest.len() / 2)? * 100.0;
     let most = furthest.get(furthest.len() * 9 / 10)? * 100.0;
     Some(format!(
-        "Spread: no run was further from the median than {half:.0} % in half of the figures, than {most:.0} % in \
+        "Spread: no run was further from the median than {half:.0} % in half of the results, than {most:.0} % in \
          nine of ten."
     ))
 }
 
-/// Three significant digits, and all digits before the point.
+/// Formats with three significant digits, and with all digits before the decimal point.
 pub(crate) fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 99.95 => 0,
@@ -190,7 +190,7 @@ pub(crate) fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Digits in groups of three.
+/// Formats with groups of three digits.
 pub(crate) fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_short() {
+    fn results_are_formatted_briefly() {
         let check = |metric: Metric, value, text| assert_eq!(metric.format(value), text);
         check(Metric::Rate, 2_412_000.0, "2.41 M");
         check(Metric::Rate, 999_700.0, "1.00 M");
@@ -234,24 +234,24 @@ mod tests {
     }
 
     #[test]
-    fn spread_is_that_of_the_furthest_run() {
-        let figure = |min, median, max| Summary { median, min, max };
-        let figures = [
-            figure(90.0, 100.0, 101.0),
-            figure(1.0, 1.0, 1.02),
-            figure(2.0, 4.0, 5.0),
-            figure(0.0, 0.0, 0.0),
+    fn spread_is_distance_of_furthest_run() {
+        let result = |min, median, max| Summary { median, min, max };
+        let results = [
+            result(90.0, 100.0, 101.0),
+            result(1.0, 1.0, 1.02),
+            result(2.0, 4.0, 5.0),
+            result(0.0, 0.0, 0.0),
         ];
-        let told = spread(figures.into_iter()).unwrap();
+        let text = spread(results.into_iter()).unwrap();
         assert_eq!(
-            told,
-            "Spread: no run was further from the median than 10 % in half of the figures, than 50 % in nine of ten."
+            text,
+            "Spread: no run was further from the median than 10 % in half of the results, than 50 % in nine of ten."
         );
         assert!(spread(std::iter::empty()).is_none());
     }
 
     #[test]
-    fn digits_come_in_groups() {
+    fn digits_are_grouped() {
         let check = |value, text: &str| assert_eq!(thousands(value), text);
         check(0, "0");
         check(999, "999");

@@ -1,5 +1,5 @@
-//! The headline figure of each shape as a plot: a bar for each server, drawn to the longest of them,
-//! with the spread of the rounds as a whisker.
+//! A plot of the headline result of each shape: a bar per server, scaled to the longest one, with the spread
+//! of the rounds as a whisker.
 
 use std::fmt::Write;
 
@@ -7,19 +7,19 @@ use super::metric::{Metric, Summary, three_digits};
 use super::{Report, Row};
 use crate::servers::System;
 
-/// Of every plot.
+/// Width of every plot.
 pub(crate) const WIDTH: f64 = 920.0;
-/// Where the bars begin, and how long the longest is.
+/// Left end of the bars, and length of the longest.
 const BAR_LEFT: f64 = 300.0;
 const BAR_LENGTH: f64 = 430.0;
 const BAR_HEIGHT: f64 = 14.0;
 const BAR_GAP: f64 = 3.0;
-/// Of a row, beside its bars.
+/// Gap between rows.
 const ROW_GAP: f64 = 12.0;
 const HEADER_HEIGHT: f64 = 64.0;
 const FOOTER_HEIGHT: f64 = 44.0;
 
-/// The plot as an SVG document.
+/// Returns the plot as an SVG document.
 pub(crate) fn document(report: &Report) -> String {
     let columns = report.columns();
     let row_height = ROW_GAP + (BAR_HEIGHT + BAR_GAP) * columns.len() as f64;
@@ -56,14 +56,14 @@ fn draw_row(canvas: &mut Canvas, row: &Row, columns: &[System], top: f64) {
         .map(|system| row.summary(*system, metric))
         .collect::<Vec<_>>();
     canvas.text(16.0, top + 18.0, row.case.title);
-    let caption = format!("{}, {sense} is better", row.figure(metric));
+    let caption = format!("{}, {sense} is better", row.metric_title(metric));
     canvas.caption(16.0, top + 33.0, &caption);
     let longest = summaries.iter().flatten().map(|summary| summary.max);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
     for (index, &system) in columns.iter().enumerate() {
         let y = top + 4.0 + (BAR_HEIGHT + BAR_GAP) * index as f64;
         let Some(summary) = summaries[index] else {
-            canvas.text(BAR_LEFT, y + 11.0, "no figure");
+            canvas.text(BAR_LEFT, y + 11.0, "no result");
             continue;
         };
         let scale = BAR_LENGTH / longest;
@@ -98,13 +98,13 @@ fn whisker(canvas: &mut Canvas, summary: Summary, scale: f64, y: f64) {
     );
 }
 
-/// What every plot is drawn on.
+/// The canvas of a plot.
 pub(crate) struct Canvas {
     svg: String,
 }
 
 impl Canvas {
-    /// A white page.
+    /// Creates a white page.
     pub(crate) fn new(height: f64) -> Self {
         let svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
@@ -114,13 +114,13 @@ impl Canvas {
         Self { svg }
     }
 
-    /// Words at their base line.
+    /// Draws text at its base line.
     pub(crate) fn text(&mut self, x: f64, y: f64, text: &str) {
         let text = escape(text);
         let _ = writeln!(self.svg, "<text x=\"{x:.1}\" y=\"{y}\">{text}</text>");
     }
 
-    /// Smaller words.
+    /// Draws smaller text.
     pub(crate) fn caption(&mut self, x: f64, y: f64, text: &str) {
         let text = escape(text);
         let _ = writeln!(
@@ -129,7 +129,7 @@ impl Canvas {
         );
     }
 
-    /// A filled rectangle, by its upper left corner and its size.
+    /// Draws a filled rectangle, by its upper left corner and its size.
     pub(crate) fn bar(&mut self, corner: (f64, f64), size: (f64, f64), fill: &str) {
         let ((x, y), (width, height)) = (corner, size);
         let _ = writeln!(
@@ -138,7 +138,7 @@ impl Canvas {
         );
     }
 
-    /// Straight lines from point to point.
+    /// Draws straight lines between points.
     pub(crate) fn line(&mut self, points: &[(f64, f64)], stroke: &str) {
         let points = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}"));
         let points = points.collect::<Vec<_>>().join(" ");
@@ -148,7 +148,7 @@ impl Canvas {
         );
     }
 
-    /// The document.
+    /// Returns the document.
     pub(crate) fn finish(mut self) -> String {
         self.svg.push_str("</svg>\n");
         self.svg

@@ -1,4 +1,4 @@
-//! The figures as text: the same lines on a terminal and in Markdown.
+//! The results as text: the same lines for a terminal and in Markdown.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::metric::{Metric, three_digits};
 use super::{Report, Row, Target, Verdict, describe, verdicts};
 use crate::servers::System;
 
-/// Everything, for people at a terminal.
+/// Returns the report for a terminal.
 pub(crate) fn terminal(report: &Report) -> String {
     let table = table(report, presets::UTF8_FULL_CONDENSED);
     let mut text = format!("{table}\n\n");
@@ -19,7 +19,7 @@ pub(crate) fn terminal(report: &Report) -> String {
     text
 }
 
-/// Everything, as a page.
+/// Returns the report as a page.
 pub(crate) fn markdown(report: &Report) -> String {
     let table = table(report, presets::ASCII_MARKDOWN);
     let mut text = format!("# {}\n\n{table}\n\n", report.title);
@@ -29,7 +29,7 @@ pub(crate) fn markdown(report: &Report) -> String {
     text
 }
 
-/// An empty table, the first columns of which are words, and the others figures.
+/// Returns an empty table, whose first columns contain words and the others results.
 pub(crate) fn new_table(style: TableStyle, header: Vec<String>, words: usize) -> Table {
     let mut table = Table::new();
     table.load_style(style);
@@ -40,10 +40,10 @@ pub(crate) fn new_table(style: TableStyle, header: Vec<String>, words: usize) ->
     table
 }
 
-/// One line per figure, so that its target and verdict stand beside it.
+/// Returns the table with one line per result, next to its target and verdict.
 fn table(report: &Report, style: TableStyle) -> Table {
     let columns = report.columns();
-    let mut header = vec!["shape", "figure"];
+    let mut header = vec!["shape", "result"];
     for system in &columns {
         header.extend([system.label(), "min..max"]);
     }
@@ -53,7 +53,7 @@ fn table(report: &Report, style: TableStyle) -> Table {
             .contains(&System::Mosquitto)
             .then_some("to mosquitto"),
     );
-    let figures = header.len() - 2;
+    let results = header.len() - 2;
     header.extend(["target", "verdict"]);
     let mut table = Table::new();
     table.load_style(style);
@@ -62,7 +62,7 @@ fn table(report: &Report, style: TableStyle) -> Table {
         let mut title = row.case.title;
         let metrics = Metric::ALL
             .iter()
-            .filter(|metric| has_figure(row, &columns, **metric));
+            .filter(|metric| has_result(row, &columns, **metric));
         for metric in metrics {
             table.add_row(line(row, &columns, *metric, title));
             title = "";
@@ -71,19 +71,19 @@ fn table(report: &Report, style: TableStyle) -> Table {
             table.add_row(failures(row, &columns, title));
         }
     }
-    for column in table.column_iter_mut().skip(2).take(figures) {
+    for column in table.column_iter_mut().skip(2).take(results) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
 }
 
-fn has_figure(row: &Row, columns: &[System], metric: Metric) -> bool {
+fn has_result(row: &Row, columns: &[System], metric: Metric) -> bool {
     let mut systems = columns.iter();
     systems.any(|system| row.summary(*system, metric).is_some())
 }
 
 fn line(row: &Row, columns: &[System], metric: Metric, title: &str) -> Vec<String> {
-    let mut cells = vec![title.to_owned(), row.figure(metric).to_owned()];
+    let mut cells = vec![title.to_owned(), row.metric_title(metric).to_owned()];
     for &system in columns {
         let summary = row.summary(system, metric);
         let write = |value| metric.format(value);
@@ -106,7 +106,7 @@ fn line(row: &Row, columns: &[System], metric: Metric, title: &str) -> Vec<Strin
     cells
 }
 
-/// How many runs gave no figure; why is said below the table.
+/// Returns the number of runs without a result. Their errors are below the table.
 fn failures(row: &Row, columns: &[System], title: &str) -> Vec<String> {
     let mut cells = vec![title.to_owned(), "failed runs".to_owned()];
     for &system in columns {
@@ -122,7 +122,7 @@ fn failures(row: &Row, columns: &[System], title: &str) -> Vec<String> {
     cells
 }
 
-/// What the figures mean, where they were taken, and whether they suffice.
+/// Returns the notes on results, machine, and verdicts.
 fn notes(report: &Report) -> Vec<String> {
     let machine = &report.machine;
     let mut lines = vec![
@@ -151,9 +151,9 @@ fn notes(report: &Report) -> Vec<String> {
     for row in &report.rows {
         let title = row.case.title;
         let failures = row.failures.iter();
-        let said =
+        let spread =
             failures.map(|(system, why)| format!("FAILED: {title}, {}: {why}.", system.label()));
-        lines.extend(said);
+        lines.extend(spread);
     }
     let missed = report.rows.iter().flat_map(|row| {
         let targets = row.case.targets.iter();
@@ -165,22 +165,22 @@ fn notes(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Figures in which another server is better, and clearly so: no round of Fanline's was as good.
+/// Returns results in which another server is clearly better: no round of Fanline's was as good.
 fn behind(report: &Report) -> Vec<String> {
     let columns = report.columns();
     let mut lines = Vec::new();
     let others = columns.iter().filter(|system| **system != System::Fanline);
     for row in &report.rows {
         for &other in others.clone() {
-            let figures = Metric::ALL.iter().copied();
-            // What the generator takes is told for both, and is neither's merit.
-            let figures = figures.filter(|metric| *metric != Metric::GeneratorCpu);
-            let lost = figures.filter(|metric| is_behind(row, other, *metric));
+            let results = Metric::ALL.iter().copied();
+            // The generator's CPU time is listed for both and does not measure a server.
+            let results = results.filter(|metric| *metric != Metric::GeneratorCpu);
+            let lost = results.filter(|metric| is_behind(row, other, *metric));
             lines.extend(lost.filter_map(|metric| {
                 let ratio = three_digits(row.ratio_to(other, metric)?);
                 let (label, title) = (other.label(), row.case.title);
-                let figure = row.figure(metric);
-                Some(format!("Behind {label}: {title}, {figure} {ratio}×."))
+                let result = row.metric_title(metric);
+                Some(format!("Behind {label}: {title}, {result} {ratio}×."))
             }));
         }
     }

@@ -1,6 +1,6 @@
-//! What this program was built with.
+//! Versions of this program's dependencies.
 
-/// The packages with their versions, as reports print them.
+/// Returns the packages with their versions, for reports.
 pub(crate) fn built_with(packages: &[&str]) -> String {
     let named = packages.iter().map(|package| {
         let version = locked_version(package).unwrap_or("of unknown version");
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_those_of_the_lock_file() {
+    fn versions_match_lock_file() {
         assert_eq!(locked_version("rxrust"), Some("1.0.0-rc.6"));
         assert!(locked_version("tokio").is_some_and(|version| version.starts_with("1.")));
         assert_eq!(locked_version("no-such-package"), None);

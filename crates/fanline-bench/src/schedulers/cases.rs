@@ -1,4 +1,4 @@
-//! What is measured, what stands beside it, and what it should reach.
+//! The measured cases, their contestants, and their targets.
 
 use crate::report::Bound;
 
@@ -7,48 +7,48 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) items: u32,
     pub(super) contestants: &'static [Contestant],
-    pub(super) bar: Bar,
+    pub(super) target: Target,
     pub(super) quoted: Quoted,
 }
 
-/// What is measured under one load.
+/// A system under one load.
 pub(super) struct Contestant {
     pub(super) label: &'static str,
     pub(super) work: Work,
 }
 
-/// How it is measured.
+/// The measurement of a contestant.
 #[derive(Clone, Copy)]
 pub(super) enum Work {
-    /// Takes so many items to another thread, and gives back how many were counted there.
+    /// Moves the given number of items to another thread, and returns the number that was counted there.
     Here(fn(u32) -> u64),
-    /// The same without items: for what cannot be avoided.
+    /// As `Here` without items: the unavoidable cost.
     Nothing(fn()),
     /// A load of `rivals/rxjava`.
     RxJava(&'static str),
 }
 
-/// A bound on Fanline beside another contestant.
-pub(super) struct Bar {
+/// A bound on Fanline relative to another contestant.
+pub(super) struct Target {
     pub(super) against: &'static str,
-    /// `AtMost` bounds the time, `AtLeast` the speed, each as a multiple of the other's.
+    /// `AtMost` bounds the time and `AtLeast` the speed, each as a multiple of the other's.
     pub(super) bound: Bound,
 }
 
-/// Figures of others that were not measured in this run.
+/// Published results that were not measured in this run.
 pub(super) struct Quoted {
     /// Rx for .NET in 2011, on an i5.
     pub(super) rx_2011: &'static str,
     /// Rx.NET on a virtual machine with two Xeon cores.
     pub(super) rx_net: &'static str,
-    /// RxJava, on the same.
+    /// RxJava on the same machine.
     pub(super) rxjava: &'static str,
 }
 
-/// The system that the bars are for; the first contestant of each case.
+/// The system of the targets, which is the first contestant of each case.
 pub(super) const FANLINE: &str = "Fanline";
 
-/// How the labels of its contestants begin.
+/// Prefix of the labels of its contestants.
 pub(super) const RXJAVA: &str = "RxJava";
 
 const SPAWN_AND_JOIN: &str = "floor: thread spawn + join";
@@ -78,7 +78,7 @@ pub(super) const CASES: &[Case] = &[
                 work: Work::RxJava("new-thread"),
             },
         ],
-        bar: Bar {
+        target: Target {
             against: SPAWN_AND_JOIN,
             bound: Bound::AtMost(2.0),
         },
@@ -113,7 +113,7 @@ pub(super) const CASES: &[Case] = &[
                 work: Work::RxJava("observe-on-flowable"),
             },
         ],
-        bar: Bar {
+        target: Target {
             against: ONE_VEC,
             bound: Bound::AtMost(2.0),
         },
@@ -144,7 +144,7 @@ pub(super) const CASES: &[Case] = &[
                 work: Work::RxJava("observe-on-flowable"),
             },
         ],
-        bar: Bar {
+        target: Target {
             against: RXJAVA_OBSERVE_ON,
             bound: Bound::AtLeast(3.0),
         },
@@ -156,7 +156,7 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-impl Bar {
+impl Target {
     pub(super) fn describe(&self) -> String {
         match self.bound {
             Bound::AtMost(ratio) => format!("≤ {ratio}× the time of {}", self.against),

@@ -1,4 +1,4 @@
-//! The least that another thread costs, written by hand.
+//! The minimum costs of another thread, written by hand.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,24 +6,23 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
-/// **Spawn and join**: the floor of everything on a new thread. The thread does nothing.
+/// **Spawn and join**: the floor of all loads on a new thread. The thread does nothing.
 pub(super) fn spawn_and_join() {
     let joined = thread::spawn(|| {}).join();
     joined.expect("a thread that does nothing does not panic");
 }
 
-/// **A loop on a new thread**: the same, and the items are counted in the thread, without anything
-/// between the loop and the counter.
+/// **A loop on a new thread**: the same, and the thread counts the items in a bare loop.
 pub(super) fn counted_on_new_thread(items: u32) -> u64 {
     let counted = thread::spawn(move || count(0..items)).join();
     counted.expect("counting does not panic")
 }
 
-/// **One Vec to a parked thread**: the floor of `observe_on` a pool.
+/// **One Vec to a parked thread**: the floor of `observe_on` with a pool.
 ///
-/// All items are collected, handed over at once, and counted by a thread that was parked; the caller
-/// parks until the count is there. Leaves out order among several hand-overs, an end, cancelling,
-/// and that values would be on their way before the last is there.
+/// Collects all items, hands them over at once, and counts them on a thread that was parked. The caller parks
+/// until it has the count. Omits the order of several hand-overs, an end, cancellation, and delivery before
+/// the last value exists.
 pub(super) fn one_vec_to_parked_thread(items: u32) -> u64 {
     static WORKER: OnceLock<Worker> = OnceLock::new();
     WORKER
@@ -34,14 +33,14 @@ pub(super) fn one_vec_to_parked_thread(items: u32) -> u64 {
 fn count(items: impl IntoIterator<Item = u32>) -> u64 {
     let mut count = 0;
     for item in items {
-        // Else the compiler would take the length.
+        // Prevents the compiler from using the length.
         black_box(item);
         count += 1;
     }
     count
 }
 
-/// A thread that waits for one Vec at a time, to the end of the program.
+/// A thread that receives one Vec at a time, until the end of the program.
 struct Worker {
     thread: Thread,
     inbox: Arc<Mutex<Option<Job>>>,
@@ -53,7 +52,7 @@ struct Job {
     caller: Thread,
 }
 
-/// Instead of a count: there is none yet.
+/// Value of the result before the count.
 const PENDING: u64 = u64::MAX;
 
 impl Worker {
@@ -85,7 +84,7 @@ impl Worker {
         *self.inbox.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
         self.thread.unpark();
         loop {
-            // Pairs with the store of the count, which is all that is read.
+            // Pairs with the store of the count. No other data is read.
             let count = result.load(Ordering::Acquire);
             if count != PENDING {
                 return count;
@@ -107,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_floor_counts_every_item() {
+    fn floors_count_all_items() {
         assert_eq!(counted_on_new_thread(1000), 1000);
         assert_eq!(one_vec_to_parked_thread(1000), 1000);
         assert_eq!(one_vec_to_parked_thread(0), 0);

@@ -1,10 +1,10 @@
-//! The figures for other programs.
+//! The results as JSON for other programs.
 
 use serde_json::{Value, json};
 
 use super::measure::{Report, Row};
 
-/// Every figure, with ratios and verdicts. Times are in nanoseconds.
+/// Returns every result, with ratios and verdicts. Times are in nanoseconds.
 pub(super) fn value(report: &Report) -> Value {
     json!({
         "machine": report.machine,
@@ -17,10 +17,10 @@ pub(super) fn value(report: &Report) -> Value {
 
 fn row(row: &Row) -> Value {
     let quoted = &row.case.quoted;
-    let systems = row.figures.iter().map(|(label, figures)| {
+    let systems = row.results.iter().map(|(label, results)| {
         json!({
             "system": label,
-            "figures": figures,
+            "results": results,
             "fanline_takes_times": row.times_as_long_as(label),
         })
     });
@@ -28,10 +28,10 @@ fn row(row: &Row) -> Value {
         "case": row.case.name,
         "items": row.case.items,
         "systems": systems.collect::<Value>(),
-        "bar": {
-            "against": row.case.bar.against,
+        "target": {
+            "against": row.case.target.against,
             "measured": row.measured(),
-            "bar": row.case.bar.describe(),
+            "target": row.case.target.describe(),
             "verdict": row.verdict().label(),
         },
         "quoted": {

@@ -8,20 +8,20 @@ use std::thread;
 use fanline::prelude::*;
 use fanline::scheduler::{NewThread, ThreadPool};
 
-/// An iterator on a thread of its own, counted there.
+/// Counts the values of an iterator on a new thread.
 pub(super) fn on_new_thread(items: u32) -> u64 {
-    // Else what counts them could be told how many there are.
+    // Hides the number of items from the counting operator.
     let items = (0..items).map(black_box);
     wait_for(fanline::from_iter(items).subscribe_on(NewThread).count())
 }
 
-/// A range on this thread, counted on the pool.
+/// Emits a range on this thread and counts it on the pool.
 pub(super) fn observed_on_pool(items: u32) -> u64 {
     let pool = ThreadPool::global();
     wait_for(fanline::range(0..items).observe_on(pool).count())
 }
 
-/// Subscribes, and parks until the count has come.
+/// Subscribes, and parks until the count has arrived.
 fn wait_for(count: impl Observable<Item = usize>) -> u64 {
     const PENDING: usize = usize::MAX;
     let result = Arc::new(AtomicUsize::new(PENDING));
@@ -31,7 +31,7 @@ fn wait_for(count: impl Observable<Item = usize>) -> u64 {
         caller.unpark();
     });
     loop {
-        // Pairs with the store of the count, which is all that is read.
+        // Pairs with the store of the count. No other data is read.
         let count = result.load(Ordering::Acquire);
         if count != PENDING {
             return count as u64;

@@ -1,4 +1,4 @@
-//! Every case, with all contestants in turns.
+//! Measurement of every case, with all contestants in alternation.
 
 use std::time::Duration;
 
@@ -7,41 +7,41 @@ use anyhow::{Context, Result, ensure};
 use super::cases::{CASES, Case, FANLINE, Work};
 use crate::report::{self, Bound, Verdict, machine::Machine};
 use crate::rxjava::{Jvm, RxJava};
-use crate::turns::{Figures, Plan, Repetition, timed, turn};
+use crate::turns::{Measurements, Plan, Repetition, timed, turn};
 
-/// All that one invocation has measured.
+/// All results of one invocation.
 pub(super) struct Report {
     pub(super) machine: Machine,
-    /// How this was asked for.
+    /// Command line of the run.
     pub(super) command: String,
     pub(super) plan: Plan,
     pub(super) rxjava: Option<String>,
     pub(super) rows: Vec<Row>,
 }
 
-/// One case and its figures.
+/// One case with its results.
 pub(super) struct Row {
     pub(super) case: &'static Case,
-    /// By the contestants' labels.
-    pub(super) figures: Vec<(&'static str, Figures)>,
+    /// By label of the contestant.
+    pub(super) results: Vec<(&'static str, Measurements)>,
 }
 
 impl Row {
-    pub(super) fn figures(&self, label: &str) -> Option<&Figures> {
-        let found = self.figures.iter().find(|entry| entry.0 == label);
+    pub(super) fn results(&self, label: &str) -> Option<&Measurements> {
+        let found = self.results.iter().find(|entry| entry.0 == label);
         found.map(|entry| &entry.1)
     }
 
-    /// How many times as long as the contestant `label` Fanline takes.
+    /// Returns Fanline's time divided by that of the contestant `label`.
     pub(super) fn times_as_long_as(&self, label: &str) -> Option<f64> {
-        let other = self.figures(label)?;
-        Some(self.figures(FANLINE)?.nanos.median / other.nanos.median)
+        let other = self.results(label)?;
+        Some(self.results(FANLINE)?.nanos.median / other.nanos.median)
     }
 
-    /// The ratio that the bar is about.
+    /// Returns the ratio that the target bounds.
     pub(super) fn measured(&self) -> Option<f64> {
-        let times_as_long = self.times_as_long_as(self.case.bar.against)?;
-        Some(match self.case.bar.bound {
+        let times_as_long = self.times_as_long_as(self.case.target.against)?;
+        Some(match self.case.target.bound {
             Bound::AtMost(_) => times_as_long,
             Bound::AtLeast(_) => 1.0 / times_as_long,
         })
@@ -49,14 +49,14 @@ impl Row {
 
     pub(super) fn verdict(&self) -> Verdict {
         match self.measured() {
-            Some(ratio) if self.case.bar.bound.is_met(ratio) => Verdict::Met,
+            Some(ratio) if self.case.target.bound.is_met(ratio) => Verdict::Met,
             Some(_) => Verdict::Missed,
             None => Verdict::Unknown,
         }
     }
 }
 
-/// Measures every case as `plan` says.
+/// Measures every case as specified by `plan`.
 pub(super) fn all(plan: &Plan, with_rivals: bool) -> Result<Report> {
     let rxjava = with_rivals.then(RxJava::build).transpose()?;
     let mut report = Report {
@@ -77,8 +77,8 @@ pub(super) fn all(plan: &Plan, with_rivals: bool) -> Result<Report> {
     Ok(report)
 }
 
-/// A contestant with what it needs.
-struct Entrant {
+/// A contestant with its resources.
+struct PreparedContestant {
     label: &'static str,
     runner: Runner,
     repetitions: Vec<Repetition>,
@@ -125,14 +125,14 @@ fn measure(case: &'static Case, plan: &Plan, rxjava: Option<&RxJava>) -> Result<
             (work, _) => (Runner::Here(work), plan.warm_up),
         };
         warm(&mut runner, case.items, warm_up).context(contestant.label)?;
-        entrants.push(Entrant {
+        entrants.push(PreparedContestant {
             label: contestant.label,
             runner,
             repetitions: Vec::new(),
         });
     }
     for round in 0..plan.rounds {
-        // Who comes first, and after whom, changes.
+        // The order of the contestants changes.
         if round > 0 {
             entrants.reverse();
         }
@@ -145,15 +145,15 @@ fn measure(case: &'static Case, plan: &Plan, rxjava: Option<&RxJava>) -> Result<
         let entrant = entrants
             .iter()
             .find(|entrant| entrant.label == contestant.label)?;
-        Some((entrant.label, Figures::of(&entrant.repetitions)?))
+        Some((entrant.label, Measurements::of(&entrant.repetitions)?))
     });
     Ok(Row {
         case,
-        figures: in_order.collect(),
+        results: in_order.collect(),
     })
 }
 
-/// Turns have a limit on repetitions, so that short ones need several to warm up.
+/// Warms up a contestant. Repetitions per turn are limited, so short ones need several turns.
 fn warm(runner: &mut Runner, items: u32, budget: Duration) -> Result<()> {
     let mut nanos = 0.0;
     while nanos < budget.as_nanos() as f64 {

@@ -1,4 +1,4 @@
-//! The medians as a plot: a section for each load.
+//! A plot of the medians: a section per load.
 
 use super::cases::FANLINE;
 use super::measure::{Report, Row};
@@ -6,7 +6,7 @@ use crate::report::lines::{Line, OTHER, OWN, Section, document};
 use crate::report::machine::Machine;
 use crate::report::metric::Metric;
 
-/// The plot as an SVG document.
+/// Returns the plot as an SVG document.
 pub(super) fn svg(report: &Report) -> String {
     let sections: Vec<_> = report.rows.iter().map(section).collect();
     let Machine { cores, cpu, kernel } = &report.machine;
@@ -19,13 +19,13 @@ pub(super) fn svg(report: &Report) -> String {
 }
 
 fn section(row: &Row) -> Section {
-    let rate = |figures: &crate::turns::Figures| figures.rate(row.case.items);
-    let rates = row.figures.iter().map(|(_, figures)| rate(figures));
+    let rate = |results: &crate::turns::Measurements| results.rate(row.case.items);
+    let rates = row.results.iter().map(|(_, results)| rate(results));
     let most = rates.fold(f64::MIN_POSITIVE, f64::max);
-    let lines = row.figures.iter().map(|(label, figures)| Line {
+    let lines = row.results.iter().map(|(label, results)| Line {
         name: (*label).to_owned(),
-        share: rate(figures) / most,
-        words: Metric::Rate.format(rate(figures)),
+        share: rate(results) / most,
+        words: Metric::Rate.format(rate(results)),
         fill: if *label == FANLINE { OWN } else { OTHER },
     });
     Section {

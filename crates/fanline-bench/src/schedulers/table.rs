@@ -1,4 +1,4 @@
-//! The figures as text: the same lines on a terminal and in Markdown.
+//! The results as text: the same lines for a terminal and in Markdown.
 
 use std::fmt::Write;
 
@@ -9,22 +9,22 @@ use super::measure::{Report, Row};
 use crate::report;
 use crate::report::behind::{self, Better};
 use crate::report::metric::{Metric, three_digits};
-use crate::turns::Figures;
+use crate::turns::Measurements;
 
-/// For people at a terminal.
+/// Returns the report for a terminal.
 pub(super) fn terminal(report: &Report) -> String {
     let style = presets::UTF8_FULL_CONDENSED;
-    let (figures, bars) = (figures(report, style), bars(report, style));
-    format!("{figures}\n\n{bars}\n\n{}\n", notes(report).join("\n"))
+    let (results, targets) = (results(report, style), targets(report, style));
+    format!("{results}\n\n{targets}\n\n{}\n", notes(report).join("\n"))
 }
 
-/// As a page.
+/// Returns the report as a page.
 pub(super) fn markdown(report: &Report) -> String {
     let style = presets::ASCII_MARKDOWN;
-    let (figures, bars) = (figures(report, style), bars(report, style));
+    let (results, targets) = (results(report, style), targets(report, style));
     let mut text = format!(
-        "# Values onto another thread: Fanline beside floors and RxJava\n\n{figures}\n\n\
-         ## Bars, and what others have reported\n\n{bars}\n\n"
+        "# Values onto another thread: Fanline beside floors and RxJava\n\n{results}\n\n\
+         ## Targets, and what others have reported\n\n{targets}\n\n"
     );
     for note in notes(report) {
         // Writing to a String cannot fail.
@@ -33,7 +33,7 @@ pub(super) fn markdown(report: &Report) -> String {
     text
 }
 
-fn figures(report: &Report, style: TableStyle) -> Table {
+fn results(report: &Report, style: TableStyle) -> Table {
     let mut table = Table::new();
     table.load_style(style);
     table.set_header([
@@ -46,8 +46,8 @@ fn figures(report: &Report, style: TableStyle) -> Table {
     ]);
     for row in &report.rows {
         let mut title = row.case.name;
-        for (label, figures) in &row.figures {
-            table.add_row(line(row, std::mem::take(&mut title), label, figures));
+        for (label, results) in &row.results {
+            table.add_row(line(row, std::mem::take(&mut title), label, results));
         }
     }
     for column in table.column_iter_mut().skip(2) {
@@ -56,8 +56,8 @@ fn figures(report: &Report, style: TableStyle) -> Table {
     table
 }
 
-fn line(row: &Row, title: &str, label: &str, figures: &Figures) -> Vec<String> {
-    let nanos = figures.nanos;
+fn line(row: &Row, title: &str, label: &str, results: &Measurements) -> Vec<String> {
+    let nanos = results.nanos;
     let ratio = row
         .times_as_long_as(label)
         .filter(|_| label != FANLINE)
@@ -69,18 +69,18 @@ fn line(row: &Row, title: &str, label: &str, figures: &Figures) -> Vec<String> {
         label.to_owned(),
         micros(nanos.median),
         format!("{}..{}", micros(nanos.min), micros(nanos.max)),
-        Metric::Rate.format(figures.rate(row.case.items)),
+        Metric::Rate.format(results.rate(row.case.items)),
         ratio,
     ]
 }
 
-fn bars(report: &Report, style: TableStyle) -> Table {
+fn targets(report: &Report, style: TableStyle) -> Table {
     let mut table = Table::new();
     table.load_style(style);
     table.set_header([
         "load",
         "measured",
-        "bar",
+        "target",
         "verdict",
         "Rx in 2011 (quoted)",
         "Rx.NET (quoted)",
@@ -95,7 +95,7 @@ fn bars(report: &Report, style: TableStyle) -> Table {
                 || "–".to_owned(),
                 |ratio| format!("{}×", three_digits(ratio)),
             ),
-            row.case.bar.describe(),
+            row.case.target.describe(),
             row.verdict().label().to_owned(),
             quoted.rx_2011.to_owned(),
             quoted.rx_net.to_owned(),
@@ -113,7 +113,7 @@ fn notes(report: &Report) -> Vec<String> {
     let (machine, plan) = (&report.machine, &report.plan);
     let mut notes = vec![
         format!(
-            "Bars: {} (not measured in this run).",
+            "Targets: {} (not measured in this run).",
             report::count(report.rows.iter().map(Row::verdict))
         ),
         format!(
@@ -128,9 +128,9 @@ fn notes(report: &Report) -> Vec<String> {
             plan.warm_up.as_millis(),
             plan.warm_up_jvm.as_millis()
         ),
-        "The floors are written by hand, in src/schedulers/floors.rs, with what they leave out."
+        "The floors are written by hand, in src/schedulers/floors.rs, with their omissions."
             .to_owned(),
-        "Quoted figures were not measured in this run: those of 2011 are Rx for .NET's on an i5 of \
+        "Quoted results were not measured in this run: those of 2011 are of Rx for .NET on an i5 of \
          that time; those of Rx.NET 2.2.5 (on CoreCLR 3.1) and RxJava 3.1.12 (on OpenJDK 17, with \
          less warm-up than here) were taken on a virtual machine with two Xeon cores."
             .to_owned(),
@@ -143,9 +143,9 @@ fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// The contestants of a load that are faster, if they are RxJava's and no floors.
+/// Returns the contestants of a load that are faster, if they are RxJava's and not floors.
 fn behind_rxjava(row: &Row) -> Vec<String> {
-    let labels = row.figures.iter().map(|(label, _)| *label);
+    let labels = row.results.iter().map(|(label, _)| *label);
     let rivals = labels.filter(|label| label.starts_with(RXJAVA));
     let lines = rivals.filter_map(|label| {
         behind::line(

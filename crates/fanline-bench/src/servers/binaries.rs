@@ -1,4 +1,4 @@
-//! Where the servers' binaries come from.
+//! Location of the servers' binaries.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail};
 
 use super::{Program, System};
 
-/// The nats-server that everything is measured against.
+/// The nats-server version of all comparisons.
 pub(crate) const NATS_SERVER_VERSION: &str = "2.15.2";
 
-/// nats-server as given, or the pinned one from the cache, installed there when missing.
+/// Returns the given nats-server, or the pinned one from the cache, which is installed if missing.
 pub(crate) fn nats_server(given: Option<&Path>) -> Result<Program> {
     let path = match given {
         Some(path) => path.to_owned(),
@@ -27,7 +27,7 @@ pub(crate) fn nats_server(given: Option<&Path>) -> Result<Program> {
     })
 }
 
-/// Fanline as given, or the one beside this program, built when missing.
+/// Returns the given Fanline, or the one next to this program, which is built if missing.
 pub(crate) fn fanline(given: Option<&Path>, shards: Option<usize>) -> Result<Program> {
     let path = match given {
         Some(path) => path.to_owned(),
@@ -42,9 +42,9 @@ pub(crate) fn fanline(given: Option<&Path>, shards: Option<usize>) -> Result<Pro
     })
 }
 
-/// mosquitto as given, or as the system has it.
+/// Returns the given mosquitto, or the system's.
 pub(crate) fn mosquitto(given: Option<&Path>) -> Result<Program> {
-    // Debian keeps it where users have no path to.
+    // Debian installs it in a directory that is not on a user's PATH.
     let places = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"].map(Path::new);
     let found = places.into_iter().find(|place| place.exists());
     let path = given
@@ -64,8 +64,7 @@ pub(crate) fn mosquitto(given: Option<&Path>) -> Result<Program> {
     })
 }
 
-/// The cache folder: it outlives `cargo clean` when the user has one, and is under `target` when
-/// not.
+/// Returns the cache directory: the user's, which survives `cargo clean`, or one below `target`.
 fn cache_folder() -> Result<PathBuf> {
     if let Some(cache) = env::var_os("XDG_CACHE_HOME") {
         return Ok(PathBuf::from(cache).join("fanline-bench"));
@@ -73,7 +72,7 @@ fn cache_folder() -> Result<PathBuf> {
     Ok(target_folder()?.join("peers"))
 }
 
-/// `target`, two levels above `target/release/fanline-bench`.
+/// Returns `target`, two levels above `target/release/fanline-bench`.
 fn target_folder() -> Result<PathBuf> {
     let program = env::current_exe()?;
     let folder = program.ancestors().nth(2).context("no target folder")?;
@@ -100,9 +99,9 @@ fn install_nats_server() -> Result<PathBuf> {
 }
 
 fn beside_or_built() -> Result<PathBuf> {
-    let beside = env::current_exe()?.with_file_name("fanline");
-    if beside.exists() {
-        return Ok(beside);
+    let sibling = env::current_exe()?.with_file_name("fanline");
+    if sibling.exists() {
+        return Ok(sibling);
     }
     let target = target_folder()?;
     eprintln!("building fanline");
@@ -119,7 +118,7 @@ fn beside_or_built() -> Result<PathBuf> {
     Ok(target.join("release").join("fanline"))
 }
 
-/// First line that the program prints for `--version`.
+/// Returns the first line that the program prints for `--version`.
 fn say_version(path: &Path) -> Result<String> {
     let output = Command::new(path)
         .arg("--version")

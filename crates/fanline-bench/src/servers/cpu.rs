@@ -1,4 +1,4 @@
-//! What a process has cost so far, by `/proc`.
+//! CPU time and memory of a process, from `/proc`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 
 /// CPU time of a process at one moment.
 pub(crate) struct CpuClock {
-    /// Nanoseconds by thread: exact, but a thread that ends takes its share with it.
+    /// Nanoseconds by thread: exact, but without ended threads.
     threads: BTreeMap<u32, u64>,
-    /// Clock ticks of the whole process, ended threads included, user and system.
+    /// Clock ticks of the whole process, user and system, with ended threads.
     ticks: u64,
 }
 
@@ -19,7 +19,7 @@ impl CpuClock {
         let mut threads = BTreeMap::new();
         for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
             let entry = entry?;
-            // A thread may end between the listing and the reading.
+            // A thread may end between the listing and the read.
             let Ok(text) = fs::read_to_string(entry.path().join("schedstat")) else {
                 continue;
             };
@@ -28,15 +28,15 @@ impl CpuClock {
             threads.insert(thread, nanos.parse()?);
         }
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The name in parentheses may hold spaces; utime and stime are fields 14 and 15.
+        // The name in parentheses may contain spaces; utime and stime are fields 14 and 15.
         let (_, fields) = stat.rsplit_once(") ").context("stat without a name")?;
         let times = fields.split(' ').skip(11).take(2).map(str::parse::<u64>);
         let ticks = times.sum::<Result<u64, _>>()?;
         Ok(Self { threads, ticks })
     }
 
-    /// Nanoseconds spent since `earlier`: from the scheduler's exact figures, or from the ticks of
-    /// 10 ms if a thread ended in between.
+    /// Returns the nanoseconds since `earlier`: from the scheduler's exact results, or from the ticks of 10
+    /// ms if a thread ended in between.
     pub(crate) fn nanos_since(&self, earlier: &Self) -> u64 {
         let tick_nanos = 1_000_000_000 / rustix::param::clock_ticks_per_second();
         let ended = earlier
@@ -53,9 +53,9 @@ impl CpuClock {
 
 /// Resident memory of a process, in bytes.
 pub(crate) struct Memory {
-    /// Now.
+    /// Current size.
     pub(crate) resident: u64,
-    /// The most it ever was.
+    /// Peak size.
     pub(crate) peak: u64,
 }
 

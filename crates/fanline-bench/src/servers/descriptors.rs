@@ -1,4 +1,4 @@
-//! What a process has open, by `/proc`.
+//! Open descriptors of a process, from `/proc`.
 
 use std::fs;
 
@@ -8,16 +8,16 @@ use anyhow::{Context, Result};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Descriptors {
     pub(crate) sockets: u64,
-    /// Files, pipes, timers and so on.
+    /// Files, pipes, timers, and other kinds.
     pub(crate) others: u64,
 }
 
 impl Descriptors {
-    /// Those of process `pid`.
+    /// Reads the descriptors of process `pid`.
     pub(crate) fn read(pid: u32) -> Result<Self> {
         let mut open = Self::default();
         for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
-            // One may be closed between the listing and the reading.
+            // A descriptor may be closed between the listing and the read.
             let Ok(target) = fs::read_link(entry.context("/proc")?.path()) else {
                 continue;
             };

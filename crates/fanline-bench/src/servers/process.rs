@@ -1,4 +1,4 @@
-//! One server process, from its start to its certain end.
+//! A server process, from its start to its guaranteed end.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -20,27 +20,27 @@ use super::{Program, System};
 use crate::generator::connection::Connection;
 use crate::generator::mqtt;
 
-/// A server that has not answered a PING by then has failed to start: some read what they keep first.
+/// Time limit for the answer to a PING after a start: some servers read their files first.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// One that has not ended by then, when it was asked to, has failed to stop.
+/// Time limit for the end of a process after a stop request.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often it is tried again.
-const AGAIN: Duration = Duration::from_millis(1);
+/// Interval between attempts.
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Exit code of a program that a signal has interrupted, as shells give it for Ctrl-C.
+/// Exit code of a program interrupted by a signal, as in shells after Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
-/// Children that run now, for the thread that ends them on a signal.
+/// Running children, for the thread that ends them on a signal.
 static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// Ends every child, then this process, on Ctrl-C and its kin.
+/// Ends every child and then this process on Ctrl-C and similar signals.
 pub(crate) fn end_children_on_signals() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::spawn(move || {
         if signals.forever().next().is_some() {
-            // Held to the end, so that no child starts any more.
+            // Locked until the end, so that no child can start any more.
             let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
             for pid in running.iter() {
                 let _ = kill_process(*pid, Signal::KILL);
@@ -51,9 +51,9 @@ pub(crate) fn end_children_on_signals() -> Result<()> {
     Ok(())
 }
 
-/// Raises the limit on open files as far as it goes without privileges, for this process and the
-/// servers that it starts, and says where it is then; None where there is none. A limit that stays too low
-/// shows as a failed row.
+/// Raises the limit on open files to the maximum without privileges, for this process and the servers that it
+/// starts. Returns the new limit, or `None` if there is none. A limit that stays too low shows as a failed
+/// row.
 pub(crate) fn raise_file_limit() -> Option<u64> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -61,7 +61,7 @@ pub(crate) fn raise_file_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// A child process that is ended when this is dropped.
+/// A child process that is ended on drop.
 pub(crate) struct Guarded {
     child: Child,
     pid: Pid,
@@ -85,14 +85,14 @@ impl Guarded {
 impl Drop for Guarded {
     fn drop(&mut self) {
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        // Either fails only if it has ended by itself.
+        // Either call fails only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
         running.retain(|pid| *pid != self.pid);
     }
 }
 
-/// A running server. Dropping it ends it.
+/// A running server. Dropping it ends the process.
 pub(crate) struct Server {
     process: Guarded,
     address: SocketAddr,
@@ -104,7 +104,7 @@ impl Server {
         Self::start_at(program, free_address()?)
     }
 
-    /// The same on this port, which somebody has found free.
+    /// As [`start`](Self::start), on a port that the caller has found free.
     pub(crate) fn start_at(program: &Program, address: SocketAddr) -> Result<Self> {
         let arguments = program.arguments(&address.port().to_string());
         let mut command = dying_with_parent(program);
@@ -120,31 +120,31 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// CPU time so far.
+    /// Returns the CPU time so far.
     pub(crate) fn cpu(&self) -> Result<CpuClock> {
         CpuClock::read(self.process.child.id())
     }
 
-    /// Memory now.
+    /// Returns the current memory.
     pub(crate) fn memory(&self) -> Result<Memory> {
         Memory::read(self.process.child.id())
     }
 
-    /// What it has open now.
+    /// Returns the currently open descriptors.
     pub(crate) fn descriptors(&self) -> Result<Descriptors> {
         Descriptors::read(self.process.child.id())
     }
 
-    /// Keeps all threads that it has now on `cores`, and with them those that they start.
+    /// Restricts all current threads, and the threads that they start, to `cores`.
     pub(crate) fn pin(&self, cores: &CpuSet) -> Result<()> {
         for entry in fs::read_dir(format!("/proc/{}/task", self.process.child.id()))? {
             let thread = entry?.file_name().to_string_lossy().parse()?;
-            // One that has ended since needs no core.
+            // A thread that has ended needs no core.
             if let Err(error) = sched_setaffinity(Pid::from_raw(thread), cores)
                 && error != Errno::SRCH
             {
@@ -154,13 +154,13 @@ impl Server {
         Ok(())
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Requests the end of the process and waits for it.
     pub(crate) fn stop(mut self) -> Result<()> {
         kill_process(self.process.pid, Signal::TERM)?;
         let start = Instant::now();
         while !self.process.has_ended() {
             ensure!(start.elapsed() < STOP_LIMIT, "it does not stop");
-            thread::sleep(AGAIN);
+            thread::sleep(RETRY_INTERVAL);
         }
         Ok(())
     }
@@ -180,23 +180,23 @@ impl Server {
                 Err(error) if start.elapsed() > START_LIMIT => {
                     return Err(error.context(format!("{} not ready", program.system.label())));
                 }
-                Err(_) => thread::sleep(AGAIN),
+                Err(_) => thread::sleep(RETRY_INTERVAL),
             }
         }
     }
 }
 
-/// A port that nobody uses now. Another process could take it before the server does; then the
-/// server fails to start and says so.
+/// Returns a port that is free now. Another process could take it before the server does; the server then
+/// fails to start and reports it.
 pub(crate) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
-/// A command for the program that the kernel ends with this process, should this one be killed
-/// without a chance to do it. `setpriv` replaces itself by the program; without it a `kill -9` of
-/// the benchmark leaves the server behind.
+/// Returns a command for the program that the kernel kills together with this process, even if this process
+/// is killed. `setpriv` replaces itself by the program. Without it, a `kill -9` of the benchmark leaves the
+/// server running.
 ///
-/// The kernel means the *thread* that starts the child: call from one that lives as long.
+/// The kernel observes the *thread* that starts the child, so that thread must live as long.
 fn dying_with_parent(program: &Program) -> Command {
     if Command::new("setpriv").arg("--version").output().is_ok() {
         let mut command = Command::new("setpriv");

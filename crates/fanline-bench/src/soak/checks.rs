@@ -1,4 +1,4 @@
-//! What must hold at the end.
+//! Conditions that must hold at the end.
 
 use std::time::Duration;
 
@@ -6,53 +6,52 @@ use super::churn::Churn;
 use super::core_load::Core;
 use super::crowd::LIVE;
 use super::director::{Record, SOCKETS_SLACK, Sample};
-use super::kept::{Publisher, Reader, Worker};
 use super::mqtt_load;
 use super::plan::Plan;
 use super::slow::Slow;
 use super::stage::{Load, get};
+use super::stream_load::{Publisher, Reader, Worker};
 use super::trend::Trend;
 use crate::report::metric::thousands;
 
-/// Growth of memory over the steady part that is none: what allocators keep differs by that from one look
-/// to the next.
+/// Growth of memory in the steady part that is ignored: an allocator's memory varies by this much.
 const GROWTH_BYTES_MAX: f64 = 8.0 * 1024.0 * 1024.0;
 /// The same as a share of all memory.
 const GROWTH_SHARE_MAX: f64 = 0.05;
-/// Growth of open files: a stream opens a segment, a timer comes and goes.
+/// Ignored growth of open files: a stream opens a segment, a timer is created and ends.
 const FILES_SLACK: f64 = 16.0;
 
-/// One thing that must hold.
+/// A condition that must hold.
 pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) is_passed: bool,
-    /// What was seen.
-    pub(super) said: String,
+    /// Observed result.
+    pub(super) observed: String,
 }
 
-/// All of them.
+/// Returns all checks.
 pub(super) fn all(record: &Record, plan: &Plan) -> Vec<Check> {
     let counts = &record.stage.counts;
     let number = |count| thousands(get(count));
     let repeated = number(&counts.redelivered);
-    let of_load = |load, count, said| Check {
+    let of_load = |load, count, observed| Check {
         name: load,
         is_passed: get(count) > 0 && !failed(record, &[load]),
-        said,
+        observed,
     };
     vec![
         stood(record),
         Check {
             name: "core messages: none lost, none out of order",
             is_passed: get(&counts.core) > 0 && !failed(record, &[Core::NAME]),
-            said: format!("{} deliveries", number(&counts.core)),
+            observed: format!("{} deliveries", number(&counts.core)),
         },
-        kept(record, &repeated),
+        stream_records(record, &repeated),
         Check {
-            name: "MQTT, QoS 1: nothing acknowledged is lost, none out of order",
+            name: "MQTT, QoS 1: no acknowledged message is lost, none out of order",
             is_passed: get(&counts.mqtt) > 0 && !failed(record, &[mqtt_load::NAME]),
-            said: format!(
-                "{} messages, {} came twice",
+            observed: format!(
+                "{} messages, {} arrived twice",
                 number(&counts.mqtt),
                 number(&counts.mqtt_repeated)
             ),
@@ -60,7 +59,7 @@ pub(super) fn all(record: &Record, plan: &Plan) -> Vec<Check> {
         Check {
             name: "live connections: all answer, also after each restart",
             is_passed: get(&counts.roll_calls) > 0 && !failed(record, &[LIVE]),
-            said: format!(
+            observed: format!(
                 "{} connections, {} roll calls",
                 thousands(plan.connections as u64),
                 number(&counts.roll_calls)
@@ -69,7 +68,10 @@ pub(super) fn all(record: &Record, plan: &Plan) -> Vec<Check> {
         of_load(
             Churn::NAME,
             &counts.came_and_went,
-            format!("{} came and went", number(&counts.came_and_went)),
+            format!(
+                "{} connected and disconnected",
+                number(&counts.came_and_went)
+            ),
         ),
         of_load(
             Slow::NAME,
@@ -96,31 +98,31 @@ fn stood(record: &Record) -> Check {
         .filter(|restart| restart.is_kill)
         .count();
     let stops = record.restarts.len() - kills;
-    let longest = record.restarts.iter().map(|restart| restart.away).max();
+    let longest = record.restarts.iter().map(|restart| restart.downtime).max();
     Check {
-        name: "the server ends when it is told to, and only then",
-        is_passed: record.died.is_none() && !failed(record, &["all loads"]) && kills > 0,
-        said: match record.died {
+        name: "the server ends only on request",
+        is_passed: record.ended_at.is_none() && !failed(record, &["all loads"]) && kills > 0,
+        observed: match record.ended_at {
             Some(at) => format!("it ended by itself after {} s", at.as_secs()),
             None => format!(
-                "killed {kills} times, stopped {stops} times, away for {:.1} s at most",
+                "killed {kills} times, stopped {stops} times, down for at most {:.1} s",
                 longest.unwrap_or_default().as_secs_f64()
             ),
         },
     }
 }
 
-fn kept(record: &Record, repeated: &str) -> Check {
+fn stream_records(record: &Record, repeated: &str) -> Check {
     let loads = [Publisher::NAME, Reader::NAME, Worker::NAME];
-    let [acknowledged, read, worked] = record.kept;
+    let [acknowledged, read, worked] = record.stream_records;
     Check {
-        name: "a stream: nothing acknowledged is lost, once each and in order",
+        name: "a stream: no acknowledged record is lost, each once and in order",
         is_passed: acknowledged > 0
             && read >= acknowledged
             && worked >= acknowledged
             && !failed(record, &loads),
-        said: format!(
-            "{} records acknowledged, {} read in order, {} worked on, {repeated} deliveries again",
+        observed: format!(
+            "{} records acknowledged, {} read in order, {} processed, {repeated} redeliveries",
             thousands(acknowledged),
             thousands(read),
             thousands(worked)
@@ -128,7 +130,7 @@ fn kept(record: &Record, repeated: &str) -> Check {
     }
 }
 
-/// The steady part, in seconds and what `value` says.
+/// Returns the trend of `value` in the steady part, over seconds.
 fn steady(record: &Record, plan: &Plan, value: impl Fn(&Sample) -> f64) -> Option<Trend> {
     let from = |sample: &&Sample| sample.at >= plan.steady_from;
     let points = record.samples.iter().filter(from);
@@ -136,7 +138,7 @@ fn steady(record: &Record, plan: &Plan, value: impl Fn(&Sample) -> f64) -> Optio
     Trend::of(&points.collect::<Vec<_>>())
 }
 
-const UNSEEN: &str = "the run ended before that could be seen";
+const NOT_CHECKED: &str = "the run ended before this check";
 
 fn memory(record: &Record, plan: &Plan) -> Check {
     const MIB: f64 = 1024.0 * 1024.0;
@@ -146,8 +148,8 @@ fn memory(record: &Record, plan: &Plan) -> Check {
     Check {
         name: "memory is flat",
         is_passed: trend.is_some_and(is_flat),
-        said: trend.map_or_else(
-            || UNSEEN.to_owned(),
+        observed: trend.map_or_else(
+            || NOT_CHECKED.to_owned(),
             |trend| {
                 format!(
                     "{:.1} MiB, {:+.2} MiB a minute over the last {}",
@@ -165,8 +167,8 @@ fn files(record: &Record, plan: &Plan) -> Check {
     Check {
         name: "open files do not grow",
         is_passed: trend.is_some_and(|trend| trend.growth() <= FILES_SLACK),
-        said: trend.map_or_else(
-            || UNSEEN.to_owned(),
+        observed: trend.map_or_else(
+            || NOT_CHECKED.to_owned(),
             |trend| {
                 format!(
                     "{:.0} open, {:+.1} over the same time",
@@ -182,16 +184,16 @@ fn sockets(record: &Record) -> Check {
     let before = record.before.sockets;
     let after = record.after.map(|after| after.sockets);
     Check {
-        name: "no socket stays open when all have left",
+        name: "no socket stays open after all clients have disconnected",
         is_passed: after.is_some_and(|after| after <= before + SOCKETS_SLACK),
-        said: after.map_or_else(
-            || UNSEEN.to_owned(),
-            |after| format!("{before} before anybody came, {after} after all had left"),
+        observed: after.map_or_else(
+            || NOT_CHECKED.to_owned(),
+            |after| format!("{before} before the first client, {after} after the last"),
         ),
     }
 }
 
-/// A time that people can read.
+/// Formats a time for people.
 pub(super) fn words(time: Duration) -> String {
     match time.as_secs() {
         seconds if seconds < 120 => format!("{seconds} s"),

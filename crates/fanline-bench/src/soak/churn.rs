@@ -1,4 +1,4 @@
-//! Connections and subscriptions that come and go; half of them leave without a word.
+//! Short-lived connections and subscriptions. Half of them disconnect without notice.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use tokio::time::sleep;
 use super::crowd;
 use super::stage::{Load, Stage, add};
 
-/// In one go.
+/// Number of connections opened together.
 const BATCH: u64 = 8;
-/// At most 80 connections a second: each leaves an address that the system keeps busy for a minute.
+/// At most 80 connections per second: the system reserves the address of each for a minute.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Subscriptions of each.
+/// Number of subscriptions per connection.
 const SUBSCRIPTIONS: u64 = 10;
 
 #[derive(Default)]

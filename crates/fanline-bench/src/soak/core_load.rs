@@ -8,19 +8,19 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::number;
-use super::stage::{Load, PATIENCE, Stage, add, violation};
+use super::stage::{Load, Stage, TIMEOUT, add, violation};
 
-/// Messages in one go: all of them must arrive before the next.
+/// Number of messages in a batch. All of them must arrive before the next batch.
 const BATCH: u64 = 256;
-/// Between two batches.
+/// Pause between two batches.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Of the queue group.
+/// Number of members of the queue group.
 const MEMBERS: usize = 2;
 
-/// One publisher and those who hear it.
+/// One publisher with its subscribers.
 pub(super) struct Core {
     pub(super) index: usize,
-    /// Which connection this is: what an earlier one has sent may be lost, and must not arrive here.
+    /// Number of the connection. Messages of an earlier connection may be lost, and must not arrive here.
     pub(super) epoch: u64,
 }
 
@@ -57,7 +57,7 @@ impl Load for Core {
     }
 }
 
-/// A subscriber that gets every message, in order.
+/// A subscriber that receives every message, in order.
 struct Listener {
     client: Client,
     subscription: Subscription,
@@ -75,7 +75,7 @@ impl Listener {
     }
 
     async fn expect(&mut self, epoch: u64, number: u64) -> Result<()> {
-        let message = timeout(PATIENCE, self.subscription.next()).await;
+        let message = timeout(TIMEOUT, self.subscription.next()).await;
         let message = message.with_context(|| format!("message {number} does not arrive"))?;
         let Some(message) = message else {
             bail!("a subscriber was closed: {}", self.client.closed().await);
@@ -91,16 +91,16 @@ impl Listener {
     }
 }
 
-/// Members of a queue group, of whom one gets each message.
+/// Members of a queue group. Each message goes to one of them.
 struct Group {
     clients: Vec<Client>,
-    /// What arrives, and at which member.
+    /// Arrived messages with the receiving member.
     arrivals: mpsc::UnboundedReceiver<(usize, Option<(u64, u64)>)>,
 }
 
 impl Group {
     async fn open(stage: &Stage, filter: &str) -> Result<Self> {
-        // No more waits here than a batch.
+        // The channel never holds more than one batch.
         let (sender, arrivals) = mpsc::unbounded_channel();
         let mut clients = Vec::new();
         for member in 0..MEMBERS {
@@ -112,7 +112,7 @@ impl Group {
             tokio::spawn(async move {
                 while let Some(message) = subscription.next().await {
                     let numbers = number::read(message.payload());
-                    // The load has ended when nobody receives.
+                    // The load has ended if the receiver was dropped.
                     if sender.send((member, numbers)).is_err() {
                         break;
                     }
@@ -122,12 +122,12 @@ impl Group {
         Ok(Self { clients, arrivals })
     }
 
-    /// Each message of a batch once, and in order at each member.
+    /// Checks that each message of a batch arrives once, and in order at each member.
     async fn expect(&mut self, epoch: u64, range: std::ops::Range<u64>) -> Result<()> {
         let mut last = [None; MEMBERS];
         let mut missing: std::collections::BTreeSet<u64> = range.collect();
         while !missing.is_empty() {
-            let arrival = timeout(PATIENCE, self.arrivals.recv()).await;
+            let arrival = timeout(TIMEOUT, self.arrivals.recv()).await;
             let arrival = arrival.with_context(|| format!("jobs {missing:?} do not arrive"))?;
             let Some((member, numbers)) = arrival else {
                 bail!("a group was closed: {}", self.clients[0].closed().await);

@@ -1,4 +1,4 @@
-//! Connections that stay: each has a subscription, answers pings, and is heard at every roll call.
+//! Permanent connections: each has a subscription, answers pings, and must answer every roll call.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::stage::{Counts, Load, PATIENCE, Stage, add, get, keep, violation};
+use super::stage::{Counts, Load, Stage, TIMEOUT, add, get, keep, violation};
 
 const SUBJECT: &str = "soak.roll";
-/// Connections that are opened at a time; the others wait for their turn.
+/// Number of connections that are opened at the same time. Further ones wait.
 const OPENING_MAX: usize = 1_000;
-/// Between two roll calls.
+/// Interval between two roll calls.
 const ROLL_INTERVAL: Duration = Duration::from_secs(3);
-const LOOK: Duration = Duration::from_millis(20);
-/// Bytes that are read at a time: little is due.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Bytes of one read; little data is due.
 const READ_BYTES: usize = 512;
 
-/// Opens a connection, says more after CONNECT, and waits for the PONG behind that.
+/// Opens a connection, sends `more` after CONNECT, and waits for the PONG.
 pub(super) async fn open(address: SocketAddr, more: &str) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
@@ -33,20 +33,20 @@ pub(super) async fn open(address: SocketAddr, more: &str) -> Result<TcpStream> {
     stream.write_all(hello.as_bytes()).await?;
     let mut lines = Lines::default();
     let is_pong = |line: &str| line == "PONG";
-    timeout(PATIENCE, lines.read_to(&mut stream, is_pong))
+    timeout(TIMEOUT, lines.read_to(&mut stream, is_pong))
         .await
         .context("no PONG")??;
     Ok(stream)
 }
 
-/// What a server says, line by line.
+/// The server's output, line by line.
 #[derive(Default)]
 struct Lines {
     unread: Vec<u8>,
 }
 
 impl Lines {
-    /// Reads until a line is the one that is looked for. Pings are answered.
+    /// Reads until a line matches. Answers pings.
     async fn read_to(
         &mut self,
         stream: &mut TcpStream,
@@ -61,7 +61,7 @@ impl Lines {
                 if line == "PING" {
                     stream.write_all(b"PONG\r\n").await?;
                 }
-                ensure!(!line.starts_with("-ERR"), "the server said {line}");
+                ensure!(!line.starts_with("-ERR"), "the server sent {line}");
                 if is_it(line) {
                     return Ok(());
                 }
@@ -73,13 +73,13 @@ impl Lines {
     }
 }
 
-/// All of them.
+/// All permanent connections.
 pub(super) struct Crowd {
     members: JoinSet<()>,
     pub(super) roll: Arc<Roll>,
 }
 
-/// Who has answered the last call.
+/// Answers to the current roll call.
 #[derive(Default)]
 pub(super) struct Roll {
     call: AtomicU64,
@@ -87,8 +87,8 @@ pub(super) struct Roll {
 }
 
 impl Crowd {
-    /// Starts `count` of them; they come as fast as the server lets them in.
-    pub(super) fn gather(stage: &Arc<Stage>, count: usize) -> Self {
+    /// Starts opening `count` connections, at the rate that the server accepts.
+    pub(super) fn open_all(stage: &Arc<Stage>, count: usize) -> Self {
         let (mut members, roll) = (JoinSet::new(), Arc::new(Roll::default()));
         let door = Arc::new(Semaphore::new(OPENING_MAX));
         for _ in 0..count {
@@ -101,22 +101,22 @@ impl Crowd {
         Self { members, roll }
     }
 
-    /// All leave.
-    pub(super) async fn leave(mut self) {
+    /// Closes all connections.
+    pub(super) async fn close_all(mut self) {
         self.members.shutdown().await;
     }
 }
 
-/// Waits until so many are there.
-pub(super) async fn assembled(stage: &Stage, count: usize) -> Result<()> {
+/// Waits until `count` connections are open.
+pub(super) async fn wait_for_connections(stage: &Stage, count: usize) -> Result<()> {
     let (began, wanted) = (Instant::now(), u64::try_from(count)?);
     while get(&stage.counts.present) < wanted {
         let present = get(&stage.counts.present);
         ensure!(
-            began.elapsed() < 2 * PATIENCE,
-            "{present} of {wanted} connections came"
+            began.elapsed() < 2 * TIMEOUT,
+            "{present} of {wanted} connections opened"
         );
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
@@ -126,7 +126,7 @@ struct Member {
     roll: Arc<Roll>,
 }
 
-/// One more is there for as long as this is.
+/// Counts one connection as open while it exists.
 struct Present<'a>(&'a Counts);
 
 impl<'a> Present<'a> {
@@ -152,7 +152,7 @@ impl Load for Member {
         let _present = Present::new(&stage.counts);
         let roll = &self.roll;
         let mut lines = Lines::default();
-        // A payload is a line of its own: the number of the call.
+        // A payload is a separate line: the number of the call.
         let answer = |line: &str| {
             if line.parse() == Ok(roll.call.load(Ordering::Acquire)) {
                 roll.answers.fetch_add(1, Ordering::AcqRel);
@@ -165,7 +165,7 @@ impl Load for Member {
 
 pub(super) const LIVE: &str = "live connections";
 
-/// Calls the roll again and again.
+/// Repeats the roll call.
 pub(super) struct Caller {
     pub(super) roll: Arc<Roll>,
     pub(super) count: usize,
@@ -178,8 +178,8 @@ impl Load for Caller {
         let wanted = u64::try_from(self.count)?;
         let client = stage.connect("soak caller").await?;
         while !stage.is_ending() {
-            assembled(stage, self.count).await?;
-            // One at a time, and nobody else calls.
+            wait_for_connections(stage, self.count).await?;
+            // Only one call runs at a time.
             let call = self.roll.call.load(Ordering::Acquire) + 1;
             self.roll.answers.store(0, Ordering::Release);
             self.roll.call.store(call, Ordering::Release);
@@ -193,10 +193,10 @@ impl Load for Caller {
                     answers if answers > wanted => {
                         return Err(violation(format!("{answers} of {wanted} have answered")));
                     }
-                    answers if began.elapsed() > PATIENCE => {
+                    answers if began.elapsed() > TIMEOUT => {
                         bail!("{answers} of {wanted} connections have answered")
                     }
-                    _ => sleep(LOOK).await,
+                    _ => sleep(POLL_INTERVAL).await,
                 }
             }
             add(&stage.counts.roll_calls, 1);

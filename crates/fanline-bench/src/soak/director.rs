@@ -1,4 +1,4 @@
-//! Starts, stops and kills the server, has the loads play, and takes samples.
+//! Starts, stops, and kills the server, runs the loads, and takes samples.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,42 +15,42 @@ use tokio::time::timeout;
 use super::churn::Churn;
 use super::core_load::Core;
 use super::crowd::{self, Caller, Crowd};
-use super::kept::{Ledger, Publisher, Reader, Worker};
 use super::mqtt_load::Devices;
 use super::number::Seen;
 use super::plan::Plan;
 use super::slow::{self, Slow};
 use super::stage::{Fault, Stage, get, keep};
+use super::stream_load::{Ledger, Publisher, Reader, Worker};
 use crate::comparison::site::Site;
 use crate::report;
 use crate::servers::Program;
 use crate::servers::descriptors::Descriptors;
 use crate::servers::process::{Server, free_address};
 
-/// Publishers of core messages, each with subscribers of its own.
+/// Number of publishers of core messages, each with its own subscribers.
 const CORE_LOADS: usize = 2;
-/// Threads of the loads: there are no more cores where this is measured, and the server needs some.
+/// Number of threads of the loads, which leaves cores for the server on a small machine.
 const THREADS: usize = 2;
-/// How long loads may take to come to their end.
+/// Time limit for the loads to end.
 const ENDING_MAX: Duration = Duration::from_secs(90);
-/// How long it may take until the server has closed what was closed.
+/// Time limit for the server to close the sockets of closed connections.
 const LEAVING_MAX: Duration = Duration::from_secs(10);
-/// Sockets of a server with nobody there that may be more than before anybody came: monitoring keeps some, and a
-/// leak would be one of thousands.
+/// Allowed difference of a server's sockets without clients, before and after the run: monitoring keeps some
+/// open. A leak would be thousands.
 pub(super) const SOCKETS_SLACK: u64 = 16;
 
-/// All that was seen.
+/// All observations.
 pub(super) struct Record {
     pub(super) stage: Arc<Stage>,
-    /// Records of the stream that were acknowledged, read in order, and worked on.
-    pub(super) kept: [u64; 3],
+    /// Number of stream records that were acknowledged, read in order, and processed.
+    pub(super) stream_records: [u64; 3],
     pub(super) samples: Vec<Sample>,
     pub(super) restarts: Vec<Restart>,
-    /// Descriptors of a server that nobody has come to yet, and of one that all have left.
+    /// Descriptors of a server before the first client, and after the last one.
     pub(super) before: Descriptors,
     pub(super) after: Option<Descriptors>,
-    /// The server ended by itself, at this time.
-    pub(super) died: Option<Duration>,
+    /// Time at which the server ended by itself, if it did.
+    pub(super) ended_at: Option<Duration>,
     pub(super) faults: Vec<Fault>,
     pub(super) faults_count: u64,
 }
@@ -61,9 +61,9 @@ pub(super) struct Sample {
     pub(super) at: Duration,
     pub(super) resident: u64,
     pub(super) descriptors: Descriptors,
-    /// Live connections of the crowd.
+    /// Number of open permanent connections.
     pub(super) present: u64,
-    /// Messages that have arrived so far, everywhere.
+    /// Number of all messages that have arrived so far.
     pub(super) deliveries: u64,
 }
 
@@ -71,15 +71,15 @@ pub(super) struct Sample {
 pub(super) struct Restart {
     pub(super) at: Duration,
     pub(super) is_kill: bool,
-    /// Until the next server has answered.
-    pub(super) away: Duration,
+    /// Time until the next server has answered.
+    pub(super) downtime: Duration,
 }
 
-/// Runs all of it.
+/// Runs the whole soak test.
 pub(super) fn direct(program: &Program, plan: &Plan, dir: &Path) -> Result<Record> {
     let site = Site::new(dir)?;
     let (nats, mqtt) = (free_address()?, free_address()?);
-    let program = configured(program, &site.kept(program.system)?, mqtt)?;
+    let program = configured(program, &site.existing(program.system)?, mqtt)?;
     let server = Server::start_at(&program, nats)?;
     let stage = Stage::new(nats, mqtt);
     let runtime = Builder::new_multi_thread()
@@ -95,13 +95,13 @@ pub(super) fn direct(program: &Program, plan: &Plan, dir: &Path) -> Result<Recor
         began: Instant::now(),
         samples: Vec::new(),
         restarts: Vec::new(),
-        died: None,
+        ended_at: None,
     };
     let server = director.watch(server)?;
     eprintln!("ending");
     stage.end();
     let ledger = loads.end(&stage, &runtime)?;
-    let after = match director.died {
+    let after = match director.ended_at {
         None => Some(left(&server, before)?),
         Some(_) => None,
     };
@@ -110,19 +110,19 @@ pub(super) fn direct(program: &Program, plan: &Plan, dir: &Path) -> Result<Recor
     }
     let (faults, faults_count) = stage.faults();
     Ok(Record {
-        kept: ledger.state(),
+        stream_records: ledger.state(),
         stage,
         samples: director.samples,
         restarts: director.restarts,
         before,
         after,
-        died: director.died,
+        ended_at: director.ended_at,
         faults,
         faults_count,
     })
 }
 
-/// The program with a file that has all that is loaded.
+/// Returns the program with a configuration file for all loads.
 fn configured(program: &Program, folder: &str, mqtt: SocketAddr) -> Result<Program> {
     let file = Path::new(folder).join("soak.conf");
     let pending = slow::PENDING_MAX;
@@ -138,7 +138,7 @@ fn configured(program: &Program, folder: &str, mqtt: SocketAddr) -> Result<Progr
     Ok(program.with(vec!["-c".to_owned(), file.display().to_string()]))
 }
 
-/// Descriptors once all have left: soon none of theirs is open any more.
+/// Returns the descriptors after all clients have disconnected, once their sockets are closed.
 fn left(server: &Server, before: Descriptors) -> Result<Descriptors> {
     let began = Instant::now();
     loop {
@@ -150,7 +150,7 @@ fn left(server: &Server, before: Descriptors) -> Result<Descriptors> {
     }
 }
 
-/// The loads as they run.
+/// The running loads.
 struct Loads {
     playing: JoinSet<()>,
     devices: thread::JoinHandle<()>,
@@ -159,11 +159,11 @@ struct Loads {
 }
 
 impl Loads {
-    /// Starts all of them, once the crowd is there.
+    /// Starts all loads after the crowd is connected.
     fn begin(stage: &Arc<Stage>, runtime: &Runtime, plan: &Plan) -> Result<Self> {
         let _guard = runtime.enter();
-        let crowd = Crowd::gather(stage, plan.connections);
-        runtime.block_on(crowd::assembled(stage, plan.connections))?;
+        let crowd = Crowd::open_all(stage, plan.connections);
+        runtime.block_on(crowd::wait_for_connections(stage, plan.connections))?;
         let (mut playing, ledger) = (JoinSet::new(), Arc::new(Ledger::default()));
         for index in 0..CORE_LOADS {
             let load = Core { index, epoch: 0 };
@@ -191,7 +191,7 @@ impl Loads {
         })
     }
 
-    /// Waits until all have come to their end, and has the crowd leave.
+    /// Waits until all loads have ended, and closes the crowd.
     fn end(mut self, stage: &Stage, runtime: &Runtime) -> Result<Arc<Ledger>> {
         let all = async {
             while let Some(outcome) = self.playing.join_next().await {
@@ -203,14 +203,14 @@ impl Loads {
         match in_time {
             Ok(outcome) => outcome?,
             Err(_) => {
-                let late = anyhow!("loads do not come to their end");
-                stage.judge("all loads", stage.scene().upheavals, &late);
+                let late = anyhow!("the loads do not end");
+                stage.record_fault("all loads", stage.run_state().transitions, &late);
             }
         }
         self.devices
             .join()
-            .map_err(|_| anyhow!("the MQTT load has panicked"))?;
-        runtime.block_on(self.crowd.leave());
+            .map_err(|_| anyhow!("the MQTT load panicked"))?;
+        runtime.block_on(self.crowd.close_all());
         Ok(self.ledger)
     }
 }
@@ -222,11 +222,11 @@ struct Director {
     began: Instant,
     samples: Vec<Sample>,
     restarts: Vec<Restart>,
-    died: Option<Duration>,
+    ended_at: Option<Duration>,
 }
 
 impl Director {
-    /// Takes samples, and restarts the server when it is time to, until the run is over.
+    /// Takes samples and restarts the server at the planned times, until the run is over.
     fn watch(&mut self, mut server: Server) -> Result<Server> {
         let plan = self.plan;
         let progress = report::progress(plan.length.as_secs());
@@ -243,10 +243,10 @@ impl Director {
             }
             match self.sample(&server) {
                 Ok(sample) => self.samples.push(sample),
-                // There is nothing in /proc of what has ended.
+                // `/proc` has no entry of an ended process.
                 Err(error) => {
                     eprintln!("the server has ended by itself: {error:#}");
-                    self.died = Some(at);
+                    self.ended_at = Some(at);
                     break;
                 }
             }
@@ -266,21 +266,21 @@ impl Director {
         })
     }
 
-    /// Kills it the first time, has it stop the next, and so on.
+    /// Kills the server the first time, stops it the next time, and so on.
     fn restart(&mut self, server: Server) -> Result<Server> {
         let is_kill = self.restarts.len().is_multiple_of(2);
         let at = self.began.elapsed();
-        self.stage.turn_over();
+        self.stage.begin_or_end_restart();
         match is_kill {
             true => drop(server),
             false => server.stop()?,
         }
         let server = Server::start_at(&self.program, self.stage.nats)?;
-        self.stage.turn_over();
+        self.stage.begin_or_end_restart();
         self.restarts.push(Restart {
             at,
             is_kill,
-            away: self.began.elapsed() - at,
+            downtime: self.began.elapsed() - at,
         });
         Ok(server)
     }

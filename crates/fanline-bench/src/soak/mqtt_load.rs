@@ -1,6 +1,6 @@
 //! MQTT at QoS 1: a publisher, and a subscriber whose session outlives its connection.
 //!
-//! A message may come twice, as QoS 1 has it. It must come, and none before the one in front of it.
+//! A message may arrive twice, as QoS 1 permits. It must arrive, and never before its predecessor.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -11,40 +11,40 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::number;
-use super::stage::{PATIENCE, Stage, add, violation};
+use super::stage::{Stage, TIMEOUT, add, violation};
 use crate::generator::mqtt::incoming::Incoming;
 use crate::generator::mqtt::packets::{self, CONNACK, PUBACK, PUBLISH, SUBACK};
 
 pub(super) const NAME: &str = "MQTT, QoS 1";
 const TOPIC: &str = "soak/mqtt";
-/// Messages in one go.
+/// Number of messages in a batch.
 const BATCH: u64 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
-/// Before it is looked again whether the server is there.
-const AWAY: Duration = Duration::from_millis(50);
+/// Pause before the next check whether the server is up.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Both ends. They wait for their sockets, so they have a thread.
+/// Both ends. They block on their sockets, so they have their own thread.
 #[derive(Default)]
 pub(super) struct Devices {
-    /// Messages that the server has acknowledged, from 1 on.
+    /// Number of messages that the server has acknowledged, from 1.
     acknowledged: u64,
-    /// Messages that the subscriber has got, in order.
+    /// Number of messages that the subscriber has received, in order.
     received: u64,
 }
 
 impl Devices {
-    /// Plays it to the end of the run.
+    /// Runs the load to the end of the run.
     pub(super) fn keep(mut self, stage: Arc<Stage>) -> thread::JoinHandle<()> {
         thread::spawn(move || {
             while !stage.is_ending() {
-                let upheavals = stage.scene().upheavals;
-                if !upheavals.is_multiple_of(2) {
-                    thread::sleep(AWAY);
+                let transitions = stage.run_state().transitions;
+                if !transitions.is_multiple_of(2) {
+                    thread::sleep(POLL_INTERVAL);
                     continue;
                 }
                 if let Err(error) = self.play(&stage) {
-                    stage.judge(NAME, upheavals, &error);
-                    thread::sleep(AWAY);
+                    stage.record_fault(NAME, transitions, &error);
+                    thread::sleep(POLL_INTERVAL);
                 }
             }
         })
@@ -79,7 +79,7 @@ impl Devices {
         Ok(())
     }
 
-    /// Subscribes. What the session still has to get may come before the answer.
+    /// Subscribes. Queued messages of the session may arrive before the answer.
     fn subscribe(
         &mut self,
         stage: &Stage,
@@ -97,7 +97,7 @@ impl Devices {
                 SUBACK => {
                     ensure!(
                         packet.body.get(2) == Some(&1),
-                        "the subscription is refused"
+                        "the server rejected the subscription"
                     );
                     return Ok(());
                 }
@@ -105,7 +105,7 @@ impl Devices {
                     let (id, payload) = packet.numbered()?;
                     self.take(stage, stream, id, payload)?;
                 }
-                _ => bail!("the subscriber was told {:#04x}", packet.first),
+                _ => bail!("the subscriber received {:#04x}", packet.first),
             }
         }
     }
@@ -122,7 +122,7 @@ impl Devices {
         while let Some(packet) = incoming.next()? {
             ensure!(
                 packet.kind() == PUBLISH,
-                "the subscriber was told {:#04x}",
+                "the subscriber received {:#04x}",
                 packet.first
             );
             let (id, payload) = packet.numbered()?;
@@ -131,10 +131,10 @@ impl Devices {
         Ok(())
     }
 
-    /// One message, acknowledged.
+    /// Receives one message and acknowledges it.
     fn take(&mut self, stage: &Stage, mut to: &TcpStream, id: u16, payload: &[u8]) -> Result<()> {
         let Some((0, number)) = number::read(payload) else {
-            return Err(violation("a payload that nobody has published"));
+            return Err(violation("a payload that was not published"));
         };
         match number {
             number if number <= self.received => add(&stage.counts.mqtt_repeated, 1),
@@ -155,14 +155,14 @@ impl Devices {
 }
 
 fn connect(stage: &Stage) -> Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&stage.mqtt, PATIENCE)?;
+    let stream = TcpStream::connect_timeout(&stage.mqtt, TIMEOUT)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     Ok(stream)
 }
 
-/// Introduces a client. What comes behind the answer stays in `incoming`.
+/// Connects a client. Bytes after the answer stay in `incoming`.
 fn begin(
     mut stream: &TcpStream,
     incoming: &mut Incoming<'_>,
@@ -177,7 +177,7 @@ fn begin(
         };
         ensure!(
             packet.kind() == CONNACK,
-            "the server said {:#04x}",
+            "the server sent {:#04x}",
             packet.first
         );
         ensure!(
@@ -197,7 +197,7 @@ fn expect_puback(incoming: &mut Incoming<'_>, number: u64) -> Result<()> {
         };
         ensure!(
             packet.kind() == PUBACK,
-            "the publisher was told {:#04x}",
+            "the publisher received {:#04x}",
             packet.first
         );
         let id = packet.packet_id()?;
@@ -210,7 +210,7 @@ fn expect_puback(incoming: &mut Incoming<'_>, number: u64) -> Result<()> {
     }
 }
 
-/// Identifiers go round, and 0 is none.
+/// Returns the packet identifier of a message number. Identifiers wrap around and skip 0.
 fn packet_id(number: u64) -> Result<u16> {
     Ok(u16::try_from(number % u64::from(u16::MAX))? + 1)
 }

@@ -1,9 +1,10 @@
-//! Payloads that say which message they are.
+//! Numbered payloads.
 
-/// Bytes of every payload.
+/// Size of every payload.
 const PAYLOAD_BYTES: usize = 128;
 
-/// A payload with two numbers in front: which connection it was sent on, and which message of it this is.
+/// Returns a payload that starts with two numbers: its connection, and its position among that connection's
+/// messages.
 pub(super) fn payload(epoch: u64, number: u64) -> Vec<u8> {
     let mut payload = vec![b'.'; PAYLOAD_BYTES];
     payload[..8].copy_from_slice(&epoch.to_be_bytes());
@@ -11,7 +12,7 @@ pub(super) fn payload(epoch: u64, number: u64) -> Vec<u8> {
     payload
 }
 
-/// The numbers of a payload; none when it is another one.
+/// Returns the numbers of a payload, or `None` for a foreign payload.
 pub(super) fn read(payload: &[u8]) -> Option<(u64, u64)> {
     let (epoch, rest) = payload.split_first_chunk()?;
     let (number, _) = rest.split_first_chunk()?;
@@ -19,16 +20,16 @@ pub(super) fn read(payload: &[u8]) -> Option<(u64, u64)> {
     (payload == self::payload(numbers.0, numbers.1)).then_some(numbers)
 }
 
-/// Which numbers have come, from 1 on, when they may come more than once and with gaps that are filled later.
+/// The numbers that have arrived, from 1. Numbers may repeat, and gaps may be filled later.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// All up to this one.
+    /// All numbers up to this one have arrived.
     whole: u64,
     beyond: std::collections::BTreeSet<u64>,
 }
 
 impl Seen {
-    /// Whether it is the first time.
+    /// Adds a number. Returns whether it is new.
     pub(super) fn insert(&mut self, number: u64) -> bool {
         if number <= self.whole || !self.beyond.insert(number) {
             return false;
@@ -39,7 +40,7 @@ impl Seen {
         true
     }
 
-    /// All up to this one have come.
+    /// Returns the number up to which all have arrived.
     pub(super) fn whole(&self) -> u64 {
         self.whole
     }
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn payloads_are_read_as_they_are_written() {
+    fn payload_round_trips() {
         assert_eq!(read(&payload(3, 1 << 40)), Some((3, 1 << 40)));
         let mut wrong = payload(3, 4);
         wrong[100] = b'!';
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_filled_later() {
+    fn gaps_can_be_filled_later() {
         let mut seen = Seen::default();
         for (number, is_new, whole) in [
             (1, true, 1),

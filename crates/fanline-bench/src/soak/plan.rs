@@ -1,39 +1,39 @@
-//! What happens when.
+//! The schedule of a run.
 
 use std::time::Duration;
 
-/// Of `--quick`.
+/// Length of a `--quick` run.
 pub(super) const QUICK_MINUTES: u64 = 2;
-/// Share of the run that has restarts.
+/// Share of the run with restarts.
 const TROUBLE_SHARE: f64 = 0.4;
-/// Between two restarts.
+/// Maximum interval between two restarts.
 const RESTART_INTERVAL_MAX: Duration = Duration::from_secs(600);
-/// Restarts that a short run has.
+/// Number of restarts in a short run.
 const RESTARTS_MIN: u32 = 3;
-/// After the last restart, until caches and buffers are as large as they get.
+/// Minimum time from the last restart until caches and buffers have their final size.
 const SETTLING_MIN: Duration = Duration::from_secs(30);
-/// Share of the run that this takes in a long one.
+/// The same as a share of a long run.
 const SETTLING_SHARE: f64 = 0.1;
-/// Samples that a plot can show.
+/// Maximum number of samples of a plot.
 const SAMPLES_MAX: u32 = 600;
 const SAMPLE_INTERVAL_MIN: Duration = Duration::from_secs(1);
-/// Descriptors that are left for other loads, files and the programs themselves.
+/// Number of descriptors that are reserved for other loads, files, and the programs themselves.
 const DESCRIPTORS_RESERVED: u64 = 512;
 
-/// How long the run is and what it does when, counted from its start.
+/// Length and events of the run, relative to its start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) length: Duration,
-    /// Between two restarts, as long as there are any.
+    /// Interval between two restarts, during the first part.
     pub(super) restart_interval: Duration,
-    /// No restart after this.
+    /// Time of the last possible restart.
     pub(super) trouble_until: Duration,
-    /// Memory and descriptors are watched from here on.
+    /// Time from which memory and descriptors are observed.
     pub(super) steady_from: Duration,
     pub(super) sample_interval: Duration,
-    /// Connections that stay.
+    /// Number of permanent connections.
     pub(super) connections: usize,
-    /// Those that were asked for.
+    /// Requested number of permanent connections.
     wanted: usize,
     descriptors_max: Option<u64>,
 }
@@ -56,7 +56,7 @@ impl Plan {
         }
     }
 
-    /// What is to be said where there are fewer connections than were asked for.
+    /// Returns a note if there are fewer connections than requested.
     pub(super) fn shortfall(&self) -> Option<String> {
         let max = self.descriptors_max?;
         (self.connections < self.wanted).then(|| {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_run_has_its_restarts_and_a_steady_part() {
+    fn short_run_has_restarts_and_steady_part() {
         for minutes in [2, 3, 10, 60, 1440] {
             let plan = Plan::new(minutes, 10, None);
             assert!(plan.restart_interval * RESTARTS_MIN <= plan.trouble_until);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_on_descriptors_is_minded_and_told() {
+    fn descriptor_limit_reduces_connections_with_a_note() {
         let check = |descriptors_max, connections| {
             let plan = Plan::new(2, 10_000, descriptors_max);
             assert_eq!(plan.connections, connections);

@@ -1,4 +1,4 @@
-//! What a run has come to: a page and a plot.
+//! The report of a run: a page and a plot.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::report::machine::Machine;
 use crate::report::svg::{Canvas, WIDTH};
 use crate::servers::Program;
 
-/// Of the plot, in its units.
+/// Dimensions of the plot, in its units.
 const PANEL_LEFT: f64 = 110.0;
 const PANEL_HEIGHT: f64 = 90.0;
 const PANEL_DISTANCE: f64 = 130.0;
@@ -28,8 +28,7 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn new(program: &Program, plan: &Plan, record: &Record, checks: &[Check]) -> Self {
-        let mut table =
-            String::from("| what must hold | what was seen | verdict |\n| --- | --- | --- |\n");
+        let mut table = String::from("| condition | observed | verdict |\n| --- | --- | --- |\n");
         for check in checks {
             let verdict = if check.is_passed {
                 "held"
@@ -37,14 +36,14 @@ impl Report {
                 "**FAILED**"
             };
             // Writing to a string does not fail.
-            let _ = writeln!(table, "| {} | {} | {verdict} |", check.name, check.said);
+            let _ = writeln!(table, "| {} | {} | {verdict} |", check.name, check.observed);
         }
         let Machine { cores, cpu, kernel } = Machine::read();
         let mut notes = vec![
             format!("{cores} × {cpu}, Linux {kernel}; the loads run on the same cores."),
             format!(
-                "Fanline {}, started with a file that has streams, MQTT and `max_pending: {}`, for {}: restarts in \
-                 the first {}, memory and files watched from {} on, without one.",
+                "Fanline {}, started with streams, MQTT and `max_pending: {}`, for {}: restarts in the first \
+                 {}, memory and files observed from {} on, without restarts.",
                 program.version.trim_start_matches("fanline: v"),
                 slow::PENDING_MAX,
                 words(plan.length),
@@ -54,10 +53,10 @@ impl Report {
             format!("Command: `{}`", command_line()),
         ];
         notes.extend(plan.shortfall());
-        let told = record.faults.iter();
-        notes.extend(told.map(|fault| format!("FAILED: {}: {}", fault.load, fault.text)));
-        let untold = record.faults_count - record.faults.len() as u64;
-        notes.extend((untold > 0).then(|| format!("And {untold} times more.")));
+        let shown = record.faults.iter();
+        notes.extend(shown.map(|fault| format!("FAILED: {}: {}", fault.load, fault.text)));
+        let not_shown = record.faults_count - record.faults.len() as u64;
+        notes.extend((not_shown > 0).then(|| format!("{not_shown} further errors.")));
         Self { table, notes }
     }
 
@@ -67,9 +66,10 @@ impl Report {
 
     pub(super) fn markdown(&self) -> String {
         let mut text = format!(
-            "# Soak\n\nOne server under everything at once: core messages to exact, wildcard and queue subscribers, a \
-             stream with a publisher, a reader in order and a worker that acknowledges, MQTT at QoS 1, connections \
-             that stay, others that come and go, subscribers that do not read; killed and stopped meanwhile.\n\n\
+            "# Soak\n\nAll kinds of load on one server at once: core messages to exact, wildcard and queue subscribers, a \
+             stream with a publisher, a reader in order and a worker that acknowledges, MQTT at QoS 1, \
+             permanent connections, short-lived connections, subscribers that do not read. The server is killed and \
+             stopped meanwhile.\n\n\
              {}\n![Memory, files, connections and deliveries over time](soak.svg)\n\n",
             self.table
         );
@@ -80,7 +80,7 @@ impl Report {
     }
 }
 
-/// Memory, open files, live connections and deliveries over time, with a mark for each restart.
+/// Returns a plot of memory, open files, live connections, and deliveries over time, with a mark per restart.
 pub(super) fn plot(plan: &Plan, record: &Record) -> String {
     let panels: [(&str, Vec<f64>); 4] = [
         (
@@ -121,7 +121,7 @@ fn values(record: &Record, value: impl Fn(&Sample) -> f64) -> Vec<f64> {
     record.samples.iter().map(value).collect()
 }
 
-/// Between each sample and the one before.
+/// Returns the rates between successive samples.
 fn rates(samples: &[Sample]) -> Vec<f64> {
     let rate = |pair: &[Sample]| {
         let seconds = (pair[1].at - pair[0].at)

@@ -1,4 +1,4 @@
-//! Subscribers that do not read: the server must drop them, and nobody else may notice.
+//! Subscribers that do not read: the server must disconnect them without any effect on others.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use tokio::io::AsyncReadExt;
 use tokio::time::{sleep, timeout};
 
 use super::crowd;
-use super::stage::{Load, PATIENCE, Stage, add};
+use super::stage::{Load, Stage, TIMEOUT, add};
 
 const SUBJECT: &str = "soak.slow";
 const PAYLOAD_BYTES: usize = 64 * 1024;
-/// What is published to each: far more than the server lets wait, and than the kernel's buffers hold.
+/// Number of messages published to each: far more than the server queues and the kernel buffers.
 const MESSAGES: usize = 400;
-/// Between two of them.
+/// Pause between two subscribers.
 const PAUSE: Duration = Duration::from_secs(2);
-/// What the server may let wait for one connection.
+/// The server's limit of queued bytes per connection.
 pub(super) const PENDING_MAX: &str = "4MB";
 
 pub(super) struct Slow;
@@ -35,9 +35,9 @@ impl Load for Slow {
             let mut room = vec![0; PAYLOAD_BYTES];
             let mut got = 0;
             loop {
-                let read = timeout(PATIENCE, slow.read(&mut room)).await;
+                let read = timeout(TIMEOUT, slow.read(&mut room)).await;
                 match read.context("a slow subscriber is neither served nor dropped")? {
-                    // Reset, with what was on its way, is as good as closed.
+                    // A reset, with data in transit, is equivalent to a close.
                     Ok(0) | Err(_) => break,
                     Ok(count) => got += count,
                 }

@@ -1,4 +1,4 @@
-//! What the loads share.
+//! Shared state of the loads.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,14 +9,14 @@ use anyhow::{Error, Result};
 use fanline_server::client::{Client, ConnectOptions};
 use tokio::sync::watch;
 
-/// Longest wait for anything, unless the server is restarted meanwhile.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// Before a load begins again that has failed for no reason that is known.
-const PENANCE: Duration = Duration::from_secs(1);
-/// Faults that are kept in words; all are counted.
+/// Maximum wait, unless the server is restarted meanwhile.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay before the restart of a load that failed without a known reason.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Number of stored faults. All are counted.
 const FAULTS_MAX: usize = 20;
 
-/// Something was lost, repeated or out of order: no restart excuses that.
+/// A lost, repeated, or reordered message, which no restart excuses.
 #[derive(Debug)]
 pub(super) struct Violation(pub(super) String);
 
@@ -28,31 +28,31 @@ impl std::fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// The error of a violation.
+/// Returns the error of a violation.
 pub(super) fn violation(text: impl Into<String>) -> Error {
     Violation(text.into()).into()
 }
 
-/// How far the run is.
+/// State of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Scene {
-    /// Counts the beginnings and the ends of restarts: odd while the server is away.
-    pub(super) upheavals: u64,
-    /// Loads come to their end.
+pub(super) struct RunState {
+    /// Number of starts and ends of restarts: odd while the server is down.
+    pub(super) transitions: u64,
+    /// Whether the loads must end.
     pub(super) is_ending: bool,
 }
 
-/// What went wrong, by the load that met it.
+/// An error with the name of its load.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) load: &'static str,
     pub(super) text: String,
 }
 
-/// Counts of what was done, for the report and for checks that nothing stood still.
+/// Counters for the report and for checks of progress.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Deliveries of all loads.
+    /// Number of deliveries to all loads.
     pub(super) deliveries: AtomicU64,
     pub(super) core: AtomicU64,
     pub(super) acknowledged: AtomicU64,
@@ -64,16 +64,16 @@ pub(super) struct Counts {
     pub(super) roll_calls: AtomicU64,
     pub(super) came_and_went: AtomicU64,
     pub(super) dropped_as_slow: AtomicU64,
-    /// Connections of the crowd that are there now.
+    /// Number of open connections of the crowd.
     pub(super) present: AtomicU64,
 }
 
-/// Adds to a count. Nothing depends on when it is seen.
+/// Increments a counter, without ordering.
 pub(super) fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
 
-/// Reads one.
+/// Reads a counter.
 pub(super) fn get(count: &AtomicU64) -> u64 {
     count.load(Ordering::Relaxed)
 }
@@ -83,65 +83,70 @@ pub(super) struct Stage {
     pub(super) nats: SocketAddr,
     pub(super) mqtt: SocketAddr,
     pub(super) counts: Counts,
-    scene: watch::Sender<Scene>,
+    run_state: watch::Sender<RunState>,
     faults: Mutex<(Vec<Fault>, u64)>,
 }
 
 impl Stage {
     pub(super) fn new(nats: SocketAddr, mqtt: SocketAddr) -> Arc<Self> {
-        let scene = Scene {
-            upheavals: 0,
+        let run_state = RunState {
+            transitions: 0,
             is_ending: false,
         };
         Arc::new(Self {
             nats,
             mqtt,
             counts: Counts::default(),
-            scene: watch::Sender::new(scene),
+            run_state: watch::Sender::new(run_state),
             faults: Mutex::default(),
         })
     }
 
-    pub(super) fn scene(&self) -> Scene {
-        *self.scene.borrow()
+    pub(super) fn run_state(&self) -> RunState {
+        *self.run_state.borrow()
     }
 
     pub(super) fn is_ending(&self) -> bool {
-        self.scene().is_ending
+        self.run_state().is_ending
     }
 
-    /// A restart begins, or has ended.
-    pub(super) fn turn_over(&self) {
-        self.scene.send_modify(|scene| scene.upheavals += 1);
+    /// Records that a restart begins or has ended.
+    pub(super) fn begin_or_end_restart(&self) {
+        self.run_state
+            .send_modify(|run_state| run_state.transitions += 1);
     }
 
     pub(super) fn end(&self) {
-        self.scene.send_modify(|scene| scene.is_ending = true);
+        self.run_state
+            .send_modify(|run_state| run_state.is_ending = true);
     }
 
-    /// Waits until the server is there, and says which of its lives that is.
+    /// Waits until the server is up. Returns the count of restarts.
     pub(super) async fn is_up(&self) -> u64 {
-        let mut scenes = self.scene.subscribe();
-        let is_up = |scene: &Scene| scene.upheavals.is_multiple_of(2);
-        // The sender is in this very struct, so there always is an answer.
-        let scene = scenes.wait_for(is_up).await.map(|scene| scene.upheavals);
-        scene.unwrap_or_default()
+        let mut scenes = self.run_state.subscribe();
+        let is_up = |run_state: &RunState| run_state.transitions.is_multiple_of(2);
+        // The sender is in this struct, so the wait cannot fail.
+        let run_state = scenes
+            .wait_for(is_up)
+            .await
+            .map(|run_state| run_state.transitions);
+        run_state.unwrap_or_default()
     }
 
-    /// A client of its own for a load.
+    /// Connects a separate client for a load.
     pub(super) async fn connect(&self, name: &str) -> Result<Client> {
         let options = ConnectOptions::new(&self.nats.to_string())?;
-        let options = options.name(name).connect_timeout(PATIENCE);
+        let options = options.name(name).connect_timeout(TIMEOUT);
         Ok(Client::connect(&options).await?)
     }
 
-    /// Notes what has ended a load that began at `upheavals`, unless a restart excuses it. Says whether it
-    /// did.
-    pub(super) fn judge(&self, load: &'static str, upheavals: u64, error: &Error) -> bool {
-        let is_excused = self.scene().upheavals != upheavals && !error.is::<Violation>();
+    /// Records the error that ended a load started at `transitions`, unless a restart excuses it. Returns
+    /// whether it does.
+    pub(super) fn record_fault(&self, load: &'static str, transitions: u64, error: &Error) -> bool {
+        let is_excused = self.run_state().transitions != transitions && !error.is::<Violation>();
         if !is_excused {
             let text = format!("{error:#}");
-            // No update is left half done by a panic.
+            // A panic leaves no partial update.
             let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
             faults.1 += 1;
             if faults.0.len() < FAULTS_MAX {
@@ -152,36 +157,36 @@ impl Stage {
         is_excused
     }
 
-    /// What went wrong: the first of it in words, and how often in all.
+    /// Returns the first faults in words, and the number of all faults.
     pub(super) fn faults(&self) -> (Vec<Fault>, u64) {
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         faults.clone()
     }
 }
 
-/// Something that keeps the server busy and checks what comes of it.
+/// A load that keeps the server busy and checks the results.
 pub(super) trait Load: Send {
-    /// As reports call it.
+    /// Name in reports.
     const NAME: &'static str;
 
-    /// Goes on until the loads are to end. An error ends it early: it is begun again when the server is
-    /// there, and goes on where it was.
+    /// Runs until the loads must end. After an error the load is restarted once the server is up, and resumes
+    /// at its position.
     fn play(&mut self, stage: &Stage) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// Plays a load to the end of the run.
+/// Runs a load to the end of the run.
 pub(super) async fn keep<L: Load>(stage: Arc<Stage>, mut load: L) {
     loop {
-        let upheavals = stage.is_up().await;
+        let transitions = stage.is_up().await;
         match load.play(&stage).await {
             Ok(()) if stage.is_ending() => return,
             Ok(()) => {}
             Err(error) => {
-                if !stage.judge(L::NAME, upheavals, &error) {
+                if !stage.record_fault(L::NAME, transitions, &error) {
                     if stage.is_ending() {
                         return;
                     }
-                    tokio::time::sleep(PENANCE).await;
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
             }
         }
@@ -193,15 +198,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restart_excuses_errors_but_no_loss() {
+    fn restart_excuses_errors_but_not_losses() {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         let stage = Stage::new(nowhere, nowhere);
         let ended = || anyhow::anyhow!("the connection is gone");
-        let before = stage.scene().upheavals;
-        assert!(!stage.judge("load", before, &ended()));
-        stage.turn_over();
-        assert!(stage.judge("load", before, &ended()));
-        assert!(!stage.judge("load", before, &violation("7 is lost")));
+        let before = stage.run_state().transitions;
+        assert!(!stage.record_fault("load", before, &ended()));
+        stage.begin_or_end_restart();
+        assert!(stage.record_fault("load", before, &ended()));
+        assert!(!stage.record_fault("load", before, &violation("7 is lost")));
         let (faults, count) = stage.faults();
         assert_eq!((faults.len(), count), (2, 2));
         assert_eq!(faults[1].text, "7 is lost");

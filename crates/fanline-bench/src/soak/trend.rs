@@ -1,18 +1,18 @@
-//! Whether something grows.
+//! Growth of a value over time.
 
 /// A straight line through points, by least squares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trend {
-    /// Growth in a unit of time.
+    /// Growth per unit of time.
     pub(super) slope: f64,
-    /// In the middle.
+    /// Value in the middle.
     pub(super) mean: f64,
     /// Time from the first point to the last.
     pub(super) span: f64,
 }
 
 impl Trend {
-    /// Through points of time and value; none through fewer than two moments.
+    /// Fits a line through points of time and value. Returns `None` for fewer than two distinct times.
     pub(super) fn of(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len() as f64;
         let (first, last) = (points.first()?.0, points.last()?.0);
@@ -27,7 +27,7 @@ impl Trend {
         })
     }
 
-    /// Growth from the first point to the last.
+    /// Returns the growth from the first point to the last.
     pub(super) fn growth(&self) -> f64 {
         self.slope * self.span
     }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_found_and_noise_is_none() {
+    fn trend_fits_line_and_ignores_noise() {
         let check = |values: &[f64], growth: f64| {
             let points: Vec<_> = (0..).map(f64::from).zip(values.iter().copied()).collect();
             let found = Trend::of(&points).expect("a line");

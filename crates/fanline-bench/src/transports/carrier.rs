@@ -1,4 +1,4 @@
-//! Connections over TLS and WebSocket, as cheap for the generator as they can be.
+//! Connections over TLS and WebSocket, with minimal cost for the generator.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,18 +12,18 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, version
 
 use crate::generator::connection::STALL_LIMIT;
 
-/// How bytes get to the server.
+/// A transport of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tls,
     WebSocket,
 }
 
-/// The largest WebSocket message that a client of this generator gets.
+/// Size of the largest accepted WebSocket message.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const READ_BYTES: usize = 256 * 1024;
 
-/// How the generator sets TLS up; it accepts the server's certificate alone.
+/// Returns the generator's TLS configuration, which accepts only the server's certificate.
 pub(crate) fn client_config(certificate: &CertificateDer<'static>) -> Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone())?;
@@ -37,14 +37,14 @@ pub(crate) fn client_config(certificate: &CertificateDer<'static>) -> Result<Arc
     Ok(Arc::new(config))
 }
 
-/// One connection.
+/// A connection.
 pub(crate) enum Carrier {
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
     WebSocket(TcpStream, Box<Unframer>),
 }
 
 impl Carrier {
-    /// Connects, and waits until the server has answered a PING.
+    /// Connects and waits until the server has answered a PING.
     pub(crate) fn open(
         kind: Kind,
         address: SocketAddr,
@@ -67,17 +67,17 @@ impl Carrier {
                     Sec-WebSocket-Version: 13\r\n\r\n";
                 stream.write_all(request.as_bytes())?;
                 read_to(&mut stream, b"\r\n\r\n")?;
-                // What servers send is not masked.
+                // Frames from servers are not masked.
                 let unframer = Unframer::new(false, false, MESSAGE_BYTES_MAX);
                 Carrier::WebSocket(stream, Box::new(unframer))
             }
         };
-        carrier.say(b"CONNECT {\"verbose\":false,\"pedantic\":false,\"protocol\":0}\r\n")?;
+        carrier.send(b"CONNECT {\"verbose\":false,\"pedantic\":false,\"protocol\":0}\r\n")?;
         carrier.flush()?;
         Ok(carrier)
     }
 
-    /// These bytes as they are written: one frame where there are frames.
+    /// Returns the bytes as they are written, in one frame for WebSocket.
     pub(crate) fn framed(&self, bytes: &[u8]) -> Vec<u8> {
         match self {
             Carrier::Tls(_) => bytes.to_vec(),
@@ -86,7 +86,7 @@ impl Carrier {
                     .as_bytes()
                     .to_vec();
                 framed[1] |= 0x80;
-                // A mask that changes nothing is a mask too; taking it off costs the same.
+                // A zero mask changes nothing, but the server's cost of unmasking is the same.
                 framed.extend([0; 4]);
                 framed.extend_from_slice(bytes);
                 framed
@@ -94,7 +94,7 @@ impl Carrier {
         }
     }
 
-    /// Writes what [`framed`](Carrier::framed) has made.
+    /// Writes the result of [`framed`](Carrier::framed).
     pub(crate) fn write(&mut self, framed: &[u8]) -> Result<()> {
         match self {
             Carrier::Tls(stream) => stream.write_all(framed)?,
@@ -103,12 +103,12 @@ impl Carrier {
         Ok(())
     }
 
-    pub(crate) fn say(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<()> {
         let framed = self.framed(bytes);
         self.write(&framed)
     }
 
-    /// Reads, and hands out what came; an end is an error.
+    /// Reads, and passes the received bytes to `take`. The end of the connection is an error.
     pub(crate) fn read(&mut self, room: &mut Vec<u8>, mut take: impl FnMut(&[u8])) -> Result<()> {
         room.resize(READ_BYTES, 0);
         match self {
@@ -136,7 +136,7 @@ impl Carrier {
 
     /// Sends a PING and reads to its PONG, for connections on which no message is due.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        self.say(b"PING\r\n")?;
+        self.send(b"PING\r\n")?;
         let (mut room, mut seen) = (Vec::new(), Vec::new());
         loop {
             self.read(&mut room, |bytes| seen.extend_from_slice(bytes))?;
@@ -147,7 +147,7 @@ impl Carrier {
     }
 }
 
-/// Reads to this end, a byte at a time: what follows belongs to others.
+/// Reads up to `end`, one byte at a time: the following bytes belong to later reads.
 fn read_to(stream: &mut TcpStream, end: &[u8]) -> Result<()> {
     let mut seen = Vec::new();
     let mut byte = [0];

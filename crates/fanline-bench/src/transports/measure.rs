@@ -1,4 +1,4 @@
-//! One row on one fresh server process.
+//! Measurement of one row on one fresh server process.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -17,12 +17,12 @@ use crate::generator::frames;
 use crate::report::metric::{Metric, Sample};
 use crate::servers::{Program, System, process::Server};
 
-/// Bursts are made so many times longer until one is long enough.
+/// Factor by which bursts grow until one is long enough.
 const GROWTH: u64 = 4;
-/// Long enough to tell the rate.
+/// Minimum length of a burst for a reliable rate.
 const CALIBRATION: Duration = Duration::from_millis(50);
 
-/// A folder with a certificate and what servers are told, gone at the end.
+/// A directory with a certificate and the servers' configuration, removed on drop.
 pub(crate) struct Site {
     folder: PathBuf,
     client: Arc<ClientConfig>,
@@ -40,12 +40,12 @@ impl Site {
         Ok(Site { folder, client })
     }
 
-    /// Starts a server with TLS, or with a listener for WebSocket; gives that one's address.
+    /// Starts a server with TLS or with a WebSocket listener. Returns the address of that listener.
     fn start(&self, program: &Program, kind: Kind) -> Result<(Server, SocketAddr)> {
         let folder = self.folder.display();
         let websocket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let text = match kind {
-            // Not required, so that it can be seen in clear whether it has started.
+            // TLS is optional, so that readiness can be checked without it.
             Kind::Tls => format!(
                 "tls {{ cert_file: \"{folder}/cert.pem\", key_file: \"{folder}/key.pem\", \
                  timeout: 10 }}\nallow_non_tls: true\n"
@@ -58,7 +58,7 @@ impl Site {
         std::fs::write(&config, text)?;
         let mut options = vec!["-c".to_owned(), config.display().to_string()];
         if program.system == System::Fanline {
-            // As the other one is by default.
+            // As nats-server's default.
             options.push("--no-jetstream".into());
         }
         let server = Server::start(&program.with(options))?;
@@ -72,12 +72,12 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // A folder that stays does no harm.
+        // A remaining directory does no harm.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Starts `program`, puts `work` on it for about `duration`, and ends it.
+/// Starts `program`, runs `work` on it for about `duration`, and stops it.
 pub(crate) fn measure(
     site: &Site,
     program: &Program,
@@ -123,7 +123,7 @@ fn handshakes(site: &Site, program: &Program, duration: Duration) -> Result<Samp
     Ok(sample)
 }
 
-/// One publisher and its subscribers.
+/// One publisher with its subscribers.
 struct Party {
     publisher: Carrier,
     chunk: Vec<u8>,
@@ -141,7 +141,7 @@ impl Party {
         let payload = frames::payload(payload_bytes);
         let subscribe = || -> Result<Carrier> {
             let mut carrier = open()?;
-            carrier.say(b"SUB fan.0 1\r\n")?;
+            carrier.send(b"SUB fan.0 1\r\n")?;
             carrier.flush()?;
             Ok(carrier)
         };
@@ -171,7 +171,7 @@ impl Party {
         }
     }
 
-    /// From the first write until every subscriber has read everything, or to the PONG.
+    /// Measures from the first write until every subscriber has read all messages, or to the PONG.
     fn burst(&mut self, chunks: u64) -> Result<Duration> {
         let due = chunks * self.messages_per_chunk * self.frame_bytes;
         let gate = Barrier::new(1 + self.subscribers.len());
@@ -207,7 +207,7 @@ impl Party {
     }
 }
 
-/// Reads so many bytes of messages; a PING between them would be counted wrongly, but none is due.
+/// Reads `due` bytes of messages. A PING between them would be miscounted, but none is due.
 fn read_all(carrier: &mut Carrier, due: u64) -> Result<()> {
     let mut room = Vec::new();
     let mut seen = 0u64;

@@ -1,5 +1,5 @@
-//! What permissions cost who publishes: two users of one server take turns, one who may do everything and
-//! one who may publish to the subjects of a list, so that what drifts on the machine meets both alike.
+//! The cost of permissions for a publisher. Two users of one server alternate, one unrestricted and one with
+//! a list of allowed subjects, so drift of the machine affects both equally.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,22 +14,22 @@ use crate::generator::frames;
 use crate::report::metric::{Metric, Sample};
 use crate::servers::{Program, System, process::Server};
 
-/// Subjects that are allowed.
+/// Number of allowed subjects.
 const ALLOWED: usize = 50;
 const PAYLOAD_BYTES: usize = 128;
-/// Turns of each user, in the time of one measurement.
+/// Number of turns of each user during one measurement.
 const TURNS: u32 = 10;
 
-/// What the user with permissions has beside them.
+/// Further properties of the restricted user.
 #[derive(Clone, Copy)]
 pub(crate) struct Bound {
-    /// How many of the allowed subjects are published to, in turn.
+    /// Number of allowed subjects that are used in rotation.
     pub(crate) subjects: usize,
     /// Whether the account imports from another one.
     pub(crate) imports: bool,
 }
 
-/// Starts `program`, has both users publish for about `duration`, and ends it.
+/// Starts `program`, lets both users publish for about `duration`, and stops it.
 pub(crate) fn measure(
     folder: &Path,
     program: &Program,
@@ -40,7 +40,7 @@ pub(crate) fn measure(
     std::fs::write(&config, text(bound.imports))?;
     let mut options = vec!["-c".to_owned(), config.display().to_string()];
     if program.system == System::Fanline {
-        // As the other one is by default.
+        // As nats-server's default.
         options.push("--no-jetstream".into());
     }
     let server = Server::start(&program.with(options))?;
@@ -48,7 +48,7 @@ pub(crate) fn measure(
     let mut open = Publisher::connect(server.address(), "open")?;
     let mut restricted = Publisher::connect(server.address(), "bound")?;
     let turn = duration / (2 * TURNS);
-    // How much a turn is, and what is worked out once is worked out.
+    // Calibrates the size of a turn, and fills the server's caches.
     let chunks = open.calibrate(&chunk, turn)?;
     restricted.burst(&chunk, chunks)?;
     let cost = Cost::start(&server)?;
@@ -68,7 +68,7 @@ pub(crate) fn measure(
     Ok(sample)
 }
 
-/// What the server is told. Who looks whether it is ready has no credentials.
+/// Returns the server's configuration. The readiness check has no credentials.
 fn text(imports: bool) -> String {
     let allowed: Vec<String> = (0..ALLOWED).map(|n| format!("{:?}", subject(n))).collect();
     let imports = match imports {
@@ -91,7 +91,7 @@ fn subject(number: usize) -> String {
     format!("orders.{number}.new")
 }
 
-/// What is written at once.
+/// Bytes of one write.
 struct Chunk {
     bytes: Vec<u8>,
     messages: u64,
@@ -139,7 +139,7 @@ impl Publisher {
         }
     }
 
-    /// From the first write until the server has taken all of it.
+    /// Measures from the first write until the server has processed all of it.
     fn burst(&mut self, chunk: &Chunk, chunks: u64) -> Result<Duration> {
         let start = Instant::now();
         for _ in 0..chunks {
@@ -159,8 +159,11 @@ impl Publisher {
             let read = self.0.read(&mut room)?;
             ensure!(read > 0, "the server closed a connection");
             seen.extend_from_slice(&room[..read]);
-            let told = String::from_utf8_lossy(&seen);
-            ensure!(!told.contains("-ERR"), "the server refuses: {told}");
+            let response = String::from_utf8_lossy(&seen);
+            ensure!(
+                !response.contains("-ERR"),
+                "the server rejected a message: {response}"
+            );
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What is measured, and what Fanline should reach there.
+//! The measured rows and their targets.
 
 use super::carrier::Kind;
 use super::permissions::Bound;
@@ -13,23 +13,23 @@ pub(crate) struct Row {
     targets: &'static [Target],
 }
 
-/// What is done for a row.
+/// The generator's work for a row.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// One publisher at full speed, and so many subscribers.
+    /// One publisher at full speed, and a number of subscribers.
     Throughput {
         kind: Kind,
         subscribers: usize,
         payload_bytes: usize,
     },
-    /// Connect over TLS, PING, leave, and again.
+    /// Connect over TLS, send a PING, disconnect, and repeat.
     Handshakes,
-    /// Publish with permissions, beside one who has none.
+    /// Publish with permissions and without, in alternation.
     Permissions(Bound),
 }
 
 impl Row {
-    /// As reports show it.
+    /// Returns the row as a case of a report.
     pub(crate) fn case(&self) -> Case {
         let rate = match self.work {
             Work::Handshakes => "handshakes/s",
@@ -54,7 +54,7 @@ const fn one_to(kind: Kind, subscribers: usize) -> Work {
     }
 }
 
-/// At most a tenth slower than who may do everything.
+/// At most a tenth slower than the unrestricted user.
 const NEARLY_OPEN: &[Target] = &[alone_at_least(Metric::AgainstOpen, 0.9)];
 
 /// Every row, in the order of the reports.

@@ -1,5 +1,6 @@
 //! Option values that only a server has.
 
+use fanline_client::url::split_host_port;
 use fanline_server::{Cipher, Dashboard, Secret, SyncMode};
 
 use crate::values::duration;
@@ -48,15 +49,12 @@ pub(crate) fn dashboard(text: &str) -> Result<Dashboard, String> {
 /// `host:port`; an IPv6 address stands in brackets.
 pub(crate) fn host_and_port(text: &str) -> Result<(String, u16), String> {
     let expected = || "expected HOST:PORT such as 127.0.0.1:4222 or [::1]:0".to_owned();
-    let (host, port) = text.rsplit_once(':').ok_or_else(expected)?;
-    let port = port.parse().map_err(|_| expected())?;
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    match bare {
-        Some(host) => Ok((host.to_owned(), port)),
-        None if host.is_empty() || host.contains(':') => Err(expected()),
-        None => Ok((host.to_owned(), port)),
+    match split_host_port(text) {
+        Ok((host, Some(port))) if !host.is_empty() => {
+            let port = port.parse().map_err(|_| expected())?;
+            Ok((host.to_owned(), port))
+        }
+        _ => Err(expected()),
     }
 }
 

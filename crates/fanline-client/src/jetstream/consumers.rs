@@ -64,8 +64,8 @@ impl JetStream {
             true => &config.durable_name,
             false => &config.name,
         };
-        // A single filter is part of the subject, so that permissions can be given by it; with a wildcard
-        // it could not be published to.
+        // A single filter is part of the request's subject, so that permissions can cover it. A filter with
+        // a wildcard cannot be published to.
         let filter = Some(config.filter_subject.as_str()).filter(|filter| {
             !name.is_empty() && !filter.is_empty() && !filter.contains(['*', '>'])
         });

@@ -27,7 +27,7 @@ pub enum JetStreamError {
     #[error("JetStream is not enabled on this server or for this account")]
     NotEnabled,
     /// No stream stores the subject.
-    #[error("no stream keeps the subject")]
+    #[error("no stream stores the subject")]
     NoStream,
     /// The name of a stream, consumer, bucket, or key is invalid.
     #[error("invalid {what} {name:?}: {reason}")]
@@ -65,7 +65,7 @@ pub enum JetStreamError {
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// The server's reply cannot be understood.
-    #[error("unexpected answer: {0}")]
+    #[error("unexpected reply: {0}")]
     Unexpected(String),
 }
 

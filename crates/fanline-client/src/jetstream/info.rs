@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_kept() {
+    fn unknown_fields_are_preserved() {
         let newer = json!({ "name": "S", "max_msgs": 7, "from_the_future": { "a": [1] } });
         let mut config: Kept<StreamConfig> = serde_json::from_value(newer).expect("readable");
         assert_eq!((config.name.as_str(), config.max_msgs), ("S", 7));

@@ -15,7 +15,7 @@ use crate::message::Message;
 /// The status of a reply without a message.
 const STATUS_NOT_FOUND: u16 = 404;
 /// Headers that the server adds to a message that is read directly.
-const OWN_HEADERS: [&str; 6] = [
+const SERVER_HEADERS: [&str; 6] = [
     "Nats-Stream",
     "Nats-Subject",
     "Nats-Sequence",
@@ -106,15 +106,15 @@ impl JetStream {
         wanted: &Wanted,
     ) -> Result<StoredMessage, JetStreamError> {
         let reply = match wanted {
-            // The subject is part of the request's, so that permissions can be given by it.
+            // The message's subject is part of the request's subject, so that permissions can cover it.
             Wanted::Last(subject) => {
                 let endpoint = endpoint("DIRECT.GET", [stream])?;
-                self.ask(&format!("{endpoint}.{subject}"), Bytes::new())
+                self.request(&format!("{endpoint}.{subject}"), Bytes::new())
                     .await?
             }
             wanted => {
                 let endpoint = endpoint("DIRECT.GET", [stream])?;
-                self.ask(&endpoint, to_json(wanted)?).await?
+                self.request(&endpoint, to_json(wanted)?).await?
             }
         };
         StoredMessage::of_direct(&reply)
@@ -154,7 +154,7 @@ impl StoredMessage {
             subject: header("Nats-Subject").ok_or_else(missing)?.to_owned(),
             sequence: sequence.ok_or_else(missing)?,
             time: time.unwrap_or_default(),
-            headers: without_own(reply.headers())?,
+            headers: without_server_headers(reply.headers())?,
             payload: reply.payload_bytes(),
         })
     }
@@ -173,14 +173,14 @@ impl From<&Delivery> for StoredMessage {
     }
 }
 
-fn without_own(headers: Option<&Headers>) -> Result<Headers, JetStreamError> {
-    let mut kept = Headers::new();
+fn without_server_headers(headers: Option<&Headers>) -> Result<Headers, JetStreamError> {
+    let mut remaining = Headers::new();
     for (name, value) in headers.into_iter().flat_map(Headers::iter) {
-        if !OWN_HEADERS.contains(&name) {
-            kept.append(name, value)?;
+        if !SERVER_HEADERS.contains(&name) {
+            remaining.append(name, value)?;
         }
     }
-    Ok(kept)
+    Ok(remaining)
 }
 
 fn not_found() -> JetStreamError {

@@ -19,7 +19,7 @@
 //! ```
 //!
 //! Every call is a request to the API `$JS.API.>`, with the JSON that NATS servers and clients share. Fields that
-//! this version does not know are kept and sent back ([`Kept`]): an update of a stream of a newer server loses
+//! this version does not know are preserved and sent back ([`Kept`]): an update of a stream of a newer server loses
 //! nothing.
 
 mod consumer_config;
@@ -141,22 +141,22 @@ impl JetStream {
         endpoint: &str,
         payload: Bytes,
     ) -> Result<R, JetStreamError> {
-        read(self.ask(endpoint, payload).await?.payload())
+        read(self.request(endpoint, payload).await?.payload())
     }
 
     /// Sends a request whose reply may be other than JSON.
-    async fn ask(&self, endpoint: &str, payload: Bytes) -> Result<Message, JetStreamError> {
+    async fn request(&self, endpoint: &str, payload: Bytes) -> Result<Message, JetStreamError> {
         let subject = format!("{}.{endpoint}", self.prefix);
         match self.client.request(&subject, payload, self.timeout).await {
-            // Nobody serves the API.
+            // No server has JetStream.
             Err(ClientError::NoResponders) => Err(JetStreamError::NotEnabled),
-            answer => Ok(answer?),
+            reply => Ok(reply?),
         }
     }
 
-    /// Returns the subject to publish with for a message that is stored with `subject`: `$KV.` belongs to each domain,
-    /// and that of another one is reached through its API.
-    fn written_by(&self, subject: &str) -> String {
+    /// Returns the subject to publish with for a message that is stored with `subject`. `$KV.` belongs to
+    /// each domain, so another domain is reached through its API.
+    fn write_subject(&self, subject: &str) -> String {
         match self.prefix == API_PREFIX {
             true => subject.to_owned(),
             false => format!("{}.{subject}", self.prefix),

@@ -119,11 +119,11 @@ impl Ordered {
                     if ended == Some(PullEnd::TooLarge) {
                         self.restarts += 1;
                         if self.restarts > RESTARTS_MAX {
-                            return Err(JetStreamError::Ended("a record is too large".to_owned()));
+                            return Err(JetStreamError::Ended("a message is too large".to_owned()));
                         }
                     }
                 }
-                // A delivery is missing, or the consumer is.
+                // A delivery or the consumer is missing.
                 Ok(Some(_))
                 | Err(JetStreamError::Ended(_) | JetStreamError::Client(ClientError::TimedOut)) => {
                     self.restart().await?;
@@ -167,7 +167,7 @@ impl Ordered {
         self.restarts += 1;
         if self.restarts > RESTARTS_MAX {
             return Err(JetStreamError::Ended(
-                "its consumers keep going away".to_owned(),
+                "its consumers are deleted repeatedly".to_owned(),
             ));
         }
         if self.stream_sequence > 0 {
@@ -214,7 +214,7 @@ impl Ordered {
             .create_consumer(&self.stream, &config.into(), ConsumerAction::Create)
             .await?;
         self.consumer = info.name;
-        // What was delivered between its making and its telling counts too.
+        // Messages delivered between the creation and its reply count too.
         self.pending = info.num_pending + info.delivered.consumer_seq;
         Ok(())
     }

@@ -134,12 +134,12 @@ fn parse(reply: &str) -> Option<(&str, &str, [u64; 5])> {
         return None;
     }
     // Newer servers put domain and account in front of the stream, and a random token at the end.
-    let in_front = match count {
+    let prefix_tokens = match count {
         9 => 0,
         11.. => 2,
         _ => return None,
     };
-    let mut tokens = tokens.skip(in_front);
+    let mut tokens = tokens.skip(prefix_tokens);
     let (stream, consumer) = (tokens.next()?, tokens.next()?);
     let mut numbers = [0; 5];
     for number in &mut numbers {
@@ -222,14 +222,14 @@ impl Pull {
             return match Delivery::of(message) {
                 Some(delivery) => Ok(Some(delivery)),
                 None => Err(JetStreamError::unexpected(
-                    "a record that cannot be acknowledged",
+                    "a message that cannot be acknowledged",
                 )),
             };
         }
         Ok(None)
     }
 
-    /// Why it ended before all messages arrived.
+    /// The reason why it ended before all messages arrived.
     pub(super) fn end(&self) -> Option<PullEnd> {
         self.end
     }
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subjects_of_acknowledgements() {
+    fn parses_acknowledgement_subjects() {
         let expected = Some(("S", "C", [2, 7, 9, 1_795_300_481_173_765_211, 4]));
         for (reply, expected) in [
             ("$JS.ACK.S.C.2.7.9.1795300481173765211.4", expected),

@@ -110,7 +110,7 @@ impl JetStream {
             let found = info.state.subjects.unwrap_or_default();
             let before = all.len();
             all.extend(found);
-            // A page that brings nothing new is the last, whatever the server thinks.
+            // A page without new subjects is the last one, whatever total the server reports.
             let total = info.other.get("total").and_then(serde_json::Value::as_u64);
             if all.len() == before || total.is_none_or(|total| all.len() as u64 >= total) {
                 return Ok(all);

@@ -15,7 +15,7 @@ pub(super) const CHUNK_BYTES: usize = 128 * 1024;
 /// The backup of a stream as it is received.
 pub struct Backup {
     jetstream: JetStream,
-    pieces: Subscription,
+    chunks: Subscription,
     description: Value,
     state: StreamState,
 }
@@ -59,7 +59,7 @@ impl JetStream {
         check: bool,
     ) -> Result<Backup, JetStreamError> {
         let inbox = self.client.new_inbox();
-        let pieces = self.client.subscribe(&inbox).await?;
+        let chunks = self.client.subscribe(&inbox).await?;
         let request = SnapshotRequest {
             deliver_subject: &inbox,
             no_consumers: !with_consumers,
@@ -72,7 +72,7 @@ impl JetStream {
         let begun: Begun = serde_json::from_value(reply).map_err(JetStreamError::unexpected)?;
         Ok(Backup {
             jetstream: self.clone(),
-            pieces,
+            chunks,
             description,
             state: begun.state,
         })
@@ -114,20 +114,20 @@ impl Backup {
     ///
     /// When the server ends the backup or the connection is closed.
     pub async fn next(&mut self) -> Result<Option<Bytes>, JetStreamError> {
-        let piece = timeout(self.jetstream.timeout, self.pieces.next()).await;
-        let Some(piece) = piece.map_err(|_| ClientError::TimedOut)? else {
+        let chunk = timeout(self.jetstream.timeout, self.chunks.next()).await;
+        let Some(chunk) = chunk.map_err(|_| ClientError::TimedOut)? else {
             let reason = self.jetstream.client.closed().await;
             return Err(ClientError::Disconnected(reason).into());
         };
-        match piece.status() {
+        match chunk.status() {
             Some(200..300) | None => {}
-            Some(_) => return Err(JetStreamError::Ended(piece.status_text().to_owned())),
+            Some(_) => return Err(JetStreamError::Ended(chunk.status_text().to_owned())),
         }
         // Makes room for more.
-        if let Some(reply) = piece.reply() {
+        if let Some(reply) = chunk.reply() {
             self.jetstream.client.publish(reply, Bytes::new()).await?;
         }
-        let payload = piece.payload_bytes();
+        let payload = chunk.payload_bytes();
         Ok((!payload.is_empty()).then_some(payload))
     }
 }
@@ -141,11 +141,11 @@ impl Restore {
     /// # Errors
     ///
     /// [`JetStreamError::Api`] when the server rejects the chunk; those of a request.
-    pub async fn send(&self, piece: Bytes) -> Result<(), JetStreamError> {
+    pub async fn send(&self, chunk: Bytes) -> Result<(), JetStreamError> {
         let JetStream {
             client, timeout, ..
         } = &self.jetstream;
-        let answer = client.request(&self.subject, piece, *timeout).await?;
+        let answer = client.request(&self.subject, chunk, *timeout).await?;
         if answer.payload().is_empty() {
             return Ok(());
         }

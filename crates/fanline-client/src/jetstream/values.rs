@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_times_are_refused() {
+    fn incomplete_times_are_rejected() {
         for text in [
             "",
             "2024",
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_written_as_in_go() {
+    fn durations_are_written_like_gos() {
         for (nanos, text) in [
             (0, "0s"),
             (1, "1ns"),

@@ -1,5 +1,4 @@
-//! Accounts: spaces of topics that know nothing of each other, but for what one exports and another
-//! imports.
+//! Accounts: isolated subject spaces, connected only by exports and imports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +11,14 @@ use crate::limits::AccountLimits as JetStreamLimits;
 use crate::subject::Filter;
 use crate::subject::transform::{Transform, TransformError};
 
-/// The account of those who were given no other.
+/// The account of clients without another one.
 pub const GLOBAL_ACCOUNT: &str = "$G";
-/// The account to which the server tells what happens, unless another is named.
+/// The account that receives the server's events, unless the configuration names another.
 pub const SYSTEM_ACCOUNT: &str = "$SYS";
-/// The user of everybody who shows no credentials where only the system account is configured.
+/// The user of clients without credentials where only the system account is configured.
 pub const ANYBODY: &str = "anybody";
 
-/// An account's place in [`Access::accounts`](super::Access::accounts). It is the same on every shard.
+/// The index of an account in [`Access::accounts`](super::Access::accounts). It is the same on every shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccountId(pub u32);
 
@@ -29,23 +28,23 @@ impl AccountId {
     /// The system account.
     pub const SYSTEM: AccountId = AccountId(1);
 
-    /// A small number, for tables by account.
+    /// Returns the index in tables by account.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Where traces go.
+/// The destination of traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceTo {
-    /// The topic.
+    /// The subject.
     pub dest: String,
-    /// Of how many messages in a hundred that ask for it.
+    /// The percentage of messages to trace, of those that request it.
     pub percent: u8,
 }
 
 impl TraceTo {
-    /// Of all messages.
+    /// Traces all messages.
     pub fn all(dest: impl Into<String>) -> Self {
         TraceTo {
             dest: dest.into(),
@@ -54,35 +53,35 @@ impl TraceTo {
     }
 }
 
-/// One account, as it was configured.
+/// One account, as configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Its name; in operator mode, its public key.
     pub name: String,
     /// Its public key (`A…`), if it has one.
     pub nkey: Option<String>,
-    /// Who may connect to it.
+    /// The users that may connect to it.
     pub users: Vec<User>,
-    /// For users without permissions of their own.
+    /// The permissions of users without permissions of their own.
     pub default_permissions: Option<Permissions>,
-    /// What its clients may use.
+    /// The limits of its clients.
     pub limits: ClientLimits,
-    /// What its streams may use; `None` is no JetStream.
+    /// The limits of its streams; `None` disables JetStream.
     pub jetstream: Option<JetStreamLimits>,
-    /// What others may import.
+    /// What other accounts may import.
     pub exports: Vec<Export>,
-    /// What it imports.
+    /// What it imports from other accounts.
     pub imports: Vec<Import>,
-    /// Other names for what is published in it.
+    /// Subject mappings of published messages.
     pub mappings: Vec<Mapping>,
     /// Where traces of messages with a `traceparent` header go.
     pub trace: Option<TraceTo>,
-    /// In operator mode, who signs its users.
+    /// In operator mode, the keys that sign its users.
     pub authority: Option<Arc<Authority>>,
 }
 
 impl Account {
-    /// An account with nothing but a name.
+    /// Creates an account that has only a name.
     pub fn new(name: impl Into<String>) -> Self {
         Account {
             name: name.into(),
@@ -90,58 +89,58 @@ impl Account {
         }
     }
 
-    /// What people call it: in operator mode what its token says, else its name.
+    /// Returns the display name: in operator mode the name in its token, otherwise its name.
     pub fn tag(&self) -> &str {
         let tag = self.authority.as_ref().map(|authority| authority.tag());
         tag.filter(|tag| !tag.is_empty()).unwrap_or(&self.name)
     }
 }
 
-/// What the clients of an account may use together; `None` is no limit.
+/// Limits that the clients of an account share; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// Connections. More: `maximum account active connections exceeded`, closed.
+    /// Connections. Beyond it: `maximum account active connections exceeded`, and the connection is closed.
     pub connections_max: Option<u64>,
-    /// Subscriptions. More: `maximum subscriptions exceeded`, the connection stays.
+    /// Subscriptions. Beyond it: `maximum subscriptions exceeded`; the connection stays open.
     pub subscriptions_max: Option<u64>,
-    /// Bytes of one message. More: `Maximum Payload Violation`, closed.
+    /// Bytes of one message. Beyond it: `Maximum Payload Violation`, and the connection is closed.
     pub payload_bytes_max: Option<u64>,
     /// Leaf nodes.
     pub leafnodes_max: Option<u64>,
 }
 
-/// What an account lets others have.
+/// Subjects that an account offers to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// A stream of messages, or a service that answers.
+    /// A stream of messages, or a service that replies.
     pub kind: ExportKind,
-    /// The filter of topics that it is about.
+    /// The subject filter.
     pub subject: String,
-    /// The accounts that may import it; everybody when `None`.
+    /// The accounts that may import it; all accounts if `None`.
     pub accounts: Option<Vec<String>>,
-    /// The token (from 1) of `subject`, a `*`, in which only the importer's own name is allowed.
+    /// The position (from 1) of a `*` in `subject` that only the importer's own name may fill.
     pub account_token_position: Option<usize>,
-    /// Whether traces of messages go on beyond it.
+    /// Whether traces continue in the importing account.
     pub allow_trace: bool,
 }
 
-/// See [`Export::kind`].
+/// The kind of an [`Export`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportKind {
     /// Others may subscribe.
     Stream,
     /// Others may send requests.
     Service {
-        /// How many answers there are to a request.
+        /// The number of replies to a request.
         response: ResponseKind,
-        /// How long an answer may take; the default when `None`.
+        /// The time that a reply may take; the default if `None`.
         response_threshold: Option<Duration>,
-        /// Where it is told how long answers took.
+        /// Where latencies are reported.
         latency: Option<Latency>,
     },
 }
 
-/// How many answers a request gets.
+/// The number of replies to a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseKind {
     /// One.
@@ -149,93 +148,94 @@ pub enum ResponseKind {
     Single,
     /// Any number.
     Stream,
-    /// One in pieces.
+    /// One, in several messages.
     Chunked,
 }
 
-/// See [`ExportKind::Service`].
+/// The latency reports of an [`ExportKind::Service`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Latency {
-    /// The topic of the reports.
+    /// The subject of the reports.
     pub subject: String,
-    /// Which requests are looked at.
+    /// The requests to measure.
     pub sampling: Sampling,
 }
 
-/// Which requests are looked at.
+/// The requests whose latency is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// So many in a hundred.
+    /// This percentage of requests.
     Percent(u8),
-    /// Those whose headers ask for it.
+    /// Requests whose headers ask for it.
     Headers,
 }
 
-/// What an account has from another.
+/// Subjects that an account receives from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
-    /// A stream of messages, or a service that answers.
+    /// A stream of messages, or a service that replies.
     pub kind: ImportKind,
-    /// The name of the account that exports it.
+    /// The name of the exporting account.
     pub account: String,
-    /// The topics there.
+    /// The subjects in the exporting account.
     pub subject: String,
-    /// The topics here; the same when `None`.
+    /// The subjects in this account; the same if `None`.
     pub to: Option<String>,
-    /// Whether traces of messages go on beyond it.
+    /// Whether traces continue in the exporting account.
     pub allow_trace: bool,
 }
 
-/// See [`Import::kind`].
+/// The kind of an [`Import`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportKind {
-    /// What is published there is seen here.
+    /// Messages published there are delivered here.
     Stream,
-    /// Requests here are answered there.
+    /// Requests sent here are answered there.
     Service {
-        /// Whether who answers is told who asks.
+        /// Whether the responder learns the requester's identity.
         share: bool,
     },
 }
 
 impl Import {
-    /// The topics here.
+    /// Returns the subjects in this account.
     pub fn local(&self) -> &str {
         self.to.as_deref().unwrap_or(&self.subject)
     }
 }
 
-/// Other names for what is published to a filter.
+/// Renames messages that are published to a subject filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     source: String,
     destinations: Vec<Destination>,
 }
 
-/// One of the names that a [`Mapping`] may give.
+/// One of the destinations of a [`Mapping`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// What makes the name.
+    /// The transform that yields the new subject.
     pub transform: Transform,
-    /// In how many cases of a hundred.
+    /// The percentage of messages.
     pub weight: u8,
-    /// Only in this cluster.
+    /// The only cluster for which it holds.
     pub cluster: Option<String>,
 }
 
 impl Mapping {
-    /// One name in all cases.
+    /// Creates a mapping with one destination.
     ///
     /// # Errors
-    /// When the two are no transform.
+    /// Fails if the two filters do not form a transform.
     pub fn new(source: &str, destination: &str) -> Result<Self, AccessError> {
         Mapping::weighted(source, &[(destination, 100, None)])
     }
 
-    /// Several names, each with a weight of at most 100 and the cluster for which it is.
+    /// Creates a mapping with several destinations, each with a weight of at most 100 and its cluster.
     ///
     /// # Errors
-    /// When one is no transform, a name stands twice for one cluster, or weights are more than 100.
+    /// Fails if one is not a transform, a destination appears twice for one cluster, or the weights exceed
+    /// 100.
     pub fn weighted(
         source: &str,
         destinations: &[(&str, u8, Option<&str>)],
@@ -268,12 +268,12 @@ impl Mapping {
         })
     }
 
-    /// What it is about.
+    /// Returns the filter of the subjects that it renames.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The names, in the order in which they were given.
+    /// Returns the destinations in the order of the configuration.
     pub fn destinations(&self) -> &[Destination] {
         &self.destinations
     }

@@ -1,4 +1,4 @@
-//! Whether somebody may connect.
+//! The decision whether a client may connect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::{Access, Place};
 use crate::auth::Peer;
 use crate::auth::certificate::CertificateNames;
 
-/// What a client shows when it connects; what it does not show is empty.
+/// The credentials in a client's CONNECT; missing ones are empty.
 #[derive(Clone, Default)]
 #[allow(missing_docs, reason = "named as in CONNECT")]
 pub struct Credentials<'a> {
@@ -25,59 +25,59 @@ pub struct Credentials<'a> {
     pub nkey: &'a str,
     pub sig: &'a str,
     pub jwt: &'a str,
-    // Not secret, and asked by nobody but a service that decides (auth callout).
+    // Not secret; only an auth callout service reads it.
     pub name: &'a str,
     pub lang: &'a str,
     pub version: &'a str,
 }
 
-/// What becomes of a client that wants to connect.
+/// The outcome for a client that connects.
 #[derive(Debug)]
 pub enum Decision {
-    /// It may.
+    /// It may connect.
     Admitted(Grant),
-    /// It may not.
+    /// It may not connect.
     Refused,
-    /// It takes work to know, which is not for the thread of a shard.
+    /// The answer needs work that a shard's thread must not do.
     Later(Check),
 }
 
-/// What a client that was let in may do.
+/// The rights and limits of an admitted client.
 #[derive(Clone, Debug, Default)]
 pub struct Grant {
-    /// Where it is.
+    /// Its account.
     pub account: AccountId,
-    /// By which name it is known to the server; empty when it did not need one.
+    /// The name by which the server knows it; empty if it needed none.
     pub user: Arc<str>,
-    /// What it may do; everything when `None`.
+    /// Its permissions; everything if `None`.
     pub rights: Option<Arc<Rights>>,
-    /// What it may use beside others of its account.
+    /// Its own limits, besides those of its account.
     pub limits: UserLimits,
-    /// For how long, from the moment of the decision, by the credentials of the user.
+    /// The remaining validity of the user's credentials, from the moment of the decision.
     pub expires_in: Option<Duration>,
-    /// Until when by the token of the account, in operator mode.
+    /// The expiry of the account's token, in operator mode.
     pub account_expiry: Option<AccountExpiry>,
-    /// Whether all that holds only behind a proxy that signs.
+    /// Whether the client has to connect through a proxy that signs.
     pub needs_proxy: bool,
     pub(super) key: Option<Key>,
 }
 
-/// When the token of an account expires.
+/// The expiry of an account's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountExpiry {
-    /// Seconds since 1970. Another value means another token.
+    /// Seconds since 1970. A different value means another token.
     pub unix_seconds: i64,
-    /// Time left when the server received the token or let the user in.
+    /// The time left when the server received the token or admitted the user.
     pub left: Duration,
 }
 
 impl Grant {
-    /// Whether it is that of a user, and not of somebody who was asked for nothing.
+    /// Returns whether the client authenticated as a user.
     pub fn names_user(&self) -> bool {
         self.key.is_some()
     }
 
-    /// In operator mode, what his token calls the user, who is known by his key.
+    /// Returns the user's name in its token, in operator mode, where the user is known by its key.
     pub(crate) fn tag(&self) -> Option<&str> {
         match &self.key {
             Some(Key::Jwt(key)) => Some(key.name()).filter(|name| !name.is_empty()),
@@ -86,22 +86,22 @@ impl Grant {
     }
 }
 
-/// Why a client that was let in has to go.
+/// The reason why an admitted client has to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dismissal {
-    /// What it showed is not enough any more.
+    /// Its credentials are no longer sufficient.
     Refused,
-    /// Its account has taken back what it was let in by.
+    /// Its account revoked them.
     Revoked,
-    /// Its account is gone.
+    /// Its account no longer exists.
     AccountGone,
 }
 
-/// By what a client was let in, to see at a reload whether that still holds.
+/// The credentials that admitted a client, kept to check them again at a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Token(Password),
-    /// What the WebSocket listener asks for in place of the server.
+    /// The token of the WebSocket listener, in place of the server's.
     WebSocketToken(Password),
     WebSocketUser(String, Password),
     User(Identity, Vec<ConnectionKind>),
@@ -110,7 +110,7 @@ pub(super) enum Key {
 }
 
 impl Access {
-    /// Decides by what a client shows, and by whence it comes.
+    /// Decides by a client's credentials and its address.
     pub fn admit(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
         if let Some(vouched) = &peer.vouched {
             return self.admit_vouched(vouched, peer.kind);
@@ -163,7 +163,7 @@ impl Access {
         if self.takes_certificates_of(peer) && !self.users.by_name.is_empty() {
             return self.admit_by_certificate(shown, peer);
         }
-        // A token (JWT) says nothing without an operator; nats-server does not count it either.
+        // A JWT alone means nothing without an operator; nats-server ignores it too.
         let shows_nothing = [shown.user, shown.pass, shown.auth_token];
         if let Some(place) = no_auth_user
             && shows_nothing.iter().all(|text| text.is_empty())
@@ -176,21 +176,22 @@ impl Access {
         self.admit_by_password(shown, peer, no_auth_user)
     }
 
-    /// Whether the peer's certificate names its user. A unix socket has no TLS, so passwords count there.
+    /// Returns whether the peer's certificate names its user. A unix socket has no TLS, so passwords count
+    /// there.
     fn takes_certificates_of(&self, peer: &Peer) -> bool {
         let is_unix = peer.kind == ConnectionKind::Standard && peer.ip.is_empty();
         self.certificate_kinds.contains(&peer.kind) && !(is_unix && peer.tls.is_none())
     }
 
-    /// Admits the user that the certificate names. Refuses a peer without one: `allow_non_tls` must not bypass
-    /// `verify_and_map`.
+    /// Admits the user that the certificate names. Refuses a peer without one: `allow_non_tls` must not
+    /// bypass `verify_and_map`.
     fn admit_by_certificate(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
         let names = peer.tls.as_ref().and_then(|tls| tls.names.as_ref());
         let found = names.and_then(|names| self.find_by_certificate(names));
         let found = found.filter(|place| self.user_at(*place).takes(peer));
         let password = found.and_then(|place| self.user_at(place).password());
         match (found, password) {
-            // A user that has a password shows it as well; one that has none shows none.
+            // A user with a password has to send it as well.
             (Some(place), Some(password)) => {
                 decide_by_password(password, shown.pass, Some(self.grant(place)))
             }
@@ -198,7 +199,7 @@ impl Access {
         }
     }
 
-    /// Whether a user is identified by its certificate alone.
+    /// Returns whether a certificate alone identifies the user.
     fn is_of_certificate(&self, user: &User) -> bool {
         let is_allowed =
             |kind| user.connection_kinds.is_empty() || user.connection_kinds.contains(kind);
@@ -206,7 +207,7 @@ impl Access {
         has_no_password && self.certificate_kinds.iter().any(is_allowed)
     }
 
-    /// Whether any user has a plaintext password or none, unless a certificate identifies it.
+    /// Returns whether any user has a plaintext password or none, unless a certificate identifies it.
     pub fn has_plain_passwords(&self) -> bool {
         let mut users = self.accounts.iter().flat_map(|account| &account.users);
         users.any(|user| {
@@ -250,7 +251,7 @@ impl Access {
             (Some(place), Some(password)) if !shown.user.is_empty() => {
                 decide_by_password(password, shown.pass, Some(self.grant(place)))
             }
-            // Who is not known waits as long as if he were.
+            // An unknown user takes as long as a known one.
             _ => match self.decoy() {
                 Some(password) => decide_by_password(password, shown.pass, None),
                 None => Decision::Refused,
@@ -258,7 +259,7 @@ impl Access {
         }
     }
 
-    /// A password to compare with where there is none. If any is hashed, a hashed one.
+    /// Returns a password to compare with for an unknown user; a hashed one, if any is hashed.
     fn decoy(&self) -> Option<&Password> {
         let all = || self.accounts.iter().flat_map(|a| &a.users);
         let hashed = all().filter_map(User::password);
@@ -266,7 +267,7 @@ impl Access {
         hashed.next().or_else(|| all().find_map(User::password))
     }
 
-    /// The user whose name is one of a certificate's, the first that is known.
+    /// Returns the first known user whose name is in the certificate.
     fn find_by_certificate(&self, identity: &CertificateNames) -> Option<Place> {
         let known = &self.users.by_name;
         let names = identity.emails.iter().chain(&identity.dns_names);
@@ -276,7 +277,7 @@ impl Access {
         }
         let subject = &identity.subject;
         known.get(subject).copied().or_else(|| {
-            // The parts of a distinguished name count in any order.
+            // The parts of a distinguished name match in any order.
             let wanted = parts(subject);
             let mut all = known.iter();
             all.find(|(name, _)| name.contains('=') && parts(name) == wanted)
@@ -301,7 +302,7 @@ impl Access {
         }
     }
 
-    /// Why a client has to go for whom [`renew`](Access::renew) gives nothing.
+    /// Returns why a client has to be closed for which [`renew`](Access::renew) returns `None`.
     pub fn dismissal(&self, grant: &Grant) -> Dismissal {
         let Some(Key::Jwt(key)) = &grant.key else {
             return Dismissal::Refused;
@@ -314,8 +315,8 @@ impl Access {
         }
     }
 
-    /// What a client that was let in by another directory, and comes this way, has by this one; `None`
-    /// when it would not be let in.
+    /// Returns what this directory grants to a client that another one admitted; `None` if it would refuse
+    /// the client.
     pub fn renew(&self, grant: &Grant, kind: ConnectionKind) -> Option<Grant> {
         let door = self.door(kind);
         let stays = |holds: bool| holds.then(|| grant.clone());
@@ -333,7 +334,7 @@ impl Access {
             Some(Key::Jwt(key)) => {
                 let authority = self.account(grant.account)?.authority.as_ref()?;
                 Some(Grant {
-                    // It was counted when he was let in.
+                    // The time runs from when the client was admitted.
                     expires_in: grant.expires_in,
                     account_expiry: authority.expiry(self.as_of),
                     ..authority.renew(grant.account, key)?
@@ -357,7 +358,7 @@ impl Access {
 }
 
 impl User {
-    /// Whether it may come this way.
+    /// Returns whether it may connect in this way.
     fn takes(&self, peer: &Peer) -> bool {
         self.connection_kinds.is_empty() || self.connection_kinds.contains(&peer.kind)
     }
@@ -370,7 +371,7 @@ impl User {
     }
 }
 
-/// Whether it is the one user of the listener. Who is not waits as long.
+/// Admits the one user of the listener. Any other name takes as long.
 fn admit_at_door(name: &str, password: &Password, shown: &Credentials<'_>) -> Decision {
     let grant = same(name, shown.user).then(|| Grant {
         user: name.into(),
@@ -380,7 +381,7 @@ fn admit_at_door(name: &str, password: &Password, shown: &Credentials<'_>) -> De
     decide_by_password(password, shown.pass, grant)
 }
 
-/// Compares, or leaves it for later. Without a grant nobody is let in, but it takes as long.
+/// Compares the password, or defers that. Without a grant the client is refused, after the same time.
 fn decide_by_password(expected: &Password, given: &str, grant: Option<Grant>) -> Decision {
     match expected {
         Password::Plain(expected) => match (same(expected, given), grant) {
@@ -397,7 +398,7 @@ fn decide_by_password(expected: &Password, given: &str, grant: Option<Grant>) ->
     }
 }
 
-/// The parts of a distinguished name in a fixed order.
+/// Returns the parts of a distinguished name in a fixed order.
 fn parts(name: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut part = String::new();

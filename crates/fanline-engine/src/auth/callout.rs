@@ -1,7 +1,7 @@
-//! Auth callout: a service decides who may connect, and as whom.
+//! Auth callout: a service decides which clients may connect, and as which user.
 //!
-//! The server publishes a signed request in the service's account, to [`REQUEST_SUBJECT`], and takes a
-//! signed response. What the client has shown is in the request, so that it is for nobody but the service.
+//! The server publishes a signed request to [`REQUEST_SUBJECT`] in the service's account and receives a
+//! signed response. The request holds the client's credentials, so only the service may read it.
 
 use std::sync::Arc;
 
@@ -19,28 +19,28 @@ use super::rights::Rights;
 use super::user::ConnectionKind;
 use crate::auth::Peer;
 
-/// Where requests go.
+/// The subject of requests.
 pub const REQUEST_SUBJECT: &str = "$SYS.REQ.USER.AUTH";
-/// For whom requests are.
+/// The audience of requests.
 const AUDIENCE: &str = "nats-authorization-request";
 
-/// Who is asked who may connect.
+/// The service that decides which clients may connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callout {
-    /// Whose key signs responses (`A…`).
+    /// The key that signs responses (`A…`).
     pub issuer: PublicKey,
     /// The account of the service.
     pub account: String,
-    /// Users who come in without being asked about: the service itself.
+    /// Users that connect without a callout: the service itself.
     pub auth_users: Vec<String>,
-    /// The accounts in which it may put users; all when empty.
+    /// The accounts in which it may place users; all if empty.
     pub allowed_accounts: Vec<String>,
-    /// Whom requests are sealed for (`X…`); they are in clear when there is nobody.
+    /// The key that requests are encrypted for (`X…`); if `None` they are plaintext.
     pub xkey: Option<PublicKey>,
 }
 
 impl Callout {
-    /// Whether it is for the service to decide about a client, whatever the server would decide itself.
+    /// Returns whether the service decides about a client, whatever the server itself would decide.
     pub(super) fn decides(
         &self,
         access: &Access,
@@ -58,20 +58,20 @@ impl Callout {
             Decision::Refused => None,
         };
         let account = grant.filter(|grant| grant.names_user()).map(|g| g.account);
-        // Users of accounts that are none of its business are let in as if it were not there.
+        // The callout does not apply to users of accounts that it may not place users in.
         match account.filter(|account| *account != AccountId::GLOBAL) {
             Some(account) => self.may_use(&access.accounts[account.index()].name),
             None => true,
         }
     }
 
-    /// Whether it may put users in an account.
+    /// Returns whether it may place users in an account.
     fn may_use(&self, account: &str) -> bool {
         let allowed = &self.allowed_accounts;
         allowed.is_empty() || allowed.iter().any(|known| known == account)
     }
 
-    /// What users of an account may do.
+    /// Returns the permissions of users of an account.
     pub(super) fn restrict(&self, account: &str, permissions: &Permissions) -> Permissions {
         let mut permissions = permissions.clone();
         if account == self.account {
@@ -81,22 +81,22 @@ impl Callout {
     }
 }
 
-/// Nobody in the service's account asks it himself.
+/// Denies clients in the service's account to publish requests themselves.
 pub(super) fn deny_asking(permissions: &mut Permissions) {
     let asks = Pattern::parse(REQUEST_SUBJECT);
     permissions.publish.deny.extend(asks);
 }
 
-/// A client about whom the service is to be asked.
+/// A client that the service has to decide about.
 pub struct Caller {
     peer: Peer,
     /// In the order of [`Credentials`].
     shown: [String; 9],
-    /// In operator mode, the token by which he comes, of the account whose service is asked.
+    /// In operator mode, the token that the client sent; its account's service decides.
     token: Option<Box<JwtProof>>,
 }
 
-// What was shown is secret.
+// Credentials are secret.
 impl std::fmt::Debug for Caller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Caller").finish_non_exhaustive()
@@ -130,19 +130,19 @@ impl Caller {
         }
     }
 
-    /// Whether it is worth asking: the token that it shows, if it has to show one, is good. That takes the
-    /// time of two signatures.
+    /// Returns whether a request makes sense: a token that the client has to send is valid. Takes the time of
+    /// two signature checks.
     pub fn may_ask(&self, now: i64) -> bool {
         let token = self.token.as_ref();
         token.is_none_or(|token| token.perform(now).is_some())
     }
 
-    /// Whence it comes.
+    /// Returns the client's address.
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// What it shows.
+    /// Returns the client's credentials.
     pub fn shown(&self) -> Credentials<'_> {
         let [user, pass, auth_token, nkey, sig, jwt, name, lang, version] = &self.shown;
         Credentials {
@@ -159,7 +159,7 @@ impl Caller {
     }
 }
 
-/// Why a response lets nobody in.
+/// The reason why a response admits no client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each one is its text")]
@@ -176,54 +176,54 @@ pub enum CalloutError {
     Expired,
     #[error("the account {0:?} is not known, or not one for the service to put users in")]
     Account(String),
-    /// Of an account that may be found by who looks for it.
+    /// An account that the resolver may still find.
     #[error("the account {0:?} is not known yet")]
     AccountNeeded(String),
     #[error("the user may not be connected in this way, from there, or now")]
     Terms,
 }
 
-/// Whom to ask about a client.
+/// The service to ask about a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Service {
-    /// The account that it is in.
+    /// Its account.
     pub account: AccountId,
-    /// Whom requests are sealed for, if they are.
+    /// The key that requests are encrypted for.
     pub xkey: Option<PublicKey>,
 }
 
-/// What a service says.
+/// A response of the service.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
     /// Its signed token.
     pub token: &'a str,
-    /// Whether it came sealed by the service, which nobody else can have done.
+    /// Whether the service encrypted it, which proves its origin.
     pub is_sealed: bool,
 }
 
-/// What is asked, and by whom.
+/// A callout request.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
-    /// The server that asks, by its key's text.
+    /// The public key of the requesting server.
     pub server_id: &'a str,
     /// Its name.
     pub server_name: &'a str,
     /// Its version.
     pub server_version: &'a str,
-    /// Whom the response may be sealed for (`X…`).
+    /// The key that the response may be encrypted for (`X…`).
     pub xkey: Option<&'a str>,
     /// The number of the connection.
     pub cid: u64,
-    /// The name that the client is to be known by: a key (`U…`) that nobody had before.
+    /// The public key (`U…`) by which the client is known; each request has a new one.
     pub user_nkey: &'a str,
-    /// When it is asked, in seconds since 1970.
+    /// The time of the request, in seconds since 1970.
     pub now: i64,
-    /// When an answer is of no use any more.
+    /// The time at which a response becomes useless.
     pub expires_at: i64,
 }
 
 impl Question<'_> {
-    /// The request, signed with the server's key.
+    /// Returns the request, signed with the server's key.
     pub fn request(&self, shown: &Credentials<'_>, peer: &Peer, key: &SecretKey) -> String {
         let mut options = json!({"protocol": 1});
         let texts = [
@@ -278,7 +278,7 @@ impl Question<'_> {
     }
 }
 
-/// What nats-server calls a client that comes this way.
+/// Returns nats-server's name for a connection kind.
 fn client_type(kind: ConnectionKind) -> &'static str {
     match kind {
         ConnectionKind::WebSocket => "websocket",
@@ -287,14 +287,14 @@ fn client_type(kind: ConnectionKind) -> &'static str {
     }
 }
 
-/// By what somebody was let in, to see whether that still holds.
+/// The callout's response that admitted a client, kept to check it at a reload.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct CalloutKey {
     callout: Callout,
     claims: Claims<UserClaims>,
 }
 
-// Some tokens need nothing beside them.
+// Some tokens suffice without anything else, so they are secret.
 impl std::fmt::Debug for CalloutKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CalloutKey").finish_non_exhaustive()
@@ -302,7 +302,7 @@ impl std::fmt::Debug for CalloutKey {
 }
 
 impl CalloutKey {
-    /// What he has now; `None` when somebody else decides by now, or his account is gone.
+    /// Returns what the client has now; `None` if another service decides, or its account is gone.
     pub(super) fn renew(&self, access: &Access, grant: &Grant) -> Option<Grant> {
         let same = access.callout.as_ref() == Some(&self.callout);
         let renewed = same.then(|| granted(access, self.clone()))?.ok()?;
@@ -314,12 +314,12 @@ impl CalloutKey {
 }
 
 impl Access {
-    /// Who is asked who may connect, if somebody is.
+    /// Returns the configured service.
     pub fn callout(&self) -> Option<&Callout> {
         self.callout.as_ref()
     }
 
-    /// Which service is asked about a client, if there still is one.
+    /// Returns the service to ask about a client, if one still exists.
     pub fn service_for(&self, caller: &Caller) -> Option<Service> {
         if let Some(token) = &caller.token {
             let xkey = token.authority.service()?.xkey;
@@ -333,10 +333,11 @@ impl Access {
         })
     }
 
-    /// What a response grants. It takes the time of two signatures, so it is not for a shard's thread.
+    /// Returns what a response grants. Takes the time of two signature checks, so it must not run on a
+    /// shard's thread.
     ///
     /// # Errors
-    /// When it lets nobody in, or is not one to this question.
+    /// Fails if the response refuses the client, or does not answer this request.
     pub fn answered(
         &self,
         response: &Response<'_>,
@@ -374,7 +375,7 @@ impl Access {
         }
     }
 
-    /// What a user has whom the service of the configuration has let in.
+    /// Returns the grant of a user that the configured service admitted.
     fn put_by_callout(
         &self,
         callout: &Callout,
@@ -401,7 +402,7 @@ impl Access {
         })
     }
 
-    /// The same in operator mode: he is of the account that has issued his token, if the service may put
+    /// Returns the grant in operator mode: the account that issued the user's token, if the service may place
     /// users there.
     fn put_by_token(
         &self,
@@ -428,16 +429,16 @@ impl Access {
     }
 }
 
-/// Whether a response is signed by the account whose service is asked, or for it.
+/// Returns whether the account of the callout service signed the response, or another on its behalf.
 fn signs(asked: &Authority, said: &Claims<ResponseToCallout>) -> bool {
     let named = &said.body.issuer_account;
     let is_named = named.is_empty() || named == asked.account_key();
     is_named && asked.signer(&said.issuer).is_some()
 }
 
-/// What a user has who was let in by the service.
+/// Returns the grant of a user that the service admitted.
 fn granted(access: &Access, key: CalloutKey) -> Result<Grant, CalloutError> {
-    // Who is put nowhere is where those are who were given no account.
+    // A response without an account means `$G`.
     let name = match key.claims.audience.as_str() {
         "" => GLOBAL_ACCOUNT,
         name => name,
@@ -506,7 +507,7 @@ mod tests {
         Access::new(config).unwrap()
     }
 
-    /// The user's token and the response, changed, and signed by these accounts.
+    /// Returns the user's token and the response after `change`, signed by these accounts.
     fn answer(
         change: impl FnOnce(&mut Value, &mut Value),
         signers: [u8; 2],
@@ -549,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_is_asked_about_all_but_its_own() {
+    fn callout_decides_about_all_but_its_own_users() {
         let shown = |user, pass| Credentials {
             user,
             pass,
@@ -580,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_in_the_services_account_asks_it() {
+    fn clients_of_the_callout_account_cannot_publish_requests() {
         let access = access(&[]);
         let Decision::Admitted(grant) = access.admit(
             &Credentials {
@@ -598,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_decides() {
+    fn response_decides() {
         let access = access(&[]);
         let grant = answer(|user, _| user["exp"] = (NOW + 9).into(), [1, 1], &access).unwrap();
         assert_eq!(access.account_id("BIRDS"), Some(grant.account));
@@ -615,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_lets_nobody_in() {
+    fn invalid_response_admits_no_client() {
         type Change = fn(&mut Value, &mut Value);
         let check = |change: Change, signers, allowed: &[&str], expected: CalloutError| {
             let refused = answer(change, signers, &access(allowed)).unwrap_err();
@@ -665,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_what_was_shown() {
+    fn request_holds_the_credentials() {
         let server = key(KeyKind::Server, 8);
         let (id, user) = (
             server.public().encode(),

@@ -1,5 +1,5 @@
-//! What a certificate says of whom it belongs to: names and key, as far as users are found by them.
-//! Whether it is valid is decided before, by others.
+//! The names and the key in a certificate, as far as they identify users. Its validity is checked before, by
+//! rustls.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -25,19 +25,19 @@ const ANY_PURPOSE: &[u8] = &[0x55, 0x1d, 0x25, 0x00];
 /// The names and the key of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateNames {
-    /// Mail addresses among the alternative names.
+    /// Email addresses among the alternative names.
     pub emails: Vec<String>,
     /// Host names among them.
     pub dns_names: Vec<String>,
     /// URIs among them.
     pub uris: Vec<String>,
-    /// The subject as RFC 2253 writes it: `CN=ada,O=Example`.
+    /// The subject in the form of RFC 2253: `CN=ada,O=Example`.
     pub subject: String,
-    /// Where the public key (SPKI) is in the certificate.
+    /// The range of the public key (SPKI) in the certificate.
     pub public_key: Range<usize>,
 }
 
-/// Reads a certificate in DER; `None` when it is not one.
+/// Reads a certificate in DER; returns `None` if it is not one.
 pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
     let (_, after) = take(from_validity(der)?, SEQUENCE)?;
     let (subject, after) = take(after, SEQUENCE)?;
@@ -60,13 +60,13 @@ pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
     Some(names)
 }
 
-/// Until when a certificate in DER holds, as RFC 3339 writes it; `None` when it cannot be read.
+/// Returns the end of a certificate's validity in the form of RFC 3339; `None` if it cannot be read.
 pub fn not_after(der: &[u8]) -> Option<String> {
     let (validity, _) = take(from_validity(der)?, SEQUENCE)?;
     let (_, _, until) = element(validity)?;
     let (tag, time, _) = element(until)?;
     let time = std::str::from_utf8(time).ok()?.strip_suffix('Z')?;
-    // RFC 5280, 4.1.2.5: two digits of the year are those of 1950 to 2049.
+    // RFC 5280, 4.1.2.5: a year of two digits is in 1950 to 2049.
     let time = match tag {
         UTC_TIME if time < "50" => format!("20{time}"),
         UTC_TIME => format!("19{time}"),
@@ -88,8 +88,8 @@ pub fn not_after(der: &[u8]) -> Option<String> {
     ))
 }
 
-/// Whether what a certificate says of its use, if it says anything, has room for a client: its extended key
-/// usage names clients or everything. `false` when it cannot be read.
+/// Returns whether a client may use the certificate: its extended key usage is absent, or includes client
+/// authentication or any purpose. `false` if it cannot be read.
 pub fn may_be_a_client(der: &[u8]) -> bool {
     match extended_key_usage(der) {
         Some(None) => true,
@@ -98,7 +98,7 @@ pub fn may_be_a_client(der: &[u8]) -> bool {
     }
 }
 
-/// The purposes that a certificate names; `Some(None)` when it names none.
+/// Returns the purposes that a certificate names; `Some(None)` if it names none.
 #[expect(clippy::option_option, reason = "no certificate, none named, some")]
 fn extended_key_usage(der: &[u8]) -> Option<Option<&[u8]>> {
     let (certificate, _) = take(der, SEQUENCE)?;
@@ -136,7 +136,8 @@ fn names_clients(mut purposes: &[u8]) -> Option<bool> {
     Some(false)
 }
 
-/// A certificate from its validity on: behind serial number, signature algorithm and issuer.
+/// Returns the part of a certificate from its validity on, behind serial number, signature algorithm, and
+/// issuer.
 fn from_validity(der: &[u8]) -> Option<&[u8]> {
     let (certificate, _) = take(der, SEQUENCE)?;
     let (mut rest, _) = take(certificate, SEQUENCE)?;
@@ -149,7 +150,7 @@ fn from_validity(der: &[u8]) -> Option<&[u8]> {
     Some(rest)
 }
 
-/// How many bytes of the whole follow the start of this part of it.
+/// Returns the number of bytes in `whole` from the start of `part` on.
 fn trailing(whole: &[u8], part: &[u8]) -> Option<usize> {
     let range = whole.as_ptr_range();
     let at = part.as_ptr();
@@ -186,7 +187,7 @@ fn read_extensions(mut rest: &[u8], names: &mut CertificateNames) -> Option<()> 
     Some(())
 }
 
-/// RFC 2253: the last part first.
+/// Formats a distinguished name as RFC 2253 does, the last part first.
 fn distinguished_name(mut rest: &[u8]) -> Option<String> {
     let mut parts = Vec::new();
     while !rest.is_empty() {
@@ -235,7 +236,7 @@ fn attribute_name(id: &[u8]) -> String {
     }
 }
 
-/// An object's id in numbers.
+/// Formats an object identifier with dots.
 fn dotted(id: &[u8]) -> String {
     let mut text = String::new();
     let mut number = 0u64;
@@ -273,13 +274,13 @@ fn escaped(value: &str) -> String {
     text
 }
 
-/// The content of the first element, if it is of this kind, and what follows it.
+/// Returns the content of the first element, if it has this tag, and the bytes behind it.
 fn take(bytes: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
     let (tag, content, after) = element(bytes)?;
     (tag == wanted).then_some((content, after))
 }
 
-/// Tag, content, and what follows.
+/// Returns tag, content, and the bytes behind the element.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&short, mut rest) = rest.split_first()?;

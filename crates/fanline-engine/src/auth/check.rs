@@ -1,4 +1,4 @@
-//! The work that it takes to know whether somebody may connect.
+//! Slow checks of credentials.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::nkey::PublicKey;
 use super::operator::JwtProof;
 use super::user::same;
 
-/// Work of a millisecond or many, to be done on a thread that has nothing else to do.
+/// A check of a millisecond or more, for a thread other than a shard's.
 pub struct Check {
     pub(super) proof: Proof,
-    /// What is granted if it succeeds; nothing when it is done for the sake of the time it takes.
+    /// The grant if it succeeds; `None` if it only takes as long as a real one.
     pub(super) grant: Option<Grant>,
 }
 
@@ -30,13 +30,13 @@ pub(super) enum Proof {
     },
     /// A user's token.
     Token(Box<JwtProof>),
-    /// Nobody has told of the account of this name yet.
+    /// The account of this name is not known yet.
     Account(String),
-    /// A service decides.
+    /// An auth callout service decides.
     Callout(Arc<Caller>),
 }
 
-// What was given is secret.
+// Credentials are secret.
 impl std::fmt::Debug for Check {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Check").finish_non_exhaustive()
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Check {
 }
 
 impl Check {
-    /// That an account has to be known first.
+    /// Returns a check that first needs an account.
     pub(super) fn account(name: String) -> Self {
         Check {
             proof: Proof::Account(name),
@@ -52,9 +52,9 @@ impl Check {
         }
     }
 
-    /// The account that has to be known before there is anything to check. Whoever finds out gives the
-    /// shards an [`Access`](super::Access) that has it and calls
-    /// [`Shard::decide_again`](crate::Shard::decide_again), which is called just so if nobody knows it.
+    /// Returns the account that has to be known first. The resolver gives the shards an
+    /// [`Access`](super::Access) with it and calls [`Shard::decide_again`](crate::Shard::decide_again); it
+    /// calls that also if it does not find the account.
     pub fn account_needed(&self) -> Option<&str> {
         match &self.proof {
             Proof::Account(name) => Some(name),
@@ -62,8 +62,8 @@ impl Check {
         }
     }
 
-    /// The client, when a service is to be asked about it: [`Access::answered`](super::Access::answered)
-    /// says what comes of that.
+    /// Returns the client if an auth callout decides; [`Access::answered`](super::Access::answered) then
+    /// yields the grant.
     pub fn caller(&self) -> Option<Arc<Caller>> {
         match &self.proof {
             Proof::Callout(caller) => Some(Arc::clone(caller)),
@@ -71,7 +71,7 @@ impl Check {
         }
     }
 
-    /// Does the work; `now` is in seconds since 1970. `None`: not let in.
+    /// Performs the check at `now`, in seconds since 1970. `None` refuses the client.
     pub fn perform(self, now: i64) -> Option<Grant> {
         let is_proved = match self.proof {
             Proof::Password { hash, given } => is_hash_of(&hash, &given),
@@ -87,7 +87,7 @@ impl Check {
     }
 }
 
-/// Base64 of either alphabet, with padding or without.
+/// Decodes base64 of either alphabet, with or without padding.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches('=');
     general_purpose::URL_SAFE_NO_PAD
@@ -96,27 +96,27 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
         .ok()
 }
 
-/// How bcrypt writes bytes.
+/// The base64 alphabet of bcrypt.
 const BCRYPT_BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::BCRYPT,
     general_purpose::NO_PAD.with_decode_allow_trailing_bits(true),
 );
-/// Characters of salt; those of the hash follow.
+/// Characters of salt, in front of those of the hash.
 const SALT_CHARS: usize = 22;
-/// More of a password has no effect.
+/// Longer passwords are cut to this length.
 const PASSWORD_BYTES_MAX: usize = 72;
 const COSTS: std::ops::RangeInclusive<u32> = 4..=31;
 
-/// The salt as bytes.
+/// Bytes of salt.
 pub const SALT_BYTES: usize = 16;
 
-/// Whether `hash` is bcrypt's of `password`.
+/// Returns whether `hash` is a bcrypt hash of `password`.
 pub fn is_hash_of(hash: &str, password: &str) -> bool {
     hash_again(hash, password).is_some_and(|again| same(&again, hash.get(4..).unwrap_or_default()))
 }
 
-/// The hash of `password` with the cost and the salt of `hash`, without its version; `None` when
-/// `hash` is none.
+/// Hashes `password` with the cost and the salt of `hash`, without its version; `None` if `hash` is not a
+/// bcrypt hash.
 fn hash_again(hash: &str, password: &str) -> Option<String> {
     let rest = hash.get(4..)?;
     let (cost, rest) = rest.split_once('$')?;
@@ -133,11 +133,11 @@ fn hash_with(cost: u32, salt: [u8; SALT_BYTES], password: &str) -> String {
     bytes.truncate(PASSWORD_BYTES_MAX);
     let hash = bcrypt::bcrypt(cost, salt, &bytes);
     let salt = BCRYPT_BASE64.encode(salt);
-    // The last of the 24 bytes is not part of what is written.
+    // bcrypt does not write the last of the 24 bytes.
     format!("{cost:02}${salt}{}", BCRYPT_BASE64.encode(&hash[..23]))
 }
 
-/// bcrypt's hash of a password; `None` when the cost is not one from 4 to 31.
+/// Hashes a password with bcrypt; `None` if the cost is not between 4 and 31.
 pub fn hash_password(cost: u32, salt: [u8; SALT_BYTES], password: &str) -> Option<String> {
     COSTS
         .contains(&cost)
@@ -148,9 +148,9 @@ pub fn hash_password(cost: u32, salt: [u8; SALT_BYTES], password: &str) -> Optio
 mod tests {
     use super::*;
 
-    /// Vectors that are found wherever bcrypt is.
+    /// Well-known test vectors of bcrypt.
     #[test]
-    fn hashes_as_everybody_does() {
+    fn hashes_match_known_vectors() {
         for (password, hash) in [
             (
                 "",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn makes_what_it_takes() {
+    fn own_hashes_verify() {
         let long = "x".repeat(100);
         for password in ["", "s3cret", "pässword", &long] {
             let hash = hash_password(4, [7; SALT_BYTES], password).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hash_fits_nothing() {
+    fn invalid_hash_verifies_nothing() {
         for hash in [
             "",
             "$2a$",

@@ -1,4 +1,4 @@
-//! Accounts that have no JetStream of their own here, and whose clients mean that of another domain
+//! Accounts without JetStream on this server, whose clients use another domain by default
 //! (`default_js_domain`).
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::nkey::{KeyKind, PublicKey};
 use super::{Access, AccessError, Account, AccountId, GLOBAL_ACCOUNT, Mapping, SYSTEM_ACCOUNT};
 
-/// What clients ask for at `$JS.API`.
+/// The subjects of API requests below `$JS.API`.
 const REQUESTS: [&str; 7] = [
     "INFO",
     "STREAM.>",
@@ -16,14 +16,14 @@ const REQUESTS: [&str; 7] = [
     "SERVER.>",
     "ACCOUNT.>",
 ];
-/// What clients put into stores without asking.
+/// Subjects to which clients write without an API request.
 const STORES: [&str; 2] = ["$KV.>", "$OBJ.>"];
 
-/// The domain of an account, by the account's name. With an empty one, links of leaf nodes do not keep the
-/// JetStream of the two sides apart in this account.
+/// The domain of an account, by the account's name. An empty domain means that leaf connections do not
+/// isolate the JetStream of the two sides in this account.
 pub type DefaultDomains = BTreeMap<String, String>;
 
-/// Whether that makes sense with these accounts.
+/// Checks that the domains fit these accounts.
 pub(super) fn check(
     domains: &DefaultDomains,
     accounts: &[Account],
@@ -34,7 +34,7 @@ pub(super) fn check(
         let account = accounts.iter().find(|account| account.name == *name);
         let has_jetstream = account.is_some_and(|account| account.jetstream.is_some());
         if is_operated {
-            // It may not be known yet.
+            // The account may be unknown yet.
             if PublicKey::parse(name).is_none_or(|key| key.kind() != KeyKind::Account) {
                 return Err(AccessError::InvalidAccountNkey(name.clone()));
             }
@@ -51,13 +51,13 @@ pub(super) fn check(
 }
 
 impl Access {
-    /// Whether links of leaf nodes keep the JetStream of the two sides apart in this account.
+    /// Returns whether leaf connections isolate the JetStream of the two sides in this account.
     pub(crate) fn keeps_jetstream_apart(&self, account: AccountId) -> bool {
         self.default_domain(account) != Some("")
     }
 
-    /// What clients of an account ask for under the name that it has beyond its borders, on a server that has
-    /// JetStream or not.
+    /// Returns the mappings from the default API subjects to those of the account's domain, for a server with
+    /// or without JetStream.
     pub(crate) fn domain_mappings(&self, id: AccountId, has_jetstream: bool) -> Vec<Mapping> {
         let domain = self.default_domain(id).filter(|domain| !domain.is_empty());
         let is_alone = self.accounts.len() <= AccountId::SYSTEM.index() + 1;
@@ -71,7 +71,7 @@ impl Access {
         let stores = STORES.map(|what| (what.to_owned(), what));
         let all = requests.into_iter().chain(stores);
         let mapped = all.map(|(own, what)| Mapping::new(&own, &format!("$JS.{domain}.API.{what}")));
-        // The domain was looked at before.
+        // The domain was checked before.
         mapped.filter_map(Result::ok).collect()
     }
 

@@ -1,6 +1,6 @@
-//! What can be wrong with what a server is told about accounts and users.
+//! Errors in the configuration of accounts and users.
 
-/// Names what is wrong, in nats-server's words where it has some.
+/// An error in the configuration; the texts are nats-server's where it has one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each one is its text")]

@@ -1,4 +1,4 @@
-//! Whether what accounts import is there to be imported.
+//! Checks of imports against the exports of other accounts.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether an import can be had of what there is.
+/// Returns whether the exports permit an import.
 pub(super) fn stands(
     account: &Account,
     import: &Import,
@@ -82,7 +82,7 @@ fn check_import(
 ) -> Result<(), AccessError> {
     let subject = &import.subject;
     for filter in [subject.as_str(), import.local()] {
-        // What is mapped to is checked as a transform below.
+        // The mapped subject is checked as a transform below.
         if filter == subject && Filter::parse(filter.as_bytes()).is_err() {
             return Err(AccessError::InvalidSubject(filter.into()));
         }
@@ -121,7 +121,8 @@ fn check_import(
     Ok(())
 }
 
-/// `a.*.b.*` as `a.$1.b.$2`: the wildcards of an import's name stand for those of its subject, in order.
+/// Rewrites `a.*.b.*` as `a.$1.b.$2`: the wildcards of an import's local name stand for those of its subject,
+/// in order.
 pub(crate) fn in_order_of_wildcards(to: &str) -> String {
     let mut count = 0;
     let number = |token: &str| match token {
@@ -134,13 +135,13 @@ pub(crate) fn in_order_of_wildcards(to: &str) -> String {
     to.split('.').map(number).collect::<Vec<_>>().join(".")
 }
 
-/// Whether the account that an import is from exports it to its importer.
+/// Returns whether the exporting account exports to the importer.
 pub(crate) fn is_exported(import: &Import, importer: &Account, exporter: &Account) -> bool {
     let mut exports = exporter.exports.iter();
     exports.any(|export| permits(export, import, importer))
 }
 
-/// Whether an export is of this kind, covers the subject, and is for this account.
+/// Returns whether an export has this kind, covers the subject, and admits this account.
 fn permits(export: &Export, import: &Import, importer: &Account) -> bool {
     let same_kind = match import.kind {
         ImportKind::Stream => export.kind == ExportKind::Stream,
@@ -157,7 +158,7 @@ fn permits(export: &Export, import: &Import, importer: &Account) -> bool {
     same_kind && for_importer && covers(&export.subject, &import.subject)
 }
 
-/// Whether every topic that `narrow` matches is matched by `wide`.
+/// Returns whether `wide` matches every subject that `narrow` matches.
 pub(crate) fn covers(wide: &str, narrow: &str) -> bool {
     let mut wide = wide.split('.');
     let mut narrow = narrow.split('.');
@@ -173,7 +174,7 @@ pub(crate) fn covers(wide: &str, narrow: &str) -> bool {
     }
 }
 
-/// Whether some topic is matched by both.
+/// Returns whether both filters match some common subject.
 pub(crate) fn overlap(a: &str, b: &str) -> bool {
     let mut a = a.split('.');
     let mut b = b.split('.');
@@ -188,7 +189,7 @@ pub(crate) fn overlap(a: &str, b: &str) -> bool {
     }
 }
 
-/// Whether what an import brings comes from this account itself, through imports of others.
+/// Returns whether an import leads back to this account itself, through imports of others.
 pub(super) fn leads_back(
     origin: &Account,
     first: &Import,

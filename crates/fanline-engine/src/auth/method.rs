@@ -1,14 +1,14 @@
-//! Who may connect.
+//! The authentication method of an embedded server.
 
 use std::sync::Arc;
 
 use super::Access;
 
-/// The credentials that this server asks for.
+/// The credentials that a server requires.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Auth {
-    /// Everybody may connect.
+    /// Every client may connect.
     #[default]
     Open,
     /// One shared token (`auth_token`).
@@ -17,10 +17,10 @@ pub enum Auth {
     User {
         /// The user's name.
         name: String,
-        /// The password, in clear.
+        /// The password, in plaintext.
         password: String,
     },
-    /// Users and accounts, each with what it may do.
+    /// Users and accounts, each with its permissions.
     Directory(Arc<Access>),
 }
 
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Auth {
 }
 
 impl Auth {
-    /// Whether a client has to show credentials.
+    /// Returns whether a client has to send credentials.
     pub fn is_required(&self) -> bool {
         match self {
             Auth::Open => false,
@@ -46,7 +46,7 @@ impl Auth {
         }
     }
 
-    /// The directory that says the same.
+    /// Returns the equivalent directory.
     pub fn directory(&self) -> Arc<Access> {
         match self {
             Auth::Open => Access::open().into(),

@@ -1,7 +1,7 @@
-//! Who may connect, and what they may do: users, accounts, permissions.
+//! Authentication and authorization: users, accounts, and permissions.
 //!
-//! An [`AccessConfig`] is what a server is told; [`Access::new`] checks it and makes the directory
-//! that all shards share. It never changes: another one takes its place as a whole.
+//! An [`AccessConfig`] is the configuration of a server; [`Access::new`] checks it and builds the directory
+//! that all shards share. A directory is immutable; a reload replaces it as a whole.
 
 mod account;
 mod admit;
@@ -55,40 +55,41 @@ pub use vouched::Vouched;
 use websocket::Door;
 pub use websocket::ListenerAccess;
 
-/// What a server is told about accounts and users. The default lets everybody in.
+/// The configuration of accounts and users. The default admits every client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessConfig {
-    /// One token for all, in place of users.
+    /// One token for all clients, in place of users.
     pub token: Option<Password>,
-    /// Accounts with their users; `$G` and the system account are added when they are missing.
+    /// Accounts with their users; `$G` and the system account are added if missing.
     pub accounts: Vec<Account>,
-    /// The user that those are who show no credentials.
+    /// The user of clients that send no credentials.
     pub no_auth_user: Option<String>,
     /// The name of the system account; `$SYS` when `None`.
     pub system_account: Option<String>,
-    /// A nonce is sent even if nobody has to sign it.
+    /// Sends a nonce even if no user has to sign it.
     pub always_nonce: bool,
-    /// Whose tokens say what accounts there are; nobody's, unless in operator mode.
+    /// In operator mode, the operators that sign accounts.
     pub operators: Option<Operators>,
-    /// Who is asked who may connect, if somebody is.
+    /// The service that decides which clients may connect.
     pub callout: Option<Callout>,
-    /// Proxies that are believed when they sign for a client.
+    /// Proxies that the server trusts to sign for a client.
     pub proxies: Vec<PublicKey>,
-    /// Whether everybody has to come through one of them.
+    /// Whether every client has to connect through such a proxy.
     pub proxy_required: bool,
-    /// The JetStream domain that clients of an account mean who name none, by the account's name.
+    /// The JetStream domain that clients of an account use by default, by the account's name.
     pub default_domains: DefaultDomains,
-    /// What those show who come over WebSocket, where that differs.
+    /// Credentials of WebSocket clients, where they differ.
     pub websocket: ListenerAccess,
-    /// The same for MQTT.
+    /// Credentials of MQTT clients, where they differ.
     pub mqtt: ListenerAccess,
     /// Connection kinds that take the user from the client certificate (`verify_and_map`). A user without a
-    /// password that may connect in one of these ways is a certificate's: no other way admits it by name.
+    /// password that may use one of these kinds is identified by a certificate: no other kind admits it by
+    /// name.
     pub certificate_kinds: Vec<ConnectionKind>,
 }
 
 impl AccessConfig {
-    /// The account of this name, made when it is not there.
+    /// Returns the account of this name, and creates it if missing.
     pub fn account_mut(&mut self, name: &str) -> &mut Account {
         let at = self.accounts.iter().position(|a| a.name == name);
         let at = at.unwrap_or_else(|| {
@@ -103,11 +104,11 @@ impl AccessConfig {
 #[derive(Debug)]
 pub struct Access {
     token: Option<Password>,
-    /// By [`AccountId`].
+    /// Indexed by [`AccountId`].
     accounts: Vec<Account>,
     by_name: HashMap<String, AccountId>,
     users: Users,
-    /// Of each user, by account and place; `None` may do everything.
+    /// The rights of each user, by account and index; `None` may do everything.
     rights: Vec<Vec<Option<Arc<Rights>>>>,
     no_auth_user: Option<Place>,
     always_nonce: bool,
@@ -116,16 +117,16 @@ pub struct Access {
     proxies: Vec<PublicKey>,
     proxy_required: bool,
     default_domains: DefaultDomains,
-    /// What decides for WebSocket clients in place of `token` and `no_auth_user`.
+    /// Credentials of WebSocket clients in place of `token` and `no_auth_user`.
     websocket: Option<Door>,
-    /// The same for MQTT clients.
+    /// Credentials of MQTT clients, likewise.
     mqtt: Option<Door>,
     certificate_kinds: Vec<ConnectionKind>,
-    /// When it was last given tokens of accounts, in seconds since 1970.
+    /// When it last received accounts' tokens, in seconds since 1970.
     as_of: i64,
 }
 
-/// Where a user is found: its account, and its place among those of the account.
+/// The location of a user: its account, and its index among the users of that account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     account: AccountId,
@@ -140,7 +141,7 @@ struct Users {
 
 impl Eq for Access {}
 
-/// Whether they were made of the same.
+/// Compares the configurations.
 impl PartialEq for Access {
     fn eq(&self, other: &Self) -> bool {
         self.token == other.token
@@ -165,13 +166,13 @@ impl Default for Access {
 }
 
 impl Access {
-    /// Everybody may connect, and do everything.
+    /// Returns a directory that admits every client with all rights.
     #[expect(clippy::missing_panics_doc, reason = "nothing can be wrong with it")]
     pub fn open() -> Self {
         Access::new(AccessConfig::default()).expect("nothing can be wrong with nothing")
     }
 
-    /// Everybody who knows a token may connect.
+    /// Returns a directory that admits clients with this token.
     #[expect(clippy::missing_panics_doc, reason = "nothing can be wrong with it")]
     pub fn token(token: impl Into<Password>) -> Self {
         let config = AccessConfig {
@@ -181,7 +182,7 @@ impl Access {
         Access::new(config).expect("there is nobody beside it")
     }
 
-    /// One user with a password.
+    /// Returns a directory with one user.
     #[expect(clippy::missing_panics_doc, reason = "nothing can be wrong with it")]
     pub fn user(name: impl Into<String>, password: impl Into<Password>) -> Self {
         let mut config = AccessConfig::default();
@@ -190,27 +191,27 @@ impl Access {
         Access::new(config).expect("one user is nobody's duplicate")
     }
 
-    /// Checks what a server is told.
+    /// Checks a configuration and builds its directory.
     ///
     /// # Errors
-    /// Says what is wrong, naming it.
+    /// Names what is wrong.
     pub fn new(config: AccessConfig) -> Result<Self, AccessError> {
         Access::after(&[], config)
     }
 
-    /// The same, to take the place of this one: accounts keep their ids. Those that are not there any
-    /// more keep theirs too, without users.
+    /// Builds a directory that replaces this one. Accounts keep their ids; those that no longer exist keep
+    /// theirs without users.
     ///
     /// # Errors
-    /// Says what is wrong, naming it.
+    /// Names what is wrong.
     pub fn successor(&self, config: AccessConfig) -> Result<Self, AccessError> {
         Access::after(&self.accounts, config)
     }
 
-    /// The same directory with the ids that accounts have in `before`.
+    /// Returns the same directory with the account ids of `before`.
     ///
     /// # Errors
-    /// Says what is wrong, naming it.
+    /// Names what is wrong.
     pub fn in_place_of(&self, before: &Access) -> Result<Self, AccessError> {
         Ok(Access {
             as_of: self.as_of,
@@ -218,7 +219,7 @@ impl Access {
         })
     }
 
-    /// What it was made of.
+    /// Returns the configuration that it was built from.
     fn config(&self) -> AccessConfig {
         let name_of = |place: Place| self.user_at(place).name().to_owned();
         AccessConfig {
@@ -293,13 +294,12 @@ impl Access {
         })
     }
 
-    /// All accounts, by their [`AccountId`].
+    /// Returns all accounts, indexed by [`AccountId`].
     pub fn accounts(&self) -> &[Account] {
         &self.accounts
     }
 
-    /// What an account has from others: what it imports, and what every account has from the system
-    /// account.
+    /// Returns the imports of an account, with those that every account has from the system account.
     pub fn imports_of(&self, id: AccountId) -> Vec<Import> {
         let Some(account) = self.account(id) else {
             return Vec::new();
@@ -310,17 +310,17 @@ impl Access {
         imports
     }
 
-    /// One account.
+    /// Returns one account.
     pub fn account(&self, id: AccountId) -> Option<&Account> {
         self.accounts.get(id.index())
     }
 
-    /// The account of this name.
+    /// Returns the id of the account of this name.
     pub fn account_id(&self, name: &str) -> Option<AccountId> {
         self.by_name.get(name).copied()
     }
 
-    /// Who those are who show no credentials.
+    /// Returns the user of clients that send no credentials.
     pub fn no_auth_user(&self) -> Option<&User> {
         self.no_auth_user.map(|place| self.user_at(place))
     }
@@ -329,8 +329,7 @@ impl Access {
         &self.accounts[place.account.index()].users[place.at]
     }
 
-    /// Whether a client that comes over TCP has to show something: credentials, or that it comes through a
-    /// proxy.
+    /// Returns whether a client over TCP has to authenticate: with credentials, or by a proxy's signature.
     pub fn is_required(&self) -> bool {
         self.proxy_required || self.asks_for_credentials()
     }
@@ -343,7 +342,7 @@ impl Access {
             || !self.users.by_nkey.is_empty()
     }
 
-    /// Whether clients are told a nonce to be signed.
+    /// Returns whether INFO has a nonce for clients to sign.
     pub fn needs_nonce(&self) -> bool {
         self.always_nonce
             || self.operators.is_some()
@@ -352,13 +351,14 @@ impl Access {
     }
 }
 
-/// `$G` first, then the system account, then those known before, then the others as they were given.
+/// Returns `$G` first, then the system account, then those known before, then the others in the order of the
+/// configuration.
 fn in_order(known: &[Account], config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
     let system = config.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);
     let given = |name: &str| {
         let mut found = config.accounts.iter().find(|a| a.name == name);
         if found.is_none() && config.operators.is_some() {
-            // What nobody has told of anew still holds.
+            // An account that the new configuration does not name stays as it was.
             let known = known.iter().find(|a| a.name == name);
             found = known.filter(|account| account.authority.is_some());
         }
@@ -383,7 +383,7 @@ fn in_order(known: &[Account], config: &AccessConfig) -> Result<Vec<Account>, Ac
     Ok(accounts)
 }
 
-/// What each user of an account may do.
+/// Returns the rights of each user of an account.
 fn rights_of(account: &Account, callout: Option<&Callout>) -> Vec<Option<Arc<Rights>>> {
     let compile = |permissions: &Permissions| {
         let restricted = callout.map(|callout| callout.restrict(&account.name, permissions));
@@ -401,7 +401,7 @@ fn rights_of(account: &Account, callout: Option<&Callout>) -> Vec<Option<Arc<Rig
 }
 
 impl Users {
-    /// Where the user of this name or public key is, for those who show nothing.
+    /// Returns the location of `no_auth_user`, by its name or public key.
     fn find(&self, name: String) -> Result<Place, AccessError> {
         let known = self.by_name.get(&name).or_else(|| self.by_nkey.get(&name));
         known.copied().ok_or(AccessError::UnknownNoAuthUser(name))

@@ -1,8 +1,8 @@
-//! Keys as NATS writes them: a letter for what they are for, the key and a checksum, in base32.
+//! Keys in NATS's text form: the kind, the key, and a checksum, in base32.
 
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
-/// What a key is for.
+/// The kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "named as NATS names them")]
 pub enum KeyKind {
@@ -55,12 +55,12 @@ impl std::fmt::Debug for PublicKey {
 }
 
 impl PublicKey {
-    /// A key of this kind.
+    /// Creates a key of this kind.
     pub fn new(kind: KeyKind, key: [u8; KEY_BYTES]) -> Self {
         PublicKey { kind, key }
     }
 
-    /// Reads its text; `None` when it is none, or a seed.
+    /// Reads a key's text; `None` if it is not one, or is a seed.
     pub fn parse(text: &str) -> Option<Self> {
         let [prefix, key @ ..] = &*checked(text)? else {
             return None;
@@ -71,29 +71,29 @@ impl PublicKey {
         })
     }
 
-    /// The same, and it has to be of this kind.
+    /// Reads the text of a key of this kind.
     pub fn parse_as(kind: KeyKind, text: &str) -> Option<Self> {
         PublicKey::parse(text).filter(|key| key.kind == kind)
     }
 
-    /// What it is for.
+    /// Returns its kind.
     pub fn kind(&self) -> KeyKind {
         self.kind
     }
 
-    /// The key itself.
+    /// Returns the bytes of the key.
     pub fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.key
     }
 
-    /// Its text.
+    /// Returns its text.
     pub fn encode(&self) -> String {
         let mut bytes = vec![self.kind.prefix()];
         bytes.extend_from_slice(&self.key);
         encode_checked(bytes)
     }
 
-    /// Whether `signature` is one of `message` by the owner of this key.
+    /// Returns whether the owner of this key signed `message` with `signature`.
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, &self.key)
             .verify(message, signature)
@@ -101,7 +101,7 @@ impl PublicKey {
     }
 }
 
-/// A secret key, that its owner signs with: `SU…`, `SA…`, `SO…`. Never shown by `{:?}`.
+/// A secret key: `SU…`, `SA…`, `SO…`. `{:?}` never shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretKey {
     kind: KeyKind,
@@ -115,30 +115,30 @@ impl std::fmt::Debug for SecretKey {
 }
 
 impl SecretKey {
-    /// The key made of a seed, which has to be random.
+    /// Creates a key from a random seed.
     pub fn new(kind: KeyKind, seed: [u8; KEY_BYTES]) -> Self {
         SecretKey { kind, seed }
     }
 
-    /// Reads its text; `None` when it is none, or that of a public key.
+    /// Reads a secret key's text; `None` if it is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, seed) = decode_seed(text)?;
         Some(SecretKey { kind, seed })
     }
 
-    /// Its text.
+    /// Returns its text.
     pub fn encode(&self) -> String {
         encode_seed(self.kind, &self.seed)
     }
 
-    /// What others know it by.
+    /// Returns the public key.
     pub fn public(&self) -> PublicKey {
         let mut key = [0; KEY_BYTES];
         key.copy_from_slice(self.pair().public_key().as_ref());
         PublicKey::new(self.kind, key)
     }
 
-    /// The signature of a message.
+    /// Signs a message.
     pub fn sign(&self, message: &[u8]) -> Vec<u8> {
         self.pair().sign(message).as_ref().to_vec()
     }
@@ -148,7 +148,7 @@ impl SecretKey {
     }
 }
 
-/// The text of a secret key.
+/// Returns the text of a secret key.
 fn encode_seed(kind: KeyKind, seed: &[u8; KEY_BYTES]) -> String {
     let prefix = kind.prefix();
     let mut bytes = vec![SEED | (prefix >> 5), (prefix & 31) << 3];
@@ -174,7 +174,7 @@ fn encode_checked(mut bytes: Vec<u8>) -> String {
     base32(&bytes)
 }
 
-/// The bytes of a key's text without their checksum, which has to be right.
+/// Returns the bytes of a key's text if their checksum is right, without it.
 fn checked(text: &str) -> Option<Vec<u8>> {
     let mut bytes = from_base32(text)?;
     let at = bytes.len().checked_sub(2)?;
@@ -205,7 +205,7 @@ fn base32(bytes: &[u8]) -> String {
 }
 
 fn from_base32(text: &str) -> Option<Vec<u8>> {
-    /// No key is longer; what peers send may be.
+    /// Longer than any key; a peer may send more.
     const TEXT_BYTES_MAX: usize = 64;
     if text.len() > TEXT_BYTES_MAX {
         return None;
@@ -229,7 +229,7 @@ fn from_base32(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// CRC-16 as XMODEM has it.
+/// CRC-16/XMODEM.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0u16, |sum, byte| {
         (0..8).fold(sum ^ (u16::from(*byte) << 8), |sum, _| match sum & 0x8000 {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_have_letters() {
+    fn text_begins_with_the_letter_of_its_kind() {
         for (kind, letter) in [
             (KeyKind::User, 'U'),
             (KeyKind::Account, 'A'),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_owner_signs() {
+    fn only_the_owners_signature_verifies() {
         let secret = SecretKey::new(KeyKind::User, [9; KEY_BYTES]);
         assert_eq!(SecretKey::parse(&secret.encode()), Some(secret.clone()));
         assert!(!format!("{secret:?}").contains(&secret.encode()));

@@ -1,43 +1,43 @@
-//! What a user may publish and subscribe to, as it was configured.
+//! Permissions, as configured.
 
 use std::time::Duration;
 
 use super::error::AccessError;
 use crate::subject::Filter;
 
-/// What a user may do. The default allows everything.
+/// The permissions of a user. The default allows everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
-    /// What it may publish.
+    /// Permissions to publish.
     pub publish: Allowed,
-    /// What it may subscribe to.
+    /// Permissions to subscribe.
     pub subscribe: Allowed,
-    /// It may publish to the reply topics of what it received.
+    /// Permission to publish to the reply subjects of received messages.
     pub responses: Option<AllowResponses>,
 }
 
-/// One direction of [`Permissions`]. What is denied is denied, whatever is allowed.
+/// One direction of [`Permissions`]. `deny` takes precedence over `allow`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// What is allowed; everything when `None`.
+    /// The allowed subjects; all if `None`.
     pub allow: Option<Vec<Pattern>>,
-    /// What is not.
+    /// The denied subjects.
     pub deny: Vec<Pattern>,
 }
 
 impl Allowed {
-    /// What a user may publish.
+    /// Parses permissions to publish.
     ///
     /// # Errors
-    /// When one of them is no subject.
+    /// Fails if one is not a subject.
     pub fn publish(allow: Option<&[&str]>, deny: &[&str]) -> Result<Self, AccessError> {
         Allowed::parse(allow, deny, Pattern::parse)
     }
 
-    /// What a user may subscribe to: subjects, each perhaps with a queue behind it.
+    /// Parses permissions to subscribe: subjects, each optionally followed by a queue.
     ///
     /// # Errors
-    /// When one of them is no subject.
+    /// Fails if one is not a subject.
     pub fn subscribe(allow: Option<&[&str]>, deny: &[&str]) -> Result<Self, AccessError> {
         Allowed::parse(allow, deny, Pattern::parse_with_queue)
     }
@@ -55,7 +55,7 @@ impl Allowed {
     }
 }
 
-/// A filter, for subscriptions perhaps with a pattern of queue names.
+/// A subject filter, optionally with a pattern of queue names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     subject: String,
@@ -63,10 +63,10 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// `subject`.
+    /// Parses `subject`.
     ///
     /// # Errors
-    /// When it is none.
+    /// Fails if it is not one.
     pub fn parse(text: &str) -> Result<Self, AccessError> {
         match Filter::parse(text.as_bytes()) {
             Ok(_) => Ok(Pattern {
@@ -77,10 +77,10 @@ impl Pattern {
         }
     }
 
-    /// `subject` or `subject queue`.
+    /// Parses `subject` or `subject queue`.
     ///
     /// # Errors
-    /// When it is neither.
+    /// Fails if it is neither.
     pub fn parse_with_queue(text: &str) -> Result<Self, AccessError> {
         let mut words = text.split_whitespace();
         let (subject, queue) = (words.next().unwrap_or_default(), words.next());
@@ -94,23 +94,23 @@ impl Pattern {
         })
     }
 
-    /// The filter of topics.
+    /// Returns the subject filter.
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// The queues, as a filter; `None` is with any or without.
+    /// Returns the queue filter; `None` matches any queue, and none.
     pub fn queue(&self) -> Option<&str> {
         self.queue.as_deref()
     }
 }
 
-/// See [`Permissions::responses`].
+/// The limits of [`Permissions::responses`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllowResponses {
-    /// How many answers to one request; `None` is any number.
+    /// Replies to one request; `None` is no limit.
     pub max: Option<u64>,
-    /// For how long after the request; `None` is for ever.
+    /// The time after the request; `None` is no limit.
     pub expires: Option<Duration>,
 }
 

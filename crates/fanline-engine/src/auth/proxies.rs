@@ -1,4 +1,4 @@
-//! Proxies that say, by signing the nonce that a client was sent, that it comes through them.
+//! Proxies that prove, by signing the nonce in INFO, that a client connects through them.
 
 use super::Access;
 use super::admit::Grant;
@@ -6,12 +6,12 @@ use super::check::decode;
 use super::nkey::PublicKey;
 
 impl Access {
-    /// Those that are believed.
+    /// Returns the trusted proxies.
     pub fn proxies(&self) -> &[PublicKey] {
         &self.proxies
     }
 
-    /// The one whose signature of a nonce this is. It takes the time of a signature for each that there is.
+    /// Returns the proxy that signed a nonce. Takes the time of one signature check for each trusted proxy.
     pub(crate) fn proxy_that_signed(&self, nonce: &str, signature: &str) -> Option<PublicKey> {
         let signature = decode(signature).filter(|_| !nonce.is_empty())?;
         let mut proxies = self.proxies.iter();
@@ -19,7 +19,7 @@ impl Access {
         signed.copied()
     }
 
-    /// Whether who has this has it through a proxy only.
+    /// Returns whether the client needs a proxy.
     pub fn needs_proxy(&self, grant: &Grant) -> bool {
         self.proxy_required || grant.needs_proxy
     }
@@ -35,7 +35,7 @@ mod tests {
     use crate::auth::nkey::{KEY_BYTES, KeyKind, SecretKey};
 
     #[test]
-    fn only_those_who_are_trusted_are_believed() {
+    fn only_trusted_proxies_count() {
         let key = |number| SecretKey::new(KeyKind::User, [number; KEY_BYTES]);
         let config = AccessConfig {
             proxies: vec![key(1).public(), key(2).public()],

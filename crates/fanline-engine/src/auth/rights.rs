@@ -1,4 +1,4 @@
-//! Permissions in the form in which they are asked.
+//! Permissions, compiled for lookups.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -10,7 +10,7 @@ use super::permissions::{AllowResponses, Allowed, Pattern, Permissions};
 use crate::subject::Filter;
 use crate::subject::trie::{Trie, Vacant};
 
-/// What a user may do, ready to be asked. Shared by all sessions of the user.
+/// The compiled permissions of a user. All sessions of the user share them.
 pub struct Rights {
     publish: Rules,
     subscribe: Rules,
@@ -24,11 +24,11 @@ impl fmt::Debug for Rights {
 }
 
 impl Rights {
-    /// What these permissions come to.
+    /// Compiles permissions.
     pub fn new(permissions: &Permissions) -> Self {
         let mut publish = Rules::new(&permissions.publish);
         if permissions.responses.is_some() && publish.allow.is_none() {
-            // Who may answer, and was allowed nothing else, may do nothing else.
+            // A user with `allow_responses` and no other permission to publish may only reply.
             publish.allow = Some(Patterns::default());
         }
         Rights {
@@ -38,7 +38,7 @@ impl Rights {
         }
     }
 
-    /// What may be published, and what may be subscribed to, as it was said.
+    /// Returns the subjects for publishing and for subscribing, as configured.
     pub(crate) fn told(&self) -> [Lists; 2] {
         [&self.publish, &self.subscribe].map(|rules| Lists {
             allow: rules.allow.as_ref().map_or_else(Vec::new, Patterns::texts),
@@ -46,7 +46,7 @@ impl Rights {
         })
     }
 
-    /// The same as nats-server shows it: what has no limit is -1, and times are in nanoseconds.
+    /// Returns nats-server's JSON form: -1 is no limit, and times are in nanoseconds.
     pub(crate) fn shown(&self) -> Value {
         let mut shown = json!({});
         for (name, lists) in ["publish", "subscribe"].into_iter().zip(self.told()) {
@@ -65,25 +65,25 @@ impl Rights {
         shown
     }
 
-    /// Whether it may publish to replies of what it received.
+    /// Returns the permission to publish to the replies of received messages.
     pub(crate) fn responses(&self) -> Option<AllowResponses> {
         self.responses
     }
 
-    /// Whether it may publish to a topic, answers aside.
+    /// Returns whether the user may publish to a subject, replies aside.
     pub(crate) fn may_publish(&self, topic: &[u8]) -> bool {
         let allow = self.publish.allow.as_ref();
         allow.is_none_or(|allow| allow.matching(topic, b"").plain)
             && !self.publish.deny.matching(topic, b"").plain
     }
 
-    /// Whether it may subscribe. A filter with wildcards that also matches what is not allowed may
-    /// pass; then [`filters`](Rights::filters) says so.
+    /// Returns whether the user may subscribe. A filter with wildcards that also matches denied subjects may
+    /// pass; [`filters`](Rights::filters) then returns true.
     pub(crate) fn may_subscribe(&self, filter: &[u8], queue: &[u8]) -> bool {
         self.subscribe.allow_queue(filter, queue) && !self.subscribe.deny_queue(filter, queue)
     }
 
-    /// Whether single messages for a subscription that it may have are not for it.
+    /// Returns whether some messages for an allowed subscription must not be delivered.
     pub(crate) fn filters(&self, filter: &[u8], queue: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(filter) else {
             return true;
@@ -95,13 +95,13 @@ impl Rights {
                 || (rules.allow.as_ref()).is_some_and(|allow| !allow.cover(text, queue)))
     }
 
-    /// Whether a message may be given to a subscription of such a filter.
+    /// Returns whether a message may be delivered to a subscription with such a filter.
     pub(crate) fn may_receive(&self, topic: &[u8], queue: &[u8]) -> bool {
         self.may_subscribe(topic, queue)
     }
 }
 
-/// Which rights somebody has, to be compared and for nothing else. Good for as long as he holds them.
+/// The identity of a user's rights, for comparison only. Valid as long as the rights are in use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RightsId(*const Rights);
 
@@ -111,8 +111,8 @@ impl RightsId {
     }
 }
 
-/// Under which rights something was permitted. Rights never change, so it is permitted to whoever else has them;
-/// others take the place of these, and then it is not known any more.
+/// The rights under which an operation was permitted. Rights are immutable, so every holder of the same
+/// rights has the permission; it ends when other rights replace them.
 #[derive(Clone, Debug)]
 pub(crate) struct Permitted(Weak<Rights>);
 
@@ -121,14 +121,14 @@ impl Permitted {
         Permitted(Arc::downgrade(rights))
     }
 
-    /// A weak reference keeps the place in memory, if not what was in it: no other rights are ever there.
+    /// A weak reference keeps the allocation, though not its content, so no other rights have this address.
     #[inline]
     pub(crate) fn is_under(&self, rights: RightsId) -> bool {
         std::ptr::eq(self.0.as_ptr(), rights.0)
     }
 }
 
-/// Subjects, each with a queue behind it if it is for that only.
+/// Subjects, each followed by a queue if it applies to that queue only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lists {
     pub(crate) allow: Vec<String>,
@@ -143,7 +143,7 @@ struct Rules {
 
 impl Rules {
     fn new(allowed: &Allowed) -> Self {
-        // An empty list allows everything, as none does.
+        // An empty list allows everything, like a missing one.
         let allow = allowed.allow.as_deref().filter(|list| !list.is_empty());
         Rules {
             allow: allow.map(Patterns::new),
@@ -157,7 +157,7 @@ impl Rules {
         };
         let found = allow.matching(filter, queue);
         match !queue.is_empty() && found.names_queues {
-            // As soon as queues are named, others are not allowed.
+            // Once queues are named, other queues are denied.
             true => found.queue,
             false => found.plain,
         }
@@ -169,14 +169,14 @@ impl Rules {
     }
 }
 
-/// A list of patterns, all asked at once.
+/// A list of patterns that are matched together.
 #[derive(Default)]
 struct Patterns {
     trie: Trie<Held>,
     list: Vec<Pattern>,
 }
 
-/// What stands behind one subject.
+/// The entries at one subject filter.
 #[derive(Default)]
 struct Held {
     plain: bool,
@@ -189,14 +189,14 @@ impl Vacant for Held {
     }
 }
 
-/// What was found for a topic and a queue.
+/// The match of a subject and a queue.
 #[derive(Clone, Copy, Default)]
 struct Found {
-    /// A pattern without a queue.
+    /// A pattern without a queue matches.
     plain: bool,
-    /// Patterns with queues, whatever these are.
+    /// Patterns with queues match the subject.
     names_queues: bool,
-    /// One of them is for this queue.
+    /// One of them matches the queue.
     queue: bool,
 }
 
@@ -225,8 +225,9 @@ impl Patterns {
         self.list.iter().map(text).collect()
     }
 
-    /// Whether one of them allows every topic of a filter for this queue. A pattern for queues allows nothing to
-    /// subscriptions without a queue, and where it matches too, a pattern without a queue may allow nothing to a queue.
+    /// Returns whether one pattern allows every subject of a filter for this queue. A pattern with a queue
+    /// allows nothing to subscriptions without one; where it matches too, a pattern without a queue allows
+    /// nothing to queue subscriptions.
     fn cover(&self, filter: &str, queue: &[u8]) -> bool {
         let names_queues =
             (self.list.iter()).any(|p| p.queue().is_some() && overlap(p.subject(), filter));
@@ -242,7 +243,7 @@ impl Patterns {
     fn matching(&self, topic: &[u8], queue: &[u8]) -> Found {
         let mut found = Found::default();
         if self.list.is_empty() {
-            // As what is denied mostly is.
+            // The common case for `deny`.
             return found;
         }
         self.trie.filters_matching(topic, &mut |held| {
@@ -267,7 +268,7 @@ mod tests {
         })
     }
 
-    /// What nats-server 2.15 said to the same permissions.
+    /// The decisions of nats-server 2.15 for the same permissions.
     #[test]
     fn subscriptions_as_nats_server_decides() {
         let allow = ["foo.*", "bar", "bar v1", "baz.>"];
@@ -276,7 +277,7 @@ mod tests {
         let denying = Allowed::subscribe(None, &deny).unwrap();
         let allowing = rights(Allowed::default(), allowing);
         let denying = rights(Allowed::default(), denying);
-        // Filter, queue, allowed, single messages kept back.
+        // Filter, queue, allowed, filtered by message.
         for (filter, queue, expected, filtered) in [
             ("foo.>", "", true, true),
             ("foo.*", "", true, false),
@@ -309,7 +310,8 @@ mod tests {
             assert_eq!(denying.may_subscribe(f, q), expected, "{filter} {queue}");
             assert_eq!(denying.filters(f, q), filtered, "{filter} {queue}");
         }
-        // A queue's pattern covers a filter that another pattern let in; nats-server sends everything here.
+        // A queue's pattern covers a filter that another pattern allowed; nats-server delivers everything
+        // here.
         let mixed = ["foo.*", "foo.> q1", "bar.* q1", "bar.> q2", "baz.> q*"];
         let mixed = rights(
             Allowed::default(),
@@ -349,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_answer_may_do_nothing_else() {
+    fn allow_responses_alone_permits_only_replies() {
         let mut permissions = Permissions {
             responses: Some(AllowResponses::default()),
             ..Permissions::default()

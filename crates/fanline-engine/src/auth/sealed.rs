@@ -1,4 +1,4 @@
-//! Messages sealed for one peer, as NATS writes them: NaCl's box behind a mark and its nonce.
+//! Messages encrypted for one peer in NATS's format: NaCl's box behind a marker and its nonce.
 
 use crypto_secretbox::XSalsa20Poly1305;
 use crypto_secretbox::aead::{Aead as _, KeyInit as _};
@@ -7,17 +7,17 @@ use salsa20::cipher::generic_array::GenericArray;
 
 use super::nkey::KEY_BYTES;
 
-/// What sealed bytes begin with.
+/// The first bytes of an encrypted message.
 const MARK: &[u8] = b"xkv1";
-/// Bytes of a nonce. No two messages between the same two peers may have the same one.
+/// Bytes of a nonce. Two peers must never use a nonce twice.
 pub const NONCE_BYTES: usize = 24;
 
-/// Seals messages for one peer, and opens those that it has sealed.
+/// Encrypts messages for one peer, and decrypts its messages.
 pub struct Sealer {
     secretbox: XSalsa20Poly1305,
 }
 
-// It is secret.
+// The key is secret.
 impl std::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sealer").finish_non_exhaustive()
@@ -25,7 +25,7 @@ impl std::fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// Returns a sealer for the shared secret that X25519 makes of one's own key and the peer's.
+    /// Returns a sealer with the secret that X25519 derives from one's own key and the peer's.
     pub fn new(secret: &[u8; KEY_BYTES]) -> Self {
         let nothing = GenericArray::default();
         let key = salsa20::hsalsa::<U10>(GenericArray::from_slice(secret), &nothing);
@@ -34,14 +34,14 @@ impl Sealer {
         }
     }
 
-    /// Seals a message. The nonce has to be random.
+    /// Encrypts a message. The nonce has to be random.
     pub fn seal(&self, nonce: &[u8; NONCE_BYTES], message: &[u8]) -> Vec<u8> {
         let sealed = self.secretbox.encrypt(nonce.into(), message);
-        // Only messages of more than 256 GiB cannot be sealed.
+        // Encryption fails only above 256 GiB.
         [MARK, nonce, &sealed.unwrap_or_default()].concat()
     }
 
-    /// Returns what was sealed; `None` when the peer has not sealed it so.
+    /// Decrypts a message; `None` if the peer did not encrypt it.
     pub fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
         let sealed = sealed.strip_prefix(MARK)?;
         let (nonce, hidden) = sealed.split_first_chunk::<NONCE_BYTES>()?;
@@ -62,7 +62,7 @@ mod tests {
 
     /// The example of "Cryptography in NaCl", sections 8 to 10.
     #[test]
-    fn seals_as_nacl_does() {
+    fn matches_the_vectors_of_nacl() {
         let secret = bytes("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742");
         let nonce = bytes("69696ee955b62b73cd62bda875fc73d68219e0036b7a0b37");
         let message = bytes(

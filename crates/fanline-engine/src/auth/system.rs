@@ -1,15 +1,16 @@
-//! What every account may ask the system account, whether or not that exports it.
+//! Requests that every account may send to the system account without an export.
 
 use super::account::{Account, Import, ImportKind};
 use crate::subject::is_literal_topic;
 
 /// A request to the system account.
 struct Service {
-    /// How everybody asks.
+    /// The subject for clients.
     subject: &'static str,
-    /// How it is asked for one account, whose name comes between the two.
+    /// The two parts of the subject in the system account; the name of the requesting account comes between
+    /// them.
     own: (&'static str, &'static str),
-    /// Whether who answers is told who asks.
+    /// Whether the responder learns the requester's identity.
     share: bool,
 }
 
@@ -39,21 +40,21 @@ const SERVICES: [Service; 4] = [
 ];
 
 impl Service {
-    /// What it is called in the system account when this account asks. `None` for an account whose name
-    /// says more, or other, than one token does.
+    /// Returns the subject in the system account for requests of this account. `None` if the account's name
+    /// is not a single literal token.
     fn subject_for(&self, account: &str) -> Option<String> {
         let is_one = !account.contains('.') && is_literal_topic(account.as_bytes());
-        // That would be all accounts.
+        // That name would mean all accounts.
         let is_all = account == "PING";
         let (before, behind) = self.own;
         (is_one && !is_all).then(|| format!("{before}.{account}.{behind}"))
     }
 }
 
-/// What an account has from the system account without a word of the configuration, under the names by
-/// which everybody asks. What it has imported by one of these names itself is left out.
+/// Returns the imports that every account has from the system account, under their usual subjects. A subject
+/// that the account itself imports is left out.
 pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
-    // The system account is asked directly by its own users, but for who they are.
+    // Users of the system account send these requests directly, except for the one about themselves.
     let is_system = account.name == system;
     let wanted = SERVICES.iter().filter(|service| {
         let mut imported = account.imports.iter();
@@ -74,8 +75,8 @@ pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
     imports.collect()
 }
 
-/// An import of one of these requests, by the name that it has for everybody or for this account, as one
-/// that asks for this account only. `None` when it is about something else.
+/// Narrows an import of one of these requests, for all accounts or for this one, to this account. `None` if
+/// it imports something else.
 pub(crate) fn own_import(import: &Import, account: &str) -> Option<Import> {
     let ImportKind::Service { share } = import.kind else {
         return None;
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_asks_for_his_own_account() {
+    fn each_account_requests_its_own_data() {
         let own = subjects(&Account::new("A"));
         assert_eq!(
             own,
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_imported_by_hand_leads_to_the_own_account_too() {
+    fn explicit_import_is_narrowed_to_the_own_account() {
         let import = |subject: &str, to: Option<&str>| Import {
             kind: ImportKind::Service { share: false },
             account: "SYS".into(),

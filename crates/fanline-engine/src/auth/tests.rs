@@ -1,4 +1,4 @@
-//! What a server may and may not be told.
+//! Valid and invalid configurations of accounts and users.
 
 use super::*;
 use crate::auth::certificate::CertificateNames;
@@ -31,7 +31,7 @@ fn config(change: impl FnOnce(&mut AccessConfig)) -> AccessConfig {
 }
 
 #[test]
-fn accounts_have_their_places() {
+fn account_ids_follow_their_order() {
     let access = Access::new(config(|config| {
         config.system_account = Some("ROOT".into());
         config.account_mut("A").users.push(User::new("ada", "pw"));
@@ -53,7 +53,7 @@ fn accounts_have_their_places() {
 }
 
 #[test]
-fn a_successor_keeps_the_places_of_accounts() {
+fn successor_keeps_account_ids() {
     let with = |names: &[&str]| {
         config(|config| config.accounts = names.iter().map(|name| Account::new(*name)).collect())
     };
@@ -66,7 +66,7 @@ fn a_successor_keeps_the_places_of_accounts() {
 }
 
 #[test]
-fn says_what_is_wrong() {
+fn errors_name_the_fault() {
     let check = |change: fn(&mut AccessConfig), expected: &str| {
         let error = Access::new(config(change)).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
@@ -163,7 +163,7 @@ fn imports_need_an_export() {
 }
 
 #[test]
-fn imports_do_not_lead_back() {
+fn import_cycles_are_refused() {
     let check = |a_to: &str, is_cycle: bool| {
         let outcome = Access::new(config(|config| {
             for (name, other, to) in [("A", "B", a_to), ("B", "A", "x")] {
@@ -227,9 +227,9 @@ fn filters_cover_and_overlap() {
     }
 }
 
-/// A certificate says who it is; a password that the configuration has beside it counts, too.
+/// A certificate identifies the user; a password in the configuration is required too.
 #[test]
-fn who_is_named_by_a_certificate_shows_the_password_as_well() {
+fn user_of_a_certificate_needs_its_password() {
     let access = Access::new(config(|config| {
         let account = config.account_mut("A");
         account.users = vec![
@@ -262,7 +262,7 @@ fn who_is_named_by_a_certificate_shows_the_password_as_well() {
         assert_eq!(is_admitted, expected, "{name} {user} {pass}");
     };
     check("ada@example.org", "", "pw", true);
-    // The name is the certificate's, whatever is shown.
+    // The name is the certificate's, whatever CONNECT says.
     check("ada@example.org", "cat", "pw", true);
     check("ada@example.org", "ada@example.org", "wrong", false);
     check("ada@example.org", "", "", false);
@@ -271,10 +271,11 @@ fn who_is_named_by_a_certificate_shows_the_password_as_well() {
     check("nobody@example.org", "cat", "pw", false);
 }
 
-/// `allow_non_tls` beside `verify_and_map` admitted clients in clear by their password alone. A user without a
-/// password, known by its certificate, was admitted by name at any listener that takes no certificates.
+/// Regression: beside `verify_and_map`, `allow_non_tls` admitted plaintext clients by their password alone,
+/// and a user without a password, identified by its certificate, was admitted by name at listeners that take
+/// no certificates.
 #[test]
-fn verify_and_map_has_no_way_around() {
+fn verify_and_map_cannot_be_bypassed() {
     let access = Access::new(config(|config| {
         let account = config.account_mut("A");
         let mut only_mqtt = User::new("eve", "");
@@ -306,9 +307,9 @@ fn verify_and_map_has_no_way_around() {
     check(mqtt, "127.0.0.1", "ada", "pw", true);
     check(mqtt, "127.0.0.1", "", "", true);
     check(mqtt, "127.0.0.1", "bob", "", false);
-    // No listener that maps certificates takes this one.
+    // No listener that maps certificates admits this user.
     check(mqtt, "127.0.0.1", "eve", "", true);
-    // A unix socket has no TLS, so that the password counts there.
+    // A unix socket has no TLS, so the password counts there.
     check(standard, "", "ada", "pw", true);
     check(standard, "", "bob", "", false);
 }
@@ -333,9 +334,9 @@ fn plain_passwords_are_found() {
     check(&by_certificate, false);
 }
 
-/// Clients that always send a token are let in by a server that knows nothing of tokens.
+/// A server without operators ignores JWTs, which some clients always send.
 #[test]
-fn a_token_without_an_operator_is_nothing_shown() {
+fn jwt_without_an_operator_is_ignored() {
     let access = Access::new(config(|config| {
         config.account_mut("A").users.push(User::new("ada", "pw"));
         config.no_auth_user = Some("ada".into());

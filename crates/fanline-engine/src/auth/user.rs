@@ -1,4 +1,4 @@
-//! Users: who may connect, and how they show that they are who they say.
+//! Users and their credentials.
 
 use std::fmt;
 
@@ -10,34 +10,33 @@ use super::permissions::Permissions;
 /// One user of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// How the user is known.
+    /// The user's name or key, and its proof.
     pub identity: Identity,
-    /// What it may do; its account's default permissions when `None`.
+    /// Its permissions; the account's defaults if `None`.
     pub permissions: Option<Permissions>,
-    /// The kinds of connections that it may use; all when empty.
+    /// The kinds of connections that it may use; all if empty.
     pub connection_kinds: Vec<ConnectionKind>,
-    /// Only through a proxy that signs for it. Fanline knows none yet, so that such a user does not get
-    /// in at all.
+    /// Whether it has to connect through a trusted proxy that signs for it.
     pub proxy_required: bool,
 }
 
-/// How a user is known, and what proves it.
+/// The name or key of a user, and its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// By name. Behind TLS with `verify_and_map` the name is the certificate's, and a password is only
-    /// asked for where there is one.
+    /// By name. With TLS and `verify_and_map` the name comes from the certificate, and a password is required
+    /// only if one is configured.
     Name(String, Password),
-    /// By a public key (`U…`), proved by a signature of the server's nonce.
+    /// By public key (`U…`); the proof is a signature of the server's nonce.
     Nkey(String),
 }
 
 impl User {
-    /// One with a password.
+    /// Creates a user with a password.
     pub fn new(name: impl Into<String>, password: impl Into<Password>) -> Self {
         User::with(Identity::Name(name.into(), password.into()))
     }
 
-    /// One with a public key (`U…`).
+    /// Creates a user with a public key (`U…`).
     pub fn nkey(public: impl Into<String>) -> Self {
         User::with(Identity::Nkey(public.into()))
     }
@@ -51,7 +50,7 @@ impl User {
         }
     }
 
-    /// The name or the public key.
+    /// Returns the name or the public key.
     pub fn name(&self) -> &str {
         match &self.identity {
             Identity::Name(name, _) => name,
@@ -60,12 +59,12 @@ impl User {
     }
 }
 
-/// What a client has to know: in clear, or its bcrypt hash. Never shown.
+/// A password, in plaintext or as a bcrypt hash. `{:?}` never shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Password {
-    /// In clear.
+    /// Plaintext.
     Plain(String),
-    /// A hash as bcrypt writes it.
+    /// A bcrypt hash.
     Bcrypt(String),
 }
 
@@ -79,7 +78,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// What looks like a bcrypt hash is one.
+/// A text in the format of a bcrypt hash is one.
 impl From<&str> for Password {
     fn from(text: &str) -> Self {
         match is_bcrypt(text) {
@@ -110,7 +109,7 @@ pub(crate) fn same(expected: &str, given: &str) -> bool {
     expected.as_bytes().ct_eq(given.as_bytes()).into()
 }
 
-/// The ways to connect that a user may be restricted to.
+/// The connection kinds that a user may be restricted to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "named as in nats-server's configuration")]
 pub enum ConnectionKind {
@@ -135,12 +134,12 @@ impl ConnectionKind {
         (ConnectionKind::InProcess, "IN_PROCESS"),
     ];
 
-    /// Whether MQTT is spoken.
+    /// Returns whether it speaks MQTT.
     pub fn is_mqtt(self) -> bool {
         matches!(self, ConnectionKind::Mqtt | ConnectionKind::MqttWebSocket)
     }
 
-    /// Whether it is a link between two servers.
+    /// Returns whether it connects two servers.
     pub fn is_leaf(self) -> bool {
         matches!(
             self,
@@ -148,10 +147,10 @@ impl ConnectionKind {
         )
     }
 
-    /// The kind of this name, in any case.
+    /// Returns the kind of this name, in any case.
     ///
     /// # Errors
-    /// When there is none.
+    /// Fails if there is no such kind.
     pub fn parse(name: &str) -> Result<Self, AccessError> {
         let mut all = Self::NAMES.iter();
         all.find(|(_, known)| known.eq_ignore_ascii_case(name))
@@ -159,7 +158,7 @@ impl ConnectionKind {
             .ok_or_else(|| AccessError::UnknownConnectionKind(name.to_ascii_uppercase()))
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         let mut all = Self::NAMES.iter();
         all.find(|(kind, _)| *kind == self)
@@ -172,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_recognised_and_never_shown() {
+    fn passwords_are_recognized_and_never_shown() {
         for (text, hashed) in [
             (
                 "$2a$11$PWIFAL8RsWyGI3jVZtO9Nu8.6jOxzxfZo7c/W0eLk017hjgUKWrhy",

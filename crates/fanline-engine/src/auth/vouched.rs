@@ -1,4 +1,4 @@
-//! Clients that another part of the server has let in already.
+//! Clients that another part of the server has authenticated already.
 
 use std::sync::Arc;
 
@@ -7,18 +7,17 @@ use super::admit::{Decision, Grant};
 use super::rights::Rights;
 use super::user::ConnectionKind;
 
-/// What the server itself says of a client: who it is, so that it has to show nothing more, and what
-/// it may do at most.
+/// A client that the server itself has authenticated, and an upper bound of its permissions.
 #[derive(Clone, Debug)]
 pub struct Vouched {
-    /// What it was granted when it showed its credentials.
+    /// The grant of its credentials.
     pub grant: Grant,
-    /// What it may do at most, whatever its user may.
+    /// The most that it may do, whatever its user may do.
     pub within: Option<Arc<Rights>>,
 }
 
 impl Access {
-    /// Whether what a client was granted elsewhere still holds.
+    /// Returns whether an earlier grant is still valid.
     pub(super) fn admit_vouched(&self, vouched: &Vouched, kind: ConnectionKind) -> Decision {
         match self.renew(&vouched.grant, kind) {
             Some(grant) => Decision::Admitted(Grant {
@@ -46,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_for_as_long_as_the_user_does() {
+    fn grant_ends_with_the_user() {
         let before = access(&[("ada", "pw")]);
         let ada = Credentials {
             user: "ada",
@@ -68,7 +67,7 @@ mod tests {
             (access(&[("bob", "pw")]), false),
             (access(&[]), false),
         ] {
-            // Whatever it shows.
+            // Whatever credentials it sends.
             for shown in [Credentials::default(), ada.clone()] {
                 let decision = now.admit(&shown, &peer);
                 assert_eq!(matches!(decision, Decision::Admitted(_)), is_admitted);

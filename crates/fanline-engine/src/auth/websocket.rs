@@ -1,22 +1,22 @@
-//! What decides for those who come over WebSocket or speak MQTT.
+//! Credentials of one listener: WebSocket or MQTT.
 
 use super::error::AccessError;
 use super::user::{ConnectionKind, Password};
 use super::{ANYBODY, Access, AccessConfig, Place, Users};
 
-/// What clients of one listener show in place of what others do. By default there is no difference.
+/// Credentials of clients of one listener, where they differ from the server's. The default is no difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListenerAccess {
-    /// One token for all.
+    /// One token for all clients.
     pub token: Option<Password>,
-    /// One user, by name and password. It is in `$G`, and wins over a token.
+    /// One user, by name and password, in `$G`. It takes precedence over a token.
     pub user: Option<(String, Password)>,
-    /// The user that those are who show no credentials. Without token and user, the server's users
-    /// come there too.
+    /// The user of clients without credentials. Without a token and a user, the server's users may connect
+    /// here too.
     pub no_auth_user: Option<String>,
 }
 
-/// The same, checked. Where there is one, the token and the `no_auth_user` of others do not count.
+/// The checked form. It replaces the server's token and `no_auth_user`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Door {
     pub(super) token: Option<Password>,
@@ -25,7 +25,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// `None` when nothing differs.
+    /// Returns `None` if nothing differs.
     pub(super) fn new(given: ListenerAccess, users: &Users) -> Result<Option<Self>, AccessError> {
         if given == ListenerAccess::default() {
             return Ok(None);
@@ -41,17 +41,17 @@ impl Door {
         }))
     }
 
-    /// Whether the server's users count for nothing here.
+    /// Returns whether the server's users may not connect here.
     pub(super) fn asks_for_its_own(&self) -> bool {
         self.token.is_some() || self.user.is_some()
     }
 }
 
 impl Access {
-    /// The same with something else for WebSocket and for MQTT clients.
+    /// Returns the directory with other credentials for WebSocket and MQTT clients.
     ///
     /// # Errors
-    /// When a `no_auth_user` is no user.
+    /// Fails if a `no_auth_user` is not a user.
     pub fn with_listeners(
         &self,
         websocket: ListenerAccess,
@@ -64,10 +64,10 @@ impl Access {
         })
     }
 
-    /// The same with other connection kinds that take the user from the client certificate.
+    /// Returns the directory with other connection kinds that take the user from the client certificate.
     ///
     /// # Errors
-    /// None of its own: the rest is as it was.
+    /// None of its own: the rest is unchanged.
     pub fn with_certificate_kinds(&self, kinds: &[ConnectionKind]) -> Result<Self, AccessError> {
         self.successor(AccessConfig {
             certificate_kinds: kinds.to_vec(),
@@ -75,17 +75,17 @@ impl Access {
         })
     }
 
-    /// Connection kinds that take the user from the client certificate.
+    /// Returns the connection kinds that take the user from the client certificate.
     pub fn certificate_kinds(&self) -> &[ConnectionKind] {
         &self.certificate_kinds
     }
 
-    /// What differs for WebSocket clients.
+    /// Returns the credentials of WebSocket clients.
     pub fn websocket_access(&self) -> ListenerAccess {
         self.told(self.websocket.as_ref())
     }
 
-    /// What differs for MQTT clients.
+    /// Returns the credentials of MQTT clients.
     pub fn mqtt_access(&self) -> ListenerAccess {
         self.told(self.mqtt.as_ref())
     }
@@ -102,7 +102,7 @@ impl Access {
         }
     }
 
-    /// What decides in place of what does for others.
+    /// Returns the listener's credentials, if it has any.
     pub(super) fn door(&self, kind: ConnectionKind) -> Option<&Door> {
         match kind {
             ConnectionKind::WebSocket => self.websocket.as_ref(),
@@ -111,13 +111,13 @@ impl Access {
         }
     }
 
-    /// Whether a client that comes this way has to show something: credentials, or that it comes through a
-    /// proxy.
+    /// Returns whether a client of this kind has to authenticate: with credentials, or by a proxy's
+    /// signature.
     pub fn is_required_of(&self, kind: ConnectionKind) -> bool {
         self.proxy_required || self.asks_for_credentials_of(kind)
     }
 
-    /// Whether it has to show credentials.
+    /// Returns whether it has to send credentials.
     pub(super) fn asks_for_credentials_of(&self, kind: ConnectionKind) -> bool {
         match self.door(kind) {
             Some(door) if door.asks_for_its_own() => true,
@@ -125,8 +125,9 @@ impl Access {
         }
     }
 
-    /// Whether those who come this way are told that they may do without credentials, though there are users. [`ANYBODY`]
-    /// is not told of: the system account's clients show what they have only where INFO asks for it.
+    /// Returns whether INFO says that clients of this kind may connect without credentials although there are
+    /// users. [`ANYBODY`] does not count: clients of the system account send credentials only if INFO
+    /// requires them.
     pub fn has_no_auth_user(&self, kind: ConnectionKind) -> bool {
         let place = self
             .door(kind)
@@ -147,7 +148,7 @@ mod tests {
         Access::new(config).unwrap()
     }
 
-    /// Who is let in this way with these credentials; `None` when nobody is.
+    /// Returns the grant for these credentials; `None` if they are refused.
     fn admitted(access: &Access, kind: ConnectionKind, shown: &Credentials<'_>) -> Option<Grant> {
         let peer = Peer {
             kind,
@@ -212,7 +213,7 @@ mod tests {
         check(&access, &by_token("tcp"), true, false);
         check(&access, &by_token("web"), false, true);
         check(&access, &Credentials::default(), false, false);
-        // A server may be open but for them.
+        // A server may be open except for this listener.
         let access =
             Access::open().with_listeners(access.websocket_access(), ListenerAccess::default());
         let access = access.unwrap();
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shows_nothing_may_be_somebody_else() {
+    fn no_auth_user_differs_by_listener() {
         let access = access(|config| {
             let users = &mut config.account_mut("A").users;
             users.push(User::new("ada", "pw"));
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_in_stays_while_it_holds() {
+    fn admitted_client_stays_while_its_grant_is_valid() {
         let with = |password: &str| {
             access(|config| config.websocket.user = Some(("web".into(), password.into())))
         };
@@ -261,7 +262,7 @@ mod tests {
         assert!(Access::open().renew(&grant, kind).is_none());
         let same = first.in_place_of(&Access::open()).unwrap();
         assert!(same.renew(&grant, kind).is_some());
-        // Who was asked for nothing is when there is something to ask for.
+        // A client that needed no credentials stays until the server requires some.
         let open = admitted(&Access::open(), kind, &Credentials::default()).unwrap();
         assert!(first.renew(&open, kind).is_none());
         assert!(first.renew(&open, ConnectionKind::Standard).is_some());

@@ -4,8 +4,10 @@
 //! It knows accounts by number only, and nothing of what leads from one to another; nor does it know what
 //! sessions speak, apart from plain NATS clients: see [`Kind`].
 
+pub(crate) mod backlog;
 pub(crate) mod batch;
 pub(crate) mod deliver;
+mod leaf_listener;
 pub(crate) mod links;
 pub(crate) mod message;
 pub(crate) mod outputs;
@@ -35,12 +37,13 @@ use crate::subject::Filter;
 use crate::timers::Timers;
 use batch::Batch;
 pub(crate) use deliver::Kind;
+pub use leaf_listener::LeafListener;
 use links::LinkSets;
 use outputs::Outputs;
 use quotas::Quotas;
 use remote::Remote;
 pub use remote::SHARDS_MAX;
-use router::{Routers, SubId, Subscriptions};
+use router::{Router, Routers, SubId, Subscriptions};
 use run::Run;
 use session::{Session, SessionId};
 use targets::RemoteTargets;
@@ -58,6 +61,8 @@ pub struct ShardConfig {
     pub shards: usize,
     /// Whether each protocol line is reported by [`Shard::take_traces`](crate::Shard::take_traces).
     pub traces: bool,
+    /// What leaf connections that are accepted are configured with, when there is a listener for them.
+    pub leafs: Option<Arc<LeafListener>>,
 }
 
 /// What connections of every kind share: sessions, their subscriptions, routes, and what is to be written.
@@ -263,6 +268,14 @@ impl<K: Kind> Exchange<K> {
             self.totals.resize(at + 1, Totals::default());
         }
         &mut self.totals[at]
+    }
+
+    /// Where what a session wants is found.
+    pub(crate) fn router_of(&self, session: &Session<K>) -> &Router {
+        match session.kind.links() {
+            Some(set) => &self.links[set].routers[session.account],
+            None => &self.routers[session.account],
+        }
     }
 
     /// The name of an account; empty when it is gone.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::backlog::Backlog;
 use super::restriction::Restriction;
 use super::router::RouteMemo;
 use crate::auth::{AccountId, Check, Grant, Peer};
@@ -61,20 +62,29 @@ pub(crate) struct Session<K> {
     pub(crate) check: Option<Check>,
     pub(crate) grant: Grant,
     pub(crate) has_connected: bool,
-    /// Whether it was sent the second INFO, which follows its first PING after CONNECT.
-    pub(crate) was_told_account: bool,
     pub(crate) options: ConnectOptions,
     pub(crate) peer: Peer,
     pub(crate) opened_at: Duration,
     pub(crate) active_at: Duration,
-    pub(crate) ping_at: Duration,
+    pub(crate) pings: Pings,
     /// When what it was let in by does not hold any more.
     pub(crate) expires_at: Option<Duration>,
     /// When the token of its account expires.
     pub(crate) account_expires_at: Option<Duration>,
-    pub(crate) pings_out: u32,
-    pub(crate) pinged_at: Duration,
+    /// The last round trip that was measured.
     pub(crate) rtt: Option<Duration>,
+    /// What waited for it when it was dropped for reading too slowly.
+    pub(crate) backlog: Option<Box<Backlog>>,
+}
+
+/// The pings that a connection is sent.
+pub(crate) struct Pings {
+    /// When the next one is due.
+    pub(crate) next_at: Duration,
+    /// When the last one was sent.
+    pub(crate) sent_at: Duration,
+    /// How many were not answered.
+    pub(crate) unanswered: u32,
 }
 
 impl<K> Session<K> {

@@ -194,6 +194,11 @@ impl JetStream {
         })
     }
 
+    /// Returns whether there is a stream of this name.
+    pub(super) fn has_stream(&self, name: &str) -> bool {
+        self.streams.find(name).is_some()
+    }
+
     /// Handles a message to JetStream itself.
     fn handle_own(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
         let subject = message.topic;

@@ -366,6 +366,11 @@ impl Handler for JetStreams {
         }
     }
 
+    fn has_stream(&self, account: AccountId, stream: &str) -> bool {
+        let jetstream = self.running(account);
+        jetstream.is_some_and(|jetstream| jetstream.has_stream(stream))
+    }
+
     fn settle(&mut self, now: Now, ports: &mut dyn Ports) {
         while let Some(account) = self.touched.pop_first() {
             let entry = &mut self.entries[account.index()];

@@ -71,10 +71,20 @@ pub struct Message<'a> {
     pub shown: &'a [u8],
 }
 
+/// The outcome of a publish, an acknowledgement, or an API request: the sequence of the stored record, or 0 if none was
+/// stored.
+pub type Outcome<'a> = Result<u64, &'a ApiError>;
+
 /// The account's subscribers and publishers, as JetStream reaches them.
 pub trait Port {
     /// Publishes a message to all subscribers, including streams of the same account.
     fn publish(&mut self, message: &Message<'_>);
+
+    /// Publishes the reply to a publish, an acknowledgement, or an API request. Its requester may use the outcome
+    /// in place of the message.
+    fn answer(&mut self, message: &Message<'_>, _outcome: Outcome<'_>) {
+        self.publish(message);
+    }
 
     /// Publishes a message to `to`, but its subscribers see the message's own subject. A consumer delivers
     /// records so to its deliver subject or to the inbox of a pull request.
@@ -172,6 +182,11 @@ pub trait Handler {
         _from: u64,
         _each: &mut dyn FnMut(&Record<'_>) -> bool,
     ) {
+    }
+
+    /// Returns whether an account has a stream here.
+    fn has_stream(&self, _account: AccountId, _stream: &str) -> bool {
+        false
     }
 
     /// Ends a round of calls.

@@ -37,21 +37,23 @@ pub(super) struct Answer {
 
 impl Answer {
     fn send(&self, port: &mut dyn Port) {
-        port.publish(&Message {
+        let message = Message {
             topic: &self.reply,
             payload: &self.payload,
             ..Message::default()
-        });
+        };
+        port.answer(&message, Ok(0));
     }
 
     /// Sends an error. Only API requests get one; an acknowledgement stays unconfirmed.
     fn refuse(&self, error: &ApiError, port: &mut dyn Port) {
         if let Some(endpoint) = self.endpoint {
-            port.publish(&Message {
+            let message = Message {
                 topic: &self.reply,
                 payload: &api::refusal(endpoint, error),
                 ..Message::default()
-            });
+            };
+            port.answer(&message, Err(error));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Accounts know nothing of each other, but for what one exports and another imports.
+//! Accounts are isolated, except for exports that another account imports.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub(super) fn read(account: &str, subject: &str, to: Option<&str>) -> Import {
     import(ImportKind::Stream, account, subject, to)
 }
 
-/// Shards of a server with these accounts.
+/// Returns shards of a server with these accounts.
 pub(super) fn world(shards: usize, config: AccessConfig) -> (World, Access) {
     let access = Access::new(config.clone()).unwrap();
     let world = World::with(
@@ -59,11 +59,11 @@ pub(super) fn world(shards: usize, config: AccessConfig) -> (World, Access) {
 pub(super) fn client(world: &mut World, access: &Access, shard: usize, account: &str) -> Client {
     let client = world.client(shard);
     let account = access.account_id(account).unwrap();
-    world.shards[shard].bind(client.id, account);
+    world.shards[shard].broker.bind(client.id, account);
     client
 }
 
-/// The reply of the one message that somebody was sent.
+/// Returns the reply subject of the one message that a client was sent.
 fn reply_of(sent: &str) -> String {
     let line = sent.lines().next().unwrap();
     line.split(' ').nth(3).unwrap().into()
@@ -126,7 +126,7 @@ fn nothing_crosses_without_an_import() {
 }
 
 #[test]
-fn streams_are_seen_under_their_other_names() {
+fn stream_imports_are_renamed() {
     for shards in [1, 2] {
         let (mut world, access) = world(shards, two_accounts());
         let a = client(&mut world, &access, 0, "A");
@@ -162,7 +162,7 @@ fn requests_are_answered_across_accounts() {
             let reply = reply_of(&asked);
             world.say(other, &format!("PUB {reply} 2\r\nho\r\n"));
             assert_eq!(world.read(b), "MSG in.1 1 2\r\nho\r\n", "{shards} shards");
-            // One answer is all that there is.
+            // There is one response only.
             world.say(service, &format!("PUB {reply} 2\r\nho\r\n"));
             assert_eq!(world.read(b), "");
         }
@@ -171,7 +171,7 @@ fn requests_are_answered_across_accounts() {
             .iter()
             .map(|s| s.broker.accounts.requests.len());
         assert_eq!(waiting.sum::<usize>(), 0);
-        // Nobody serves this one.
+        // This request has no responder.
         world.say(b, "PUB many.t in.2 2\r\nhi\r\n");
         let none = world.read(b);
         assert!(none.starts_with("HMSG in.2 1 "), "{none}");
@@ -183,7 +183,7 @@ fn requests_are_answered_across_accounts() {
 }
 
 #[test]
-fn every_account_may_ask_about_itself() {
+fn every_account_has_imports_from_the_system_account() {
     for shards in [1, 2, 3] {
         let mut config = AccessConfig::default();
         config.account_mut("A");
@@ -223,7 +223,7 @@ fn every_account_may_ask_about_itself() {
                     asked.starts_with(&format!("HMSG {expected} _R_.0.")),
                     "{asked}"
                 );
-                // Only what is asked about users tells which one it is.
+                // Only requests about users name the user.
                 assert_eq!(
                     asked.contains("\"id\":"),
                     subject.contains("USER"),
@@ -234,7 +234,7 @@ fn every_account_may_ask_about_itself() {
                 assert_eq!(world.read(asking), "MSG in.1 9 2\r\nme\r\n");
             }
         }
-        // Nothing else of the system account is to be had.
+        // Nothing else of the system account is accessible.
         let a = client(&mut world, &access, 0, "A");
         for subject in [
             "$SYS.REQ.SERVER.PING.VARZ",
@@ -249,7 +249,7 @@ fn every_account_may_ask_about_itself() {
 }
 
 #[test]
-fn the_server_itself_is_none_of_its_clients() {
+fn system_client_is_not_counted() {
     let mut config = AccessConfig::default();
     config
         .account_mut("A")
@@ -266,7 +266,7 @@ fn the_server_itself_is_none_of_its_clients() {
     world.read(server);
     world.say(server, "SUB a 1\r\nSUB b 2\r\nPING\r\n");
     assert_eq!(world.read(server), "PONG\r\n");
-    // Another directory takes the place of the first, and the server stays.
+    // Another directory replaces the first, and the system client stays connected.
     let access = Access::new(config).unwrap();
     world.shards[0].replace_access(access.into(), std::time::Duration::ZERO);
     world.say(server, "PUB b 2\r\nhi\r\n");
@@ -279,7 +279,7 @@ fn the_server_itself_is_none_of_its_clients() {
 }
 
 #[test]
-fn a_stream_of_answers_ends_with_an_empty_one_or_with_the_listener() {
+fn response_stream_ends_with_an_empty_message_or_its_subscriber() {
     let (mut world, access) = world(2, two_accounts());
     let service = client(&mut world, &access, 0, "A");
     let b = client(&mut world, &access, 1, "B");
@@ -306,7 +306,7 @@ fn a_stream_of_answers_ends_with_an_empty_one_or_with_the_listener() {
 }
 
 #[test]
-fn an_answer_has_its_time() {
+fn request_times_out() {
     let (mut world, access) = world(1, two_accounts());
     let service = client(&mut world, &access, 0, "A");
     let b = client(&mut world, &access, 0, "B");
@@ -323,7 +323,7 @@ fn an_answer_has_its_time() {
 }
 
 #[test]
-fn topics_have_other_names_where_that_is_said() {
+fn subjects_are_mapped() {
     let mut config = AccessConfig::default();
     let mapping = Mapping::new("old.*", "new.$1").unwrap();
     config.account_mut("$G").mappings.push(mapping);
@@ -340,15 +340,15 @@ fn topics_have_other_names_where_that_is_said() {
     let renamed = "MSG new.1 1 2\r\nhi\r\nMSG new.1 1 2\r\nhi\r\nMSG x 1 0\r\n\r\n";
     assert_eq!(world.read(global), renamed);
     assert_eq!(world.read(a), renamed.replace("new", "old"));
-    // Another directory takes their place.
+    // Another directory replaces the first.
     world.shards[0].broker.set_accounts(&Access::open());
     world.say(global, "PUB old.1 2\r\nhi\r\n");
     assert_eq!(world.read(global), "MSG old.1 1 2\r\nhi\r\n");
 }
 
-/// Who asks for JetStream where there is none asks that of the domain which is said to be meant.
+/// A request to JetStream on a server without one goes to the configured domain.
 #[test]
-fn requests_without_a_domain_go_to_the_one_that_is_meant() {
+fn jetstream_request_without_a_domain_goes_to_the_default_domain() {
     let mut config = AccessConfig::default();
     config.account_mut("A");
     config.account_mut("B");
@@ -383,7 +383,7 @@ fn requests_without_a_domain_go_to_the_one_that_is_meant() {
 }
 
 #[test]
-fn another_directory_takes_imports_away() {
+fn another_directory_removes_imports() {
     let (mut world, access) = world(1, two_accounts());
     let a = client(&mut world, &access, 0, "A");
     let b = client(&mut world, &access, 0, "B");
@@ -409,11 +409,11 @@ type Link = (bool, usize, usize, usize, bool);
 /// Subjects that are imported, and their other names.
 const LINKS: [(&str, &str); 4] = [("a.*", "p.*"), ("b", "q.b"), (">", "all.>"), ("a.x", "a.y")];
 
-/// What an account is asked for: its subscriptions by account, filter and whether in a group.
+/// Subscriptions by account, filter, and whether in a queue group.
 type Wanted = Vec<(usize, String, bool)>;
 
-/// Who gets a message: the naive way. Counts by subscription and topic; a group counts by itself, and once
-/// for all accounts that a stream leads through.
+/// The naive model of deliveries. Counts by subscription and subject; a queue group counts by itself, and once for
+/// all accounts that a stream import leads through.
 fn deliver(
     wanted: &Wanted,
     links: &[Link],
@@ -444,7 +444,7 @@ fn deliver(
             true => (name, subject, *importer, *exporter),
         };
         if at == account && is_match(from) {
-            // What the wildcard stands for is all that comes behind its place.
+            // The wildcard stands for the rest of the subject.
             let stem = from.trim_end_matches(['*', '>']);
             let rest = &topic[stem.len()..];
             let made = match to.strip_suffix(['*', '>']) {
@@ -459,7 +459,7 @@ fn deliver(
     }
 }
 
-/// Where the group is counted.
+/// The account in which the queue group is counted.
 const GROUP: (usize, String) = (usize::MAX, String::new());
 
 fn filter() -> impl Strategy<Value = String> {
@@ -476,7 +476,7 @@ fn link() -> impl Strategy<Value = Link> {
 
 const NAMES: [&str; 4] = ["$G", "B", "C", "D"];
 
-/// The directory with these imports; `None` when it is refused.
+/// Returns the directory with these imports; `None` if it is invalid.
 fn directory(links: &[Link]) -> Option<AccessConfig> {
     let mut config = AccessConfig::default();
     for name in NAMES {
@@ -498,15 +498,15 @@ fn directory(links: &[Link]) -> Option<AccessConfig> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Whoever imports what from whom, everybody gets what the definition says, from any shard.
+    /// With any imports and from any shard, deliveries are those of the naive model.
     #[test]
-    fn agrees_with_the_definition(
+    fn deliveries_match_the_naive_model(
         links in prop::collection::vec(link(), 0..4),
         wanted in prop::collection::vec((0usize..4, filter(), any::<bool>()), 1..8),
         published in prop::collection::vec((0usize..4, prop::sample::select(vec!["a.x", "b", "a.z", "p.x"])), 1..6),
         shards in 1usize..3,
     ) {
-        // Streams and services that go round in a circle together are cut by the number of bridges.
+        // A cycle of stream and service imports ends at the limit of bridges.
         prop_assume!(!links.iter().any(|(is_service, ..)| *is_service)
             || links.iter().all(|(is_service, ..)| *is_service));
         let Some(config) = directory(&links) else { return Ok(()) };

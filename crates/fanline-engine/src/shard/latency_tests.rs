@@ -1,4 +1,4 @@
-//! Reports of how long services take.
+//! Reports of service latency.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::auth::{
 };
 use crate::limits::Limits;
 
-/// A service in A that B may ask, and who hears the reports.
+/// Returns a world with a service in A that B imports; its responder, requester, and listener to reports.
 fn world(shards: usize, sampling: Sampling) -> (World, [Client; 3]) {
     let mut config = AccessConfig::default();
     config.account_mut("A").exports.push(Export {
@@ -40,7 +40,7 @@ fn world(shards: usize, sampling: Sampling) -> (World, [Client; 3]) {
     let mut world = World::with(shards, Limits::default(), Auth::Directory(access.into()));
     let clients = ids.map(|account| {
         let client = world.client(0);
-        world.shards[0].bind(client.id, account);
+        world.shards[0].broker.bind(client.id, account);
         client
     });
     world.say(clients[1], "SUB latency 1\r\n");
@@ -48,7 +48,7 @@ fn world(shards: usize, sampling: Sampling) -> (World, [Client; 3]) {
     (world, clients)
 }
 
-/// The one report that came, without its line.
+/// Returns the one report that a listener was sent.
 fn report(world: &mut World, listener: Client) -> Value {
     let told = world.read(listener);
     let (line, json) = told.split_once("\r\n").expect("a report");
@@ -57,7 +57,7 @@ fn report(world: &mut World, listener: Client) -> Value {
 }
 
 #[test]
-fn answers_are_reported_to_the_exporter() {
+fn response_latency_is_reported_to_the_exporter() {
     for shards in [1, 2] {
         let (mut world, [service, listener, asker]) = world(shards, Sampling::Percent(100));
         world.say(service, "SUB svc 1\r\n");
@@ -72,7 +72,7 @@ fn answers_are_reported_to_the_exporter() {
         assert_eq!(told["status"], 200);
         assert_eq!(told["description"], Value::Null);
         assert_eq!(told["requestor"]["acc"], "B");
-        // Who asks did not share more than that.
+        // The requester shares no more than that.
         assert_eq!(told["requestor"]["id"], Value::Null);
         assert_eq!(told["responder"]["acc"], "A");
         assert_eq!(told["id"].as_str().map(str::len), Some(22));
@@ -86,7 +86,7 @@ fn answers_are_reported_to_the_exporter() {
 }
 
 #[test]
-fn what_is_not_answered_is_reported_too() {
+fn missing_responses_are_reported() {
     let (mut world, [service, listener, asker]) = world(1, Sampling::Percent(100));
     world.say(asker, "PUB svc in 2\r\nhi\r\n");
     assert_eq!(report(&mut world, listener)["status"], 503);
@@ -98,20 +98,20 @@ fn what_is_not_answered_is_reported_too() {
         (&json!(400), &json!("Bad Request"))
     );
     world.say(asker, "PUB svc in 2\r\nhi\r\n");
-    // Longer than an answer may take.
+    // Longer than the response threshold.
     let later = Duration::from_secs(3600);
     world.shards[0].handle_timeout(later);
     assert_eq!(report_among(&world.read(listener))["status"], 504);
 }
 
-/// The report among what else a client is told in an hour.
+/// Returns the report among the other output of an hour.
 fn report_among(told: &str) -> Value {
     let json = told.lines().find(|line| line.starts_with('{'));
     serde_json::from_str(json.expect("a report")).expect("JSON")
 }
 
 #[test]
-fn only_what_is_asked_for_is_reported() {
+fn sampling_selects_reports() {
     let (mut world, [service, listener, asker]) = world(1, Sampling::Headers);
     world.say(service, "SUB svc 1\r\n");
     world.say(asker, "PUB svc 2\r\nhi\r\n");

@@ -1,4 +1,4 @@
-//! What was permitted before is not looked up again, and is never more than the rules permit now.
+//! Cached permissions never allow more than the present permissions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::auth::{
 use crate::limits::Limits;
 use crate::subject::Filter;
 
-/// What may be published, and what of it may not.
+/// Lists of allowed and denied filters.
 type Lists = (&'static [&'static str], &'static [&'static str]);
 
 const LISTS: [Lists; 7] = [
@@ -37,7 +37,7 @@ fn permissions((allow, deny): Lists) -> Permissions {
     }
 }
 
-/// Users of one account with these permissions, and one with none.
+/// Returns a directory with users of one account with these permissions, and one without restrictions.
 fn access(users: &[(&str, Permissions)]) -> Arc<Access> {
     let mut config = AccessConfig::default();
     let with = |(name, permissions): &(&str, Permissions)| User {
@@ -50,7 +50,7 @@ fn access(users: &[(&str, Permissions)]) -> Arc<Access> {
     Access::new(config).unwrap().into()
 }
 
-/// One shard, and a client that gets everything that is published in the account.
+/// Returns one shard, and a client that receives every message of the account.
 fn world(access: &Arc<Access>) -> (World, Client) {
     let auth = Auth::Directory(Arc::clone(access));
     let mut world = World::with(1, Limits::default(), auth);
@@ -72,8 +72,8 @@ fn connect_of(user: &str) -> String {
     )
 }
 
-/// Has somebody publish to these topics in one input. Says of each whether it arrived; of the others the publisher
-/// has to be told.
+/// Publishes to these subjects in one input. Returns for each whether it arrived; for the others the publisher must
+/// receive an error.
 fn publish(world: &mut World, from: Client, watcher: Client, topics: &[&str]) -> Vec<bool> {
     let line = |nth: usize| format!("{}\r\n{nth}\r\n", nth.to_string().len());
     let lines =
@@ -92,7 +92,7 @@ fn publish(world: &mut World, from: Client, watcher: Client, topics: &[&str]) ->
     arrived
 }
 
-/// What plain lists say.
+/// The naive model: evaluates the lists.
 fn allows((allow, deny): Lists, topic: &str) -> bool {
     let is_in = |list: &[&str]| {
         let mut filters = list.iter();
@@ -107,13 +107,13 @@ fn allows((allow, deny): Lists, topic: &str) -> bool {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A session publishes to topics, all in one input.
+    /// A session publishes to subjects, all in one input.
     Publish(usize, Vec<usize>),
-    /// Somebody subscribes to a filter, or leaves it.
+    /// A client subscribes to a filter, or unsubscribes.
     Interest(usize),
-    /// The users get other permissions.
+    /// The users receive other permissions.
     Reload([usize; 3]),
-    /// A session connects anew as another user.
+    /// A session connects again as another user.
     Connect(usize, usize),
 }
 
@@ -134,9 +134,10 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// However users, their permissions and interest change between messages, what passes is what plain lists allow.
+    /// Users, their permissions, and interest change between messages. Those that are delivered are the ones that the
+    /// lists allow.
     #[test]
-    fn what_passes_is_what_the_rules_allow_now(
+    fn deliveries_match_the_permissions(
         mut lists in prop::array::uniform3(0..LISTS.len()),
         steps in prop::collection::vec(step(), 1..60),
     ) {
@@ -145,7 +146,7 @@ proptest! {
             access(&users)
         };
         let (mut world, watcher) = world(&access_of(lists));
-        // Two of each user.
+        // Two sessions of each user.
         let mut users: [usize; 6] = [0, 0, 1, 1, 2, 2];
         let sessions = users.map(|user| connect(&mut world, USERS[user]));
         let other = connect(&mut world, "free");
@@ -182,9 +183,9 @@ proptest! {
     }
 }
 
-/// What others may do makes the routes known, and permits nothing.
+/// Routes that other users have cached permit nothing.
 #[test]
-fn a_known_topic_is_permitted_to_those_only_who_may_publish_to_it() {
+fn cached_subject_is_permitted_by_user() {
     let access = access(&[("u0", permissions(LISTS[0])), ("u1", permissions(LISTS[6]))]);
     let (mut world, watcher) = world(&access);
     let [bound, wide, free] = ["u0", "u1", "free"].map(|user| connect(&mut world, user));
@@ -201,7 +202,7 @@ fn a_known_topic_is_permitted_to_those_only_who_may_publish_to_it() {
 }
 
 #[test]
-fn an_answer_is_permitted_for_once_though_its_topic_is_known() {
+fn response_is_permitted_once() {
     let mut may_answer = permissions(LISTS[0]);
     may_answer.responses = Some(AllowResponses {
         max: Some(1),
@@ -229,9 +230,9 @@ fn an_answer_is_permitted_for_once_though_its_topic_is_known() {
     }
 }
 
-/// A client for which another part of the server vouches may be bound to less than its user.
+/// A client that the server vouches for may have fewer permissions than its user.
 #[test]
-fn who_is_bound_by_two_rights_may_do_what_both_allow() {
+fn two_sets_of_permissions_intersect() {
     let access = access(&[("u0", permissions(LISTS[1]))]);
     let (mut world, watcher) = world(&access);
     let user = connect(&mut world, "u0");

@@ -1,4 +1,4 @@
-//! What the clients of an account may have together.
+//! Limits of accounts.
 
 use super::tests::World;
 use crate::auth::{Access, AccessConfig, Auth, ClientLimits, GLOBAL_ACCOUNT};
@@ -11,9 +11,9 @@ fn world(shards: usize, limits: ClientLimits) -> World {
     World::with(shards, Limits::default(), Auth::Directory(access.into()))
 }
 
-/// Once only those counted that said CONNECT, and an open server asks nobody to.
+/// Once only clients that had sent CONNECT were counted, which an open server does not require.
 #[test]
-fn who_says_nothing_takes_a_place_too() {
+fn silent_client_is_counted() {
     for shards in [1, 2] {
         let limits = ClientLimits {
             connections_max: Some(2),
@@ -33,14 +33,14 @@ fn who_says_nothing_takes_a_place_too() {
             told.starts_with("INFO ") && told.ends_with(refusal),
             "{told}"
         );
-        // What has a place keeps it, whatever it says.
+        // A connection that is counted stays so, whatever it sends.
         world.say(second, "CONNECT {\"verbose\":false}\r\nPING\r\n");
         assert_eq!(world.read(second), "PONG\r\n");
     }
 }
 
 #[test]
-fn an_account_tells_how_large_its_messages_may_be() {
+fn info_has_the_max_payload_of_the_account() {
     let limits = ClientLimits {
         payload_bytes_max: Some(10),
         ..ClientLimits::default()

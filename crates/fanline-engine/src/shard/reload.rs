@@ -1,22 +1,21 @@
-//! Other limits and credentials while connections are open.
+//! Reloads: other limits and credentials while connections are open.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::SessionId;
-use super::verbs::parse_limits;
-use super::{Shard, ShardConfig};
+use super::{SessionId, Shard, ShardConfig};
 use crate::auth::Access;
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::info::ServerInfo;
+use crate::session::client::parse_limits;
+use crate::session::timers::auth_timeout;
 
 impl Shard {
-    /// Goes on with another configuration, for the connections that are open, too. Those that `access`
-    /// would not let in are closed; nobody else is.
+    /// Applies another configuration, also to open connections. Only those that `access` would not admit are closed.
     ///
-    /// The number of shards stays what it was, whatever `config` says; `access` decides in place of
-    /// `config.auth`, because its accounts have the ids that they had.
+    /// The number of shards stays what it was, whatever `config` has. `access` takes the place of `config.auth`,
+    /// because its accounts keep their ids.
     pub fn reload(
         &mut self,
         config: Arc<ShardConfig>,
@@ -36,15 +35,15 @@ impl Shard {
             let session = &mut self.broker.exchange.sessions[id.index()];
             session.parse_limits = parse_limits(&limits, session.takes_headers);
             if session.has_connected && limits.ping_interval != before.limits.ping_interval {
-                let ping_at = session.ping_at.min(now + limits.ping_interval);
-                session.ping_at = ping_at;
+                let ping_at = session.pings.next_at.min(now + limits.ping_interval);
+                session.pings.next_at = ping_at;
                 self.broker.exchange.arm_before(id, ping_at);
             }
         }
         self.replace_access(access, now);
     }
 
-    /// Closes this many clients because the server has more than it may have by now: the youngest.
+    /// Closes the `count` youngest clients, because the server has more than its limit allows now.
     pub fn close_excess(&mut self, count: usize) {
         let mut clients: Vec<(u64, SessionId)> = (self.broker.exchange.sessions.iter())
             .filter(|(_, session)| session.ending.is_none() && session.is_client())
@@ -53,7 +52,50 @@ impl Shard {
         clients.sort_unstable_by_key(|(cid, _)| Reverse(*cid));
         for (_, id) in clients.into_iter().take(count) {
             let error = Some(ClientError::ConnectionsExceeded);
-            self.refuse(id, error, CloseReason::MaximumConnectionsExceeded);
+            self.broker
+                .refuse(id, error, CloseReason::MaximumConnectionsExceeded);
         }
+    }
+
+    /// Replaces the directory. Clients that it would not admit are disconnected. The others have new permissions, and
+    /// subscriptions that these do not allow are dropped.
+    pub fn replace_access(&mut self, access: Arc<Access>, now: Duration) {
+        self.broker.exchange.outputs.now = now;
+        self.broker.exchange.access = Arc::clone(&access);
+        self.broker.exchange.info.auth_required = access.is_required();
+        self.broker.set_accounts(&access);
+        let ids: Vec<SessionId> = (self.broker.exchange.sessions.iter())
+            // System clients need no credentials.
+            .filter(|(_, session)| session.ending.is_none() && session.is_client())
+            .map(|(index, _)| SessionId::from_index(index))
+            .collect();
+        for id in ids {
+            let session = &mut self.broker.exchange.sessions[id.index()];
+            if !session.has_connected && !session.grant.names_user() {
+                // A client that has not connected yet is checked when it does.
+                let is_required = access.is_required_of(session.peer.kind);
+                let awaited = std::mem::replace(&mut session.awaits_auth, is_required);
+                if session.awaits_auth && !awaited {
+                    let deadline =
+                        now + auth_timeout(&self.broker.exchange.config.limits, &session.peer);
+                    self.broker.exchange.arm_before(id, deadline);
+                } else if !is_required {
+                    self.broker.count_connection(id);
+                }
+                continue;
+            }
+            let session = &self.broker.exchange.sessions[id.index()];
+            match access.renew(&session.grant, session.peer.kind) {
+                Some(grant) => {
+                    self.broker.any(id).apply_grant(grant);
+                    self.broker.any(id).drop_denied_subscriptions();
+                }
+                None => self.broker.any(id).dismiss(),
+            }
+        }
+        for id in self.leaf_ids() {
+            self.broker.leaf(id).renew();
+        }
+        self.broker.exchange.announce_to_leafs();
     }
 }

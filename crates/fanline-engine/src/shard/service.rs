@@ -1,5 +1,5 @@
-//! A shard without connections, which keeps what is published: to the other shards it is one more of
-//! them, that wants the topics of streams.
+//! The JetStream service: a shard without connections. To the other shards it is one more of them, with interest in
+//! the subjects of streams.
 
 mod asking;
 
@@ -9,8 +9,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
-use super::mqtt::{Around, Desk, Floor, Note};
-use super::{Receipt, SHARDS_MAX, ShardConfig};
+use super::{SHARDS_MAX, ShardConfig};
 use crate::accounts::{BRIDGES_MAX, Requests};
 use crate::auth::{Access, AccountId, overlap};
 use crate::codec::nats::args;
@@ -23,57 +22,60 @@ use crate::exchange::router::{
     replies_of,
 };
 use crate::exchange::targets::RemoteTargets;
-use crate::jetstream::{Handler, Message, Now, Port, Ports};
+use crate::jetstream::{Handler, Message, Now, Outcome, Port, Ports};
 use crate::random::{FastRandom, Purpose, Random, Seed};
+use crate::session::Receipt;
+use crate::session::mqtt::{Connections, Context, RegistryMessage, ServicePorts, SessionRegistry};
 use crate::subject::is_literal_topic;
 
-/// How much may be posted before a round ends, so that what goes out does not pile up.
+/// Most bytes that are posted before a round ends, which bounds the batches.
 const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// A shard without connections.
+/// The JetStream service: a shard without connections.
 ///
-/// # In which order to call
+/// # Order of calls
 ///
-/// [`apply`](Self::apply) for what the shards said and [`handle_timeout`](Self::handle_timeout) when
-/// [`next_timeout`](Self::next_timeout) has come; then [`settle`](Self::settle); then hand on each
-/// batch of [`announcements`](Self::announcements), and after all of them each of
-/// [`outgoing`](Self::outgoing). The batch at the service's own index is for itself: it is to
-/// be applied before it waits for anything.
+/// [`apply`](Self::apply) for a batch of a shard and [`handle_timeout`](Self::handle_timeout) at
+/// [`next_timeout`](Self::next_timeout); then [`settle`](Self::settle); then pass on each batch of
+/// [`announcements`](Self::announcements), and after all of them each of [`outgoing`](Self::outgoing). The batch at the
+/// service's own index is for itself: apply it before waiting for anything.
 pub struct JetStreamService<H> {
     handler: H,
-    mqtt: Desk,
+    mqtt: SessionRegistry,
     outside: Outside,
 }
 
-/// Everybody else, as the JetStream service's handler sees them.
+/// The other shards, as the handler of the JetStream service sees them.
 struct Outside {
     index: u16,
-    /// The account that is spoken to now.
+    /// The account of the current call.
     account: AccountId,
-    /// What the shards want, and the JetStream service itself, which is one of them.
+    /// Interest of all shards, this one included.
     routers: Routers,
-    /// Imports of streams, by which a consumer's deliver subject may be listened to.
+    /// Imports of streams, over which deliver subjects of consumers may have subscribers.
     listening: Vec<Listening>,
-    /// How often each filter of each account was asked for here.
+    /// How often the handler has subscribed to each filter of each account.
     filters: HashMap<(AccountId, Vec<u8>), u32>,
     outgoing: Vec<Batch>,
-    /// What is wanted here from now on, for all shards to know before any of them hears of anything else.
+    /// Changes of interest, which all shards have to know before they receive anything else.
     announcements: Vec<Batch>,
     crossings: RemoteTargets,
-    /// Questions to other accounts that wait for an answer.
+    /// Requests to other accounts that wait for a response.
     requests: Requests,
-    /// When it was last called, since the server's start.
+    /// MQTT clients, whose sessions are sent answers.
+    mqtt: Connections,
+    /// The time of the last call, since the server's start.
     now: Duration,
     random: FastRandom,
     /// Reply subjects of requests to other accounts.
     secrets: Random,
-    /// A message as it crosses is put together here.
+    /// Scratch: a message as it crosses.
     frame: Vec<u8>,
     produced_bytes: usize,
 }
 
 impl<H: Handler> JetStreamService<H> {
-    /// A JetStream service that has the index `index` among the shards. `make` makes what the work is done for.
+    /// Returns a JetStream service with the index `index` among the shards. `make` makes its handler.
     ///
     /// # Panics
     /// When there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
@@ -95,6 +97,7 @@ impl<H: Handler> JetStreamService<H> {
             announcements: (0..config.shards).map(|_| Batch::default()).collect(),
             crossings: RemoteTargets::default(),
             requests: Requests::default(),
+            mqtt: Connections::default(),
             now: Duration::ZERO,
             random: FastRandom::new(secrets.number()),
             secrets,
@@ -103,28 +106,28 @@ impl<H: Handler> JetStreamService<H> {
         };
         JetStreamService {
             handler: make(&mut outside),
-            mqtt: Desk::new(&config.limits.mqtt),
+            mqtt: SessionRegistry::new(&config.limits.mqtt),
             outside,
         }
     }
 
-    /// Has the handler do something of its own, as when the disk is done.
+    /// Calls the handler directly, for example when the disk is done.
     pub fn with<R>(&mut self, act: impl FnOnce(&mut H, &mut dyn Ports) -> R) -> R {
         act(&mut self.handler, &mut self.outside)
     }
 
-    /// Says what leads from account to account from now on.
+    /// Sets the imports and exports of accounts.
     pub fn set_accounts(&mut self, access: &Access) {
         self.outside.set_accounts(access);
     }
 
-    /// What the work is done for.
+    /// Returns the handler.
     pub fn handler(&self) -> &H {
         &self.handler
     }
 
-    /// Takes what shards said, from `place` on. When the receipt says
-    /// [`must_flush`](Receipt::must_flush), there is more: settle, hand on, then call again.
+    /// Applies a batch of a shard, from `place` on. If the receipt has [`must_flush`](Receipt::must_flush), there is
+    /// more: settle, pass on the batches, then call again.
     pub fn apply(&mut self, batch: &Batch, place: &mut Place, now: Now) -> Receipt {
         let mut receipt = Receipt::default();
         self.outside.produced_bytes = 0;
@@ -132,12 +135,12 @@ impl<H: Handler> JetStreamService<H> {
         while let Some(said) = batch.read(place) {
             match said {
                 Said::Message(crossing) => self.take(&crossing, now),
-                // Who connects is no business of the JetStream service's, unless it is an MQTT client.
+                // Connections do not concern the JetStream service, except those of MQTT clients.
                 Said::Had { .. } => {}
                 Said::Note(note) => {
-                    if let Some(note) = (note as &dyn Any).downcast_ref::<Note>() {
-                        let (mqtt, mut around) = self.desk(now);
-                        mqtt.handle(note, &mut around);
+                    if let Some(message) = (note as &dyn Any).downcast_ref::<RegistryMessage>() {
+                        let (registry, mut context) = self.registry(now);
+                        registry.handle(message, &mut context);
                     }
                 }
                 Said::Interest {
@@ -148,7 +151,7 @@ impl<H: Handler> JetStreamService<H> {
                     weight,
                 } => {
                     let outside = &mut self.outside;
-                    // What is wanted here was entered when it was asked for.
+                    // Interest of this shard was entered when the handler subscribed.
                     if from != Remote::Shard(outside.index) {
                         let router = outside.routers.of(account);
                         router.set_remote(from, filter, queue, weight);
@@ -171,7 +174,7 @@ impl<H: Handler> JetStreamService<H> {
         receipt
     }
 
-    /// Takes a message: an answer to a question of the JetStream service's own, or something for the handler.
+    /// Handles a message: a response to a request of the service's own, or a message for the handler.
     fn take(&mut self, crossing: &Crossing<'_>, now: Now) {
         let framed = &crossing.message;
         let (headers, rest) = framed.body.split_at(framed.header_bytes);
@@ -194,7 +197,7 @@ impl<H: Handler> JetStreamService<H> {
         }
     }
 
-    /// Whether all that a batch asks for is done soon and without waiting for a disk.
+    /// Returns whether a batch is handled soon, without waiting for a disk.
     pub fn is_quick(&self, batch: &Batch) -> bool {
         let mut place = Place::default();
         while let Some(said) = batch.read(&mut place) {
@@ -211,26 +214,26 @@ impl<H: Handler> JetStreamService<H> {
         true
     }
 
-    /// Does what is due by now.
+    /// Handles the timers that are due.
     pub fn handle_timeout(&mut self, now: Now) {
         self.outside.now = now.since_start;
         self.outside.expire_requests();
         self.handler.handle_timeout(now, &mut self.outside);
-        let (mqtt, mut around) = self.desk(now);
-        mqtt.handle_timeout(&mut around);
+        let (registry, mut context) = self.registry(now);
+        registry.handle_timeout(&mut context);
     }
 
-    /// The desk for MQTT, and what surrounds it.
-    fn desk(&mut self, now: Now) -> (&mut Desk, Around<'_>) {
-        let around = Around {
+    /// Returns the registry of MQTT sessions, and its context.
+    fn registry(&mut self, now: Now) -> (&mut SessionRegistry, Context<'_>) {
+        let context = Context {
             now,
             handler: &mut self.handler,
-            floor: &mut self.outside,
+            ports: &mut self.outside,
         };
-        (&mut self.mqtt, around)
+        (&mut self.mqtt, context)
     }
 
-    /// When [`handle_timeout`](JetStreamService::handle_timeout) is to be called next.
+    /// Returns when to call [`handle_timeout`](JetStreamService::handle_timeout).
     pub fn next_timeout(&self) -> Option<Duration> {
         let timeouts = [
             self.handler.next_timeout(),
@@ -240,21 +243,21 @@ impl<H: Handler> JetStreamService<H> {
         timeouts.into_iter().flatten().min()
     }
 
-    /// Ends a round: what was gathered goes into the batches.
+    /// Ends a round: completes the batches.
     pub fn settle(&mut self, now: Now) {
         self.handler.settle(now, &mut self.outside);
         let accounts = self.outside.routers.len();
-        let (mqtt, mut around) = self.desk(now);
-        mqtt.know(accounts, &mut around);
+        let (registry, mut context) = self.registry(now);
+        registry.restore_accounts(accounts, &mut context);
     }
 
-    /// The batch for a shard, to be taken and handed to its [`apply`](super::Shard::apply).
+    /// Returns the batch for a shard, to take and pass to its [`apply`](super::Shard::apply).
     pub fn outgoing(&mut self, shard: usize) -> &mut Batch {
         &mut self.outside.outgoing[shard]
     }
 
-    /// What a shard is to know of what is wanted here. To be handed to all shards before the
-    /// [`outgoing`](JetStreamService::outgoing) of any: whoever is told of a stream may publish to it on another
+    /// Returns the changes of interest for a shard. Pass them to all shards before the
+    /// [`outgoing`](JetStreamService::outgoing) of any: a client that learns of a stream may publish to it on another
     /// shard at once.
     pub fn announcements(&mut self, shard: usize) -> &mut Batch {
         &mut self.outside.announcements[shard]
@@ -262,7 +265,7 @@ impl<H: Handler> JetStreamService<H> {
 }
 
 impl Outside {
-    /// Says what leads from account to account from now on.
+    /// Sets the imports and exports of accounts.
     fn set_accounts(&mut self, access: &Access) {
         let ways = bridges(access, self.index);
         for ((id, account), ways) in (0..).map(AccountId).zip(access.accounts()).zip(ways) {
@@ -276,7 +279,7 @@ impl Outside {
         self.listening = listening(access);
     }
 
-    /// What an interest in a filter means in the accounts that it is imported from.
+    /// Returns what interest in a filter is in the accounts that it is imported from.
     fn listened_by(&self, account: AccountId, filter: &[u8]) -> Vec<(AccountId, Vec<u8>)> {
         let text = std::str::from_utf8;
         let same = |a, b| matches!((text(a), text(b)), (Ok(a), Ok(b)) if overlap(a, b));
@@ -287,14 +290,14 @@ impl Outside {
             .collect()
     }
 
-    /// Tells everybody whether a filter is wanted here.
+    /// Announces to all shards whether this one has interest in a filter.
     fn announce(&mut self, filter: &[u8], weight: u32) {
         let (index, account) = (self.index, self.account);
         let here = Remote::Shard(index);
         self.router().set_remote(here, filter, b"", weight);
         let all = &mut self.announcements;
         announce(all, index, here, account, filter, b"", weight);
-        // A consumer here may push to what is listened to here: a copy of another account's stream.
+        // A consumer here may push to a subscription here: that of a mirror of another account's stream.
         if is_literal_topic(filter) {
             let own = &mut self.outgoing[usize::from(index)];
             own.push_interest(here, account, filter, b"", weight);
@@ -305,9 +308,21 @@ impl Outside {
         self.routers.of(self.account)
     }
 
-    /// Puts the message into the batch of everybody who is subscribed to `to` in an account, and in those
-    /// that import it. `bridges` is how many have led here.
+    /// Posts a message to the shards with subscribers of `to` in an account, and in those that import it. `bridges`
+    /// is the number of imports that it has followed.
     fn post(&mut self, account: AccountId, to: &[u8], message: &Message<'_>, bridges: u8) {
+        self.post_except(None, account, to, message, bridges);
+    }
+
+    /// The same without the plain subscribers of one shard.
+    fn post_except(
+        &mut self,
+        except: Option<u16>,
+        account: AccountId,
+        to: &[u8],
+        message: &Message<'_>,
+        bridges: u8,
+    ) {
         let Outside {
             routers,
             crossings,
@@ -315,7 +330,11 @@ impl Outside {
             ..
         } = self;
         let route = routers.of(account).route(to, &mut RouteMemo::default());
-        crossings.set_plain(route.plain_remote);
+        let mut plain = route.plain_remote;
+        if let Some(shard) = except {
+            plain.set(Remote::Shard(shard), false);
+        }
+        crossings.set_plain(plain);
         for (group, members) in route.groups() {
             let mut ticket = random.ticket(group.weight);
             let picked = members.iter().find_map(|member| match *member {
@@ -352,7 +371,7 @@ impl Outside {
                 },
                 reply: match exit.kind {
                     BridgeKind::Stream => message.reply,
-                    // A record is no question.
+                    // A record is not a request.
                     BridgeKind::Service(_) | BridgeKind::Replies => b"",
                 },
                 ..*message
@@ -361,7 +380,7 @@ impl Outside {
         }
     }
 
-    /// Puts the message into the batches of those that were found.
+    /// Posts a message to the shards that were found.
     fn post_frame(&mut self, account: AccountId, to: &[u8], message: &Message<'_>) {
         let Outside {
             outgoing,
@@ -396,7 +415,7 @@ impl Outside {
         crossings.post(outgoing, account, to, &framed, 0);
     }
 
-    /// Whether there is such interest where a topic leads, in this account and in those that import it.
+    /// Returns whether a subject has such interest in this account, or in those that import it.
     fn is_there(
         &mut self,
         account: AccountId,
@@ -418,19 +437,19 @@ impl Outside {
     }
 }
 
-/// Whether a topic has subscribers in one account.
+/// Returns whether a subject has subscribers in one account.
 fn has_interest(router: &mut Router, topic: &[u8]) -> bool {
     let route = router.route(topic, &mut RouteMemo::default());
     !route.plain_remote.is_empty() || route.has_groups()
 }
 
-/// The topic that a reader is shown, if it is another than the one by which it is found.
+/// Returns the subject that a reader is shown, if it is not the one that routes the message.
 fn shown(head: &[u8]) -> &[u8] {
     let shown = head.strip_prefix(b"HMSG ").unwrap_or_default();
     shown.trim_ascii_end()
 }
 
-/// Appends what follows the topic in a message's first line.
+/// Appends the part of a message's first line that follows the subject.
 pub(super) fn write_args(frame: &mut Vec<u8>, message: &Message<'_>) {
     let header_bytes = message.headers.len();
     let total_bytes = header_bytes + message.payload.len();
@@ -444,24 +463,39 @@ impl Ports for Outside {
     }
 }
 
-impl Floor for Outside {
-    fn tell(&mut self, shard: u16, note: Note) {
-        self.produced_bytes += note.bytes();
+impl ServicePorts for Outside {
+    fn send(&mut self, shard: u16, message: RegistryMessage) {
+        self.produced_bytes += message.bytes();
         if let Some(batch) = self.outgoing.get_mut(usize::from(shard)) {
-            batch.push_note(note);
+            batch.push_note(message);
         }
     }
 
-    fn tell_all(&mut self, note: &Note) {
+    fn send_to_all(&mut self, message: &RegistryMessage) {
         for shard in 0..self.index {
-            self.tell(shard, note.clone());
+            self.send(shard, message.clone());
         }
+    }
+
+    fn publish_to_others(&mut self, account: AccountId, message: &Message<'_>) {
+        self.post_except(Some(self.index), account, message.topic, message, 0);
+    }
+
+    fn connections(&mut self) -> &mut Connections {
+        &mut self.mqtt
     }
 }
 
 impl Port for Outside {
     fn publish(&mut self, message: &Message<'_>) {
         self.post(self.account, message.topic, message, 0);
+    }
+
+    fn answer(&mut self, message: &Message<'_>, outcome: Outcome<'_>) {
+        if let Some((shard, answer)) = self.mqtt.answer(self.account, message.topic, outcome) {
+            self.send(shard, answer);
+        }
+        self.publish(message);
     }
 
     fn deliver(&mut self, to: &[u8], message: &Message<'_>) {

@@ -1,16 +1,18 @@
-//! What a shard tells of itself and of its sessions.
+//! The status of a shard and of its sessions, for monitoring.
 
-use super::session::{ConnectionStatus, SubscriptionStatus};
-use super::{LeafTraffic, Session, SessionId, Shard, leafs};
-use crate::codec::leaf::{Leaf, LeafEnded};
+use super::leafs::ended;
+use super::{LeafTraffic, Session, SessionId, Shard};
 use crate::codec::nats::error::CloseReason;
+use crate::exchange::backlog::Backlog;
 use crate::exchange::totals::Totals;
+use crate::session::leaf::{Leaf, LeafEnded};
+use crate::session::{ConnectionStatus, SubscriptionStatus};
 
-/// The traffic of a session, if it is a leaf connection's.
+/// Returns the traffic of a leaf connection; none for other sessions.
 fn leaf_traffic(session: &Session) -> LeafTraffic {
-    match session.kind.leaf {
-        None => LeafTraffic::default(),
-        Some(_) => LeafTraffic {
+    match session.kind.is_leaf() {
+        false => LeafTraffic::default(),
+        true => LeafTraffic {
             in_msgs: session.in_msgs,
             in_bytes: session.in_bytes,
             out_msgs: session.out_msgs,
@@ -19,7 +21,7 @@ fn leaf_traffic(session: &Session) -> LeafTraffic {
     }
 }
 
-/// Adds what is counted of an account beyond the life of its sessions.
+/// Adds the totals of an account, which outlive its sessions.
 fn add_totals(totals: &Totals, status: &mut ShardStatus) {
     status.total_connections += totals.opened;
     status.in_msgs += totals.in_msgs;
@@ -32,7 +34,7 @@ fn add_totals(totals: &Totals, status: &mut ShardStatus) {
     status.leafs.add(&totals.leafs);
 }
 
-/// Counts over all sessions of a shard, those that are gone included.
+/// Counts over all sessions of a shard, including closed ones.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs, reason = "named as in nats-server's /varz and /subsz")]
 pub struct ShardStatus {
@@ -48,11 +50,11 @@ pub struct ShardStatus {
     pub slow_consumers: u64,
     pub stale_connections: u64,
     pub stalled_clients: u64,
-    /// What of these crossed links to other servers.
+    /// Traffic of leaf connections among these.
     pub leafs: LeafTraffic,
     /// Connections that speak MQTT.
     pub mqtt_connections: usize,
-    /// Messages above QoS 0 that their clients have not acknowledged.
+    /// Messages above QoS 0 that clients have not acknowledged.
     pub mqtt_in_flight: usize,
     pub cached_routes: usize,
     pub cache_hits: u64,
@@ -90,19 +92,19 @@ impl ShardStatus {
 /// A connection that was removed.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// What was known of it last.
+    /// Its last status.
     pub status: ConnectionStatus,
-    /// Why it ended.
+    /// Why it was closed.
     pub reason: CloseReason,
-    /// What there is to say of it when it was another server.
+    /// What the dialer needs to know of a leaf connection.
     pub leaf: Option<LeafEnded>,
 }
 
 impl Shard {
-    /// Forgets a session whose connection is closed. `None` when there is none.
+    /// Removes a session whose connection is closed. Returns `None` if there is none.
     pub fn remove(&mut self, id: SessionId, reason: CloseReason) -> Option<Ended> {
         self.end(id, reason);
-        self.end_overrun();
+        self.broker.end_overrun();
         while self.forget_some(id) {}
         self.broker
             .exchange
@@ -123,11 +125,11 @@ impl Shard {
         Some(Ended {
             status: session.status(),
             reason,
-            leaf: leafs::ended(&session),
+            leaf: ended(&session),
         })
     }
 
-    /// Counts over all sessions.
+    /// Returns the counts over all sessions.
     pub fn status(&self) -> ShardStatus {
         let mut sum = ShardStatus::default();
         for one in self.status_by_account() {
@@ -136,7 +138,7 @@ impl Shard {
         sum
     }
 
-    /// The same for each account, by its id.
+    /// Returns the counts of each account, by its id.
     pub fn status_by_account(&self) -> Vec<ShardStatus> {
         let accounts = self.broker.exchange.routers.len();
         let mut all = vec![ShardStatus::default(); accounts.max(self.broker.exchange.totals.len())];
@@ -160,16 +162,16 @@ impl Shard {
                 status.subscriptions_added -= session.subscriptions as u64;
                 continue;
             }
-            status.connections += usize::from(session.kind.leaf.is_none());
+            status.connections += usize::from(!session.kind.is_leaf());
             let is_linked = |leaf: &Leaf| leaf.is_ready();
-            status.leafnodes += usize::from(session.kind.leaf.as_deref().is_some_and(is_linked));
+            status.leafnodes += usize::from(session.kind.leaf().is_some_and(is_linked));
             status.leafs.add(&leaf_traffic(session));
             status.in_msgs += session.in_msgs;
             status.in_bytes += session.in_bytes;
             status.out_msgs += session.out_msgs;
             status.out_bytes += session.out_bytes;
             status.stalled_clients += session.stalls;
-            if let Some(mqtt) = &session.kind.mqtt {
+            if let Some(mqtt) = session.kind.mqtt() {
                 status.mqtt_connections += 1;
                 status.mqtt_in_flight += mqtt.in_flight();
             }
@@ -177,12 +179,12 @@ impl Shard {
         all
     }
 
-    /// The number of a connection, which no other has had.
+    /// Returns the number of a connection, which no other has had.
     pub fn cid(&self, id: SessionId) -> Option<u64> {
         Some(self.broker.exchange.sessions.get(id.index())?.cid)
     }
 
-    /// One connection, without the list of its subscriptions.
+    /// Returns the status of a connection, without the list of its subscriptions.
     pub fn connection(&self, id: SessionId) -> Option<ConnectionStatus> {
         let mut status = self.broker.exchange.sessions.get(id.index())?.status();
         if status.backlog.is_none() {
@@ -191,7 +193,18 @@ impl Shard {
         Some(status)
     }
 
-    /// The subscriptions of one connection, none when it is gone.
+    /// Returns whether a connection takes less than is pending.
+    pub fn is_behind(&self, id: SessionId) -> bool {
+        let session = self.broker.exchange.sessions.get(id.index());
+        session.is_some_and(|session| session.out.blocked_since().is_some())
+    }
+
+    /// Returns the backlog of a connection that takes less than is pending; `None` if it takes everything.
+    pub fn backlog(&self, id: SessionId) -> Option<Backlog> {
+        self.broker.exchange.backlog(id)
+    }
+
+    /// Returns the subscriptions of a connection; none if it is gone.
     pub fn subscriptions(&self, id: SessionId) -> Vec<SubscriptionStatus> {
         let Some(session) = self.broker.exchange.sessions.get(id.index()) else {
             return Vec::new();
@@ -201,7 +214,7 @@ impl Shard {
                 let sub = self.broker.exchange.subs.get(sub);
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 SubscriptionStatus {
-                    subject: text(&self.router_of(session).filter_of(sub)),
+                    subject: text(&self.broker.exchange.router_of(session).filter_of(sub)),
                     queue: text(sub.queue()),
                     sid: text(sub.sid()),
                     msgs: sub.delivered(),
@@ -213,7 +226,7 @@ impl Shard {
             .collect()
     }
 
-    /// All clients.
+    /// Returns all clients.
     pub fn session_ids(&self) -> impl Iterator<Item = SessionId> {
         self.broker
             .exchange

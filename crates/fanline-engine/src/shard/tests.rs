@@ -1,9 +1,9 @@
 use super::*;
 use crate::auth::Auth;
-use crate::auth::Peer;
 use crate::limits::Limits;
+use crate::session::connections::REMOVED_AT_ONCE_MAX;
 
-/// Shards that are driven by hand, and what each of their clients was sent.
+/// Shards that tests drive, and the output of each client.
 pub(super) struct World {
     pub(super) shards: Vec<Shard>,
     now: Duration,
@@ -30,6 +30,7 @@ impl World {
             auth,
             shards,
             traces: false,
+            leafs: None,
         });
         let shards = (0..shards)
             .map(|i| {
@@ -50,7 +51,7 @@ impl World {
         Client { shard, id }
     }
 
-    /// A client that has connected and read what it was sent at first.
+    /// Opens a client that has connected, and whose first output is read.
     pub(super) fn client(&mut self, shard: usize) -> Client {
         let client = self.open(shard);
         self.say(client, QUIET);
@@ -81,7 +82,7 @@ impl World {
         assert_eq!(receipt.consumed, text.len(), "{text:?}");
     }
 
-    /// Hands batches between the shards until there are none.
+    /// Passes batches between the shards until there are none.
     fn exchange(&mut self) {
         loop {
             let mut moved = false;
@@ -100,7 +101,7 @@ impl World {
         }
     }
 
-    /// Takes what waits for a client.
+    /// Takes the output of a client.
     pub(super) fn read(&mut self, client: Client) -> String {
         let shard = &mut self.shards[client.shard];
         let out = shard.outbox(client.id);
@@ -121,7 +122,7 @@ impl World {
     }
 }
 
-/// One client says `input` and is answered `output`.
+/// Checks that one client that sends `input` receives `output`.
 #[track_caller]
 fn check(input: &str, output: &str) {
     let mut world = World::new(1);
@@ -131,7 +132,7 @@ fn check(input: &str, output: &str) {
 }
 
 #[test]
-fn delivers_what_is_wanted_in_the_form_that_is_expected() {
+fn messages_are_delivered_to_subscribers() {
     check("SUB a 1\r\nPUB a 2\r\nhi\r\n", "MSG a 1 2\r\nhi\r\n");
     check(
         "SUB a 1\r\nPUB a r.x 2\r\nhi\r\n",
@@ -160,7 +161,7 @@ fn delivers_what_is_wanted_in_the_form_that_is_expected() {
 }
 
 #[test]
-fn a_trace_shows_both_directions_and_no_secrets() {
+fn protocol_trace_shows_both_directions_without_secrets() {
     let mut world = World::new(1);
     let plain = world.client(0);
     let client = world.client(0);
@@ -198,7 +199,7 @@ fn a_trace_shows_both_directions_and_no_secrets() {
 }
 
 #[test]
-fn a_trace_shows_as_much_of_messages_as_is_wanted() {
+fn protocol_trace_limits_payloads() {
     for (traced_bytes_max, traces_headers_only, expected) in [
         (None, false, vec!["NATS/1.0\\r\\n\\r\\nhello", "world"]),
         (Some(5), false, vec!["NATS/...", "world"]),
@@ -233,7 +234,7 @@ fn a_trace_shows_as_much_of_messages_as_is_wanted() {
 }
 
 #[test]
-fn a_filter_has_so_many_tokens_at_most() {
+fn filter_tokens_are_limited() {
     let limits = Limits {
         subscription_tokens_max: Some(3),
         ..Limits::default()
@@ -256,7 +257,7 @@ fn a_filter_has_so_many_tokens_at_most() {
 }
 
 #[test]
-fn a_subscription_ends_when_it_was_told_to() {
+fn unsub_with_max_ends_a_subscription() {
     let publish = "PUB a 1\r\nx\r\n".repeat(3);
     let message = "MSG a 1 1\r\nx\r\n";
     check(
@@ -369,7 +370,7 @@ fn errors_that_close() {
         world.send(client, input.as_bytes());
         assert_eq!(world.read(client), answer, "{input:?}");
         assert_eq!(world.is_ended(client), Some(reason), "{input:?}");
-        // Whatever follows is ignored.
+        // The rest of the input is ignored.
         assert_eq!(world.send(client, b"SUB a 1\r\n").consumed, 9);
         assert!(
             world.shards[0]
@@ -381,7 +382,7 @@ fn errors_that_close() {
 }
 
 #[test]
-fn a_control_line_has_a_limit_whole_or_in_parts() {
+fn control_line_is_limited_whole_or_in_parts() {
     let long = format!("PUB {} 0\r\n", "a".repeat(4096));
     for input in [
         &long[..],
@@ -401,7 +402,7 @@ fn a_control_line_has_a_limit_whole_or_in_parts() {
 }
 
 #[test]
-fn nobody_answers_at_the_requesters_own_subscription_only() {
+fn no_responders_goes_to_the_requesters_own_subscription() {
     let status = "NATS/1.0 503\r\nNats-Subject: ok.none\r\n\r\n\r\n";
     check(
         "SUB in.* 7\r\nPUB ok.none in.1 2\r\nhi\r\n",
@@ -426,7 +427,7 @@ fn nobody_answers_at_the_requesters_own_subscription_only() {
 }
 
 #[test]
-fn a_topic_that_nobody_wanted_is_found_by_whoever_comes() {
+fn later_subscriber_receives_a_cached_subject() {
     const NOBODY: &str = "PUB a 1\r\n1\r\nPUB a 1\r\n2\r\nPUB a 1\r\n3\r\n";
     for shard in 0..2 {
         let mut world = World::new(2);
@@ -451,7 +452,7 @@ fn a_topic_that_nobody_wanted_is_found_by_whoever_comes() {
 }
 
 #[test]
-fn headers_are_taken_off_for_those_who_do_not_know_them() {
+fn headers_are_stripped_for_clients_without_headers() {
     for size in [2, SHARED] {
         let mut world = World::new(1);
         let (old, new) = (world.open(0), world.client(0));
@@ -493,7 +494,7 @@ fn echo_can_be_off() {
 }
 
 #[test]
-fn credentials_are_asked_for_first() {
+fn verbs_before_credentials_are_refused() {
     let auth = Auth::User {
         name: "ada".into(),
         password: "x".into(),
@@ -526,7 +527,7 @@ fn credentials_are_asked_for_first() {
 }
 
 #[test]
-fn the_second_info_comes_after_the_first_pong() {
+fn second_info_follows_the_first_pong() {
     let mut world = World::new(1);
     let client = world.open(0);
     assert!(world.read(client).starts_with("INFO {"));
@@ -542,7 +543,7 @@ fn the_second_info_comes_after_the_first_pong() {
 }
 
 #[test]
-fn a_silent_client_is_pinged_and_then_dropped() {
+fn silent_client_is_pinged_then_disconnected() {
     let mut world = World::new(1);
     let client = world.client(0);
     let mut at = |secs| {
@@ -557,7 +558,7 @@ fn a_silent_client_is_pinged_and_then_dropped() {
 }
 
 #[test]
-fn a_client_that_is_heard_of_is_not_pinged() {
+fn active_client_is_not_pinged() {
     let mut world = World::new(1);
     let client = world.client(0);
     world.shards[0].handle_timeout(Duration::from_secs(3));
@@ -571,7 +572,7 @@ fn a_client_that_is_heard_of_is_not_pinged() {
 }
 
 #[test]
-fn a_subscriber_that_does_not_read_is_dropped_and_the_others_get_everything() {
+fn slow_consumer_is_disconnected_alone() {
     let limits = Limits {
         pending_bytes_max: 10_000,
         ..Limits::default()
@@ -598,7 +599,7 @@ fn a_subscriber_that_does_not_read_is_dropped_and_the_others_get_everything() {
 }
 
 #[test]
-fn a_blocked_write_has_a_deadline() {
+fn blocked_write_has_a_deadline() {
     let mut world = World::new(1);
     let client = world.client(0);
     world.say(client, "PING\r\n");
@@ -613,7 +614,7 @@ fn a_blocked_write_has_a_deadline() {
 }
 
 #[test]
-fn subscriptions_have_a_limit() {
+fn subscriptions_are_limited() {
     let limits = Limits {
         subscriptions_max: Some(2),
         ..Limits::default()
@@ -631,15 +632,15 @@ fn subscriptions_have_a_limit() {
 }
 
 #[test]
-fn a_client_that_wants_a_great_deal_is_forgotten_by_and_by() {
-    let count = 2 * FORGOTTEN_AT_ONCE + 1;
+fn many_subscriptions_are_removed_in_steps() {
+    let count = 2 * REMOVED_AT_ONCE_MAX + 1;
     let mut world = World::new(2);
     let (leaver, other) = (world.client(0), world.client(0));
     let lines: String = (0..count).map(|i| format!("SUB a.{i} {i}\r\n")).collect();
     world.say(leaver, &lines);
     world.shards[0].end(leaver.id, CloseReason::ClientClosed);
     world.exchange();
-    // It gets nothing, and who asks hears at once that nobody answers.
+    // It receives nothing, and a requester receives a 503 at once.
     for i in [0, count - 1] {
         world.say(other, &format!("PUB a.{i} r 0\r\n\r\n"));
     }
@@ -661,10 +662,10 @@ fn a_client_that_wants_a_great_deal_is_forgotten_by_and_by() {
 }
 
 #[test]
-fn a_client_in_a_group_is_forgotten_at_once_as_others_have_its_messages() {
+fn queue_subscriptions_are_removed_at_once() {
     let mut world = World::new(2);
     let (leaver, member, publisher) = (world.client(0), world.client(0), world.client(1));
-    let lines: String = (0..2 * FORGOTTEN_AT_ONCE)
+    let lines: String = (0..2 * REMOVED_AT_ONCE_MAX)
         .map(|i| format!("SUB a.{i} {i}\r\n"))
         .collect();
     world.say(leaver, &lines);
@@ -678,10 +679,10 @@ fn a_client_in_a_group_is_forgotten_at_once_as_others_have_its_messages() {
 }
 
 #[test]
-fn who_forgets_the_rest_is_whoever_removes() {
+fn remove_drops_remaining_subscriptions() {
     let mut world = World::new(1);
     let leaver = world.client(0);
-    let count = 3 * FORGOTTEN_AT_ONCE;
+    let count = 3 * REMOVED_AT_ONCE_MAX;
     let lines: String = (0..count).map(|i| format!("SUB a.{i} {i}\r\n")).collect();
     world.say(leaver, &lines);
     world.shards[0].remove(leaver.id, CloseReason::ClientClosed);
@@ -690,7 +691,7 @@ fn who_forgets_the_rest_is_whoever_removes() {
 }
 
 #[test]
-fn what_crosses_shards_arrives_once_in_order_and_from_when_it_was_asked_for() {
+fn cross_shard_messages_arrive_once_and_in_order() {
     let mut world = World::new(3);
     let publisher = world.client(0);
     let readers: Vec<Client> = (0..3).map(|shard| world.client(shard)).collect();
@@ -732,7 +733,7 @@ fn what_crosses_shards_arrives_once_in_order_and_from_when_it_was_asked_for() {
 }
 
 #[test]
-fn one_member_of_a_group_gets_each_message_wherever_it_lives() {
+fn one_member_on_any_shard_receives_each_message() {
     let mut world = World::new(2);
     let publisher = world.client(0);
     let members: Vec<Client> = (0..4).map(|i| world.client(i / 2)).collect();
@@ -759,7 +760,7 @@ fn one_member_of_a_group_gets_each_message_wherever_it_lives() {
 }
 
 #[test]
-fn a_message_for_a_group_follows_its_members() {
+fn message_for_a_queue_group_follows_its_members() {
     // The only member on shard 1 leaves while the message is under way to it.
     let mut world = World::new(3);
     let (publisher, leaves, stays) = (world.client(0), world.client(1), world.client(2));
@@ -778,7 +779,7 @@ fn a_message_for_a_group_follows_its_members() {
 }
 
 #[test]
-fn a_wide_fan_out_is_written_in_between() {
+fn wide_fan_out_is_written_in_steps() {
     let mut world = World::new(1);
     let publisher = world.client(0);
     for _ in 0..200 {
@@ -795,7 +796,7 @@ fn a_wide_fan_out_is_written_in_between() {
     assert!(receipt.must_flush && receipt.consumed < chunk.len());
 }
 
-/// What a session says, cut at every place, is understood the same.
+/// The input of a session has the same effect wherever it is split.
 #[test]
 fn input_may_be_split_anywhere() {
     let session = "CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB a.> q 1\r\nSUB a.* 22\nPING\r\n\
@@ -826,7 +827,7 @@ fn input_may_be_split_anywhere() {
     assert_eq!(play(&every), whole);
 }
 
-/// A publish, and what becomes of it.
+/// A publish and its delivery.
 struct Sent {
     topic: &'static str,
     reply: &'static str,
@@ -837,7 +838,7 @@ struct Sent {
 const HEADER: &str = "NATS/1.0\r\n\r\n";
 
 impl Sent {
-    /// Topics, sizes and spellings that break a run, at intervals that share no factor.
+    /// Subjects, sizes, and forms that end a run, at intervals that share no factor.
     fn numbered(i: usize) -> Self {
         Sent {
             topic: if i.is_multiple_of(17) {
@@ -889,9 +890,9 @@ impl Sent {
     }
 }
 
-/// Messages on one topic are put aside and delivered together; nobody may be able to tell.
+/// Messages on one subject are coalesced. The output is that of messages delivered one by one.
 #[test]
-fn a_run_of_messages_is_what_one_by_one_would_be() {
+fn coalesced_messages_equal_single_ones() {
     const PLAIN: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":false,\"no_responders\":false}\r\n";
     let mut world = World::new(1);
     let publisher = world.client(0);

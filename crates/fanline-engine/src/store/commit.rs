@@ -149,6 +149,9 @@ impl Store {
     }
 
     /// Performs what [`poll_sync`](Self::poll_sync) requests, and blocks until it is done.
+    ///
+    /// # Errors
+    /// Fails if the disk fails.
     pub fn sync_now(&mut self, now: Duration) -> Result<(), DiskError> {
         self.request_sync();
         while let Some(request) = self.poll_sync(now) {

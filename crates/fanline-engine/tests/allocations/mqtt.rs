@@ -53,6 +53,7 @@ impl World {
             auth: Auth::Open,
             shards: 2,
             traces: false,
+            leafs: None,
         });
         World {
             service: JetStreamService::new(1, &config, 7, |_| NoStreams),

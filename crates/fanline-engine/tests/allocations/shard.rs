@@ -26,6 +26,7 @@ impl World {
             auth: Auth::Open,
             shards,
             traces: false,
+            leafs: None,
         });
         let indexes = 0..u16::try_from(shards).expect("few shards");
         let info = ServerInfo::default;

@@ -1,4 +1,4 @@
-//! The exchange: prices, a strategy in the same process, and the bridge to everybody else.
+//! The exchange: prices, a strategy in the same process, and a bridge to clients.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -12,11 +12,11 @@ use fanline_server::{Handle, JetStreamOptions, Options, Server, WebSocketOptions
 use serde::{Deserialize, Serialize};
 
 const SYMBOLS: [&str; 3] = ["CUP", "MUG", "POT"];
-/// Ticks that who comes late in this process gets.
+/// Ticks replayed to late observers in this process.
 const REPLAYED: usize = 100;
-/// Ticks that the log keeps for everybody else.
+/// Ticks stored for late clients.
 const KEPT: i64 = 10_000;
-/// Orders that may wait for the server, before the strategy waits.
+/// Pending orders at which the strategy waits.
 const ORDERS_WAITING: usize = 64;
 
 /// A price.
@@ -27,7 +27,7 @@ pub(crate) struct Tick {
     pub(crate) cents: u64,
 }
 
-/// What the strategy wants.
+/// An order of the strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) symbol: String,
@@ -35,10 +35,10 @@ pub(crate) struct Order {
     pub(crate) cents: u64,
 }
 
-/// All of it; it ends when it is dropped.
+/// The running exchange. It ends when it is dropped.
 pub(crate) struct Exchange {
     pub(crate) server: Handle,
-    /// What the program emits.
+    /// The program's ticks.
     feed: ReplaySubject<Tick>,
     market: Market,
     paused: Arc<AtomicBool>,
@@ -48,7 +48,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Starts the server and binds everything.
+    /// Starts the server and makes the bindings.
     pub(crate) fn open(port: u16, websocket: u16) -> Result<Exchange, Box<dyn Error>> {
         let server = Server::start(Options {
             port,
@@ -62,13 +62,13 @@ impl Exchange {
         keep_ticks(&server)?;
         let bridge = server.bridge()?;
 
-        // Published once: observers in this process are called, and all others get JSON.
+        // Published once: observers in this process receive the value, and clients receive JSON.
         let feed = ReplaySubject::new(Replay::many(REPLAYED));
         let to_symbol = |tick: &Tick| format!("ticks.{}", tick.symbol);
         let ticks = bridge.publish_from("ticks.*", &feed, Json.to(to_symbol))?;
 
-        // The strategy sees each tick where it is. Its orders go through a hub: should the server not keep
-        // up, the strategy waits, and no order is lost.
+        // The strategy observes each tick in this process. Its orders go through a hub. If the server does not
+        // keep up, the strategy waits, and no order is lost.
         let orders = Subject::<Order>::new();
         let (hub, waiting) = fanline::hub::merge::<Order>(ORDERS_WAITING);
         let to_hub = hub.producer().attach_source(orders.source());
@@ -77,19 +77,19 @@ impl Exchange {
         let count = Arc::new(AtomicU64::new(0));
         let strategy = strategy(&feed, orders, Arc::clone(&count));
 
-        // What others say: the page has a button for it.
+        // Messages of the page, which has a button for it.
         let paused = Arc::new(AtomicBool::new(false));
         let is_paused = Arc::clone(&paused);
         let controls = bridge.observe_as::<bool, _>("control.paused", Json)?;
         let controls =
             controls.subscribe(move |paused| is_paused.store(*paused, Ordering::Relaxed));
 
-        // Who comes late over the wire asks for the newest prices, and gets them from memory.
+        // Late clients request the newest prices, which come from memory.
         let (answers, replay) = (bridge.clone(), feed.clone());
         let snapshots = bridge.observe("snapshot")?.subscribe(move |request| {
             let ticks = serde_json::to_vec(&replay.snapshot()).unwrap_or_default();
             if let Some(reply) = request.reply() {
-                // Who asked may be gone, and the server too.
+                // The requester or the server may have disconnected.
                 let _ = answers.publish(reply, ticks);
             }
         });
@@ -104,7 +104,7 @@ impl Exchange {
         })
     }
 
-    /// One more price for each symbol, unless somebody has paused it.
+    /// Emits one more price for each symbol, unless the feed is paused.
     pub(crate) fn trade(&mut self) {
         if !self.paused.load(Ordering::Relaxed) {
             self.feed.next_slice(&self.market.prices());
@@ -120,7 +120,7 @@ impl Exchange {
     }
 }
 
-/// A stream in memory, for whoever wants the ticks that he has missed.
+/// Creates a stream in memory for clients that have missed ticks.
 fn keep_ticks(server: &Handle) -> Result<(), Box<dyn Error>> {
     let config = StreamConfig {
         name: "TICKS".into(),
@@ -141,7 +141,7 @@ fn keep_ticks(server: &Handle) -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// Buys below what a symbol has cost of late, and sells above.
+/// Buys below a symbol's recent average, and sells above.
 fn strategy(feed: &ReplaySubject<Tick>, orders: Subject<Order>, count: Arc<AtomicU64>) -> Guard {
     let mut usual = HashMap::<String, u64>::new();
     feed.subscribe(move |tick| {
@@ -161,7 +161,7 @@ fn strategy(feed: &ReplaySubject<Tick>, orders: Subject<Order>, count: Arc<Atomi
     })
 }
 
-/// Prices that wander about, the same in every run.
+/// Random prices that are the same in every run.
 struct Market {
     cents: [u64; SYMBOLS.len()],
     number: u64,
@@ -185,7 +185,7 @@ impl Market {
             self.random ^= self.random << 13;
             self.random ^= self.random >> 7;
             self.random ^= self.random << 17;
-            // Between 97 % and 103 % of the last, and never nothing.
+            // Between 97% and 103% of the last price, and never 0.
             *cents = (*cents * (97 + self.random % 7) / 100).clamp(100, 100_000);
             self.number += 1;
             ticks.push(Tick {

@@ -1,10 +1,10 @@
-//! A price feed: one program publishes once, and everybody gets it in his own way.
+//! A price feed: one program publishes once, for observers, browsers, and other clients.
 //!
 //! ```sh
 //! cargo run -p fanline-server --example price_feed
 //! ```
 //!
-//! See the README beside this file for the browser page and the Python client.
+//! The README beside this file describes the browser page and the Python client.
 
 mod exchange;
 
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use exchange::Exchange;
 
-/// Between two rounds of prices.
+/// Time between two rounds of prices.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// The arguments are the ports for NATS and for WebSocket clients, and for how many seconds it runs.
+/// Arguments: the ports for NATS and WebSocket clients, and the running time in seconds.
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut port = |default: u16| -> Result<u16, Box<dyn Error>> {

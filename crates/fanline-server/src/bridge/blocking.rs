@@ -1,4 +1,4 @@
-//! Waiting on a plain thread for what needs no runtime.
+//! Blocking waits on a plain thread.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs a future to its end on this thread, which sleeps meanwhile.
+/// Runs a future to its end. The thread sleeps meanwhile.
 pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
@@ -21,7 +21,7 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(output) => return output,
-            // Woken too early, by whatever else unparks this thread, it looks again.
+            // Another `unpark` may wake this thread too early, so it polls again.
             Poll::Pending => std::thread::park(),
         }
     }

@@ -1,4 +1,4 @@
-//! How values become messages, and messages values.
+//! Codecs between values and messages.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -6,13 +6,13 @@ use serde::de::DeserializeOwned;
 
 use crate::client::{Headers, Message};
 
-/// Whatever a codec cannot do with a value or a message, in its own words.
+/// An error of a codec.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What is said of a codec that panics; the panic itself is told by its hook.
+/// The reason reported for a codec that panics. The panic hook reports the panic itself.
 pub(super) const PANICKED: &str = "the codec panicked";
 
-/// Turns values into messages, for [`publish_from`](super::Bridge::publish_from).
+/// Encodes values as messages, for [`publish_from`](super::Bridge::publish_from).
 ///
 /// ```
 /// use fanline_server::bridge::{BoxError, Draft, Encode};
@@ -32,8 +32,8 @@ pub trait Encode<T>: Send + 'static {
     /// Writes the message for a value into an empty draft.
     ///
     /// # Errors
-    /// Whatever cannot be encoded: it is not published, and told to those who listen to the bridge's
-    /// [faults](super::Bridge::faults). So is a panic.
+    /// A value that fails or panics is not published, and is reported by the bridge's
+    /// [faults](super::Bridge::faults).
     fn encode(&mut self, value: &T, draft: &mut Draft) -> Result<(), BoxError>;
 
     /// The same codec with a subject for each value, where values of one source go to several.
@@ -60,17 +60,17 @@ pub trait Encode<T>: Send + 'static {
     }
 }
 
-/// Turns messages into values, for [`observe_as`](super::Bridge::observe_as).
+/// Decodes messages, for [`observe_as`](super::Bridge::observe_as).
 pub trait Decode<T>: Send + Sync + 'static {
-    /// The value that a message carries.
+    /// Returns the value in a message.
     ///
     /// # Errors
-    /// Whatever cannot be decoded: observers do not see it, and it is told to those who listen to the
-    /// bridge's [faults](super::Bridge::faults). So is a panic.
+    /// A message that fails or panics does not reach observers, and is reported by the bridge's
+    /// [faults](super::Bridge::faults).
     fn decode(&self, message: &Message) -> Result<T, BoxError>;
 }
 
-/// A message that a codec writes.
+/// A message while a codec writes it.
 #[derive(Debug, Default)]
 pub struct Draft {
     pub(super) subject: String,
@@ -81,34 +81,33 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Where this value goes, for a source that is bound with a wildcard. Bound to one subject, all
-    /// values go there, whatever is said here.
+    /// Sets the subject of a value, for a source bound to a wildcard. A source bound to one subject ignores it.
     pub fn set_subject(&mut self, subject: &str) {
         self.subject.clear();
         self.subject.push_str(subject);
     }
 
-    /// Where answers should go.
+    /// Sets the reply subject.
     pub fn set_reply(&mut self, reply: &str) {
         self.reply = Some(reply.to_owned());
     }
 
-    /// Headers, which are sent when there is at least one.
+    /// Returns the headers, which are sent if there is at least one.
     pub fn headers(&mut self) -> &mut Headers {
         &mut self.headers
     }
 
-    /// The payload, to be appended to.
+    /// Returns the payload, to append to.
     pub fn payload(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// A payload that is there already: observers in this process share it, and no byte is copied.
+    /// Sets an existing payload. Observers in this process share it without a copy.
     pub fn share(&mut self, payload: Bytes) {
         self.shared = Some(payload);
     }
 
-    /// Empty again, with the room that it had.
+    /// Clears the draft, and keeps its allocations.
     pub(super) fn clear(&mut self) {
         self.subject.clear();
         self.reply = None;
@@ -119,12 +118,12 @@ impl Draft {
         self.shared = None;
     }
 
-    /// What was written.
+    /// Returns the payload.
     pub(super) fn content(&self) -> &[u8] {
         self.shared.as_deref().unwrap_or(&self.bytes)
     }
 
-    /// The same to be kept by several; what was written is moved, not copied.
+    /// Returns the payload for sharing. Written bytes are moved, not copied.
     pub(super) fn share_content(&mut self) -> Bytes {
         let bytes = &mut self.bytes;
         let shared = self.shared.get_or_insert_with(|| {
@@ -135,9 +134,9 @@ impl Draft {
     }
 }
 
-/// Payloads as they are: [`Bytes`] and [`Message`]s are shared and never copied in the process; strings
-/// and vectors are copied once. A [`Message`] keeps its reply and its headers, and under a wildcard its
-/// subject too.
+/// Payloads without conversion: [`Bytes`] and [`Message`]s are shared and never copied in the process; strings
+/// and vectors are copied once. A [`Message`] keeps its reply subject and headers, and under a wildcard its
+/// subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Raw;
 
@@ -145,7 +144,7 @@ pub struct Raw;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json;
 
-/// MessagePack, by serde; structs are maps with the names of their fields, as other languages expect.
+/// MessagePack, by serde. Structs are maps with field names, as other languages expect.
 #[cfg(feature = "msgpack")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessagePack;
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoded_values_are_decoded_back() {
         let values = vec![("mug".to_owned(), 1.5), (String::new(), -0.0)];
         let encoded = draft(Json, values.clone()).content().to_vec();
         let decoded: Vec<(String, f64)> = Json
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_decoded_is_an_error() {
+    fn invalid_payload_is_a_decode_error() {
         let text: Result<String, _> = Raw.decode(&message(b"\xff"));
         assert!(text.is_err());
         let number: Result<u32, _> = Json.decode(&message(b"{"));
@@ -311,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_keeps_what_it_has() {
+    fn raw_message_keeps_reply_and_headers() {
         let mut headers = Headers::new();
         headers.append("A", "1").expect("valid");
         let names = Arc::from("a.binbox");

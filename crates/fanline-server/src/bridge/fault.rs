@@ -1,4 +1,4 @@
-//! What can go wrong with a bridge: at once, for who asks, and later, for who listens.
+//! Errors of a bridge: immediate ones, and later faults.
 
 use fanline::Subject;
 use tracing::warn;
@@ -6,21 +6,21 @@ use tracing::warn;
 use crate::client::jetstream::JetStreamError;
 use crate::client::{ClientError, Disconnect};
 
-/// Why something could not be bound.
+/// The reason why a binding failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BridgeError {
-    /// The server has stopped, does not admit these credentials, or cannot understand a subject.
+    /// The server has stopped, refused the credentials, or rejected a subject.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The server does not allow these credentials to subscribe to it, in its own words.
+    /// The credentials do not permit the subscription, in the server's words.
     #[error("the server refused: {0}")]
     NotAllowed(String),
-    /// There is no such stream, or no JetStream.
+    /// The stream or JetStream does not exist.
     #[error(transparent)]
     JetStream(#[from] JetStreamError),
-    /// It was asked for inside an observer that the bridge calls, which cannot wait for the server:
-    /// ask on another thread.
+    /// The call was made inside an observer on the bridge's thread, which cannot wait for the server. Call it
+    /// on another thread.
     #[error("a bridge cannot be asked for this inside an observer that it calls")]
     InsideObserver,
     /// A thread could not be started.
@@ -28,7 +28,7 @@ pub enum BridgeError {
     Thread(std::io::Error),
 }
 
-/// What went wrong later. A message or a value that has one is left out; what follows goes on.
+/// An error after a binding succeeded. The message or value is skipped, and later ones continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -37,19 +37,18 @@ pub enum Fault {
     Decode {
         /// Its subject.
         subject: String,
-        /// What the codec said.
+        /// The codec's error.
         reason: String,
     },
-    /// A value could not be encoded, or not be sent as it is: too large, or with headers that the
-    /// server does not take.
+    /// A value could not be encoded or sent: it is too large, or has headers that the server does not support.
     #[error("a value for {subject:?} could not be published: {reason}")]
     Encode {
         /// Its subject, or the filter that its source is bound to.
         subject: String,
-        /// What the codec or the server's limits say.
+        /// The error of the codec or of the limit.
         reason: String,
     },
-    /// A value was to go to a subject that its source is not bound to, or that is none.
+    /// A value has a subject outside of its source's binding, or an invalid one.
     #[error(
         "a source that is bound to {bound_to:?} cannot publish to {subject:?}{}",
         hint(subject)
@@ -57,21 +56,21 @@ pub enum Fault {
     Subject {
         /// The subject.
         subject: String,
-        /// What its source is bound to.
+        /// The binding of its source.
         bound_to: String,
     },
-    /// The server took less than was published. Told once until it takes more again.
+    /// The server took less than was published. Reported once until it takes more again.
     #[error("values for {bound_to:?} were left out, because the server takes less")]
     Full {
-        /// What the source is bound to.
+        /// The binding of the source.
         bound_to: String,
     },
-    /// A consumer took less than arrived; so many messages were dropped since the last fault.
+    /// A consumer read less than arrived. Messages were dropped since the last fault.
     #[error("{messages} messages on {filter:?} were dropped, because they were not taken")]
     Dropped {
-        /// What was subscribed to.
+        /// The subscription's filter.
         filter: String,
-        /// How many.
+        /// The number of messages.
         messages: u64,
     },
     /// Reading a stream has ended.
@@ -79,18 +78,18 @@ pub enum Fault {
     Stream {
         /// Its name.
         stream: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The server said this, for instance that a publish is not allowed.
+    /// An error from the server, for instance that a publish is not permitted.
     #[error("the server said: {0}")]
     Server(String),
-    /// The bridge is closed; nothing follows.
+    /// The bridge is closed. No faults follow.
     #[error("the bridge is closed: {0}")]
     Closed(Disconnect),
 }
 
-/// What is missing where a codec says of no value where it goes.
+/// Returns a hint if the codec has set no subject.
 fn hint(subject: &str) -> &'static str {
     match subject {
         "" => ": give each value a subject, by `codec.to(|value| …)`",
@@ -98,8 +97,8 @@ fn hint(subject: &str) -> &'static str {
     }
 }
 
-/// Where faults are told. Those that nobody listens to are logged.
-pub(super) fn tell(faults: &Subject<Fault>, fault: Fault) {
+/// Reports a fault. Logs it if nothing observes faults.
+pub(super) fn report(faults: &Subject<Fault>, fault: Fault) {
     if faults.has_observers() {
         faults.next(fault);
     } else if !matches!(fault, Fault::Closed(Disconnect::Closed)) {

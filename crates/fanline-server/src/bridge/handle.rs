@@ -1,4 +1,4 @@
-//! A server's bridges: the one without credentials, and others.
+//! Bridges of a server: the default one without credentials, and others.
 
 use std::sync::{Arc, Weak};
 
@@ -12,43 +12,38 @@ use super::line::{self, Line};
 use super::{Binding, Bridge, BridgedStream, Messages};
 use crate::Handle;
 use crate::client::{ConnectOptions, Message};
-use crate::sync::Lock;
-
-/// The bridge without credentials, while somebody uses it.
-#[derive(Default)]
-pub(crate) struct DefaultBridge(Lock<Weak<Line>>);
 
 impl Handle {
-    /// The bridge without credentials. It is opened when it is asked for first, which waits for the
-    /// server a moment, and again when it was closed.
+    /// Returns the default bridge, without credentials. Opens it if it is not open, which waits for the server
+    /// for a moment.
     ///
     /// # Errors
-    /// When the server has stopped, or asks for credentials.
+    /// Fails if the server has stopped or requires credentials.
     pub fn bridge(&self) -> Result<Bridge, BridgeError> {
-        let known = self.default_bridge();
-        let mut known = known.0.lock();
-        if let Some(line) = known.upgrade() {
+        let mut known = self.shared.default_bridge.lock();
+        let line = known.as_ref().and_then(Weak::upgrade);
+        if let Some(Ok(line)) = line.map(Arc::downcast::<Line>) {
             let bridge = Bridge { line };
             if !bridge.is_closed() {
                 return Ok(bridge);
             }
         }
         let bridge = self.bridge_with(&ConnectOptions::default().name("bridge"))?;
-        *known = Arc::downgrade(&bridge.line);
+        let line = Arc::downgrade(&bridge.line);
+        *known = Some(line);
         Ok(bridge)
     }
 
-    /// Another bridge: with credentials, or for the sake of a thread of its own. Whether there is an echo is
-    /// the bridge's own business.
+    /// Opens another bridge, with credentials or for a thread of its own. Echo is controlled by the bridge.
     ///
     /// # Errors
-    /// When the server has stopped, or does not admit these credentials.
+    /// Fails if the server has stopped or refuses the credentials.
     pub fn bridge_with(&self, options: &ConnectOptions) -> Result<Bridge, BridgeError> {
         let line = line::open(self, options)?;
         Ok(Bridge { line })
     }
 
-    /// [`Bridge::publish_from`] of the bridge without credentials.
+    /// [`Bridge::publish_from`] of the default bridge.
     ///
     /// # Errors
     /// As there, and those of [`bridge`](Self::bridge).
@@ -67,7 +62,7 @@ impl Handle {
         self.bridge()?.publish_from(subject, source, codec)
     }
 
-    /// [`Bridge::publish_stream`] of the bridge without credentials.
+    /// [`Bridge::publish_stream`] of the default bridge.
     ///
     /// ```
     /// use fanline_server::bridge::Json;
@@ -77,11 +72,11 @@ impl Handle {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = Server::start(Options { port: 0, ..Options::default() })?;
     ///
-    /// // A broadcast hub of this program, for everybody else too.
+    /// // Publish a broadcast hub of this program.
     /// let (mut prices, hub) = fanline::hub::broadcast::<f64>(64);
     /// let binding = server.publish_stream("prices.mug", hub.subscribe(), Json)?;
     ///
-    /// // The other way: what anybody publishes, for each consumer of a hub.
+    /// // The other direction: distribute messages to the consumers of a hub.
     /// let (seen, desks) = fanline::hub::broadcast::<Message>(64);
     /// let mut desk = desks.subscribe();
     /// let guard = seen.attach_source(server.observe("prices.*")?);
@@ -109,8 +104,8 @@ impl Handle {
         self.bridge()?.publish_stream(subject, stream, codec)
     }
 
-    /// [`Bridge::publish`] of the bridge without credentials. The bridge is closed again if nothing else uses
-    /// it: who publishes much keeps a [`bridge`](Self::bridge).
+    /// [`Bridge::publish`] of the default bridge. The bridge closes again if nothing else uses it, so keep a
+    /// [`bridge`](Self::bridge) to publish often.
     ///
     /// # Errors
     /// As there, and those of [`bridge`](Self::bridge).
@@ -118,7 +113,7 @@ impl Handle {
         self.bridge()?.publish(subject, payload)
     }
 
-    /// [`Bridge::observe`] of the bridge without credentials.
+    /// [`Bridge::observe`] of the default bridge.
     ///
     /// # Errors
     /// As there, and those of [`bridge`](Self::bridge).
@@ -126,7 +121,7 @@ impl Handle {
         self.bridge()?.observe(filter)
     }
 
-    /// [`Bridge::observe_as`] of the bridge without credentials.
+    /// [`Bridge::observe_as`] of the default bridge.
     ///
     /// # Errors
     /// As there, and those of [`bridge`](Self::bridge).
@@ -138,7 +133,7 @@ impl Handle {
         self.bridge()?.observe_as(filter, codec)
     }
 
-    /// [`Bridge::messages`] of the bridge without credentials.
+    /// [`Bridge::messages`] of the default bridge.
     ///
     /// # Errors
     /// As there, and those of [`bridge`](Self::bridge).
@@ -146,8 +141,7 @@ impl Handle {
         self.bridge()?.messages(filter)
     }
 
-    /// [`Bridge::stream`] of the bridge without credentials. What is wrong with that, `replay` and
-    /// `records` say.
+    /// [`Bridge::stream`] of the default bridge. Errors of opening it are reported by `replay` and `records`.
     pub fn stream(&self, name: &str) -> BridgedStream {
         BridgedStream::new(self.bridge(), name)
     }

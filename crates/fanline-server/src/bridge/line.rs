@@ -12,29 +12,29 @@ use tokio::sync::{Notify, broadcast, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::blocking;
-use super::fault::{BridgeError, Fault, tell};
+use super::fault::{BridgeError, Fault, report};
 use super::receivers::Receivers;
 use crate::client::{Client, ClientError, ConnectOptions, Disconnect, Event, Outgoing, ServerInfo};
-use crate::server::Interest;
+use crate::shared::Interest;
 use crate::sync::{AtomicBool, Ordering};
 use crate::{Auth, Handle};
 
-/// How often it is looked for sources that nobody holds any more.
+/// Interval of checks for sources without owners.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-/// How long what is buffered may take to be written at the end.
+/// Time to write buffered messages at the end.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
-/// What may wait to be written of what observers publish on the bridge's own thread, which cannot wait.
-/// More: left out, and told as a fault.
+/// Pending bytes published by observers on the bridge's own thread, which cannot wait. Values beyond that are
+/// skipped, and reported as a fault.
 const BEYOND_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 thread_local! {
-    /// The bridge whose thread this is. Looked at for each message, where the thread's id would have to be
-    /// counted as used each time.
+    /// The bridge that this thread serves. A pointer is cheaper to compare for each message than a thread's id,
+    /// which needs a reference count.
     static SERVED: Cell<*const Inner> = const { Cell::new(ptr::null()) };
 }
 
-/// What keeps a bridge going: its handles, what is bound, and what is subscribed. With the last of
-/// them the connection is drained and its thread ends.
+/// Everything that holds a bridge open: handles, bindings, and subscriptions. When the last one is dropped, the
+/// connection is drained and its thread ends.
 pub(super) struct Line {
     pub(super) inner: Arc<Inner>,
 }
@@ -45,30 +45,30 @@ impl Drop for Line {
     }
 }
 
-/// What a bridge's parts share.
+/// State that the parts of a bridge share.
 pub(super) struct Inner {
     pub(super) client: Client,
     pub(super) receivers: Receivers,
     pub(super) faults: Subject<Fault>,
-    /// Messages within this process go from publisher to observer, and the server sends no echo: so
-    /// it is where the server would not do anything else with them, as rename or refuse them.
+    /// Whether messages go directly from publisher to observer within this process, without an echo of the
+    /// server. Only if the server would not rename or reject them.
     pub(super) is_direct: bool,
     pub(super) interest: Interest,
-    /// The longest line that the server read when the bridge was opened. A longer one would cost all that use
-    /// the bridge their connection.
+    /// The longest protocol line that the server accepted when the bridge was opened. A longer one would close
+    /// the connection for all users of the bridge.
     line_bytes_max: usize,
-    /// The server has stopped, or has closed the connection.
+    /// Whether the server has stopped or closed the connection.
     pub(super) is_over: AtomicBool,
     runtime: runtime::Handle,
     stop: Notify,
-    /// There is something to be swept.
+    /// There are receivers to check.
     has_receivers: Notify,
 }
 
 /// Opens a connection and starts its thread.
 pub(super) fn open(server: &Handle, options: &ConnectOptions) -> Result<Arc<Line>, BridgeError> {
     let is_direct = !matches!(server.auth(), Auth::Directory(_));
-    // That nobody listens elsewhere is no news to those who are answered in this process.
+    // Without subscribers elsewhere, receivers in this process may still respond.
     let options = options.clone().echo(!is_direct).no_responders(false);
     let server = server.clone();
     let (opened, is_open) = mpsc::channel();
@@ -83,10 +83,10 @@ pub(super) fn open(server: &Handle, options: &ConnectOptions) -> Result<Arc<Line
 
 type Opened = mpsc::Sender<Result<Arc<Inner>, BridgeError>>;
 
-/// The thread's work, until nobody needs it.
+/// Serves the connection until nothing needs it.
 fn serve(server: Handle, options: &ConnectOptions, is_direct: bool, opened: &Opened) {
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
-    // Whoever opens it waits for an answer.
+    // The caller of `open` waits for an answer.
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return drop(opened.send(Err(BridgeError::Thread(error)))),
@@ -128,12 +128,12 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Inner {
-    /// Whether this is the thread that observers must not hold up.
+    /// Returns whether the current thread serves the bridge, and must not block.
     pub(super) fn is_own_thread(&self) -> bool {
         ptr::eq(SERVED.get(), self)
     }
 
-    /// Has something done on the bridge's thread, and waits for what comes of it.
+    /// Runs a future on the bridge's thread, and waits for its result.
     pub(super) fn call<T, F>(&self, what: F) -> Result<T, BridgeError>
     where
         T: Send + 'static,
@@ -144,14 +144,14 @@ impl Inner {
         }
         let (sender, answer) = oneshot::channel();
         self.spawn(async move {
-            // Whoever waits has no way to give up.
+            // The receiver cannot be dropped earlier.
             let _ = sender.send(what.await);
         });
         let gone = |_| ClientError::Disconnected(self.end());
         blocking::wait(answer).map_err(gone)?
     }
 
-    /// Has something done on the bridge's thread.
+    /// Runs a future on the bridge's thread.
     pub(super) fn spawn<F>(&self, what: F) -> tokio::task::AbortHandle
     where
         F: Future<Output = ()> + Send + 'static,
@@ -159,21 +159,21 @@ impl Inner {
         self.runtime.spawn(what).abort_handle()
     }
 
-    /// There is a receiver that may be forgotten one day.
+    /// Starts checks for receivers without owners.
     pub(super) fn note_receiver(&self) {
         self.has_receivers.notify_one();
     }
 
-    /// Why it is over, if it is.
+    /// Returns the reason of the disconnect.
     pub(super) fn end(&self) -> Disconnect {
         self.client.disconnect().unwrap_or(Disconnect::Closed)
     }
 
-    pub(super) fn tell(&self, fault: Fault) {
-        tell(&self.faults, fault);
+    pub(super) fn report(&self, fault: Fault) {
+        report(&self.faults, fault);
     }
 
-    /// Whether the server takes a message.
+    /// Checks a message against the server's limits.
     pub(super) fn check(
         &self,
         message: &Outgoing<'_>,
@@ -183,7 +183,7 @@ impl Inner {
         self.check_line(message.line_bytes())
     }
 
-    /// Whether the server reads a line of so many bytes, without its verb.
+    /// Checks the length of a protocol line, without its verb, against the server's limit.
     pub(super) fn check_line(&self, bytes: usize) -> Result<(), ClientError> {
         let bytes_max = self.line_bytes_max;
         match bytes > bytes_max {
@@ -192,8 +192,8 @@ impl Inner {
         }
     }
 
-    /// Sends what was encoded. With `waits` it holds up this thread until there is room, except the
-    /// bridge's own. Says whether it was sent.
+    /// Sends encoded messages. With `waits`, blocks until there is room, except on the bridge's own thread.
+    /// Returns whether they were sent.
     pub(super) fn send(&self, encoded: &[u8], waits: bool) -> Result<bool, ClientError> {
         if self.is_own_thread() {
             return self.client.send_within(BEYOND_BYTES_MAX, encoded);
@@ -213,12 +213,12 @@ impl Inner {
         loop {
             tokio::select! {
                 () = self.stop.notified() => {
-                    // What takes longer than that is lost with the process, or is nobody's any more.
+                    // After the limit, buffered messages are lost.
                     let _ = timeout(DRAIN_LIMIT, self.client.drain()).await;
                     break;
                 }
                 event = events.recv() => match event {
-                    Ok(Event::ServerError(text)) => self.tell(Fault::Server(text)),
+                    Ok(Event::ServerError(text)) => self.report(Fault::Server(text)),
                     Ok(Event::Disconnected(_)) | Err(broadcast::error::RecvError::Closed) => break,
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
                 },
@@ -226,10 +226,10 @@ impl Inner {
                 () = self.has_receivers.notified() => {}
             }
         }
-        // A flag alone: what it stands for is looked up.
+        // A flag alone; readers look the reason up.
         self.is_over.store(true, Ordering::Relaxed);
         self.receivers.complete();
-        self.tell(Fault::Closed(self.end()));
+        self.report(Fault::Closed(self.end()));
         self.faults.complete();
     }
 }

@@ -1,9 +1,9 @@
-//! The bridge: subjects, replay subjects and hubs of the [`fanline`] library bound to subjects of an
-//! embedded server, in either direction.
+//! The bridge binds subjects, replay subjects, and hubs of the [`fanline`] library to subjects of an embedded server, in
+//! either direction.
 //!
-//! A program publishes once. Observers in the same process are called by whoever emits, in nanoseconds;
-//! NATS and WebSocket clients get it in microseconds; who comes late gets a replay, from memory or from a
-//! stream's log; and where a hub is asked for, who is slow holds up who is fast.
+//! A program publishes once. The emitter calls observers in the same process within nanoseconds, and NATS and WebSocket
+//! clients receive the message within microseconds. Late subscribers get a replay from memory or from a stream's log. With
+//! a hub, slow consumers delay its producers.
 //!
 //! ```
 //! use fanline::{Replay, ReplaySubject};
@@ -17,12 +17,12 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = Server::start(Options { port: 0, ..Options::default() })?;
 //!
-//! // What the program emits goes to `ticks.MUG`, `ticks.CUP` and so on.
+//! // Values of the program go to `ticks.MUG`, `ticks.CUP` and so on.
 //! let ticks = ReplaySubject::<Tick>::new(Replay::many(100));
 //! let codec = Json.to(|tick: &Tick| format!("ticks.{}", tick.symbol));
 //! let binding = server.publish_from("ticks.>", &ticks, codec)?;
 //!
-//! // What anybody publishes to `orders.*`, over the wire or here.
+//! // Messages to `orders.*`, published by clients or by this program.
 //! let orders = server.observe("orders.*")?;
 //! let guard = orders.subscribe(|order| println!("{}: {} bytes", order.subject(), order.payload().len()));
 //!
@@ -32,57 +32,56 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What is bound to what
+//! # Bindings
 //!
-//! | from | to | by |
+//! | from | to | method |
 //! | --- | --- | --- |
 //! | a subject, a replay subject, a source, a chain of operators | subjects of the server | [`publish_from`](Bridge::publish_from) |
 //! | the receiving end of a hub, or any `Stream` | subjects of the server; the hub's producer waits for the server | [`publish_stream`](Bridge::publish_stream) |
 //! | one message | a subject of the server | [`publish`](Bridge::publish) |
 //! | subjects of the server | a source, of messages or of values | [`observe`](Bridge::observe), [`observe_as`](Bridge::observe_as) |
-//! | subjects of the server | a `Stream` to be pulled, which the producing end of a hub can be [attached](fanline::hub::MergeSender::attach) to | [`messages`](Bridge::messages) |
-//! | a stream's log | a source that replays | [`stream`](Bridge::stream), then [`replay`](BridgedStream::replay) |
-//! | a stream's log | a `Stream` to be pulled: what is not taken stays in the log | [`stream`](Bridge::stream), then [`records`](BridgedStream::records) |
+//! | subjects of the server | a `Stream`, to which the producing end of a hub can be [attached](fanline::hub::MergeSender::attach) | [`messages`](Bridge::messages) |
+//! | a stream's log | a source with replay | [`stream`](Bridge::stream), then [`replay`](BridgedStream::replay) |
+//! | a stream's log | a `Stream`; unread messages stay in the log | [`stream`](Bridge::stream), then [`records`](BridgedStream::records) |
 //!
-//! All of these are methods of a [`Bridge`], and of a server's [`Handle`](crate::Handle), where they use
-//! one bridge without credentials, which all of them share. A server that asks for some takes
-//! [`Handle::bridge_with`](crate::Handle::bridge_with): a bridge may do what its user may do.
+//! These are methods of a [`Bridge`]. A server's [`Handle`](crate::Handle) has them too, and uses one shared bridge without
+//! credentials. A server that requires credentials needs [`Handle::bridge_with`](crate::Handle::bridge_with); that bridge has
+//! the permissions of its user.
 //!
-//! # How it works, and what it costs
+//! # Operation and cost
 //!
-//! A bridge is one connection in this process, as [`Handle::client`](crate::Handle::client) has, served by
-//! one thread that is called `bridge`. It is opened when it is needed first, and closed when its last
-//! handle, binding and source are gone. So the server treats it as any other client: limits, permissions,
-//! monitoring and order are the same.
+//! A bridge is one connection in this process, like that of [`Handle::client`](crate::Handle::client), served by one thread
+//! named `bridge`. It opens at its first use, and closes when its last handle, binding, and source are dropped. The server
+//! treats it as any other client: limits, permissions, monitoring, and order are the same.
 //!
-//! Between two ends of one bridge messages do not go round by the server: the publisher's thread calls the
-//! observers, with the payload as it is (no byte of [`Raw`] bytes is copied), and the server sends no
-//! echo. Where the server may do something else with a message, because it has users with permissions or
-//! accounts with mappings ([`Auth::Directory`](crate::Auth::Directory)), all of them go round by it.
+//! Messages between two ends of one bridge bypass the server. The publisher's thread calls the observers with the payload
+//! itself (no byte of [`Raw`] bytes is copied), and the server sends no echo. If the server may rename or reject messages,
+//! because it has users with permissions or accounts with mappings ([`Auth::Directory`](crate::Auth::Directory)), all
+//! messages pass through it.
 //!
-//! A value is encoded once, on the thread of whoever emits it. Bound to one subject, it is not even that
-//! as long as nobody subscribes to it; who has subscribed, and has the server's word for it, misses nothing.
-//! [`next_slice`](fanline::Producer::next_slice) hands many to the connection in one piece.
+//! The emitter's thread encodes a value once. A value for one subject without subscribers is not encoded at all. A
+//! subscriber whose subscription the server has confirmed misses nothing. [`next_slice`](fanline::Producer::next_slice)
+//! sends many values at once.
 //!
-//! # When somebody is slow
+//! # Slow consumers
 //!
-//! | who | what happens |
+//! | consumer | effect |
 //! | --- | --- |
-//! | an observer in this process | it holds up whoever emits, as ever in the library: the publisher, or the `bridge` thread for what comes over the wire. Put [`observe_on`](fanline::ObservableExt::observe_on) before it |
-//! | a subscriber over the wire | the server holds publishers back for a few milliseconds at a time, and drops it when 64 MiB wait for it. Meanwhile [`WhenFull`] says whether the emitter waits or values are left out |
-//! | an observer that waits for the bridge itself, as for a hub that is full until [`publish_stream`](Bridge::publish_stream) of the same bridge has taken something | it waits for ever. Let a hub pull [`messages`](Bridge::messages) instead, or give one of the two a bridge of its own ([`Handle::bridge_with`](crate::Handle::bridge_with)) |
-//! | who pulls [`Messages`] | they wait in a bounded queue; what does not fit is dropped and counted |
-//! | who pulls [`Records`] | they stay in the log |
-//! | the server, for a hub's receiving end | the hub fills, and its producer waits, or does what the hub was told |
+//! | an observer in this process | blocks the emitter, as always in the library: the publisher, or the `bridge` thread for messages of other clients. Put [`observe_on`](fanline::ObservableExt::observe_on) before it |
+//! | a subscriber over the network | the server delays publishers by a few milliseconds at a time, and drops the subscriber at 64 MiB of pending bytes. [`WhenFull`] decides whether the emitter waits meanwhile, or values are skipped |
+//! | an observer that waits for its own bridge, as for a full hub whose [`publish_stream`](Bridge::publish_stream) uses the same bridge | waits forever. Let the hub read [`messages`](Bridge::messages) instead, or use two bridges ([`Handle::bridge_with`](crate::Handle::bridge_with)) |
+//! | a reader of [`Messages`] | messages wait in a bounded queue; messages that do not fit are dropped and counted |
+//! | a reader of [`Records`] | messages stay in the log |
+//! | the server, for a hub's receiving end | the hub fills, and its producer waits, or follows the hub's policy |
 //!
-//! # When something goes wrong
+//! # Errors
 //!
-//! What can be said at once is an error of the call. What comes later, a message that cannot be decoded, a
-//! codec that panics, a publish that is not allowed, is left out and told as a [`Fault`] by [`faults`](Bridge::faults); faults
-//! that nobody listens to are logged. A stream of the server that keeps what is published is not waited for, and
-//! what it refuses, as when it is full, is not told: where each must be kept, publish by
-//! [`JetStream`](crate::client::jetstream::JetStream::publish), which is answered. When the server stops, sources complete, and the last fault is
-//! [`Fault::Closed`].
+//! Immediate errors are returned by the call. Later ones, such as a message that cannot be decoded, a codec that panics, or
+//! a publish that is not permitted, skip the message and are reported as a [`Fault`] by [`faults`](Bridge::faults). Faults
+//! that nothing observes are logged. The bridge does not wait for streams of the server that store the messages, and does
+//! not report what they reject, for instance when they are full. If every message must be stored, publish with
+//! [`JetStream::publish`](crate::client::jetstream::JetStream::publish), which waits for the acknowledgment. When the server
+//! stops, sources complete, and the last fault is [`Fault::Closed`].
 
 mod blocking;
 mod codec;
@@ -104,7 +103,6 @@ use futures_core::Stream;
 pub use codec::MessagePack;
 pub use codec::{BoxError, Decode, Draft, Encode, Json, Raw, To};
 pub use fault::{BridgeError, Fault};
-pub(crate) use handle::DefaultBridge;
 pub use observe::Messages;
 pub use publish::{Binding, WhenFull};
 pub use stream::{BridgedStream, Records};
@@ -113,23 +111,22 @@ use crate::client::{Message, OutgoingMessage};
 use line::Line;
 use publish::Publisher;
 
-/// A connection between this process and its server, for everything that is bound. Clones share it. See
-/// the [module](self).
+/// A connection between this process and its server for all bindings. Clones share it. See the [module](self).
 #[derive(Clone)]
 pub struct Bridge {
     line: Arc<Line>,
 }
 
 impl Bridge {
-    /// Publishes what a source emits, until the binding is dropped or the source ends.
+    /// Publishes the values of a source until the binding is dropped or the source ends.
     ///
-    /// `subject` is where all values go, or with wildcards where they may go: then the codec says which
-    /// subject each one has ([`Encode::to`]), and a value for another one is a [`Fault`].
+    /// `subject` is the subject of all values. If it has wildcards, the codec sets each value's subject
+    /// ([`Encode::to`]), and a subject that does not match is a [`Fault`].
     ///
     /// Retained values of a replay subject are published before this returns.
     ///
     /// # Errors
-    /// When the subject is none, or the bridge is closed.
+    /// Fails if the subject is invalid, or the bridge is closed.
     pub fn publish_from<S, C>(
         &self,
         subject: &str,
@@ -145,7 +142,7 @@ impl Bridge {
         self.publish_from_with(subject, source, codec, WhenFull::default())
     }
 
-    /// The same, and says what happens when the server takes less than the source emits.
+    /// Publishes the values of a source, and sets its behavior while the server takes less than it emits.
     ///
     /// # Errors
     /// As [`publish_from`](Self::publish_from).
@@ -168,8 +165,8 @@ impl Bridge {
         Ok(binding(observable.subscribe_with(publisher)))
     }
 
-    /// Publishes what a stream yields: the receiving end of a hub, say. The stream is pulled as the
-    /// server takes what it yields, so a hub's producer waits for the server.
+    /// Publishes the items of a stream, such as the receiving end of a hub. The stream is read as fast as the server
+    /// takes its items, so a hub's producer waits for the server.
     ///
     /// ```
     /// use fanline_server::bridge::Raw;
@@ -206,11 +203,11 @@ impl Bridge {
         Ok(binding(Guard::new(move || task.abort())))
     }
 
-    /// Publishes a message, as an answer to one that was observed. Observers in this process have got it
-    /// when this returns; for the server it may still wait in a buffer.
+    /// Publishes a message, for instance as a reply. When this returns, observers in this process have received
+    /// it; for the server it may still be buffered.
     ///
     /// # Errors
-    /// When the subject or the size is not acceptable, or the bridge is closed.
+    /// Fails if the subject or size is invalid, or the bridge is closed.
     pub fn publish(&self, subject: &str, payload: impl Into<Bytes>) -> Result<(), BridgeError> {
         self.publish_message(OutgoingMessage {
             subject: subject.to_owned(),
@@ -219,30 +216,30 @@ impl Bridge {
         })
     }
 
-    /// The same with a reply subject or headers.
+    /// Publishes a message with a reply subject or headers.
     ///
     /// # Errors
-    /// As [`publish`](Self::publish), and when the server takes no headers.
+    /// As [`publish`](Self::publish), and if the server does not support headers.
     pub fn publish_message(&self, message: OutgoingMessage) -> Result<(), BridgeError> {
         publish::publish(&self.line, message)
     }
 
-    /// A source of the messages that match a filter, from whoever publishes them.
+    /// Returns a source of messages that match a filter, from all publishers.
     ///
-    /// What is published after this has returned arrives. The server is told that nobody is interested
-    /// any more when the last source and the last observer are gone, within a second.
+    /// Messages published after this has returned arrive. The subscription ends within a second after the last
+    /// source and observer are dropped.
     ///
-    /// Observers are called by the thread that publishes in this process, or by the bridge's own for what
-    /// comes over the wire, one at a time. They keep what they want: a clone of a [`Message`] copies no
-    /// byte.
+    /// Observers are called one at a time: by the publishing thread for messages of this process, by the
+    /// bridge's thread for messages of clients. An observer may store messages: a clone of a [`Message`] copies
+    /// no bytes.
     ///
     /// # Errors
-    /// When the filter is none, the server does not allow it, or the bridge is closed.
+    /// Fails if the filter is invalid or not permitted, or the bridge is closed.
     pub fn observe(&self, filter: &str) -> Result<Source<Message>, BridgeError> {
         self.observe_as(filter, Raw)
     }
 
-    /// A source of the values that such messages carry. What cannot be decoded is a [`Fault`].
+    /// Returns a source of decoded messages. A message that cannot be decoded is a [`Fault`].
     ///
     /// # Errors
     /// As [`observe`](Self::observe).
@@ -254,7 +251,7 @@ impl Bridge {
         observe::observe(&self.line, filter, codec)
     }
 
-    /// The messages that match a filter, to be pulled: for asynchronous code, and for hubs, whose
+    /// Returns the messages that match a filter as a stream: for asynchronous code, and for hubs, whose
     /// producing ends can be attached to any `Stream`.
     ///
     /// # Errors
@@ -263,18 +260,17 @@ impl Bridge {
         observe::messages(&self.line, filter)
     }
 
-    /// A stream of the server, to be [replayed](BridgedStream::replay) or [read](BridgedStream::records).
+    /// Returns a stream of the server, to [replay](BridgedStream::replay) or [read](BridgedStream::records).
     pub fn stream(&self, name: &str) -> BridgedStream {
         BridgedStream::new(Ok(self.clone()), name)
     }
 
-    /// What goes wrong from now on; it completes when the bridge is closed. Faults that nobody observes
-    /// are logged.
+    /// Returns future faults. The source completes when the bridge closes. Faults without observers are logged.
     pub fn faults(&self) -> Source<Fault> {
         self.line.inner.faults.source()
     }
 
-    /// Whether the server has stopped, or has closed the connection.
+    /// Returns whether the server has stopped or closed the connection.
     pub fn is_closed(&self) -> bool {
         self.line.inner.client.disconnect().is_some()
     }

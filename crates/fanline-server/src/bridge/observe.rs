@@ -15,10 +15,10 @@ use super::receivers::Receive;
 use crate::client::subject::check_filter;
 use crate::client::{Event, Inlet, Message, Subscription};
 
-/// A subscription's id in its line, at its longest.
+/// Bytes of a subscription id in its protocol line at most.
 const ID_FIELD_BYTES: usize = 21;
 
-/// Decodes what arrives, and shows it to whoever observes.
+/// Decodes messages, and passes the values to observers.
 struct Observed<T: Send + Sync + 'static, C> {
     subject: Subject<T>,
     codec: C,
@@ -27,11 +27,11 @@ struct Observed<T: Send + Sync + 'static, C> {
 
 impl<T: Send + Sync + 'static, C: Decode<T>> Receive for Observed<T, C> {
     fn receive(&self, message: &Message) {
-        // One that panics must not end the task that brings messages, or unwind into who publishes.
+        // A panic must not end the task that reads messages, or unwind into the publisher.
         let decoded = catch_unwind(AssertUnwindSafe(|| self.codec.decode(message)));
         match decoded.unwrap_or_else(|_| Err(PANICKED.into())) {
             Ok(value) => self.subject.next(value),
-            Err(reason) => self.inner.tell(Fault::Decode {
+            Err(reason) => self.inner.report(Fault::Decode {
                 subject: message.subject().to_owned(),
                 reason: reason.to_string(),
             }),
@@ -47,7 +47,7 @@ impl<T: Send + Sync + 'static, C: Decode<T>> Receive for Observed<T, C> {
     }
 }
 
-/// A source of what matches a filter.
+/// Returns a source of the values of messages that match a filter.
 pub(super) fn observe<T, C>(
     line: &Arc<Line>,
     filter: &str,
@@ -58,7 +58,7 @@ where
     C: Decode<T>,
 {
     let observed = Arc::new(Observed {
-        // One that panics is removed, as ever; there is no emitter that could be told.
+        // An observer that panics is removed, as in the library. There is no emitter to notify.
         subject: Subject::new().on_observer_panic(OnPanic::Ignore),
         codec,
         inner: Arc::clone(&line.inner),
@@ -66,7 +66,7 @@ where
     let source = observed.subject.source();
     let subscription = subscribe(line, filter)?;
     let receiver: Arc<dyn Receive> = observed;
-    // The task keeps the bridge going; it ends when nobody can reach the source any more.
+    // The task holds the bridge open. It ends when the source is no longer reachable.
     let bring = bring(
         Arc::clone(line),
         subscription,
@@ -79,7 +79,7 @@ where
     Ok(source)
 }
 
-/// Brings the server's messages.
+/// Passes on the server's messages.
 async fn bring(
     line: Arc<Line>,
     mut subscription: Subscription,
@@ -91,7 +91,7 @@ async fn bring(
         receiver.receive(&message);
         let dropped_now = subscription.dropped();
         if dropped_now != dropped {
-            line.inner.tell(Fault::Dropped {
+            line.inner.report(Fault::Dropped {
                 filter: filter.clone(),
                 messages: dropped_now - dropped,
             });
@@ -101,7 +101,7 @@ async fn bring(
     receiver.complete();
 }
 
-/// Subscribes, and waits until the server knows of it.
+/// Subscribes, and waits until the server has processed the subscription.
 fn subscribe(line: &Line, filter: &str) -> Result<Subscription, BridgeError> {
     check_filter(filter)?;
     line.inner.check_line(filter.len() + ID_FIELD_BYTES)?;
@@ -122,11 +122,11 @@ fn subscribe(line: &Line, filter: &str) -> Result<Subscription, BridgeError> {
     })
 }
 
-/// Messages to be pulled: a stream, for asynchronous code and for hubs. Dropping it unsubscribes.
+/// Messages as a stream, for asynchronous code and for hubs. Dropping it unsubscribes.
 ///
-/// What is not taken waits in a bounded queue ([limits](crate::client::limits)); what does not fit is
-/// dropped and counted. Where nothing may be lost, read a [stream](super::BridgedStream::records): then
-/// what is not taken stays in the log.
+/// Unread messages wait in a bounded queue ([limits](crate::client::limits)). Messages that do not fit are
+/// dropped and counted. To lose none, read a [stream](super::BridgedStream::records), which stores unread
+/// messages.
 pub struct Messages {
     subscription: Subscription,
     id: u64,
@@ -134,17 +134,17 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// The next message, or `None` at the end. Cancel safe: no message is lost.
+    /// Waits for the next message; `None` at the end. Cancel safe: no message is lost.
     pub async fn next(&mut self) -> Option<Message> {
         self.subscription.next().await
     }
 
-    /// The same, and holds up this thread instead of a task.
+    /// Waits for the next message, and blocks this thread.
     pub fn blocking_next(&mut self) -> Option<Message> {
         super::blocking::wait(self.next())
     }
 
-    /// How many were dropped because they came faster than they were taken.
+    /// Returns the number of messages dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.subscription.dropped()
     }
@@ -170,7 +170,7 @@ impl std::fmt::Debug for Messages {
     }
 }
 
-/// What publishers of the same bridge put beside what the server sends.
+/// Passes messages of publishers of the same bridge.
 struct Beside(Inlet);
 
 impl Receive for Beside {
@@ -179,7 +179,7 @@ impl Receive for Beside {
     }
 }
 
-/// Messages that match a filter, to be pulled.
+/// Returns the messages that match a filter as a stream.
 pub(super) fn messages(line: &Arc<Line>, filter: &str) -> Result<Messages, BridgeError> {
     let subscription = subscribe(line, filter)?;
     let beside = Arc::new(Beside(subscription.inlet()));

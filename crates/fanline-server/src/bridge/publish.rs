@@ -19,23 +19,23 @@ use crate::client::subject::{check_filter, check_subject};
 use crate::client::{ClientError, Message, Outgoing, OutgoingMessage, ServerInfo};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// As much is encoded before it is handed to the connection, from a slice or a stream.
+/// Bytes of a slice or stream that are encoded before they are sent.
 const BATCH_BYTES: usize = 32 * 1024;
 
-/// What a source's emitter does while the server takes less than it emits: a subscriber of what it
-/// publishes is behind, or the machine is.
+/// Behavior of a source's emitter while the server takes less than it emits, because a subscriber or the
+/// machine is slow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// It waits, as it would for any other observer. The server holds publishers back for a few
-    /// milliseconds at a time, and drops a subscriber that does not catch up.
+    /// The emitter waits, as for any other observer. The server delays publishers by a few milliseconds at a
+    /// time, and drops a subscriber that does not catch up.
     #[default]
     Wait,
-    /// It goes on. What does not fit is left out for the server, not for observers in this process,
-    /// and counted: [`Binding::dropped`].
+    /// The emitter continues. Values that do not fit are not sent to the server, but to observers in this
+    /// process, and counted by [`Binding::dropped`].
     Drop,
 }
 
-/// A source that is published. Dropping it unbinds.
+/// A published source. Dropping it unbinds.
 #[must_use = "dropping a binding unbinds; call `detach` to keep it for as long as its source"]
 #[derive(Debug)]
 pub struct Binding {
@@ -52,63 +52,63 @@ struct Counts {
 }
 
 impl Binding {
-    /// Values that were handed to the server's connection. Bound to one subject that nobody wants, a
-    /// source publishes nothing, and nothing is counted.
+    /// Returns the number of values sent to the server. A source bound to one subject without subscribers
+    /// publishes none.
     pub fn published(&self) -> u64 {
-        // A number for people.
+        // For reports only.
         self.counts.published.load(Ordering::Relaxed)
     }
 
-    /// Values that were left out: [`WhenFull::Drop`], or a [`Fault`] of their own.
+    /// Returns the number of skipped values, by [`WhenFull::Drop`] or with a [`Fault`].
     pub fn dropped(&self) -> u64 {
         self.counts.dropped.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing more is published: the source has ended, or the bridge is closed.
+    /// Returns whether nothing more is published: the source has ended, or the bridge is closed.
     pub fn is_closed(&self) -> bool {
         let is_over = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         is_over(&self.counts.is_over) || is_over(&self.inner.is_over) || self.guard.is_closed()
     }
 
-    /// Unbinds; the same as dropping it.
+    /// Unbinds, as dropping does.
     pub fn unbind(self) {
         drop(self);
     }
 
-    /// Keeps it for as long as its source lasts.
+    /// Keeps the binding until its source ends.
     pub fn detach(self) {
         self.guard.detach();
     }
 }
 
-/// Publishes what it observes.
+/// Publishes the values that it observes.
 pub(super) struct Publisher<C> {
     line: Arc<Line>,
-    /// What the source is bound to, checked.
+    /// The binding's subject or filter, validated.
     bound_to: String,
     is_literal: bool,
     codec: C,
     when_full: WhenFull,
     draft: Draft,
-    /// What the last message had, which the next one nearly always has too.
+    /// The subject of the last message, which the next one nearly always shares.
     memo: Memo,
-    wanted: Wanted,
+    remote_interest: RemoteInterest,
     info: Arc<ServerInfo>,
-    /// Which INFO of the connection's that is.
+    /// The number of INFO changes that the memo has seen.
     info_changes: u64,
-    /// Encoded and not yet handed on, and how many messages that is.
+    /// Encoded messages that are not sent yet, and their number.
     encoded: BytesMut,
     messages: u64,
-    /// Somebody in this process wants what was encoded last.
-    is_wanted_here: bool,
-    /// The last that was handed on found no room.
+    /// Whether receivers in this process match the last message.
+    has_receivers: bool,
+    /// Whether the last send found no room.
     was_full: bool,
     counts: Arc<Counts>,
 }
 
-/// Whether the server has anybody for the one subject that a source is bound to.
-struct Wanted {
-    /// Of the interest that the answer is about.
+/// Whether the server has subscribers for the binding's one subject.
+struct RemoteInterest {
+    /// The generation of subscriptions that the answer is about.
     generation: u64,
     answer: Answer,
 }
@@ -139,7 +139,7 @@ impl<C> Publisher<C> {
         if let Some(reason) = client.disconnect() {
             return Err(ClientError::Disconnected(reason).into());
         }
-        // Counted first, so that one that comes in between is looked up again.
+        // Counted first, so that a concurrent change causes another lookup.
         let info_changes = client.server_info_changes();
         Ok(Publisher {
             info: client.server_info(),
@@ -149,7 +149,7 @@ impl<C> Publisher<C> {
             codec,
             when_full,
             draft: Draft::default(),
-            wanted: Wanted {
+            remote_interest: RemoteInterest {
                 generation: u64::MAX,
                 answer: Answer::Unasked,
             },
@@ -160,14 +160,14 @@ impl<C> Publisher<C> {
             },
             encoded: BytesMut::new(),
             messages: 0,
-            is_wanted_here: false,
+            has_receivers: false,
             was_full: false,
             counts: Arc::default(),
             line,
         })
     }
 
-    /// The binding of a publisher that is subscribed, or runs, under this guard.
+    /// Returns a function that makes the binding, for the guard of the subscription.
     pub(super) fn binding(&self) -> impl FnOnce(Guard) -> Binding + use<C> {
         let (counts, inner) = (Arc::clone(&self.counts), Arc::clone(&self.line.inner));
         move |guard| Binding {
@@ -181,13 +181,13 @@ impl<C> Publisher<C> {
         &self.line.inner
     }
 
-    /// Encodes a value, and looks who wants it in this process.
+    /// Encodes a value, and looks up receivers in this process.
     fn add<T>(&mut self, value: &T)
     where
         C: Encode<T>,
     {
         self.draft.clear();
-        // One that panics costs its value alone, as one that fails does.
+        // A panic costs only its value, as an error does.
         let (codec, draft) = (&mut self.codec, &mut self.draft);
         let written = catch_unwind(AssertUnwindSafe(|| codec.encode(value, draft)));
         if let Err(reason) = written.unwrap_or_else(|_| Err(PANICKED.into())) {
@@ -220,18 +220,18 @@ impl<C> Publisher<C> {
         message.encode(&mut self.encoded);
         self.messages += 1;
         if self.line.inner.is_direct {
-            self.look_for_receivers();
+            self.look_up_receivers();
         }
     }
 
-    /// Makes sure that the memo is about where the draft goes. False when it must not go there.
+    /// Updates the memo to the draft's subject. Returns false if the subject is not permitted.
     fn find_subject(&mut self) -> bool {
         let subject = match self.is_literal {
             true => &self.bound_to,
             false => &self.draft.subject,
         };
         if *self.memo.subject == **subject {
-            // Nothing but the beginning has no subject.
+            // The memo's initial subject is empty, which is invalid.
             return !subject.is_empty();
         }
         let filter = Filter::parse(self.bound_to.as_bytes());
@@ -244,62 +244,62 @@ impl<C> Publisher<C> {
         true
     }
 
-    /// Whether nobody gets what is published: then it is not even encoded. Whoever subscribes is known
-    /// before the server tells him that he has.
+    /// Returns whether the subject has no subscribers, so that values need not be encoded. The server's
+    /// confirmation of a subscription comes after this is known.
     #[inline]
-    fn is_for_nobody(&mut self) -> bool {
+    fn has_no_subscribers(&mut self) -> bool {
         let inner = &self.line.inner;
         if !self.is_literal || !inner.is_direct || inner.is_over.load(Ordering::Relaxed) {
             return false;
         }
         let generation = inner.interest.generation();
-        if self.wanted.generation == generation
-            && let Answer::Known(is_wanted) = self.wanted.answer
+        if self.remote_interest.generation == generation
+            && let Answer::Known(is_wanted) = self.remote_interest.answer
         {
-            return !is_wanted && !self.is_wanted_in_process();
+            return !is_wanted && !self.has_receivers_in_process();
         }
-        self.ask(generation);
+        self.query_interest(generation);
         false
     }
 
-    /// Asks the server, or looks whether it has answered.
+    /// Sends a query to the server, or reads its answer.
     #[cold]
-    fn ask(&mut self, generation: u64) {
-        if self.wanted.generation != generation {
-            self.wanted.generation = generation;
-            self.wanted.answer = Answer::Unasked;
+    fn query_interest(&mut self, generation: u64) {
+        if self.remote_interest.generation != generation {
+            self.remote_interest.generation = generation;
+            self.remote_interest.answer = Answer::Unasked;
         }
-        self.wanted.answer = match &mut self.wanted.answer {
+        self.remote_interest.answer = match &mut self.remote_interest.answer {
             Answer::Unasked => Answer::Asked(self.line.inner.interest.ask(&self.memo.subject)),
             Answer::Asked(answer) => match answer.try_recv() {
                 Ok(is_wanted) => Answer::Known(is_wanted),
                 Err(oneshot::error::TryRecvError::Empty) => return,
-                // The server has stopped: publishing says so.
+                // The server has stopped. Publishing reports that.
                 Err(oneshot::error::TryRecvError::Closed) => Answer::Known(true),
             },
             Answer::Known(_) => return,
         };
     }
 
-    fn is_wanted_in_process(&mut self) -> bool {
-        self.look_for_receivers();
-        std::mem::take(&mut self.is_wanted_here)
+    fn has_receivers_in_process(&mut self) -> bool {
+        self.look_up_receivers();
+        std::mem::take(&mut self.has_receivers)
     }
 
-    /// Finds those in this process who want the subject.
-    fn look_for_receivers(&mut self) {
+    /// Looks up the receivers of the subject in this process.
+    fn look_up_receivers(&mut self) {
         let generation = self.inner().receivers.generation();
         if self.memo.generation != generation {
             self.memo.receivers = self.inner().receivers.matching(&self.memo.subject);
             self.memo.generation = generation;
         }
-        self.is_wanted_here = !self.memo.receivers.is_empty();
+        self.has_receivers = !self.memo.receivers.is_empty();
     }
 
-    /// Calls those in this process who want what was encoded last: after it was handed on, so that what
-    /// they publish in turn comes after it for everybody.
-    fn give(&mut self) {
-        if !std::mem::take(&mut self.is_wanted_here) {
+    /// Calls the receivers of the last message in this process. Called after it was sent, so that messages
+    /// which receivers publish in turn follow it for all subscribers.
+    fn deliver_in_process(&mut self) {
+        if !std::mem::take(&mut self.has_receivers) {
             return;
         }
         let message = in_process(&self.memo.subject, &mut self.draft);
@@ -308,8 +308,8 @@ impl<C> Publisher<C> {
         }
     }
 
-    /// Hands on what is encoded.
-    fn hand_on(&mut self) {
+    /// Sends the encoded messages.
+    fn send_encoded(&mut self) {
         if self.encoded.is_empty() {
             return;
         }
@@ -318,7 +318,7 @@ impl<C> Publisher<C> {
         self.note(outcome);
     }
 
-    /// What became of all that was encoded.
+    /// Records the result of a send.
     fn note(&mut self, outcome: Result<bool, ClientError>) {
         self.encoded.clear();
         let messages = std::mem::take(&mut self.messages);
@@ -326,23 +326,23 @@ impl<C> Publisher<C> {
         match outcome {
             Ok(true) => drop(self.counts.published.fetch_add(messages, Ordering::Relaxed)),
             Ok(false) => drop(self.counts.dropped.fetch_add(messages, Ordering::Relaxed)),
-            // The bridge tells why it is closed.
+            // The bridge reports the reason.
             Err(_) => self.counts.is_over.store(true, Ordering::Relaxed),
         }
         if is_full && !self.was_full {
             let bound_to = self.bound_to.clone();
-            self.inner().tell(Fault::Full { bound_to });
+            self.inner().report(Fault::Full { bound_to });
         }
         self.was_full = is_full;
     }
 
     fn leave_out(&mut self, fault: Fault) {
         self.counts.dropped.fetch_add(1, Ordering::Relaxed);
-        self.inner().tell(fault);
+        self.inner().report(fault);
     }
 
     fn begin(&mut self) {
-        // A reload may have changed what is allowed.
+        // A reload may have changed permissions.
         let changes = self.inner().client.server_info_changes();
         if self.info_changes != changes {
             self.info_changes = changes;
@@ -350,8 +350,8 @@ impl<C> Publisher<C> {
         }
     }
 
-    /// Publishes what a stream yields, as soon as the server takes it; then the stream waits, and
-    /// whoever feeds it.
+    /// Publishes a stream's values as fast as the server takes them. The stream, and its producer, wait
+    /// meanwhile.
     pub(super) async fn pump<S>(mut self, stream: S)
     where
         S: Stream,
@@ -365,7 +365,7 @@ impl<C> Publisher<C> {
             let is_last = match next.await {
                 Step::Value(value) => {
                     self.add(&value);
-                    if !self.is_wanted_here && self.encoded.len() < BATCH_BYTES {
+                    if !self.has_receivers && self.encoded.len() < BATCH_BYTES {
                         continue;
                     }
                     false
@@ -375,7 +375,7 @@ impl<C> Publisher<C> {
             };
             let sent = self.line.inner.client.send(&self.encoded).await;
             self.note(sent.map(|()| true));
-            self.give();
+            self.deliver_in_process();
             if is_last || self.counts.is_over.load(Ordering::Relaxed) {
                 break;
             }
@@ -384,7 +384,7 @@ impl<C> Publisher<C> {
     }
 }
 
-/// The source has ended, also by a panic of the stream that is pulled.
+/// The source has ended, perhaps by a panic of the stream.
 impl<C> Drop for Publisher<C> {
     fn drop(&mut self) {
         self.counts.is_over.store(true, Ordering::Relaxed);
@@ -393,7 +393,7 @@ impl<C> Drop for Publisher<C> {
 
 enum Step<T> {
     Value(T),
-    /// Nothing is ready, and what was encoded should not wait for it.
+    /// Nothing is ready, and encoded messages should not wait.
     Pause,
     End,
 }
@@ -413,28 +413,28 @@ fn poll_step<S: Stream>(
 
 impl<T, E, C: Encode<T>> Observer<T, E> for Publisher<C> {
     fn next(&mut self, value: &T) {
-        if self.is_for_nobody() {
+        if self.has_no_subscribers() {
             return;
         }
         self.begin();
         self.add(value);
-        self.hand_on();
-        self.give();
+        self.send_encoded();
+        self.deliver_in_process();
     }
 
     fn next_slice(&mut self, values: &[T]) {
-        if self.is_for_nobody() {
+        if self.has_no_subscribers() {
             return;
         }
         self.begin();
         for value in values {
             self.add(value);
-            if self.is_wanted_here || self.encoded.len() >= BATCH_BYTES {
-                self.hand_on();
-                self.give();
+            if self.has_receivers || self.encoded.len() >= BATCH_BYTES {
+                self.send_encoded();
+                self.deliver_in_process();
             }
         }
-        self.hand_on();
+        self.send_encoded();
     }
 
     fn error(&mut self, _error: &E) {}
@@ -446,7 +446,7 @@ impl<T, E, C: Encode<T>> Observer<T, E> for Publisher<C> {
     }
 }
 
-/// A draft as those in this process get it.
+/// Returns a draft as a message for this process.
 fn in_process(subject: &Arc<str>, draft: &mut Draft) -> Message {
     let subject_bytes = u32::try_from(subject.len()).unwrap_or(u32::MAX);
     let names = match &draft.reply {
@@ -479,7 +479,7 @@ pub(super) fn publish(line: &Arc<Line>, message: OutgoingMessage) -> Result<(), 
     outgoing.encode(&mut encoded);
     if !inner.send(&encoded, true)? {
         let bound_to = subject.clone();
-        inner.tell(Fault::Full { bound_to });
+        inner.report(Fault::Full { bound_to });
     }
     if inner.is_direct {
         let subject: Arc<str> = Arc::from(subject);

@@ -1,4 +1,4 @@
-//! Who in this process gets what arrives: from the server, and from publishers of the same bridge.
+//! Receivers in this process, for messages of the server and of publishers of the same bridge.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use tokio::task::AbortHandle;
 use crate::client::Message;
 use crate::sync::{AtomicU64, Lock, Ordering};
 
-/// One end in this process.
+/// A receiver.
 pub(super) trait Receive: Send + Sync {
-    /// A message, on whichever thread it came.
+    /// Passes a message, on any thread.
     fn receive(&self, message: &Message);
 
-    /// Nothing follows.
+    /// Reports the end.
     fn complete(&self) {}
 
-    /// Whether anybody could still get something.
+    /// Returns whether anything can still observe this receiver.
     fn is_reachable(&self) -> bool {
         true
     }
 }
 
-/// Those who get a message.
+/// The receivers of a message.
 pub(super) type Several = Arc<[Arc<dyn Receive>]>;
 
-/// All ends of a bridge.
+/// All receivers of a bridge.
 #[derive(Default)]
 pub(super) struct Receivers {
     state: Lock<State>,
-    /// Counts the changes, so that a publisher knows whether those that it has found are still they.
+    /// Counts changes, so that a publisher can check its lookup.
     generation: AtomicU64,
 }
 
@@ -43,7 +43,7 @@ struct Entry {
     id: u64,
     filter: Box<str>,
     receiver: Arc<dyn Receive>,
-    /// What brings the server's messages, where the entry is all that keeps it going.
+    /// The task that reads the server's messages, if only the entry holds it.
     task: Option<AbortHandle>,
 }
 
@@ -71,7 +71,7 @@ impl Receivers {
         self.remove_if(|entry| entry.id == id);
     }
 
-    /// Removes those that nobody can reach any more.
+    /// Removes receivers that are no longer reachable.
     pub(super) fn sweep(&self) {
         self.remove_if(|entry| !entry.receiver.is_reachable());
     }
@@ -80,14 +80,14 @@ impl Receivers {
         self.state.lock().entries.is_empty()
     }
 
-    /// Removes all, and tells them that nothing follows.
+    /// Removes all receivers, and reports the end to them.
     pub(super) fn complete(&self) {
         for entry in self.remove_if(|_| true) {
             entry.receiver.complete();
         }
     }
 
-    /// Observers may own whatever, so they are dropped by the caller, who holds no lock.
+    /// Returns the removed entries. Observers may own anything, so the caller drops them without the lock.
     fn remove_if(&self, is_over: impl Fn(&Entry) -> bool) -> Vec<Entry> {
         let mut state = self.state.lock();
         let over: Vec<Entry> = state
@@ -104,20 +104,20 @@ impl Receivers {
         over
     }
 
-    /// With the lock held.
+    /// Requires the lock.
     fn count_change(&self) {
-        // Release: who sees the count sees the entries, though it takes the lock for them anyway.
+        // Release: a thread that sees the count sees the entries. It takes the lock for them anyway.
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Which state of things this is.
+    /// Returns the generation of the set.
     pub(super) fn generation(&self) -> u64 {
-        // Acquire pairs with the Release of changes: an observer that is there before a value is
-        // published, by whatever told the publisher so, gets the value.
+        // Acquire pairs with the Release of changes. An observer whose presence the publisher has learned about
+        // gets every value published after that.
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Those whose filter matches a subject.
+    /// Returns the receivers whose filter matches a subject.
     pub(super) fn matching(&self, subject: &str) -> Several {
         let state = self.state.lock();
         let matches = |entry: &&Entry| {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn each_gets_what_its_filter_matches_until_it_is_removed() {
+    fn receiver_gets_matching_messages_until_removed() {
         let receivers = Receivers::default();
         let (orders, all) = (Arc::new(Seen::default()), Arc::new(Seen::default()));
         let id = receivers.add("orders.*", orders.clone(), None);

@@ -1,4 +1,4 @@
-//! What a stream keeps, for observers in this process.
+//! Streams of the server, for observers in this process.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,15 +19,14 @@ use crate::client::jetstream::{
 };
 use crate::client::subject::check_filter;
 
-/// Records that wait for whoever pulls them, beside those that are on their way to the bridge. More
-/// stay in the log.
+/// Messages buffered for a consumer, in addition to those in flight. Further ones stay in the log.
 const RECORDS_AHEAD: usize = 256;
-/// A subject that the API listens at.
+/// A subject of the JetStream API.
 const ANY_REQUEST: &str = "$JS.API.INFO";
-/// How often it is looked whether anybody still wants them.
+/// Interval of checks whether the source is still in use.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A stream of the server, as a bridge reads it: [`Bridge::stream`].
+/// A stream of the server: [`Bridge::stream`].
 #[derive(Debug)]
 #[must_use = "nothing is read before `replay` or `records`"]
 pub struct BridgedStream {
@@ -45,26 +44,25 @@ impl BridgedStream {
         }
     }
 
-    /// Only records whose subject matches; called again, this or that.
+    /// Restricts it to messages whose subject matches. Several filters are combined by OR.
     pub fn filter(mut self, filter: &str) -> Self {
         self.filters.push(filter.to_owned());
         self
     }
 
-    /// A replay subject before the log: observers get as many of the records that are kept as `replay`
-    /// says, and then those that follow, in order and without a gap.
+    /// Returns a source that replays the log: observers receive as many stored messages as `replay` specifies,
+    /// then all that follow, in order and without a gap.
     ///
-    /// What it retains is read from the log once, in the background, and shared by all observers: a
-    /// snapshot taken at once may find it on the way. For a window of time the age of a record counts
-    /// from when it was stored until it is read, and then anew. With a [`filter`](Self::filter) and a
-    /// number, all records of those subjects are read for the last of them; nobody sees the others.
+    /// Stored messages are read once, in the background, and shared by all observers, so an early snapshot may
+    /// be incomplete. For a time window, the age of a stored message counts from its storage until it is read,
+    /// and from then on again. With a [`filter`](Self::filter) and a number of messages, all messages of those
+    /// subjects are read to find the last ones; observers receive only these.
     ///
-    /// Reading goes on until the last source and observer are gone, and for a second at most after
-    /// that. When it cannot, as when the stream is deleted, the source completes and a [`Fault`] tells
-    /// why.
+    /// Reading ends at most a second after the last source and observer are dropped. If reading fails, as when
+    /// the stream is deleted, the source completes and a [`Fault`] holds the reason.
     ///
     /// # Errors
-    /// When there is no such stream, no JetStream, or no bridge.
+    /// Fails if the stream, JetStream, or the bridge is not available.
     pub fn replay(self, replay: Replay<impl Policy>) -> Result<Source<Message>, BridgeError> {
         let (line, name, filters) = self.open()?;
         let (values_max, window) = (replay.values_max(), replay.window());
@@ -93,8 +91,8 @@ impl BridgedStream {
         Ok(source)
     }
 
-    /// Records to be pulled, from `start` on and without an end: a stream, for asynchronous code and for
-    /// hubs. What is not taken stays in the log, so a slow consumer loses nothing and holds up nobody.
+    /// Returns stored messages from `start` on as an endless stream, for asynchronous code and for hubs. Unread
+    /// messages stay in the log, so a slow consumer loses none and delays nothing.
     ///
     /// # Errors
     /// As [`replay`](Self::replay).
@@ -112,7 +110,7 @@ impl BridgedStream {
         Ok(Records { records })
     }
 
-    /// What it was made of, if that can be read.
+    /// Returns the bridge, the name, and the filters.
     fn open(self) -> Result<(Arc<Line>, String, Vec<String>), BridgeError> {
         let line = self.bridge?.line;
         for filter in &self.filters {
@@ -122,12 +120,12 @@ impl BridgedStream {
     }
 }
 
-/// JetStream, if anybody serves it. This connection is not told where nobody answers; the server is asked
-/// first, so that the answer does not take as long as a request may.
+/// Returns JetStream, if it is served. This connection gets no "no responders" replies, so the server is
+/// queried first; a request would wait for its full timeout.
 async fn reach(inner: &Inner) -> Result<JetStream, BridgeError> {
     if inner.is_direct {
         let is_served = inner.interest.ask(&Arc::from(ANY_REQUEST)).await;
-        // No answer comes from a server that has stopped, and then neither does one to a request.
+        // A stopped server does not answer this query or a request.
         if is_served == Ok(false) {
             return Err(JetStreamError::NotEnabled.into());
         }
@@ -135,15 +133,15 @@ async fn reach(inner: &Inner) -> Result<JetStream, BridgeError> {
     Ok(JetStream::new(&inner.client))
 }
 
-/// The records that were there when a stream began to be replayed.
+/// The messages stored before a replay began.
 struct Old {
     last_sequence: u64,
-    /// So many of them, the last ones, are shown.
+    /// The number of last messages to replay.
     shown_max: u64,
 }
 
 impl Old {
-    /// Whether there are enough to be shown behind a record. What was stored since is always shown.
+    /// Returns whether enough messages follow a stored one to skip it. Messages stored since are never skipped.
     fn leaves_out(&self, record: &Delivery) -> bool {
         record.stream_sequence <= self.last_sequence && record.pending >= self.shown_max
     }
@@ -157,7 +155,7 @@ fn options(filters: Vec<String>, start: Start) -> OrderedOptions {
     }
 }
 
-/// Where the last so many records begin, or before that where some were deleted.
+/// Returns the start of the last messages, or an earlier one if some were deleted.
 fn last(state: &StreamState, count: usize) -> Start {
     let count = u64::try_from(count).unwrap_or(u64::MAX);
     let from = state
@@ -187,13 +185,13 @@ async fn read(
                 Ok(delivery) if old.leaves_out(&delivery) => {}
                 Ok(delivery) => subject.next(delivery.message),
                 Err(error) => {
-                    tell(&line, stream, &error);
+                    report(&line, stream, &error);
                     subject.complete();
                     return;
                 }
             },
             _ = look.tick() => if !subject.is_reachable() {
-                // The server forgets it anyway.
+                // The server removes the consumer anyway.
                 let _ = ordered.close().await;
                 return;
             },
@@ -218,31 +216,31 @@ async fn pull(
                     break;
                 }
             }
-            Err(error) => return tell(&line, stream, &error),
+            Err(error) => return report(&line, stream, &error),
         }
     }
-    // The server forgets it anyway.
+    // The server removes the consumer anyway.
     let _ = ordered.close().await;
 }
 
-fn tell(line: &Line, stream: String, error: &JetStreamError) {
+fn report(line: &Line, stream: String, error: &JetStreamError) {
     let reason = error.to_string();
-    line.inner.tell(Fault::Stream { stream, reason });
+    line.inner.report(Fault::Stream { stream, reason });
 }
 
-/// Records of a stream, to be pulled. Dropping it ends the reading.
+/// Messages of a stream as a `Stream`. Dropping it ends the reading.
 #[derive(Debug)]
 pub struct Records {
     records: mpsc::Receiver<Delivery>,
 }
 
 impl Records {
-    /// The next record, or `None` when the stream cannot be read any more. Cancel safe.
+    /// Waits for the next message; `None` if the stream can no longer be read. Cancel safe.
     pub async fn next(&mut self) -> Option<Delivery> {
         self.records.recv().await
     }
 
-    /// The same, and holds up this thread instead of a task.
+    /// Waits for the next message, and blocks this thread.
     pub fn blocking_next(&mut self) -> Option<Delivery> {
         super::blocking::wait(self.next())
     }

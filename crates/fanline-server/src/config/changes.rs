@@ -1,15 +1,15 @@
-//! What a reload changes, and whether it may.
+//! Changes by a reload, and whether they are permitted.
 
 use serde_json::Value as Json;
 
 use super::Loaded;
 use super::show::{MASK, masked, values};
 
-/// An option that has another value than before.
+/// An option with a changed value.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Change {
-    /// Where it stands, as in `authorization.users`.
+    /// Its full name, such as `authorization.users`.
     pub key: &'static str,
     /// The new value, secrets masked.
     pub value: Json,
@@ -19,7 +19,7 @@ impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let key = self.key.replace('.', " ");
         match &self.value {
-            // Blocks would fill the log, and a secret says nothing.
+            // Blocks would fill the log, and secrets must not appear in it.
             Json::Object(_) if is_tls(self.key) => write!(f, "{key} = enabled"),
             Json::Null if is_tls(self.key) => write!(f, "{key} = disabled"),
             Json::Object(_) | Json::Array(_) => f.write_str(&key),
@@ -29,7 +29,7 @@ impl std::fmt::Display for Change {
     }
 }
 
-/// An option that only a restart can change.
+/// A change that needs a restart.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
     "config reload not supported for {}: old={}, new={}",
@@ -39,15 +39,15 @@ impl std::fmt::Display for Change {
 )]
 #[non_exhaustive]
 pub struct NotReloadable {
-    /// Which one.
+    /// The option's full name.
     pub key: &'static str,
-    /// Its value, secrets masked.
+    /// The current value, secrets masked.
     pub old: Json,
-    /// The value that was asked for, secrets masked.
+    /// The requested value, secrets masked.
     pub new: Json,
 }
 
-/// The option as nats-server calls it in this message: `server_name` is `ServerName`.
+/// Returns the option's name in nats-server's message: `server_name` is `ServerName`.
 fn field(key: &str) -> String {
     let name = key.rsplit('.').next().unwrap_or(key);
     name.split('_')
@@ -58,12 +58,12 @@ fn field(key: &str) -> String {
         .collect()
 }
 
-/// Whether it is a block that is there or not.
+/// Returns whether an option is a TLS block.
 fn is_tls(key: &str) -> bool {
     key.rsplit('.').next() == Some("tls")
 }
 
-/// A value without quotes; nothing for what is not set.
+/// Formats a value without quotes; an empty text if it is not set.
 fn plain(value: &Json) -> String {
     match value {
         Json::Null => String::new(),
@@ -73,10 +73,10 @@ fn plain(value: &Json) -> String {
 }
 
 impl Loaded {
-    /// What is different in `new`, if all of it can change while the server runs.
+    /// Returns the differences in `new`.
     ///
     /// # Errors
-    /// When something in it cannot.
+    /// Fails if one of them needs a restart.
     pub fn changes(&self, new: &Loaded) -> Result<Vec<Change>, NotReloadable> {
         let mut changes = Vec::new();
         for ((node, before), (_, after)) in values(self).into_iter().zip(values(new)) {

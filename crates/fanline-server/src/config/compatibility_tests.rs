@@ -12,7 +12,7 @@ fn warnings(text: &str) -> Vec<String> {
     loaded.unsupported.iter().map(ToString::to_string).collect()
 }
 
-/// Whether a configuration starts with one warning that has these words in it.
+/// Checks that a configuration starts with one warning that contains these words.
 fn check_warning(text: &str, expected: &str) {
     let warnings = warnings(text);
     assert!(
@@ -75,7 +75,7 @@ fn options_without_effect_start_with_a_warning() {
     ] {
         check_taken(text);
     }
-    // What nats-server refuses is refused although it would have no effect.
+    // nats-server rejects these, so they are rejected even though they would have no effect.
     for (text, expected) in [
         ("prof_port: x", "expected a number"),
         ("cluster: x", "expected a block"),
@@ -83,7 +83,7 @@ fn options_without_effect_start_with_a_warning() {
         ("jetstream { meta_compact: -1 }", "not in the range"),
         ("jetstream { meta_compact_size: -1 }", "not negative"),
         ("feature_flags { a: 1 }", "expected true or false"),
-        // Ignored, these would leave the server less safe than written.
+        // Ignoring these would leave the server less safe than configured.
         ("ocsp: true", "OCSP is not supported"),
         ("ocsp { mode: must }", "OCSP is not supported"),
         ("tls { ocsp_peer: true }", "OCSP is not supported"),
@@ -94,7 +94,7 @@ fn options_without_effect_start_with_a_warning() {
 }
 
 #[test]
-fn limits_that_fanline_does_not_have_are_taken_as_the_largest() {
+fn unsupported_limits_become_the_largest() {
     let text = "max_payload: -1\nmax_pending: 8MB";
     check_warning(text, "max_payload: taken as 8388608 bytes");
     let limits = loaded(text).unwrap().options.limits;
@@ -141,7 +141,7 @@ fn other_names_of_options_are_known() {
 }
 
 #[test]
-fn cipher_suites_that_fanline_does_not_have_are_left_out() {
+fn unsupported_cipher_suites_are_ignored() {
     let suites = |names: &str| {
         format!("tls {{ allow_insecure_cipher_suites: true, cipher_suites: [{names}] }}")
     };
@@ -149,7 +149,7 @@ fn cipher_suites_that_fanline_does_not_have_are_left_out() {
     let text = suites(&format!("TLS_RSA_WITH_RC4_128_SHA, {good}"));
     check_warning(
         &text,
-        "left out, Fanline does not have them: TLS_RSA_WITH_RC4_128_SHA",
+        "ignored, because Fanline does not support them: TLS_RSA_WITH_RC4_128_SHA",
     );
     assert_eq!(
         loaded(&text).unwrap().options.tls.unwrap().cipher_suites,
@@ -161,7 +161,7 @@ fn cipher_suites_that_fanline_does_not_have_are_left_out() {
         "tls { cipher_suites: [TLS_RSA_WITH_AES_128_CBC_SHA] }",
         "insecure cipher suites",
     );
-    // An empty list would allow every suite, so the last ones are not left out.
+    // An empty list would allow every suite, so the list stays if no suite would remain.
     let old = suites("TLS_RSA_WITH_AES_128_CBC_SHA");
     let tls = loaded(&old).unwrap().options.tls.unwrap();
     assert_eq!(tls.cipher_suites, ["TLS_RSA_WITH_AES_128_CBC_SHA"]);
@@ -170,9 +170,9 @@ fn cipher_suites_that_fanline_does_not_have_are_left_out() {
     assert_eq!(curves.options.tls.unwrap().curve_preferences, ["CurveP256"]);
 }
 
-/// `no_tls: true` dropped the `tls` beside it, and a block without either was served in clear.
+/// `no_tls: true` used to drop the `tls` beside it, and a block without either was served in clear.
 #[test]
-fn websocket_is_in_clear_only_where_that_is_written() {
+fn websocket_without_tls_needs_no_tls() {
     let tls = "tls { cert_file: a, key_file: b }";
     for inside in [
         format!("{tls}, no_tls: true"),
@@ -194,7 +194,7 @@ fn websocket_is_in_clear_only_where_that_is_written() {
     assert!(loaded("websocket {}").unwrap().options.websocket.is_none());
 }
 
-/// The default host of a listener was that of clients if `host` stood above the block.
+/// The default host of a listener used to be that of clients if `host` stood above the block.
 #[test]
 fn default_hosts_do_not_depend_on_the_order_of_lines() {
     struct One(String);
@@ -226,7 +226,7 @@ fn default_hosts_do_not_depend_on_the_order_of_lines() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradicting_options_are_rejected() {
     for (text, expected) in [
         (
             "http: 1\nhttps: 2",
@@ -263,14 +263,14 @@ fn what_contradicts_itself_is_refused() {
     ] {
         check_faults(text, expected);
     }
-    // A scalar has one value, the last one.
+    // A scalar has one value, its last.
     let last = loaded("host: a\nnet: b").unwrap();
     assert_eq!(last.options.host, "b");
     let only_https = loaded("http: 0\nhttps: 2").unwrap();
     assert!(only_https.options.monitoring_tls);
 }
 
-/// `trusted_keys` were refused without a resolver. They need none: a client without a JWT is refused.
+/// `trusted_keys` used to be rejected without a resolver. They need none: a client without a JWT is refused.
 #[test]
 fn trusted_keys_need_no_resolver() {
     let keys = "trusted_keys: OCFIRY65OQE7DFP5KLNS2PF2LVZMUZYJX4OZIEQ36N2IQANUB5XVYOCS";
@@ -291,9 +291,9 @@ fn trusted_keys_need_no_resolver() {
     }
 }
 
-/// With the system account alone, everybody else was refused. They are in `$G`.
+/// With a system account alone, all other clients used to be refused. They belong to `$G`.
 #[test]
-fn the_system_account_alone_protects_itself_alone() {
+fn system_account_alone_leaves_other_clients_open() {
     let users = "users: [ { user: s, password: p } ]";
     for (text, is_open) in [
         (format!("accounts {{ $SYS {{ {users} }} }}"), true),
@@ -314,8 +314,8 @@ fn the_system_account_alone_protects_itself_alone() {
         let named = access.no_auth_user().map(|user| user.name());
         assert_eq!(named.is_some(), is_open, "{text}");
         assert!(access.is_required(), "{text}");
-        let is_told = access.has_no_auth_user(fanline_engine::auth::ConnectionKind::Standard);
-        assert!(!is_told, "{text}");
+        let has_user = access.has_no_auth_user(fanline_engine::auth::ConnectionKind::Standard);
+        assert!(!has_user, "{text}");
     }
 }
 

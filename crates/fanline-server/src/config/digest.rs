@@ -1,5 +1,5 @@
-//! The digest by which two configurations are told apart: SHA-256 of the values as JSON, written
-//! just as nats-server writes it, so that both give the same.
+//! The digest of a configuration: SHA-256 of its values as JSON. It equals nats-server's, so the JSON is
+//! written byte for byte as nats-server writes it.
 
 use std::fmt::Write as _;
 
@@ -7,14 +7,14 @@ use ring::digest::{SHA256, digest};
 
 use super::value::{Map, Node, Value};
 
-/// `sha256:` and 64 hexadecimal digits.
+/// Returns `sha256:` and 64 hexadecimal digits.
 pub(super) fn of(map: &Map) -> String {
     let mut json = String::new();
     write_map(&mut json, map);
     json.push('\n');
     let mut text = String::from("sha256:");
     for byte in digest(&SHA256, json.as_bytes()).as_ref() {
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text
@@ -36,7 +36,7 @@ fn write_map(json: &mut String, map: &Map) {
 }
 
 fn write_node(json: &mut String, node: &Node) {
-    // Writing to a String does not fail.
+    // Writing to a String cannot fail.
     let _ = match &node.value {
         Value::Bool(value) => write!(json, "{value}"),
         Value::Integer(value) => write!(json, "{value}"),
@@ -64,7 +64,7 @@ fn write_node(json: &mut String, node: &Node) {
     };
 }
 
-/// As Go does it: also what would mean something in HTML or JavaScript is escaped.
+/// As Go does: characters with a meaning in HTML or JavaScript are escaped, too.
 fn write_text(json: &mut String, text: &str) {
     json.push('"');
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What a configuration adds up to while it is read.
+//! Options while a configuration is read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::read::Given;
 use super::{JetStreamOptions, Loaded, access};
 use crate::{Auth, Cipher, Encryption, ResolverOptions, Secret, TlsOptions};
 
-/// The largest `max_payload`: byte counts of the protocol have at most nine digits.
+/// The largest `max_payload`: byte counts in the protocol have at most nine digits.
 const PAYLOAD_BYTES_MAX: usize = 999_999_999;
 
-/// Settings that become options only together.
+/// Settings that are combined into options at the end.
 pub(super) struct Draft {
     pub(super) loaded: Loaded,
     pub(super) monitor_host: Option<String>,
@@ -29,13 +29,13 @@ pub(super) struct Draft {
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
     pub(super) token: Option<String>,
-    /// There is a block `authorization`.
+    /// Whether there is an `authorization` block.
     pub(super) has_authorization: bool,
     pub(super) auth_timeout: Option<Duration>,
     pub(super) no_system_account: bool,
-    /// The host of listeners for WebSocket, MQTT, and leaf nodes whose block names none.
+    /// The default host of the WebSocket, MQTT, and leaf node listeners.
     pub(super) listener_host: String,
-    /// Where `max_payload: -1` stands.
+    /// The position of `max_payload: -1`.
     pub(super) payload_without_limit: Option<Place>,
 }
 
@@ -63,7 +63,7 @@ impl Draft {
         }
     }
 
-    /// Adds a warning that the server logs when it starts.
+    /// Adds a warning for the server's log.
     pub(super) fn warn(&mut self, place: &Place, reason: impl Into<String>) {
         self.loaded.unsupported.push(Fault {
             place: Some(place.clone()),
@@ -85,7 +85,7 @@ impl Draft {
         });
     }
 
-    /// Puts together what depends on each other.
+    /// Combines settings that depend on each other.
     pub(super) fn finish(mut self) -> Result<Loaded, Vec<Fault>> {
         let mut faults = Vec::new();
         self.finish_access(&mut faults);
@@ -126,7 +126,7 @@ impl Draft {
         }
     }
 
-    /// Decides where monitoring is served, over HTTP or over HTTPS.
+    /// Decides whether monitoring uses HTTP or HTTPS, and its address.
     fn finish_monitoring(&mut self, faults: &mut Vec<Fault>) {
         let port = match (self.http_port, self.https_port) {
             (None, None) => return,
@@ -145,7 +145,7 @@ impl Draft {
         options.monitoring_tls = self.https_port.is_some();
     }
 
-    /// Sets the largest payload where the configuration names no limit.
+    /// Sets the largest payload if the configuration has no limit.
     fn finish_payload(&mut self) {
         let limits = &mut self.loaded.options.limits;
         let most = limits.pending_bytes_max.min(PAYLOAD_BYTES_MAX);
@@ -159,7 +159,7 @@ impl Draft {
         );
     }
 
-    /// Whether there is a system account: there is, where one is named or has anything in it.
+    /// Adds the system account if it is named or has content.
     fn finish_system_account(&mut self) {
         let access = &self.loaded.access;
         let mut accounts = access.accounts.iter();
@@ -168,7 +168,7 @@ impl Draft {
         self.loaded.options.no_system_account = self.no_system_account && !is_meant;
     }
 
-    /// Who may connect in operator mode: users of accounts that an operator vouches for.
+    /// Sets up operator mode: users of accounts that an operator has signed.
     fn finish_operator(&mut self, faults: &mut Vec<Fault>) {
         let has_operators = !self.loaded.operator.operators.is_empty();
         if !has_operators {
@@ -190,7 +190,7 @@ impl Draft {
             None if has_operators => {
                 return fault("operators require an account resolver to be configured".into());
             }
-            // With keys alone, the preloaded accounts are all that there are.
+            // With trusted keys alone, the preloaded accounts are the only ones.
             None => ResolverOptions::Memory,
         };
         let trusted = match operator.trusted() {
@@ -212,7 +212,7 @@ impl Draft {
         self.loaded.options.resolver = Some(resolver);
     }
 
-    /// Drops users and a token beside `trusted_keys`: only JWTs count then, as with nats-server.
+    /// Drops users and a token beside `trusted_keys`. Only JWTs count then, as in nats-server.
     fn ignore_users(&mut self) {
         let access = &mut self.loaded.access;
         if access.token.is_none() && !access::has_users(access) {
@@ -228,7 +228,7 @@ impl Draft {
         });
     }
 
-    /// Who may connect: one token, one user, or users and accounts.
+    /// Sets up authentication by one token, one user, or users and accounts.
     fn finish_access(&mut self, faults: &mut Vec<Fault>) {
         let mut done = self.check_ways_in();
         if done.is_ok() {
@@ -247,7 +247,7 @@ impl Draft {
         }
     }
 
-    /// Whether there is one way to come in, and not several that exclude each other.
+    /// Checks that authentication uses only one of these.
     fn check_ways_in(&self) -> Result<(), String> {
         let is_single = self.user.is_some() || self.password.is_some();
         let has_users = access::has_users(&self.loaded.access);
@@ -261,7 +261,7 @@ impl Draft {
         Err(reason.into())
     }
 
-    /// Refuses a user or a token of a listener beside users, because they would not be admitted there.
+    /// Rejects a user or token of a listener beside users, because that listener would not admit it.
     fn check_listeners(&self) -> Result<(), String> {
         let options = &self.loaded.options;
         let websocket = options.websocket.as_ref().and_then(|own| own.auth.as_ref());
@@ -279,7 +279,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Refuses `no_auth_user` without users: beside one user, one token, or neither.
+    /// Rejects `no_auth_user` without users.
     fn check_no_auth_users(&self) -> Result<(), String> {
         let options = &self.loaded.options;
         let websocket = options.websocket.as_ref();
@@ -297,7 +297,7 @@ impl Draft {
         }
     }
 
-    /// Puts the one token or the one user where users are.
+    /// Moves the single token or user to the users.
     fn take_way_in(&mut self) {
         let access = &mut self.loaded.access;
         if let Some(token) = self.token.take() {
@@ -309,7 +309,7 @@ impl Draft {
         }
     }
 
-    /// Who configures nothing but the system account protects that account alone: everybody else is in `$G`, as with
+    /// With a system account alone, only that account is protected. All other clients belong to `$G`, as in
     /// nats-server.
     fn admit_to_global_account(&mut self) {
         let access = &mut self.loaded.access;
@@ -323,7 +323,7 @@ impl Draft {
         }
     }
 
-    /// Users and accounts of the configuration itself.
+    /// Builds the directory of the configured users and accounts.
     fn finish_directory(&mut self) -> Result<(), String> {
         let websocket = self.loaded.options.websocket.as_ref();
         if let Some(cookie) = websocket.and_then(|websocket| websocket.jwt_cookie.as_ref()) {

@@ -1,12 +1,12 @@
-//! What is wrong with a configuration, and where.
+//! Errors of a configuration, with their positions.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Where in a configuration something is: file, line and column, both counted from 1.
+/// A position in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as it was named.
+    /// The file, as named.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: u32,
@@ -20,40 +20,40 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a configuration cannot be used. Its text begins with the place, when there is one.
+/// The reason why a configuration cannot be used. Its text begins with the position, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("open {path}: {reason}")]
     Read {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// There is nothing in it.
+    /// The configuration is empty.
     #[error("{0}: config has no values or is empty")]
     Empty(String),
-    /// The text breaks the grammar.
+    /// The text violates the grammar.
     #[error("{place}: {reason}")]
     Syntax {
-        /// Where.
+        /// The position.
         place: Place,
-        /// What was expected.
+        /// The expected text.
         reason: String,
     },
-    /// Values that make no sense, each with its place; there is at least one.
+    /// Invalid values, at least one.
     #[error("{}", lines(.0))]
     Values(Vec<Fault>),
 }
 
-/// One value that makes no sense.
+/// An invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where; `None` for what comes of several values together.
+    /// The position; `None` if several values conflict.
     pub place: Option<Place>,
-    /// What is wrong.
+    /// The error.
     pub reason: String,
 }
 

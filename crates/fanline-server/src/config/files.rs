@@ -1,16 +1,16 @@
-//! The files that a configuration names, read as a server would read them.
+//! Checks of files that a configuration names.
 
 use super::{ConfigError, Fault, Loaded};
 use crate::TlsOptions;
 use crate::{leaf, tls};
 
 impl Loaded {
-    /// Reads what TLS of all listeners is made of, and forgets it: certificates, keys, authorities, and the names
-    /// of suites and curves. Of leaf nodes also whether their accounts are there, what proves who they are can be
-    /// read, and no remote stands there twice. A server that starts, or reloads, would find the same wrong.
+    /// Reads the TLS files of all listeners: certificates, keys, and authorities, and checks the names of
+    /// suites and curves. For leaf nodes, it also checks accounts, credentials, and duplicate remotes. A start
+    /// or reload would report the same errors.
     ///
     /// # Errors
-    /// When a file cannot be read, or there is something else in it than there should be.
+    /// Fails if a file cannot be read or is invalid.
     pub fn check_files(&self) -> Result<(), ConfigError> {
         let options = &self.options;
         let websocket = options.websocket.as_ref();

@@ -1,9 +1,8 @@
-//! Reads the smallest parts of a configuration: keys, texts, numbers, comments.
+//! Reads the tokens of a configuration: keys, texts, numbers, and comments.
 //!
-//! nats-server's grammar has rules that only its users know by heart: a bare text ends at any of
-//! `, ; ] }`, at whitespace and at `'`; a number with something behind it that is no unit is a
-//! text (`5e7bcd`, `1h30m`), but not when it is negative or has a fraction; an address is a text.
-//! The corpus in `interop/config` holds both programs to them.
+//! Some rules of nats-server's grammar are surprising: a bare text ends at any of `, ; ] }`, at whitespace, and
+//! at `'`. A number followed by other than a unit is a text (`5e7bcd`, `1h30m`), unless it is negative or has a
+//! fraction. An address is a text. The corpus in `interop/config` checks both servers against these rules.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use jiff::Timestamp;
 use super::error::{ConfigError, Place};
 use super::value::Value;
 
-/// Where the reading is.
+/// The reading position.
 pub(super) struct Cursor<'a> {
     rest: &'a str,
     file: Arc<str>,
@@ -20,7 +19,7 @@ pub(super) struct Cursor<'a> {
     column: u32,
 }
 
-/// A scalar, or the name of a variable to be looked up.
+/// A scalar value, or the name of a variable.
 pub(super) enum Scalar {
     Value(Value),
     Variable(String),
@@ -51,7 +50,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// An error that says what was found instead of what was expected.
+    /// Returns an error with the expected and the actual text.
     pub(super) fn expected(&self, what: &str) -> ConfigError {
         match self.peek() {
             None => self.error(format!("expected {what}, but the file ends here")),
@@ -83,7 +82,7 @@ impl<'a> Cursor<'a> {
         Some(c)
     }
 
-    /// Takes a character if it comes next.
+    /// Consumes a character if it is next.
     pub(super) fn take(&mut self, wanted: char) -> bool {
         let is_next = self.peek() == Some(wanted);
         if is_next {
@@ -105,12 +104,12 @@ impl<'a> Cursor<'a> {
         self.take_while(is_blank);
     }
 
-    /// Skips whitespace of all kinds, ends of lines among it.
+    /// Skips whitespace, including ends of lines.
     pub(super) fn skip_space(&mut self) {
         self.take_while(char::is_whitespace);
     }
 
-    /// Skips a comment, if there is one here.
+    /// Skips a comment, if there is one.
     pub(super) fn skip_comment(&mut self) -> bool {
         let is_comment = self.starts_with("#") || self.starts_with("//");
         if is_comment {
@@ -119,7 +118,7 @@ impl<'a> Cursor<'a> {
         is_comment
     }
 
-    /// A key, and whether it was quoted.
+    /// Reads a key. Returns also whether it was quoted.
     pub(super) fn key(&mut self) -> Result<(String, bool), ConfigError> {
         match self.peek() {
             Some(quote @ ('"' | '\'')) => {
@@ -141,7 +140,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A value that is no list and no block of keys.
+    /// Reads a value other than a list or block.
     pub(super) fn scalar(&mut self) -> Result<Scalar, ConfigError> {
         match self.peek() {
             Some('"') => self.quoted().map(Value::Text).map(Scalar::Value),
@@ -154,7 +153,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The name of a file to include.
+    /// Reads the name of an included file.
     pub(super) fn file_name(&mut self) -> Result<String, ConfigError> {
         self.skip_blanks();
         match self.peek() {
@@ -166,7 +165,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `'as it is'`.
+    /// Reads a raw text: `'as it is'`.
     fn raw(&mut self) -> Result<String, ConfigError> {
         let opened = self.place();
         self.bump();
@@ -177,7 +176,7 @@ impl<'a> Cursor<'a> {
         Err(unclosed(opened, "this quote is never closed"))
     }
 
-    /// `"with \t escapes"`.
+    /// Reads a text with escapes: `"with \t escapes"`.
     fn quoted(&mut self) -> Result<String, ConfigError> {
         let opened = self.place();
         self.bump();
@@ -195,7 +194,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What stands between a `(` and a `)` at the beginning of a line of its own.
+    /// Reads a text between `(` and a `)` at the beginning of its own line.
     fn block(&mut self) -> Result<String, ConfigError> {
         let opened = self.place();
         self.bump();
@@ -217,7 +216,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Text without quotes: a boolean, a variable, or just text.
+    /// Reads a text without quotes: a boolean, a variable, or a plain text.
     fn bare(&mut self) -> Result<Scalar, ConfigError> {
         let start = self.place();
         let mut bytes = Vec::new();
@@ -237,7 +236,7 @@ impl<'a> Cursor<'a> {
             "true" | "yes" | "on" => Scalar::Value(Value::Bool(true)),
             "false" | "no" | "off" => Scalar::Value(Value::Bool(false)),
             _ => match text.strip_prefix('$') {
-                // The beginning of a hash made by bcrypt.
+                // The beginning of a bcrypt hash.
                 Some(name) if !name.starts_with("2a$") => Scalar::Variable(name.to_owned()),
                 _ => Scalar::Value(Value::Text(text)),
             },
@@ -279,7 +278,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// What begins with a digit: a number with or without unit, a date, an address, or text.
+    /// Reads a token that begins with a digit: a number, a date, an address, or a text.
     fn number(&mut self) -> Result<Value, ConfigError> {
         let start = self.rest;
         let place = self.place();
@@ -303,7 +302,7 @@ impl<'a> Cursor<'a> {
                 }
             }
         }
-        // Something else follows: all of it is text.
+        // Other characters follow, so the whole token is a text.
         self.take_while(|c| !is_end_of_value(c));
         Ok(Value::Text(start[..start.len() - self.rest.len()].into()))
     }
@@ -324,7 +323,7 @@ impl<'a> Cursor<'a> {
         integer(digits, factor, place)
     }
 
-    /// A point, and the digits that must follow it.
+    /// Reads a point and the digits that must follow it.
     fn fraction(&mut self) -> Result<(), ConfigError> {
         self.bump();
         if self.take_while(|c| c.is_ascii_digit()).is_empty() {
@@ -333,7 +332,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// `k` is a thousand, `kb`, `ki` and `kib` are 1024, and so on up to `e`.
+    /// Reads a unit: `k` is 1000, `kb`, `ki`, and `kib` are 1024, and so on up to `e`.
     fn unit(&mut self) -> i64 {
         const UNITS: &str = "kmgtpe";
         let Some(c) = self.peek() else { return 1 };
@@ -363,17 +362,17 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Whether a character separates words on a line.
+/// Returns whether a character separates words.
 fn is_blank(c: char) -> bool {
     c == ' ' || c == '\t'
 }
 
-/// Whether a line ends here.
+/// Returns whether a character ends a line.
 pub(super) fn is_line_end(c: char) -> bool {
     c == '\n' || c == '\r'
 }
 
-/// Whether a value without quotes ends before this.
+/// Returns whether a character ends an unquoted value.
 fn is_end_of_value(c: char) -> bool {
     is_blank(c) || is_line_end(c) || matches!(c, ',' | ';' | ']' | '}')
 }

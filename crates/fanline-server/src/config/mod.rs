@@ -1,4 +1,4 @@
-//! Configuration files, in nats-server's grammar.
+//! Configuration files in nats-server's grammar.
 //!
 //! ```no_run
 //! let loaded = fanline_server::config::load("/etc/fanline.conf".as_ref())?;
@@ -9,10 +9,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`parse`] reads the grammar (`lexer.rs`, `parser.rs`) and gives values that know their place.
-//! What they mean is in one table with an entry for each option, also of blocks (`table.rs`, `options/`,
-//! `access/`), from which unknown keys are found, [`Loaded::settings`] is shown, a reload is decided
-//! ([`Loaded::changes`]) and `docs/configuration.md` is written ([`reference()`]).
+//! [`parse`] reads the grammar (`lexer.rs`, `parser.rs`) and returns values with their positions. One table
+//! holds an entry for each option, including those of blocks (`table.rs`, `options/`, `access/`). It detects
+//! unknown keys, and serves [`Loaded::settings`], reloads ([`Loaded::changes`]), and `docs/configuration.md`
+//! ([`reference()`]).
 
 mod access;
 mod changes;
@@ -44,6 +44,7 @@ use fanline_engine::auth::{Access, AccessConfig, GLOBAL_ACCOUNT, Password, User}
 
 use crate::{Auth, JetStreamOptions, Options, Origin};
 
+pub(crate) use access::pattern_texts;
 pub use changes::{Change, NotReloadable};
 pub use error::{ConfigError, Fault, Place};
 pub use operator::OperatorOptions;
@@ -52,37 +53,36 @@ pub use show::Setting;
 pub use source::{Machine, Source};
 pub use value::{Entry, Map, Node, Value};
 
-/// What a configuration says.
+/// A loaded configuration.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// What a server is told.
+    /// The server's options.
     pub options: Options,
-    /// Users and accounts, of which [`Options::auth`] is made.
+    /// Users and accounts, from which [`Options::auth`] is built.
     pub access: AccessConfig,
-    /// In operator mode, whom the server believes what accounts there are.
+    /// Operators and accounts of operator mode.
     pub operator: OperatorOptions,
-    /// What the block `jetstream` says, whether it is on or not. When there is no folder in it,
-    /// [`Options::jetstream`] has none either: streams are in memory then, unless the caller
-    /// chooses a folder.
+    /// The `jetstream` block, even if JetStream is off. If it names no folder, neither does
+    /// [`Options::jetstream`]; streams are then in memory, unless the caller sets a folder.
     pub jetstream: JetStreamOptions,
-    /// How the process logs.
+    /// Options of the process's log.
     pub log: LogOptions,
-    /// Whether monitoring is served on the clients' host, because the file names no other.
+    /// Whether monitoring listens on the clients' host, because the file names no other.
     pub monitoring_follows_host: bool,
-    /// Options and blocks that have no effect.
+    /// Options and blocks without effect.
     pub unsupported: Vec<Fault>,
-    /// What should be written otherwise, which nats-server does not let pass with `-t`.
+    /// Deprecated notation, which nats-server rejects with `-t`.
     pub deprecated: Vec<Fault>,
 }
 
 impl Loaded {
-    /// Everything that should be said loudly at the start.
+    /// Returns all warnings for the start.
     pub fn warnings(&self) -> impl Iterator<Item = &Fault> {
         self.unsupported.iter().chain(&self.deprecated)
     }
 
-    /// Listens for clients on another host, with all that follows it.
+    /// Sets the host of the client listener and everything that follows it.
     pub fn set_host(&mut self, host: impl Into<String>) {
         self.options.host = host.into();
         if let Some((monitoring, _)) = &mut self.options.monitoring
@@ -92,11 +92,11 @@ impl Loaded {
         }
     }
 
-    /// Admits one user in place of all users of the file. What else the file says stays: accounts, permissions,
-    /// proxies. In operator mode the user has no effect.
+    /// Replaces all users of the file by one. Accounts, permissions, and proxies stay. In operator mode the
+    /// user has no effect.
     ///
     /// # Errors
-    /// Says what does not go together.
+    /// Fails if the file has options that conflict with it.
     pub fn set_user(
         &mut self,
         name: impl Into<String>,
@@ -106,10 +106,10 @@ impl Loaded {
         self.replace_users(|access| access.account_mut(GLOBAL_ACCOUNT).users.push(user))
     }
 
-    /// Admits everybody with one token in place of all users of the file, as [`set_user`](Loaded::set_user).
+    /// Replaces all users of the file by one token, as [`set_user`](Loaded::set_user).
     ///
     /// # Errors
-    /// Says what does not go together.
+    /// Fails if the file has options that conflict with it.
     pub fn set_token(&mut self, token: impl Into<Password>) -> Result<(), String> {
         let token = token.into();
         self.replace_users(|access| access.token = Some(token))
@@ -135,29 +135,29 @@ impl Loaded {
     }
 }
 
-/// How a process logs. A server only emits events; who runs it decides what becomes of them.
+/// Options of a process's log. A server only emits events; the program that runs it writes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogOptions {
-    /// A file in place of stderr.
+    /// The log file; stderr if `None`.
     pub file: Option<PathBuf>,
-    /// Bytes after which the file is put aside; 0 is never.
+    /// Size in bytes at which the log file is rotated; 0 means never.
     pub file_bytes_max: u64,
-    /// How many log files are kept, the one that is written to included; 0 is all.
+    /// Number of log files, including the current one; 0 means unlimited.
     pub files_max: usize,
-    /// Lines as JSON in place of nats-server's text (`log_format`).
+    /// Whether lines are JSON instead of nats-server's text (`log_format`).
     pub json: bool,
-    /// Log to this machine's syslog.
+    /// Whether to log to the local syslog.
     pub syslog: bool,
-    /// Where another machine's syslog is: `udp://host:514`, `tcp://host:514` or `unix:///path`.
+    /// Address of a remote syslog: `udp://host:514`, `tcp://host:514`, or `unix:///path`.
     pub remote_syslog: Option<String>,
-    /// Whether lines have a time.
+    /// Whether lines have a timestamp.
     pub time: bool,
-    /// Whether that time is UTC.
+    /// Whether timestamps are in UTC.
     pub utc: bool,
-    /// Whether debug lines are written.
+    /// Whether to write debug lines.
     pub debug: bool,
-    /// Whether every protocol line is written.
+    /// Whether to write every protocol line.
     pub trace: bool,
 }
 
@@ -178,15 +178,15 @@ impl Default for LogOptions {
     }
 }
 
-/// Reads a file and all that it includes, on top of [`Options::default`].
+/// Loads a file and its includes over [`Options::default`].
 ///
 /// # Errors
-/// When the file cannot be read, breaks the grammar, or says what makes no sense.
+/// Fails if a file cannot be read, violates the grammar, or has invalid values.
 pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
     load_over(path, Loaded::default(), &Machine)
 }
 
-/// The same on top of other defaults, with files and environment from elsewhere.
+/// Loads a file over other defaults, with files and environment from `source`.
 ///
 /// # Errors
 /// As [`load`].
@@ -208,10 +208,10 @@ pub fn load_over(
     draft.finish().map_err(ConfigError::Values)
 }
 
-/// Reads a file and all that it includes, without asking what it means.
+/// Parses a file and its includes, without interpreting the values.
 ///
 /// # Errors
-/// When the file cannot be read or breaks the grammar.
+/// Fails if a file cannot be read or violates the grammar.
 pub fn parse(path: &Path, source: &dyn Source) -> Result<Map, ConfigError> {
     parser::parse_file(path, source)
 }

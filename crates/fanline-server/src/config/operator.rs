@@ -1,23 +1,20 @@
-//! What a configuration says of operator mode, and the directory that comes of it.
-
-use std::fs::File;
-use std::io::{self, Read as _};
+//! Operator mode in a configuration, and its directory of accounts.
 
 use fanline_engine::Access;
-use fanline_engine::auth::jwt::JWT_BYTES_MAX;
 use fanline_engine::auth::{AccessConfig, OperatorError, Operators};
 use serde_json::{Value as Json, json};
 
 use super::read::{Given, Read};
 use super::table::{self, Entry, Kind};
 use super::value::Value;
-use crate::checks::unix_seconds;
+use crate::account_directory::read_token;
+use crate::clock::unix_seconds;
 use crate::{DirectoryOptions, ResolverOptions, TlsOptions, UrlOptions};
 
-/// How every token begins: `{"` in base64url.
+/// The beginning of every token: `{"` in base64url.
 const TOKEN_BEGIN: &str = "eyJ";
 
-/// What a configuration says of operator mode.
+/// Options of operator mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OperatorOptions {
@@ -25,29 +22,29 @@ pub struct OperatorOptions {
     pub operators: Vec<String>,
     /// Keys of operators.
     pub trusted_keys: Vec<String>,
-    /// Accounts that are known from the start, by their keys, with their tokens.
+    /// Preloaded accounts: key and token.
     pub preload: Vec<(String, String)>,
-    /// The token of those who show none.
+    /// Token of clients without one.
     pub sentinel: Option<String>,
-    /// The only accounts whose users are let in, by their keys; all when empty.
+    /// Keys of the only accounts that may connect; all if empty.
     pub pinned_accounts: Vec<String>,
-    /// What TLS towards a web server with accounts is begun with.
+    /// TLS options of a resolver on a web server.
     pub resolver_tls: Option<TlsOptions>,
-    /// Where other accounts are.
+    /// The source of other accounts.
     pub(super) resolver: Option<Resolver>,
 }
 
-/// Where accounts are.
+/// A source of accounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Resolver(pub(super) ResolverOptions);
 
 impl OperatorOptions {
-    /// Whether this server is in operator mode.
+    /// Returns whether operator mode is on.
     pub(super) fn is_on(&self) -> bool {
         !self.operators.is_empty() || !self.trusted_keys.is_empty()
     }
 
-    /// Those who are trusted.
+    /// Returns the trusted operators.
     pub(super) fn trusted(&self) -> Result<Operators, OperatorError> {
         let mut operators = Operators::default();
         for token in &self.operators {
@@ -63,7 +60,7 @@ impl OperatorOptions {
         Ok(operators)
     }
 
-    /// The directory with the accounts that are known from the start.
+    /// Returns a directory with the preloaded accounts.
     pub(super) fn access(&self, config: AccessConfig) -> Result<Access, OperatorError> {
         let tokens: Vec<&str> = self
             .preload
@@ -82,7 +79,7 @@ impl OperatorOptions {
 }
 
 impl Resolver {
-    /// `MEMORY`, `URL(…)` or a block.
+    /// Parses `MEMORY`, `URL(…)`, or a block.
     pub(super) fn read(given: &Given<'_>) -> Read<Self> {
         let Value::Text(text) = &given.node.value else {
             return Self::read_block(given);
@@ -146,7 +143,7 @@ impl Resolver {
     }
 }
 
-/// The block `resolver`, about a folder.
+/// The block `resolver`, for a folder.
 #[derive(Default)]
 pub(super) struct ResolverBlock {
     kind: Option<String>,
@@ -201,25 +198,17 @@ impl table::Block for ResolverBlock {
     ];
 }
 
-/// A token, or that of a file, which may have lines around it that say what it is.
+/// Returns a token, or the token in a file, which may have comment lines around it.
 pub(super) fn token(text: &str) -> Result<String, String> {
     if text.starts_with(TOKEN_BEGIN) {
         return Ok(text.trim().into());
     }
-    let content = read(text).map_err(|error| format!("{text}: {error}"))?;
+    let content = read_token(text.as_ref()).map_err(|error| format!("{text}: {error}"))?;
     let mut lines = content.lines().map(str::trim);
     let found = lines.find(|line| line.starts_with(TOKEN_BEGIN));
     found
         .map(String::from)
-        .ok_or_else(|| format!("{text}: there is no JWT in it"))
-}
-
-/// Reads a file, and no more of it than a token may have.
-fn read(path: &str) -> io::Result<String> {
-    let most = u64::try_from(JWT_BYTES_MAX).unwrap_or(u64::MAX);
-    let mut text = String::new();
-    File::open(path)?.take(most).read_to_string(&mut text)?;
-    Ok(text)
+        .ok_or_else(|| format!("{text}: no JWT found"))
 }
 
 #[cfg(test)]
@@ -278,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn preloaded_accounts_are_those_that_they_are_called() {
+    fn preloaded_token_must_match_its_account() {
         let account = key(KeyKind::Account, 2).public().encode();
         let nats = json!({"type": "account", "version": 2});
         let token = sign(

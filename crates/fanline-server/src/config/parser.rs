@@ -1,4 +1,4 @@
-//! Reads a configuration: keys, blocks, lists, variables, includes.
+//! Parses a configuration: keys, blocks, lists, variables, and includes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use super::lexer::{Cursor, Scalar, is_line_end};
 use super::source::{BYTES_MAX, Source};
 use super::value::{Entry, Map, Node, Value};
 
-/// Blocks and lists within each other. More is refused: each takes a piece of the stack.
+/// Depth of nested blocks and lists at most, because each takes stack.
 const DEPTH_MAX: usize = 64;
-/// Files that include each other. More is refused: it is most likely a circle.
+/// Depth of nested includes at most. A deeper one is most likely a cycle.
 const INCLUDE_DEPTH_MAX: usize = 16;
-/// Files included in all. More is refused.
+/// Includes in total at most.
 const INCLUDES_MAX: usize = 1_000;
-/// Values in all, those that variables repeat counted as often as they are used. More is refused.
+/// Values in total at most. Values of variables count each time they are used.
 const VALUES_MAX: usize = 4_000_000;
-/// Environment variables that refer to each other. More is refused.
+/// Depth of environment variables that refer to each other at most.
 const ENVIRONMENT_DEPTH_MAX: usize = 16;
 
-/// Reads a file and all that it includes.
+/// Parses a file and its includes.
 pub(super) fn parse_file(path: &Path, source: &dyn Source) -> Result<Map, ConfigError> {
     let mut budget = Budget::default();
     let name = path.display().to_string();
@@ -30,7 +30,7 @@ pub(super) fn parse_file(path: &Path, source: &dyn Source) -> Result<Map, Config
     Ok(map)
 }
 
-/// What is left of the limits.
+/// The remaining limits.
 #[derive(Default)]
 struct Budget {
     bytes: usize,
@@ -100,11 +100,11 @@ fn text<'a>(bytes: &'a [u8], file: &Arc<str>) -> Result<&'a str, ConfigError> {
 
 struct Parser<'a, 'b> {
     cursor: Cursor<'a>,
-    /// That of the file, in which it looks for what it includes.
+    /// The file's folder, relative to which includes are resolved.
     folder: PathBuf,
     source: &'b dyn Source,
     budget: &'b mut Budget,
-    /// The blocks that are open, the innermost last: where variables are looked up.
+    /// The open blocks, innermost last, for the lookup of variables.
     scopes: Vec<Map>,
     depth: usize,
     includes: usize,
@@ -117,7 +117,7 @@ impl Parser<'_, '_> {
             self.skip_to_word();
             match self.cursor.peek() {
                 None => return Ok(()),
-                // All of it in braces, as JSON has it.
+                // The whole file in braces, as in JSON.
                 Some('{') => {
                     self.cursor.bump();
                     self.enter()?;
@@ -125,7 +125,7 @@ impl Parser<'_, '_> {
                     self.depth -= 1;
                 }
                 Some('}') => {
-                    // Left over at the end: nats-server does not mind.
+                    // At the end, nats-server accepts it.
                     let error = self.cursor.error("this `}` closes nothing");
                     self.cursor.bump();
                     self.skip_to_word();
@@ -141,7 +141,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// What may follow a value outside of braces.
+    /// Checks what follows a value outside of braces.
     fn end_of_line(&mut self) -> Result<(), ConfigError> {
         self.cursor.skip_blanks();
         if self.cursor.skip_comment() {
@@ -161,7 +161,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Keys and values up to the `}`.
+    /// Parses keys and values up to `}`.
     fn pairs(&mut self) -> Result<(), ConfigError> {
         loop {
             self.skip_to_word();
@@ -200,7 +200,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// One key with its value, or one `include`.
+    /// Parses a key with its value, or an `include`.
     fn pair(&mut self) -> Result<(), ConfigError> {
         let place = self.cursor.place();
         let (key, is_quoted) = self.cursor.key()?;
@@ -228,7 +228,7 @@ impl Parser<'_, '_> {
     }
 
     fn insert(&mut self, entry: Entry) {
-        // There is always the one of the file.
+        // The file's own scope always exists.
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(entry);
         }
@@ -238,7 +238,7 @@ impl Parser<'_, '_> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(self.cursor.error(format!(
-                "blocks and lists are within each other at most {DEPTH_MAX} times"
+                "blocks and lists can be nested at most {DEPTH_MAX} levels deep"
             )));
         }
         Ok(())
@@ -281,7 +281,7 @@ impl Parser<'_, '_> {
         Ok(Node { value, place })
     }
 
-    /// Values up to the `]`.
+    /// Parses values up to `]`.
     fn list(&mut self) -> Result<Vec<Node>, ConfigError> {
         let mut nodes = Vec::new();
         loop {
@@ -313,7 +313,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// What a key of an enclosing block, or the environment, says.
+    /// Returns the value of a key in an enclosing block, or of an environment variable.
     fn variable(&mut self, name: &str, place: &Place) -> Result<Value, ConfigError> {
         let found = self
             .scopes
@@ -333,7 +333,7 @@ impl Parser<'_, '_> {
         self.environment_value(name, &text, place)
     }
 
-    /// The value of an environment variable is written as in a file.
+    /// Parses the value of an environment variable, which has the same syntax as in a file.
     fn environment_value(
         &mut self,
         name: &str,
@@ -362,7 +362,7 @@ impl Parser<'_, '_> {
         Ok(node.value)
     }
 
-    /// Takes over the keys of another file, as if they stood here.
+    /// Adds the keys of another file at this position.
     fn include(&mut self, place: Place) -> Result<(), ConfigError> {
         let name = self.cursor.file_name()?;
         let failed = |reason: String| ConfigError::Syntax {
@@ -371,14 +371,16 @@ impl Parser<'_, '_> {
         };
         if self.includes >= INCLUDE_DEPTH_MAX {
             return Err(failed(format!(
-                "files include each other at most {INCLUDE_DEPTH_MAX} times"
+                "includes can be nested at most {INCLUDE_DEPTH_MAX} levels deep"
             )));
         }
         self.budget.includes += 1;
         if self.budget.includes > INCLUDES_MAX {
-            return Err(failed(format!("at most {INCLUDES_MAX} files are included")));
+            return Err(failed(format!(
+                "at most {INCLUDES_MAX} files can be included"
+            )));
         }
-        // Also what begins with a slash is looked for there: so does nats-server.
+        // Absolute names are relative to the folder, too, as in nats-server.
         let path = self.folder.join(name.trim_start_matches('/'));
         let shown = path.display().to_string();
         let map = read(&path, &shown, self.source, self.budget, self.includes + 1);

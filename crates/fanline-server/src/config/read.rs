@@ -1,4 +1,4 @@
-//! Values as options want them.
+//! Typed values of options.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,23 +8,24 @@ use fanline_engine::time::{DurationError, Nanos};
 use super::error::{Fault, Place};
 use super::table::Kind;
 use super::value::{Entry, Map, Node, Value};
+use crate::client::url::split_host_port;
 
-/// A value that was wanted, or what is wrong with what was given.
+/// A value, or the error in it.
 pub(super) type Read<T> = Result<T, Fault>;
 
-/// A key with its value, as an option gets it.
+/// A key with its value, as an option's reader receives it.
 pub(super) struct Given<'a> {
-    /// As it was written.
+    /// The key, as written.
     pub(super) key: &'a str,
-    /// Where the key stands.
+    /// The key's position.
     pub(super) place: &'a Place,
     pub(super) node: &'a Node,
-    /// Whether a variable is defined by it, so that it need not be an option.
+    /// Whether the key defines a variable, so it need not be an option.
     pub(super) is_variable: bool,
 }
 
 impl<'a> Given<'a> {
-    /// A key of a block.
+    /// Returns a key of a block.
     pub(super) fn of(written: &'a Entry) -> Self {
         Given {
             key: &written.key,
@@ -34,7 +35,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// What is wrong, at the place of the value.
+    /// Returns an error at the value's position.
     pub(super) fn fault(&self, reason: impl Into<String>) -> Fault {
         Fault {
             place: Some(self.node.place.clone()),
@@ -47,7 +48,7 @@ impl<'a> Given<'a> {
         self.fault(format!("{}: expected {what}, got {kind}", self.key))
     }
 
-    /// Checks that the value is of this kind, where nothing else reads it.
+    /// Checks the kind of a value that nothing else reads.
     pub(super) fn is_of(&self, kind: Kind) -> Read<()> {
         match kind {
             Kind::Bool => self.boolean().map(drop),
@@ -84,7 +85,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// A text; `None` when it is empty, which is as good as not given.
+    /// Reads a text; an empty one counts as missing.
     pub(super) fn some_text(&self) -> Read<Option<String>> {
         let text = self.text()?;
         Ok((!text.is_empty()).then(|| text.to_owned()))
@@ -94,7 +95,7 @@ impl<'a> Given<'a> {
         Ok(self.some_text()?.map(PathBuf::from))
     }
 
-    /// One text or a list of them.
+    /// Reads a text or a list of texts.
     pub(super) fn texts(&self) -> Read<Vec<String>> {
         match &self.node.value {
             Value::Text(text) => Ok(vec![text.clone()]),
@@ -107,7 +108,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// The values of a list, each under the key of the list.
+    /// Returns the values of a list, each with the list's key.
     pub(super) fn items(&self) -> Read<Vec<Given<'a>>> {
         match &self.node.value {
             Value::List(nodes) => Ok(nodes
@@ -130,12 +131,12 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// The keys of a block with their values.
+    /// Returns the keys of a block with their values.
     pub(super) fn fields(&self) -> Read<Vec<Given<'a>>> {
         Ok(self.map()?.entries().iter().map(Given::of).collect())
     }
 
-    /// A number that is not negative.
+    /// Reads a non-negative number.
     pub(super) fn count<T: TryFrom<i64>>(&self) -> Read<T> {
         let number = self.integer()?;
         T::try_from(number).map_err(|_| {
@@ -146,7 +147,7 @@ impl<'a> Given<'a> {
         })
     }
 
-    /// A port; `None` for 0, which is "not given", and 0 for -1: the system chooses.
+    /// Reads a port. Returns `None` for 0, which means the default, and 0 for -1, for which the system chooses.
     pub(super) fn port(&self) -> Read<Option<u16>> {
         let number = self.integer()?;
         port(number).ok_or_else(|| self.not_a_port(&number.to_string()))
@@ -159,7 +160,15 @@ impl<'a> Given<'a> {
         ))
     }
 
-    /// `host:port` or a port alone.
+    /// Reads a number, or a text that ends in `%`. `None` if it does not fit.
+    pub(super) fn percent(&self) -> Read<Option<u8>> {
+        Ok(match &self.node.value {
+            Value::Text(text) => text.trim_end_matches('%').parse().ok(),
+            _ => u8::try_from(self.integer()?).ok(),
+        })
+    }
+
+    /// Reads `host:port` or a port.
     pub(super) fn address(&self) -> Read<(Option<String>, Option<u16>)> {
         let text = match &self.node.value {
             Value::Integer(_) => return Ok((None, self.port()?)),
@@ -167,11 +176,9 @@ impl<'a> Given<'a> {
             _ => return Err(self.expected("a port or host:port")),
         };
         let unreadable = || self.fault(format!("could not parse address string \"{text}\""));
-        let (host, number) = text.rsplit_once(':').ok_or_else(unreadable)?;
-        let host = match host.strip_prefix('[') {
-            Some(host) => host.strip_suffix(']').ok_or_else(unreadable)?,
-            None if host.contains([':', ']']) => return Err(unreadable()),
-            None => host,
+        let (host, number) = match split_host_port(text) {
+            Ok((host, Some(number))) if !host.contains(']') => (host, number),
+            _ => return Err(unreadable()),
         };
         let number: i64 = number
             .parse()
@@ -180,7 +187,7 @@ impl<'a> Given<'a> {
         Ok(((!host.is_empty()).then(|| host.to_owned()), port))
     }
 
-    /// Reads an address to listen on; without a host in it, the host stays.
+    /// Reads a listening address. Keeps the host if there is none in it.
     pub(super) fn listen(&self, host: &mut String, port: &mut Option<u16>) -> Read<()> {
         let (name, number) = self.address()?;
         if let Some(name) = name {
@@ -190,7 +197,7 @@ impl<'a> Given<'a> {
         Ok(())
     }
 
-    /// Reads a text over the one in effect; an empty one changes nothing.
+    /// Replaces a text, unless the new one is empty.
     pub(super) fn overwrite(&self, place: &mut String) -> Read<()> {
         if let Some(text) = self.some_text()? {
             *place = text;
@@ -198,7 +205,7 @@ impl<'a> Given<'a> {
         Ok(())
     }
 
-    /// A duration as text, or a bare number, which counts seconds.
+    /// Reads a duration as a text, or a number of seconds.
     pub(super) fn duration(&self) -> Read<Duration> {
         match &self.node.value {
             Value::Text(text) => {
@@ -210,12 +217,12 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// The same where a bare number has never been one.
+    /// Reads a duration that cannot be a bare number.
     pub(super) fn text_duration(&self) -> Read<Duration> {
         self.text().and_then(|_| self.duration())
     }
 
-    /// Whether the duration is a bare number.
+    /// Returns whether the duration is a bare number.
     pub(super) fn is_number(&self) -> bool {
         matches!(self.node.value, Value::Integer(_))
     }
@@ -224,10 +231,10 @@ impl<'a> Given<'a> {
         let seconds = u64::try_from(seconds);
         seconds
             .map(Duration::from_secs)
-            .map_err(|_| self.fault(format!("{}: a duration is not negative", self.key)))
+            .map_err(|_| self.fault(format!("{}: a duration must not be negative", self.key)))
     }
 
-    /// Bytes: a number with a unit, or a text that ends in K, M, G or T; `None` for -1.
+    /// Reads a size: a number with a unit, or a text that ends in K, M, G, or T; `None` for -1.
     pub(super) fn storage(&self) -> Read<Option<u64>> {
         let wrong = || {
             self.fault(format!(
@@ -274,12 +281,12 @@ fn port(number: i64) -> Option<Option<u16>> {
     }
 }
 
-/// Parses a duration in the notation of Go that is not negative; the error is in Go's words.
+/// Parses a non-negative duration in Go's notation. The error has Go's words.
 pub(super) fn go_duration(text: &str) -> Result<Duration, String> {
     let nanos: Nanos = text.parse().map_err(|e: DurationError| e.to_string())?;
     match u64::try_from(nanos.0) {
         Ok(nanos) => Ok(Duration::from_nanos(nanos)),
-        Err(_) => Err(format!("\"{text}\": a duration is not negative here")),
+        Err(_) => Err(format!("\"{text}\": a duration must not be negative")),
     }
 }
 
@@ -314,7 +321,7 @@ mod tests {
             ("1s 2s", "time: unknown unit \"s \" in duration \"1s 2s\""),
             ("1.2.3s", "time: invalid duration \"1.2.3s\""),
             ("9999999999h", "time: invalid duration \"9999999999h\""),
-            ("-1s", "\"-1s\": a duration is not negative here"),
+            ("-1s", "\"-1s\": a duration must not be negative"),
         ] {
             assert_eq!(go_duration(text), Err(why.into()), "{text}");
         }

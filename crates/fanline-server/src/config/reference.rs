@@ -1,22 +1,22 @@
-//! The reference page, written from the table of options.
+//! The reference page, generated from the table of options.
 
 use std::fmt::Write as _;
 
 use super::table::{Node, Standing, TREE};
 
-/// What stands above the options.
+/// The text above the options.
 const HEAD: &str = include_str!("reference.md");
 
-/// The content of `docs/configuration.md`.
+/// Returns the content of `docs/configuration.md`.
 pub fn reference() -> String {
     let mut page = HEAD.to_owned();
     block(&mut page, "Options outside of blocks", &TREE);
     page
 }
 
-/// Writes the options of a block, and then those of the blocks within it.
+/// Writes the options of a block, and then those of its inner blocks.
 fn block(page: &mut String, title: &str, nodes: &[Node]) {
-    // Writing to a String does not fail.
+    // Writing to a String cannot fail.
     let _ = write!(page, "\n## {title}\n\n{TABLE_HEAD}");
     for node in nodes {
         *page += &row(node);
@@ -26,7 +26,7 @@ fn block(page: &mut String, title: &str, nodes: &[Node]) {
     }
 }
 
-/// A path of options, with a word where people put a name of their own.
+/// Returns the path of a block, with a placeholder for names that users choose.
 fn shown(path: &str) -> String {
     path.replace('*', "NAME")
 }
@@ -49,7 +49,7 @@ fn row(node: &Node) -> String {
     };
     if let Some(like) = entry.like {
         let like = shown(like);
-        // Anchors of headings are in lower case and have no dots.
+        // Anchors are in lower case without dots.
         let anchor = like.to_lowercase().replace('.', "");
         let _ = write!(help, " As [`{like}`](#{anchor}).");
     }

@@ -1,31 +1,28 @@
-//! The settings in effect, with secrets masked.
+//! The effective settings, with secrets masked.
 
-use std::time::Duration;
-
-use fanline_engine::time::Nanos;
 use serde_json::Value as Json;
 
 use super::Loaded;
 use super::draft::Draft;
 use super::table::{Node, TREE};
 
-/// What is shown of a secret.
+/// The text in place of a secret.
 pub(super) const MASK: &str = "********";
 /// Keys within values whose text is a secret.
 const SECRET_KEYS: &[&str] = &["password", "token", "seed"];
 
-/// An option with its value in effect.
+/// An option with its effective value.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Setting {
-    /// Where it stands, as in `jetstream.max_file_store`.
+    /// Its full name, such as `jetstream.max_file_store`.
     pub key: &'static str,
     /// Its value, secrets masked.
     pub value: Json,
 }
 
 impl Loaded {
-    /// All settings in effect, in the order of the reference page.
+    /// Returns all effective settings, in the order of the reference page.
     pub fn settings(&self) -> Vec<Setting> {
         let shown = values(self).into_iter().map(|(node, value)| Setting {
             key: &node.key,
@@ -35,7 +32,7 @@ impl Loaded {
     }
 }
 
-/// Each setting with its value in effect, secrets included.
+/// Returns all settings with their effective values, secrets included.
 pub(super) fn values(loaded: &Loaded) -> Vec<(&'static Node, Json)> {
     let mut values = Vec::new();
     add(&TREE, &mut Draft::new(loaded.clone()), &mut values);
@@ -60,7 +57,7 @@ fn add(nodes: &'static [Node], draft: &mut Draft, values: &mut Vec<(&'static Nod
     }
 }
 
-/// Takes the values of options that are settings by themselves out of that of their block.
+/// Moves the values of options that are settings of their own out of their block's value.
 fn take_apart(
     nodes: &'static [Node],
     mut block: Option<&mut Json>,
@@ -78,7 +75,7 @@ fn take_apart(
     }
 }
 
-/// A value as it may be shown.
+/// Returns a value with its secrets masked.
 pub(super) fn masked(node: &Node, value: Json) -> Json {
     match value {
         Json::Null => Json::Null,
@@ -104,9 +101,4 @@ fn mask(value: &mut Json) {
         }
         _ => {}
     }
-}
-
-/// A duration as Go writes it: `2m0s`, `1.5s`, `100ms`.
-pub(super) fn duration(duration: Duration) -> String {
-    Nanos::from(duration).to_string()
 }

@@ -1,8 +1,8 @@
-//! What an option is: one entry has everything about it, in a block as well as at the top.
+//! The table of options: one entry holds everything about an option, in a block or at the top level.
 //!
-//! A [`Block`] is a type with a table of its options. One reader goes through what is written ([`read`]), and gives
-//! each option to its own entry; an option that has none is refused there. The same table shows the block in effect
-//! ([`show`]), documents it, and has its known names.
+//! A [`Block`] is a type with a table of its options. One reader ([`read`]) passes each key of a block to its
+//! entry, and rejects keys without one. The same table shows the effective block ([`show`]), documents it, and
+//! lists its known names.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -14,19 +14,19 @@ use super::draft::Draft;
 use super::options;
 use super::read::{Given, Read};
 
-/// A type that the options of one block are read into, and shown from.
+/// A type that holds the options of a block.
 pub(super) trait Block: Sized + 'static {
-    /// Its options, in the order in which they are documented.
+    /// Its options, in the order of the documentation.
     const OPTIONS: &'static [Entry<Self>];
 }
 
-/// One option of a block that is read into a `T`.
+/// An option of a block of type `T`.
 pub(super) struct Entry<T: 'static> {
     pub(super) about: About,
     value: Field<T>,
 }
 
-/// What is known of an option, whatever the type of its block.
+/// Properties of an option that do not depend on its block's type.
 pub(super) struct About {
     /// Its name in its block; `*` is any name.
     pub(super) name: &'static str,
@@ -34,28 +34,28 @@ pub(super) struct About {
     /// Command-line flags that override it.
     pub(super) flags: &'static str,
     pub(super) kind: Kind,
-    /// The value in effect without the option.
+    /// The value without the option.
     pub(super) default: &'static str,
-    /// The values that are allowed.
+    /// The permitted values.
     pub(super) limit: &'static str,
     /// Whether a reload may change it.
     pub(super) reloads: bool,
-    /// Whether its value must not be shown.
+    /// Whether its value is masked.
     pub(super) is_secret: bool,
     pub(super) standing: Standing,
-    /// The documented block that has the same options.
+    /// The documented block with the same options.
     pub(super) like: Option<&'static str>,
     pub(super) help: &'static str,
-    /// Whether it is a setting by itself, and not a part of its block's.
+    /// Whether it is a setting of its own rather than a part of its block's.
     pub(super) is_apart: bool,
     /// Whether a duration without a unit is deprecated.
     pub(super) needs_unit: bool,
     /// Whether it is TLS of connections that this server opens.
     pub(super) is_dialer: bool,
-    /// A warning about a value, where the option has no effect or not all of it.
+    /// A warning about values that have no effect, or not their full effect.
     pub(super) warning: Option<Warning>,
     pub(super) inside: Inside,
-    /// Its name in the shown block; none if another option shows it.
+    /// Its name in the shown block; `None` if another option shows it.
     shown_as: Option<&'static str>,
 }
 
@@ -64,7 +64,7 @@ type Reader<T> = fn(&mut T, &Given<'_>) -> Read<()>;
 /// Returns the warning about a value, if any. The flag is [`About::is_dialer`] of the block.
 pub(super) type Warning = fn(&Given<'_>, bool) -> Option<String>;
 
-/// Where an option's value is stored.
+/// The storage of an option's value.
 enum Field<T> {
     Flag(fn(&mut T) -> &mut bool),
     Text(fn(&mut T) -> &mut Option<String>),
@@ -76,7 +76,7 @@ enum Field<T> {
         read: Reader<T>,
         show: fn(&T) -> Json,
     },
-    /// The value has no effect, and has to be of its kind.
+    /// The value has no effect, but must be of its kind.
     Checked,
     /// The value has no effect.
     Ignored,
@@ -86,25 +86,25 @@ enum Field<T> {
 #[derive(Clone, Copy)]
 pub(super) enum Inside {
     Nothing,
-    /// Those of a [`Block`], which the option's own reader reads.
+    /// The options of a [`Block`], read by the option's own reader.
     Block(fn() -> Vec<&'static About>),
-    /// Settings by themselves: each is read, shown and reloaded alone.
+    /// Settings of their own: each is read, shown, and reloaded alone.
     Section(&'static [Entry<Draft>]),
 }
 
-/// What becomes of an option.
+/// The support for an option.
 #[derive(Clone, Copy)]
 pub(super) enum Standing {
     Works,
-    /// It is accepted, and changes nothing.
+    /// It is accepted without effect.
     Ignored,
-    /// A warning at the start, and nothing else: every deployment has the option.
+    /// It is accepted without effect, with a warning at the start. Used for options that every deployment has.
     Warned(&'static str),
-    /// The configuration is refused.
+    /// The configuration is rejected.
     Refused(&'static str),
 }
 
-/// How a value is written.
+/// The notation of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Bool,
@@ -141,7 +141,7 @@ impl Kind {
 }
 
 impl<T> Entry<T> {
-    /// An option with a reader and a writer of its own.
+    /// Returns an option with its own reader and writer.
     pub(super) const fn new(
         name: &'static str,
         kind: Kind,
@@ -151,27 +151,27 @@ impl<T> Entry<T> {
         Self::of(name, kind, Field::Other { read, show })
     }
 
-    /// An option that another one shows.
+    /// Returns an option that another one shows.
     pub(super) const fn unshown(name: &'static str, kind: Kind, read: Reader<T>) -> Self {
         Self::new(name, kind, read, |_| Json::Null).shown_elsewhere()
     }
 
-    /// A boolean.
+    /// Returns a boolean option.
     pub(super) const fn flag(name: &'static str, place: fn(&mut T) -> &mut bool) -> Self {
         Self::of(name, Kind::Bool, Field::Flag(place))
     }
 
-    /// A text; an empty one is none.
+    /// Returns a text option. An empty text counts as missing.
     pub(super) const fn text(name: &'static str, place: fn(&mut T) -> &mut Option<String>) -> Self {
         Self::of(name, Kind::Text, Field::Text(place))
     }
 
-    /// A text or a list of them.
+    /// Returns an option with one or more texts.
     pub(super) const fn texts(name: &'static str, place: fn(&mut T) -> &mut Vec<String>) -> Self {
         Self::of(name, Kind::Texts, Field::Texts(place))
     }
 
-    /// A path; an empty one is none.
+    /// Returns a path option. An empty path counts as missing.
     pub(super) const fn path(
         name: &'static str,
         place: fn(&mut T) -> &mut Option<PathBuf>,
@@ -179,12 +179,12 @@ impl<T> Entry<T> {
         Self::of(name, Kind::Path, Field::Path(place))
     }
 
-    /// A duration.
+    /// Returns a duration option.
     pub(super) const fn duration(name: &'static str, place: fn(&mut T) -> &mut Duration) -> Self {
         Self::of(name, Kind::Duration, Field::Duration(place))
     }
 
-    /// A duration without a default of its own.
+    /// Returns a duration option without a default.
     pub(super) const fn maybe_duration(
         name: &'static str,
         place: fn(&mut T) -> &mut Option<Duration>,
@@ -192,22 +192,22 @@ impl<T> Entry<T> {
         Self::of(name, Kind::Duration, Field::MaybeDuration(place))
     }
 
-    /// An option that is accepted with any value, and changes nothing.
+    /// Returns an option without effect that accepts any value.
     pub(super) const fn ignored(name: &'static str, kind: Kind) -> Self {
         Self::of(name, kind, Field::Ignored).standing(Standing::Ignored)
     }
 
-    /// An option that is accepted with a value of its kind, and changes nothing.
+    /// Returns an option without effect that accepts values of its kind.
     pub(super) const fn checked(name: &'static str, kind: Kind) -> Self {
         Self::of(name, kind, Field::Checked).standing(Standing::Ignored)
     }
 
-    /// An option of which only a warning comes.
+    /// Returns an option that only causes a warning.
     pub(super) const fn warned(name: &'static str, kind: Kind, sentence: &'static str) -> Self {
         Self::of(name, kind, Field::Ignored).standing(Standing::Warned(sentence))
     }
 
-    /// An option that stops the start.
+    /// Returns an option that is rejected.
     pub(super) const fn refused(name: &'static str, kind: Kind, sentence: &'static str) -> Self {
         Self::of(name, kind, Field::Ignored).standing(Standing::Refused(sentence))
     }
@@ -338,7 +338,7 @@ impl<T> Entry<T> {
         Ok(())
     }
 
-    /// Returns the value in effect.
+    /// Returns the effective value.
     pub(super) fn show(&self, block: &mut T) -> Json {
         match self.value {
             Field::Flag(place) => (*place(block)).into(),
@@ -358,7 +358,7 @@ impl About {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// Whether the option is written in this way; names are the same in upper and lower case.
+    /// Returns whether this is a name of the option, in any case.
     fn is_named(&self, name: &str) -> bool {
         self.names().any(|known| known.eq_ignore_ascii_case(name))
     }
@@ -368,7 +368,7 @@ fn abouts<B: Block>() -> Vec<&'static About> {
     B::OPTIONS.iter().map(|entry| &entry.about).collect()
 }
 
-/// Returns which of the options of a block has this name.
+/// Returns the option of a block with this name.
 pub(super) fn find<'a>(
     options: impl Iterator<Item = &'a About> + Clone,
     name: &str,
@@ -377,7 +377,7 @@ pub(super) fn find<'a>(
     named.or_else(|| options.clone().position(|option| option.name == "*"))
 }
 
-/// Reads a block, on top of what it is without any option.
+/// Reads a block over its defaults.
 pub(super) fn read<B: Block>(mut block: B, given: &Given<'_>) -> Read<B> {
     for field in given.fields()? {
         read_option(&mut block, &field)?;
@@ -385,7 +385,7 @@ pub(super) fn read<B: Block>(mut block: B, given: &Given<'_>) -> Read<B> {
     Ok(block)
 }
 
-/// Reads one option of a block by its own entry. An option without an entry is refused.
+/// Reads an option of a block through its entry. Rejects an option without an entry.
 pub(super) fn read_option<B: Block>(block: &mut B, given: &Given<'_>) -> Read<()> {
     let options = B::OPTIONS.iter().map(|entry| &entry.about);
     match find(options, given.key) {
@@ -406,7 +406,7 @@ pub(super) fn show<B: Block>(mut block: B) -> Json {
     Json::Object(shown.collect())
 }
 
-/// Sets a value, if it could be read.
+/// Sets a value if it could be read.
 pub(super) fn set<V>(place: &mut V, value: Read<V>) -> Read<()> {
     *place = value?;
     Ok(())
@@ -414,10 +414,10 @@ pub(super) fn set<V>(place: &mut V, value: Read<V>) -> Read<()> {
 
 /// An option with its full name.
 pub(super) struct Node {
-    /// Names of blocks, and its own, joined by points.
+    /// The names of its blocks and its own, joined by dots.
     pub(super) key: String,
     pub(super) about: &'static About,
-    /// How it is read and shown, if it is a setting by itself outside of any [`Block`].
+    /// Its entry, if it is a setting of its own outside of any [`Block`].
     pub(super) entry: Option<&'static Entry<Draft>>,
     /// The options within it that are documented there.
     pub(super) within: Vec<Node>,
@@ -446,13 +446,13 @@ impl Node {
         }
     }
 
-    /// Whether it is a setting by itself.
+    /// Returns whether it is a setting of its own.
     pub(super) fn is_setting(&self) -> bool {
         let is_shown = self.entry.is_some() || self.about.is_apart;
         is_shown && matches!(self.about.standing, Standing::Works)
     }
 
-    /// Its name in the shown block.
+    /// Returns its name in the shown block.
     pub(super) fn shown_as(&self) -> &'static str {
         self.about.shown_as.unwrap_or(self.about.name)
     }
@@ -463,15 +463,15 @@ fn section(block: &str, entries: impl Iterator<Item = &'static Entry<Draft>>) ->
     nodes.collect()
 }
 
-/// The options outside of all blocks, in the order in which they are documented.
+/// Returns the options outside of all blocks, in the order of the documentation.
 pub(super) fn top() -> impl Iterator<Item = &'static Entry<Draft>> {
     options::ALL.iter().copied().flatten()
 }
 
-/// The options outside of all blocks, with those within them.
+/// The options outside of all blocks, with their inner options.
 pub(super) static TREE: LazyLock<Vec<Node>> = LazyLock::new(|| section("", top()));
 
-/// Calls `visit` with each option and the block that it stands in, a block before its options.
+/// Calls `visit` with each option and its block. A block precedes its options.
 pub(super) fn visit<'a>(
     block: &'a str,
     nodes: &'a [Node],
@@ -483,9 +483,9 @@ pub(super) fn visit<'a>(
     }
 }
 
-/// Returns what could have been meant by a name that a block with these options does not have.
+/// Returns a suggestion for an unknown name.
 pub(super) fn advice(options: &[&'static About], name: &str) -> Option<String> {
-    /// A longer name was not meant to be any of these.
+    /// Longer names get no suggestion.
     const NAME_CHARS_MAX: usize = 64;
     if name.len() > NAME_CHARS_MAX {
         return None;
@@ -509,13 +509,13 @@ pub(super) fn advice(options: &[&'static About], name: &str) -> Option<String> {
     match elsewhere? {
         "" => Some("it belongs at the top, outside of all blocks".into()),
         block => Some(format!(
-            "it belongs into {}",
+            "it belongs in {}",
             block.replace(".*", "").replace('.', " { ") + " { }"
         )),
     }
 }
 
-/// Returns how many letters have to be changed, put in or left out.
+/// Returns the number of characters to replace, insert, or delete.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

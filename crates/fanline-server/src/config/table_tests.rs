@@ -1,4 +1,4 @@
-//! Each entry of the table of options is read, shown, and documented; each block refuses what it has no entry for.
+//! Each entry of the table is read, shown, and documented. Each block rejects keys without an entry.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use super::table::{self, About, Block, Entry, Inside, Kind, Node, Standing, TREE
 use super::tests::loaded;
 use super::{Place, reference, value};
 
-/// Configurations for the options of a block, and for one option (`=`): the option takes the place of the `@`.
+/// Configurations for the options of a block, or for one option (`=`). The option replaces `@`.
 const TEMPLATES: &[(&str, &str)] = &[
     ("=authorization.password", "authorization { user: u, @ }"),
     (
@@ -187,7 +187,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("=ocsp.mode", "ocsp { @ }"),
 ];
 
-/// Values for options that do not take the usual one of their kind.
+/// Values of options that do not accept the usual sample of their kind.
 const VALUES: &[(&str, &str)] = &[
     ("http", "'h:4998'"),
     ("dashboard", "write"),
@@ -285,7 +285,7 @@ const VALUES: &[(&str, &str)] = &[
     ("ocsp.mode", "never"),
 ];
 
-/// Options that have an effect together with others alone, or none at all in any value that is accepted.
+/// Options that have an effect only together with others, or with no accepted value.
 const WITHOUT_EFFECT_ALONE: [&str; 3] = ["authorization", "ocsp", "feature_flags"];
 
 /// Returns the text with keys and tokens in place of their names.
@@ -304,7 +304,7 @@ fn with_keys(text: &str) -> String {
         .replace("CURVE", &key(KeyKind::Curve, 5).public().encode())
 }
 
-/// Everything that a configuration changes: settings with their secrets, and warnings.
+/// Returns the effects of a configuration: settings with their secrets, and warnings.
 fn effect(text: &str) -> Result<(Vec<Json>, Vec<String>), String> {
     let loaded = loaded(&with_keys(text)).map_err(|error| error.to_string())?;
     let settings = values(&loaded).into_iter().map(|(_, value)| value);
@@ -316,7 +316,7 @@ fn accepted(text: &str) -> (Vec<Json>, Vec<String>) {
     effect(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// A configuration with this text among the options of a block. `key` is the option that is meant.
+/// Returns a configuration with this text among the options of a block. `key` is the option under test.
 fn within(block: &str, key: &str, text: &str) -> String {
     let template = |name: &str| TEMPLATES.iter().find(|(known, _)| *known == name);
     let template = match template(&format!("={key}")).or_else(|| template(block)) {
@@ -330,12 +330,12 @@ fn within(block: &str, key: &str, text: &str) -> String {
             format!("{} {{ @ {}", open.join(" { "), "}".repeat(open.len()))
         }
     };
-    // A configuration is not empty.
+    // A configuration must not be empty.
     let text = template.replace('@', &format!("\n{text}\n"));
     format!("connect_error_reports: 3\n{text}")
 }
 
-/// A value that is not the default.
+/// Returns a value that is not the default.
 fn sample(node: &Node) -> &'static str {
     let own = VALUES.iter().find(|(key, _)| *key == node.key);
     match (own, node.about.kind) {
@@ -360,7 +360,7 @@ fn each(mut check: impl FnMut(&str, &Node)) {
     table::visit("", &TREE, &mut |block, node| check(block, node));
 }
 
-/// The names under which an option is written; any name is `proxy_required` where users are, and `x` elsewhere.
+/// Returns the names of an option. Any name is `proxy_required` among users, and `x` elsewhere.
 fn names(block: &str, about: &About) -> Vec<&'static str> {
     match (about.name, block) {
         ("*", "leafnodes.authorization.users") => vec!["proxy_required"],
@@ -405,8 +405,8 @@ fn each_option_is_read_and_shown_under_all_its_names() {
     });
 }
 
-/// A key that a variable is defined by is no option: in the block, it must not reach the reader of another one.
-/// Readers took any unknown key for their last option before.
+/// A key that defines a variable is no option, and must not reach the reader of another one. Readers used to
+/// take any unknown key for their last option.
 #[test]
 fn a_variable_defined_in_a_block_changes_nothing() {
     each(|block, node| {
@@ -416,7 +416,7 @@ fn a_variable_defined_in_a_block_changes_nothing() {
         let is_left_out = !matches!(node.about.standing, Standing::Works)
             || WITHOUT_EFFECT_ALONE.contains(&node.key.as_str())
             || is_any(node);
-        // Where any name is an option, that of a variable is one, too.
+        // Where any name is an option, a variable's name is one, too.
         if is_left_out || siblings > 0 && block != "leafnodes.authorization.users" {
             return;
         }
@@ -456,7 +456,7 @@ fn each_block_refuses_unknown_options() {
 
 #[test]
 fn each_option_is_documented() {
-    /// Blocks of which a warning is all that comes.
+    /// Blocks that only cause a warning.
     const WARNED_OF: [&str; 2] = ["cluster", "gateway"];
     let page = reference();
     let mut rows = 0;
@@ -478,9 +478,9 @@ fn each_option_is_documented() {
     assert_eq!(rows, all, "rows of the page without an option");
 }
 
-/// In one block, a name belongs to one option; what is documented as another block has its options.
+/// A name belongs to one option of its block. Blocks documented as alike have the same options.
 #[test]
-fn names_are_unique_and_likenesses_true() {
+fn names_are_unique_and_like_blocks_are_equal() {
     each(|block, node| {
         let mut seen = HashSet::new();
         for about in node.within.iter().map(|node| node.about) {
@@ -511,7 +511,7 @@ fn names_are_unique_and_likenesses_true() {
     });
 }
 
-/// A block of two options, for what no configuration shows.
+/// A block with two options, for cases that no configuration shows.
 #[derive(Debug, Default, PartialEq)]
 struct Pair {
     allow: Vec<String>,
@@ -525,7 +525,7 @@ impl Block for Pair {
     ];
 }
 
-/// The reader of a block gives each key to its own entry, whatever was checked before.
+/// The reader of a block passes each key to its own entry, whatever was checked before.
 #[test]
 fn no_key_reaches_the_entry_of_another() {
     let place = Place {

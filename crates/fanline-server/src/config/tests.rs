@@ -1,4 +1,4 @@
-//! Configurations as texts, and what becomes of them.
+//! Tests of configurations as texts.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::{ConfigError, Loaded, Map, Source, Value, load_over, parse, reference};
 use crate::{AssetLimits, BatchLimits, ResolverOptions};
 
-/// Files and an environment that exist in the test only; the first file is the one that is read.
+/// Files and an environment that exist in the test only. The first file is loaded.
 struct Files(HashMap<String, String>);
 
 impl Files {
@@ -45,7 +45,7 @@ pub(super) fn loaded(text: &str) -> Result<Loaded, ConfigError> {
     load_over("c.conf".as_ref(), Loaded::default(), &files)
 }
 
-/// A value as text: strings in quotes, lists and blocks in brackets.
+/// Formats a value: strings in quotes, lists and blocks in brackets.
 fn show(value: &Value) -> String {
     match value {
         Value::Bool(value) => value.to_string(),
@@ -240,14 +240,14 @@ fn variables_and_includes() {
     assert_eq!(show_with("a {INCLUDE inc/b.conf; z: 3}"), "{a={y=2 z=3}}");
     assert_eq!(show_with("include: 1"), "{include=1}");
     assert!(show_with("OUTSIDE: 1\ninclude inc/variable.conf").contains("'OUTSIDE'"));
-    assert!(show_with("include circle.conf").contains("at most 16 times"));
+    assert!(show_with("include circle.conf").contains("at most 16 levels"));
     assert!(show_with("include none.conf").starts_with("c.conf:1:1: error parsing include file"));
 }
 
 #[test]
-fn what_would_take_all_memory_is_refused() {
-    check_refused(&format!("a: {}", "[".repeat(100)), "at most 64 times");
-    check_refused(&"a {".repeat(100), "at most 64 times");
+fn input_that_would_exhaust_memory_is_rejected() {
+    check_refused(&format!("a: {}", "[".repeat(100)), "at most 64 levels");
+    check_refused(&"a {".repeat(100), "at most 64 levels");
     let mut text = String::from("V0: [1, 1, 1, 1, 1, 1, 1, 1]\n");
     for i in 1..12 {
         let before = format!("$V{}, ", i - 1).repeat(8);
@@ -359,7 +359,7 @@ fn a_web_server_with_accounts_may_have_tls_of_its_own() {
 }
 
 #[test]
-fn the_system_account_is_done_without_unless_it_is_meant() {
+fn system_account_is_off_only_if_configured() {
     for (more, expected) in [
         ("", true),
         ("system_account: A\naccounts { A {} }", false),
@@ -376,7 +376,7 @@ fn the_system_account_is_done_without_unless_it_is_meant() {
 }
 
 #[test]
-fn a_domain_may_be_meant_for_accounts_without_jetstream() {
+fn default_js_domain_applies_to_accounts_without_jetstream() {
     let text = "accounts { A {}, B { jetstream: enabled } }\ndefault_js_domain { A: hub, B: '' }";
     let domains = loaded(text).expect(text).access.default_domains;
     let told: Vec<(&str, &str)> = domains.iter().map(|(a, d)| (&**a, &**d)).collect();
@@ -395,14 +395,14 @@ fn a_domain_may_be_meant_for_accounts_without_jetstream() {
 }
 
 #[test]
-fn wrong_values_are_told_with_their_place() {
+fn invalid_values_are_reported_with_their_position() {
     check_faults(
         "prot: 1",
         "c.conf:1:1: unknown field \"prot\"; did you mean \"port\"?",
     );
     check_faults(
         "max_file_store: 1\n\njetstream {\n  prot: 1\n  host: x }",
-        "c.conf:1:1: unknown field \"max_file_store\"; it belongs into jetstream { }\n\
+        "c.conf:1:1: unknown field \"max_file_store\"; it belongs in jetstream { }\n\
          c.conf:4:3: unknown field \"prot\"\n\
          c.conf:5:3: unknown field \"host\"; it belongs at the top, outside of all blocks",
     );
@@ -462,9 +462,9 @@ fn proxies_are_named_by_their_keys() {
     );
 }
 
-/// Secrets are masked where settings are told, and yet compared: a reload must not pass over a new one.
+/// Secrets are masked in settings, and still compared, so that a reload detects a new one.
 #[test]
-fn other_secrets_of_leaf_nodes_are_other_settings() {
+fn changed_secret_of_a_leaf_node_is_a_change() {
     let with = |secret: &str, listener: &str| {
         let text = format!(
             "accounts {{ A {{}} }}\nleafnodes {{ port: -1, authorization {{ user: l, password: {listener} }}
@@ -504,7 +504,7 @@ fn other_secrets_of_leaf_nodes_are_other_settings() {
 }
 
 #[test]
-fn what_monitoring_and_traces_tell_is_set() {
+fn options_of_monitoring_and_traces_are_read() {
     let text = "
         server_tags: [ ' Ab ', ab, c ], server_metadata { rack: '7' }, http_base_path: 'x/y/'
         max_closed_clients: 5, max_sub_tokens: 4, max_traced_msg_len: 9, trace_headers: true";
@@ -528,7 +528,7 @@ fn what_monitoring_and_traces_tell_is_set() {
 }
 
 #[test]
-fn what_deployments_carry_starts_with_a_warning() {
+fn common_unsupported_options_start_with_a_warning() {
     let text = "
         host: 0.0.0.0, port: -1, http: '127.0.0.1:-1', ports_file_dir: '/tmp'
         server_tags: [ a, b ], no_header_support: false, trusted_keys: []
@@ -651,7 +651,7 @@ fn a_reload_is_all_or_nothing() {
         changes(&mqtt(""), &mqtt("max_ack_pending: 7, ack_wait: 40s")),
         ["mqtt ack_wait = 40s", "mqtt max_ack_pending = 7"]
     );
-    // As with nats-server, where it must be said that there is none.
+    // As in nats-server, an absent `tls` has to be explicit.
     let websocket = |own: &str| format!("websocket {{ port: 8080\n {own} }}");
     let newer = tls.replace("}", ", timeout: 5}");
     assert_eq!(
@@ -670,7 +670,7 @@ fn a_reload_is_all_or_nothing() {
     );
 }
 
-/// `docs/configuration.md` is what the table of options gives.
+/// `docs/configuration.md` equals the output of the table of options.
 #[test]
 fn the_reference_page_is_up_to_date() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
@@ -681,7 +681,7 @@ fn the_reference_page_is_up_to_date() {
     );
 }
 
-/// Values of all kinds, with a way to write each.
+/// Values of all kinds, each with a way to write it.
 fn value() -> impl Strategy<Value = (String, String)> {
     let scalar = prop_oneof![
         any::<i32>().prop_map(|n| (n.to_string(), n.to_string())),
@@ -723,21 +723,21 @@ fn value() -> impl Strategy<Value = (String, String)> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(pair in value()) {
+    fn written_values_are_parsed_back(pair in value()) {
         let (text, expected) = pair;
         let map = read(&format!("k: {text}\nl: 1"), &[]);
         prop_assert_eq!(map.map(|map| show_map(&map)), Ok(format!("{{k={expected} l=1}}")));
     }
 
     #[test]
-    fn no_text_brings_it_down(text in "[ab:= \n\t\\[\\]{}(),;'\"\\\\#/$0-9.x-]{0,60}|include \\PC{0,20}|\\PC{0,60}") {
+    fn no_text_makes_the_parser_panic(text in "[ab:= \n\t\\[\\]{}(),;'\"\\\\#/$0-9.x-]{0,60}|include \\PC{0,20}|\\PC{0,60}") {
         let _ = loaded(&text);
     }
 }
 
-/// What would keep somebody out is taken with all it says, and told without its secrets.
+/// Credentials of listeners are accepted with all their options, and shown without secrets.
 #[test]
-fn listeners_ask_for_credentials_of_their_own() {
+fn listeners_have_their_own_credentials() {
     for (block, key) in [
         ("websocket {port: 1, no_tls: true, ", "websocket"),
         ("mqtt {port: 1, ", "mqtt"),
@@ -757,7 +757,7 @@ fn listeners_ask_for_credentials_of_their_own() {
             told(&with("token: s3cret")),
             r#"{"timeout":null,"token":"********"}"#
         );
-        // Another secret is another setting, though both are shown alike.
+        // Another secret is a change, though both are shown alike.
         let other = with("user: ada, password: other, timeout: 0.5");
         let refused = user.changes(&other).expect_err("it takes a restart");
         assert_eq!(refused.key, key);
@@ -778,9 +778,9 @@ fn listeners_ask_for_credentials_of_their_own() {
     assert_eq!(websocket.no_auth_user.as_deref(), Some("a"));
 }
 
-/// nats-server leaves a client a second after its handshake, unless it is told how long.
+/// By default, nats-server leaves a client one second after its handshake.
 #[test]
-fn the_time_to_say_who_one_is_follows_that_of_tls() {
+fn auth_timeout_defaults_to_tls_timeout_plus_one_second() {
     let tls = "cert_file: a.pem, key_file: a.key";
     let check = |text: &str, clients_ms: u128, leafs_ms: u128| {
         let leafs = format!("{text}\nleafnodes {{port: -1}}");
@@ -830,7 +830,7 @@ fn numbers_for_durations_within_blocks_are_deprecated() {
     check(remote, Some("first_info_timeout"));
     check("mqtt {ack_wait: 5}", Some("ack_wait"));
     check("websocket {ping_interval: 5}", Some("ping_interval"));
-    // nats-server says nothing of this one.
+    // nats-server does not warn of this one.
     check("websocket {handshake_timeout: 5}", None);
 }
 
@@ -844,7 +844,7 @@ fn tokens_in_cookies_need_an_operator() {
 }
 
 #[test]
-fn flags_that_change_nothing_are_taken() {
+fn flags_without_effect_are_accepted() {
     for text in [
         "feature_flags {js_ack_fc_v2: false, js_raft_delete_range: true}",
         "feature_flags {JS_API_REPLY_V2: no}",
@@ -858,7 +858,7 @@ fn flags_that_change_nothing_are_taken() {
 }
 
 #[test]
-fn failures_to_reach_others_are_logged_as_told() {
+fn connect_error_reports_are_read() {
     let check = |text: &str, expected: [Option<u64>; 2]| {
         let leafnodes = loaded(text).expect(text).options.leafnodes;
         let told = [
@@ -872,7 +872,7 @@ fn failures_to_reach_others_are_logged_as_told() {
     check("connect_error_reports: 0", [None, None]);
 }
 
-/// What stops a server at its start is found by `-t`.
+/// `-t` finds errors that would stop the server at its start.
 #[test]
 fn remotes_are_checked_with_the_files() {
     let check = |text: &str, expected: &str| {

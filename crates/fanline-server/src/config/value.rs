@@ -1,4 +1,4 @@
-//! What a configuration says, before anybody asks what it means.
+//! Parsed values of a configuration.
 
 use std::collections::HashMap;
 
@@ -9,15 +9,15 @@ use super::error::Place;
 /// A value of any kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// `true`, `yes`, `on` and their opposites, without quotes.
+    /// `true`, `yes`, `on`, and their opposites, without quotes.
     Bool(bool),
-    /// A whole number, its unit applied.
+    /// An integer with its unit applied.
     Integer(i64),
     /// A number with a fraction.
     Float(f64),
     /// `2026-01-31T08:30:00Z`.
     Date(Timestamp),
-    /// Text, quoted or not.
+    /// A text, quoted or not.
     Text(String),
     /// `[a, b]`.
     List(Vec<Node>),
@@ -26,7 +26,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What kind of value this is, for messages.
+    /// Returns the name of the value's kind, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Bool(_) => "a boolean",
@@ -40,17 +40,17 @@ impl Value {
     }
 }
 
-/// A value, and where it begins.
+/// A value with its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// Where it begins; of a variable, where it is used.
+    /// The beginning of the value; for a variable, the position of its use.
     pub place: Place,
 }
 
 impl Node {
-    /// How many values this is, with all that are in it.
+    /// Returns the number of values, including those inside.
     pub(super) fn count(&self) -> usize {
         1 + match &self.value {
             Value::List(nodes) => nodes.iter().map(Node::count).sum(),
@@ -63,17 +63,17 @@ impl Node {
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The key as it was written, without quotes.
+    /// The key as written, without quotes.
     pub key: String,
-    /// Where the key begins.
+    /// The beginning of the key.
     pub place: Place,
     /// Its value.
     pub node: Node,
-    /// Whether a `$name` referred to it, which excuses a key that no option has.
+    /// Whether a `$name` refers to it. Such a key need not be an option.
     pub is_variable: bool,
 }
 
-/// Keys with values, in the order in which they were first written.
+/// Keys with values, in the order of their first appearance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map {
     entries: Vec<Entry>,
@@ -81,22 +81,22 @@ pub struct Map {
 }
 
 impl Map {
-    /// All entries, in order.
+    /// Returns all entries in order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The value of a key, written exactly so.
+    /// Returns the value of a key, which has to match exactly.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.index.get(key).map(|at| &self.entries[*at].node)
     }
 
-    /// Sets a key; a later value takes the place of an earlier one.
+    /// Sets a key. A later value replaces an earlier one.
     pub(super) fn insert(&mut self, entry: Entry) {
         match self.index.get(&entry.key) {
             Some(at) => {
@@ -113,7 +113,7 @@ impl Map {
         }
     }
 
-    /// The value of a key that a variable refers to.
+    /// Returns the value of a key, and marks it as a variable.
     pub(super) fn refer(&mut self, key: &str) -> Option<&Node> {
         let at = *self.index.get(key)?;
         let entry = &mut self.entries[at];

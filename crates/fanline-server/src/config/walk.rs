@@ -1,4 +1,4 @@
-//! Goes through what a configuration says, and asks the table of options about each key.
+//! Applies a configuration to a draft, key by key through the table of options.
 
 use super::draft::Draft;
 use super::error::Fault;
@@ -6,7 +6,7 @@ use super::read::Given;
 use super::table::{self, About, Entry, Inside, Standing};
 use super::value::{self, Map, Node, Value};
 
-/// Takes over everything that a configuration says, or says all that is wrong with it.
+/// Applies a configuration. Returns all errors.
 pub(super) fn apply(draft: &mut Draft, map: &Map) -> Vec<Fault> {
     let mut walk = Walk {
         draft,
@@ -16,7 +16,7 @@ pub(super) fn apply(draft: &mut Draft, map: &Map) -> Vec<Fault> {
     walk.faults
 }
 
-/// Whether a block as a whole is ignored, so that its options need no warnings of their own.
+/// Whether a block is ignored as a whole, so its options need no warnings of their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ignored {
     Yes,
@@ -29,7 +29,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Takes over settings: those outside of all blocks, or those of a section.
+    /// Applies the settings outside of all blocks, or those of a section.
     fn settings(&mut self, entries: &[&'static Entry<Draft>], map: &Map) {
         let abouts: Vec<&About> = entries.iter().map(|entry| &entry.about).collect();
         self.check_spellings(&abouts, map);
@@ -48,7 +48,7 @@ impl Walk<'_> {
         }
         let before = self.faults.len();
         self.check(about, given, Ignored::No);
-        // What is in it makes no sense: one fault for that is enough.
+        // One error for the block's contents is enough.
         if self.faults.len() > before {
             return;
         }
@@ -65,12 +65,12 @@ impl Walk<'_> {
         }
     }
 
-    /// Warns of an option that has no effect, or refuses it.
+    /// Warns of an option without effect, or rejects it.
     fn without_effect(&mut self, option: &'static About, given: &Given<'_>) {
         match option.standing {
             Standing::Works | Standing::Ignored => {}
             Standing::Warned(sentence) => self.ignore(option, given, sentence),
-            // It asks for nothing.
+            // The value requests nothing.
             Standing::Refused(_) if is_off(&given.node.value) => {}
             Standing::Refused(sentence) => {
                 self.check_inside(option, given.node, Ignored::Yes);
@@ -82,7 +82,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Ignores an option with a warning. A value of the wrong type is refused, as by nats-server.
+    /// Ignores an option with a warning. A value of the wrong kind is rejected, as in nats-server.
     fn ignore(&mut self, option: &'static About, given: &Given<'_>, sentence: &str) {
         if let Err(fault) = given.is_of(option.kind) {
             return self.faults.push(fault);
@@ -94,8 +94,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Looks for unknown options within an option, and warns of what should be written otherwise. Nothing is taken
-    /// over.
+    /// Checks an option's inner options for unknown and deprecated ones. Applies nothing.
     fn check(&mut self, option: &'static About, given: &Given<'_>, ignored: Ignored) {
         if option.needs_unit && ignored == Ignored::No {
             self.draft.note_number(given);
@@ -150,7 +149,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Refuses a block or a list that is written twice under two names. nats-server takes one of them by chance,
+    /// Rejects a block or list that is written under two of its names. nats-server uses one of them at random,
     /// or mixes them.
     fn check_spellings(&mut self, options: &[&'static About], map: &Map) {
         let mut seen: Vec<(&'static str, &str)> = Vec::new();
@@ -176,7 +175,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Refuses an option that the block does not have. A key that a variable is defined by is none.
+    /// Rejects an option that the block does not have, unless it defines a variable.
     fn unknown(&mut self, options: &[&'static About], written: &value::Entry) {
         if written.is_variable {
             return;
@@ -191,7 +190,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a value asks for nothing, whatever the option is.
+/// Returns whether a value turns any option off.
 fn is_off(value: &Value) -> bool {
     match value {
         Value::Bool(is_on) => !is_on,

@@ -10,14 +10,14 @@ use std::sync::{Arc, PoisonError};
 
 use fanline_engine::store::{Disk, DiskError, FileId};
 
-use crate::private;
+use crate::private_files;
 use crate::sync::{Mutex, MutexGuard};
 
-/// "Invalid argument" and "input/output error", as systems number them.
+/// Error numbers of the system: invalid argument, input/output error.
 const EINVAL: i32 = 22;
 pub(super) const EIO: i32 = 5;
 
-/// The open files of all folders, so that a thread that syncs can have them too.
+/// Open files of all folders, shared with the sync threads.
 #[derive(Clone, Default)]
 pub(super) struct OpenFiles(Arc<Mutex<Table>>);
 
@@ -28,12 +28,12 @@ struct Table {
 }
 
 impl OpenFiles {
-    /// A file, which stays open for as long as it is held.
+    /// Returns an open file. It stays open while the caller holds it.
     pub(super) fn get(&self, id: FileId) -> Option<Arc<File>> {
         self.lock().files.get(&id).cloned()
     }
 
-    /// Puts a file in the place of another one.
+    /// Replaces an open file.
     #[cfg(test)]
     pub(super) fn replace(&self, id: FileId, file: Arc<File>) -> Option<Arc<File>> {
         self.lock().files.insert(id, file)
@@ -41,7 +41,7 @@ impl OpenFiles {
 
     fn insert(&self, file: File) -> FileId {
         let mut table = self.lock();
-        // There are far fewer open files than numbers.
+        // Ids are far more numerous than open files.
         loop {
             let id = FileId(table.next);
             table.next = table.next.wrapping_add(1);
@@ -61,11 +61,11 @@ impl OpenFiles {
     }
 }
 
-/// One folder.
+/// The folder of one stream.
 pub(super) struct FolderDisk {
     folder: PathBuf,
     files: OpenFiles,
-    /// What was opened here and not closed.
+    /// Files opened here and not closed.
     opened: Vec<FileId>,
 }
 
@@ -102,7 +102,7 @@ impl Disk for FolderDisk {
 
     fn open(&mut self, name: &str, create: bool) -> Result<FileId, DiskError> {
         let path = self.path(name)?;
-        let mut options = private::file_options();
+        let mut options = private_files::file_options();
         let opened = options.read(true).write(true).create(create).open(path);
         let id = self.files.insert(opened.map_err(disk_error)?);
         self.opened.push(id);
@@ -162,13 +162,13 @@ impl Disk for FolderDisk {
     }
 }
 
-/// Brings what was created, removed and renamed in a folder to the disk.
+/// Syncs the entries of a folder: created, removed, and renamed files.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), DiskError> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(disk_error)
 }
 
-/// A path right below a folder: nothing that a name says leads out of it.
+/// Returns the path of an entry. Refuses names that lead out of the folder.
 pub(super) fn child(folder: &Path, name: &str) -> Result<PathBuf, DiskError> {
     let leads_out = matches!(name, "" | "." | "..") || name.contains(['/', '\\', '\0']);
     match leads_out {
@@ -177,7 +177,7 @@ pub(super) fn child(folder: &Path, name: &str) -> Result<PathBuf, DiskError> {
     }
 }
 
-/// The names of what is in a folder. What is not UTF-8 is nobody's here.
+/// Returns the names of a folder's entries. Names that are not UTF-8 are none of the server's.
 pub(super) fn names(
     folder: &Path,
     is_wanted: fn(&fs::FileType) -> bool,
@@ -193,7 +193,7 @@ pub(super) fn names(
     Ok(names)
 }
 
-/// What the system said, as stores read it.
+/// Translates a system error.
 #[allow(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
 pub(super) fn disk_error(error: io::Error) -> DiskError {
     match error.kind() {

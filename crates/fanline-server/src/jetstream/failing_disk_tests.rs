@@ -12,16 +12,16 @@ use fanline_engine::store::{Disk, DiskError, FileId};
 use super::disk::{EIO, OpenFiles};
 use super::setup::streams_over;
 use super::store_folder::{AccountsFolder, StreamFolders};
-use super::tests::{PATIENCE, TempFolder, server_of, stop};
+use super::tests::{TIME_LIMIT, TempFolder, server_of, stop};
 use crate::client::Client;
 
 const WORKS: u8 = 0;
 const FULL: u8 = 1;
 const BROKEN: u8 = 2;
-/// It takes what is written, but cannot bring it to where it lasts.
+/// A write to the file succeeds, but a sync fails.
 const UNSYNCED: u8 = 3;
 
-/// Real folders of accounts, whose disk fails when it is told to.
+/// Account folders on a disk that fails on demand.
 struct FailingAccounts {
     folders: AccountsFolder,
     how: Arc<AtomicU8>,
@@ -40,7 +40,7 @@ impl AccountFolders for FailingAccounts {
     }
 }
 
-/// Real folders whose disk fails when it is told to.
+/// Stream folders on a disk that fails on demand.
 struct Failing {
     folders: StreamFolders,
     how: Arc<AtomicU8>,
@@ -68,7 +68,7 @@ impl Folders for Failing {
 struct FailingDisk {
     disk: Box<dyn Disk>,
     files: OpenFiles,
-    /// The file that was written, while what is synced in its place fails.
+    /// The file that receives writes while syncs go to a file that cannot be synced.
     unsynced: Option<(FileId, Arc<File>)>,
     how: Arc<AtomicU8>,
 }
@@ -82,7 +82,7 @@ impl FailingDisk {
         }
     }
 
-    /// Has the syncs of a file fail from now on, in the kernel: `/dev/null` knows no such thing.
+    /// Makes the kernel fail syncs of a file: `/dev/null` supports none.
     fn unsync(&mut self, file: FileId) {
         let null = Arc::new(File::open("/dev/null").expect("there"));
         let written = self.files.replace(file, null);
@@ -159,13 +159,13 @@ impl Disk for FailingDisk {
 }
 
 async fn ask(client: &Client, topic: &str, payload: &str) -> String {
-    let answer = client.request(topic, payload.to_owned(), PATIENCE).await;
+    let answer = client.request(topic, payload.to_owned(), TIME_LIMIT).await;
     let answer = answer.unwrap_or_else(|error| panic!("{topic}: {error}"));
     String::from_utf8_lossy(answer.payload()).into_owned()
 }
 
 #[tokio::test]
-async fn publishes_are_refused_until_there_is_room() {
+async fn publishes_fail_until_the_disk_has_room() {
     let folder = TempFolder::new();
     let how = Arc::new(AtomicU8::new(WORKS));
     let failing = Arc::clone(&how);
@@ -191,7 +191,7 @@ async fn publishes_are_refused_until_there_is_room() {
         let read = ask(&client, "$JS.API.STREAM.MSG.GET.S", r#"{"seq":1}"#).await;
         assert!(read.contains("dGVh"), "{read}");
         how.store(WORKS, Ordering::Relaxed);
-        // By itself, soon.
+        // It recovers by itself, soon.
         while ask(&client, "s", "tea again").await.contains("error") {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -209,7 +209,7 @@ async fn publishes_are_refused_until_there_is_room() {
         .split(',')
         .next()
         .and_then(|digits| digits.parse().ok());
-    // What was refused may be there: nobody knew.
+    // A rejected message may be stored, because the result of its sync is unknown.
     assert!(messages.is_some_and(|count: u32| count >= acked), "{info}");
     stop(&server).await;
 }

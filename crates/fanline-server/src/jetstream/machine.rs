@@ -1,9 +1,9 @@
-//! What the machine has room for, where the system tells.
+//! Memory and disk space of the machine, where the system reports them.
 
 use std::fs;
 use std::path::Path;
 
-/// The machine's memory.
+/// Returns the machine's memory in bytes.
 pub(super) fn memory_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text
@@ -13,20 +13,20 @@ pub(super) fn memory_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// What may still be written where a folder is.
+/// Returns the free bytes on the disk of a folder.
 pub(super) fn disk_bytes_free(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     disk.f_bavail.checked_mul(disk.f_frsize)
 }
 
-/// Bytes for people: `17.65 GB`.
+/// Formats bytes: `17.65 GB`.
 pub(super) fn shown(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KB", "MB", "GB", "TB", "PB"];
     if bytes < 1024 {
         return format!("{bytes} B");
     }
     let mut unit = UNITS[0];
-    // In hundredths, and exact enough for two digits.
+    // Hundredths are exact enough for two digits.
     let mut hundredths = u128::from(bytes) * 100 / 1024;
     for larger in &UNITS[1..] {
         if hundredths < 1024 * 100 {
@@ -56,7 +56,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_machine_tells() {
+    fn machine_reports_memory_and_disk() {
         assert!(memory_bytes().is_some_and(|bytes| bytes > 0));
         assert!(disk_bytes_free(Path::new("/")).is_some());
     }

@@ -1,14 +1,13 @@
-//! The JetStream thread: it waits for mail, time, the disk and commands, and lets the engine decide.
+//! The JetStream thread: waits for batches, timers, the disk, and commands, and calls the engine.
 
 mod disk;
 #[cfg(test)]
 mod failing_disk_tests;
-mod help;
+mod inline;
 mod machine;
 mod setup;
 pub(crate) mod store_folder;
 mod store_key;
-mod sync_times;
 mod syncer;
 #[cfg(test)]
 mod tests;
@@ -24,60 +23,61 @@ use fanline_engine::jetstream::{
     AccountOverview, AccountSync, Handler, Now, OverviewWanted, Ports,
 };
 use fanline_engine::store::DiskError;
-use fanline_engine::{Batch, JetStreamService, Place};
+use fanline_engine::{Batch, JetStreamService, Place, ServerInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tracing::warn;
 
-use crate::panic_guard::JetStreamAtWork;
-use crate::shell::{self, Common, Mailbox};
+use crate::ipc::{Common, JetStreamAtWork, Mailbox};
 use crate::sync::Ordering;
+use crate::threads::block_on;
 use disk::OpenFiles;
-pub(crate) use help::Helped;
-use help::Shared;
+use inline::SharedService;
 pub(crate) use setup::starter;
 use store_folder::AccountsFolder;
 use store_folder::StoreFolder;
-pub use store_key::StoreKeyError;
-pub(crate) use sync_times::{SyncCounts, SyncTimes, bound as sync_bound};
 use syncer::{Job, Synced, Syncer};
 
-/// How often what the JetStream service says to itself is heard before it looks at anything else.
+/// Rounds of messages from the service to itself before other work runs.
 const OWN_ROUNDS_MAX: usize = 16;
-/// How often it is looked whether a shard that is behind has caught up.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// Interval of checks whether a full mailbox has room again.
+const RECHECK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What the control thread asks of the JetStream service.
+/// A command to the JetStream service.
 pub(crate) enum Command {
-    /// Tell clients that the server stops, while they can be told; answered when it is on its way.
-    SayGoodbye(oneshot::Sender<()>),
-    /// Take what has come so far, bring everything to the disk, and end.
+    /// Announces the server's stop to clients while they are connected. Replies when the announcement is
+    /// posted.
+    AnnounceStop(oneshot::Sender<()>),
+    /// Applies pending batches, syncs everything, and ends.
     Stop,
-    /// There are other accounts from now on.
+    /// Replaces the accounts.
     SetAccounts(Arc<Access>),
-    /// Tell what there is.
-    Tell(OverviewWanted, oneshot::Sender<Vec<AccountOverview>>),
+    /// Returns the state of accounts and streams.
+    Overview(OverviewWanted, oneshot::Sender<Vec<AccountOverview>>),
 }
 
-/// The JetStream thread, as the control thread has it.
+/// The running JetStream thread, as the control thread uses it.
 pub(crate) struct Running {
     pub(crate) commands: UnboundedSender<Command>,
     pub(crate) thread: JoinHandle<io::Result<()>>,
 }
 
-/// What the work is made of.
+/// Starts the JetStream service of a server with this INFO.
+pub(crate) type StartJetStream = Box<dyn FnOnce(&Arc<Common>, &ServerInfo) -> io::Result<Running>>;
+
+/// Parts of a JetStream handler.
 pub(crate) struct Parts<'a> {
-    /// Where streams are kept; without it, only in memory.
+    /// The folders of stored streams; `None` if JetStream is in memory only.
     pub(crate) folders: Option<AccountsFolder>,
-    /// Differs from run to run.
+    /// A secret that differs from run to run.
     pub(crate) seed: [u8; 32],
     pub(crate) now: Now,
     pub(crate) access: &'a Access,
     pub(crate) ports: &'a mut dyn Ports,
 }
 
-/// Starts the thread; returns when all that was kept is there, and every shard will have heard what
-/// is wanted before it hears from a connection.
+/// Starts the thread. Returns when stored streams are recovered; every shard receives the service's
+/// subscriptions before its first connection.
 pub(crate) fn start<H: Handler + Send + 'static>(
     common: &Arc<Common>,
     store: Option<StoreFolder>,
@@ -88,14 +88,14 @@ pub(crate) fn start<H: Handler + Send + 'static>(
     let common = Arc::clone(common);
     let run = move || {
         let _at_work = JetStreamAtWork::begin();
-        shell::block_on(run(common, store, make, inbox, ready))?
+        block_on(run(common, store, make, inbox, ready))?
     };
     let thread = std::thread::Builder::new()
         .name("jetstream".into())
         .spawn(run)?;
     match is_ready.recv() {
         Ok(()) => Ok(Running { commands, thread }),
-        // It has ended instead.
+        // The thread has ended.
         Err(_) => Err(match thread.join() {
             Ok(Err(error)) => error,
             _ => io::Error::other("the JetStream service has panicked"),
@@ -142,18 +142,18 @@ async fn run<H: Handler + Send + 'static>(
         common: Arc::clone(&common),
     };
     thread.end_round();
-    let shared = Arc::new(Shared::new(thread));
-    let helped: Weak<Shared<H>> = Arc::downgrade(&shared);
-    // There is one JetStream service.
-    let _ = common.jetstream.set(helped);
-    // Whoever started it may have lost patience.
+    let shared = Arc::new(SharedService::new(thread));
+    let service: Weak<SharedService<H>> = Arc::downgrade(&shared);
+    // Set once: there is one JetStream service.
+    let _ = common.jetstream.set(service);
+    // The starter may have given up.
     let _ = ready.send(());
-    // A task of its own, for the reason that a shard's have.
+    // A separate task, for the same reason as the tasks of a shard.
     let task = tokio::task::spawn_local(async move { work(&shared, commands, synced).await });
     let ended = task.await;
-    // Only now may another server have it.
+    // Only now may another server take the folder.
     drop(store);
-    ended?.ok_or_else(|| io::Error::other("it has panicked in the middle of its work"))
+    ended?.ok_or_else(|| io::Error::other("the JetStream service has panicked"))
 }
 
 fn now(common: &Common) -> Now {
@@ -166,28 +166,27 @@ fn now(common: &Common) -> Now {
     }
 }
 
-/// The JetStream service with all that its thread has.
+/// The JetStream service with the state of its thread.
 struct Service<H> {
     index: usize,
     common: Arc<Common>,
     service: JetStreamService<H>,
-    /// What it has said to itself, while that is heard.
+    /// A batch of messages to itself while they are applied.
     own: Batch,
     folders: Option<AccountsFolder>,
     files: OpenFiles,
     syncer: Syncer,
-    /// Where syncs are reported.
+    /// The channel of finished syncs.
     done: UnboundedSender<Synced>,
-    /// Whether one was, and what follows has not been done.
+    /// Whether a sync has finished whose effects are not applied yet.
     was_synced: bool,
-    /// When its thread will look at it again by itself.
+    /// The time for which the JetStream thread has set its timer.
     sleeps_until: Option<Duration>,
 }
 
-/// Works until it receives the command to stop. The lock is free whenever there is something to wait for. Returns
-/// `None` after a panic.
+/// Works until the command to stop. Holds no lock while it waits. Returns `None` after a panic.
 async fn work<H: Handler + Send>(
-    shared: &Shared<H>,
+    shared: &SharedService<H>,
     mut commands: UnboundedReceiver<Command>,
     mut synced: UnboundedReceiver<Synced>,
 ) -> Option<()> {
@@ -198,10 +197,10 @@ async fn work<H: Handler + Send>(
         tokio::select! {
             biased;
             command = commands.recv() => match command {
-                Some(Command::Tell(wanted, to)) => shared.lock()?.tell(wanted, to),
+                Some(Command::Overview(wanted, to)) => shared.lock()?.send_overview(wanted, to),
                 Some(Command::SetAccounts(access)) => shared.lock()?.set_accounts(&access),
-                Some(Command::SayGoodbye(done)) => shared.lock()?.say_goodbye(done),
-                // Without a control thread there is nobody to work for.
+                Some(Command::AnnounceStop(done)) => shared.lock()?.announce_stop(done),
+                // A control thread that has ended needs no service.
                 Some(Command::Stop) | None => break,
             },
             Some(done) = synced.recv() => shared.lock()?.handle_synced(done),
@@ -212,7 +211,7 @@ async fn work<H: Handler + Send>(
             while let Ok(done) = synced.try_recv() {
                 thread.handle_synced(done);
             }
-            thread.go_on();
+            thread.continue_after_sync();
             thread.round();
         }
         wait_for_room(common, &commands).await;
@@ -221,35 +220,35 @@ async fn work<H: Handler + Send>(
     Some(())
 }
 
-/// How long there is nothing to do.
+/// The time until there is more to do.
 #[derive(Clone, Copy)]
 enum Pause {
-    /// Only until others have had their turn.
+    /// Other tasks run first.
     None,
-    /// Until there is mail, or this time has come.
+    /// Until a batch arrives, or at this time.
     Until(Duration),
-    /// Until there is mail.
+    /// Until a batch arrives.
     Endless,
 }
 
-/// Waits for mail and time.
+/// Waits for a batch or the timer.
 async fn wait(common: &Common, pause: Pause) {
     let mail = common.mailboxes[common.mailboxes.len() - 1].wait();
     match pause {
         Pause::None => tokio::task::yield_now().await,
         Pause::Until(at) => {
-            // It makes no difference which of them it was.
+            // Either event starts the next round.
             let _ = tokio::time::timeout_at(common.instant(at), mail).await;
         }
         Pause::Endless => mail.await,
     }
 }
 
-/// Waits while a shard has not got round to what it was sent. Shards never wait for the JetStream service; when it
-/// is told to stop they have ended, and never will.
+/// Waits while a shard's mailbox is full. Shards never wait for the JetStream service. When the command to stop
+/// arrives, the shards have ended and will not empty their mailboxes.
 async fn wait_for_room(common: &Common, commands: &UnboundedReceiver<Command>) {
     while commands.is_empty() && !commands.is_closed() && is_any_full(common) {
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(RECHECK_INTERVAL).await;
     }
 }
 
@@ -262,7 +261,7 @@ fn is_any_full(common: &Common) -> bool {
 }
 
 impl<H: Handler + Send> Service<H> {
-    /// How long its thread has nothing to do from now on.
+    /// Returns the time until the thread has something to do.
     fn pause(&mut self) -> Pause {
         self.sleeps_until = self.service.next_timeout();
         match self.sleeps_until {
@@ -272,18 +271,18 @@ impl<H: Handler + Send> Service<H> {
         }
     }
 
-    /// Does a shard's work on the shard's own thread, if it is quick.
-    fn help(&mut self, batch: &mut Batch) -> bool {
+    /// Processes a batch on the shard's thread, if that is quick.
+    fn try_run(&mut self, batch: &mut Batch) -> bool {
         let common = Arc::clone(&self.common);
         let mailbox = &common.mailboxes[self.index];
-        // What waits may be more than a shard has time for.
+        // The mailbox may hold more work than a shard has time for.
         if !mailbox.is_empty() || is_any_full(&common) || !self.service.is_quick(batch) {
             return false;
         }
-        // Through the mailbox for the sake of what others may post meanwhile.
-        mailbox.post_unheard(batch);
+        // Through the mailbox, to include what other shards post meanwhile.
+        mailbox.post_silently(batch);
         self.round();
-        // What is left, and what is due before it is looked for, is for the JetStream thread.
+        // The JetStream thread does what is left, and what is due before its timer.
         let next = self.service.next_timeout();
         let is_sooner = next.is_some_and(|at| self.sleeps_until.is_none_or(|until| at < until));
         if is_sooner || !self.service.outgoing(self.index).is_empty() {
@@ -293,9 +292,9 @@ impl<H: Handler + Send> Service<H> {
         true
     }
 
-    /// Brings everything to the disk.
+    /// Writes and syncs everything.
     fn close(&mut self) {
-        self.take_mail();
+        self.take_batches();
         self.end_round();
         let now = self.now();
         self.service
@@ -304,22 +303,22 @@ impl<H: Handler + Send> Service<H> {
         self.report();
     }
 
-    fn say_goodbye(&mut self, done: oneshot::Sender<()>) {
+    fn announce_stop(&mut self, done: oneshot::Sender<()>) {
         let now = self.now();
         self.service
             .with(|handler, ports| handler.notify_shutdown(now, ports));
         self.post();
-        // Whoever stops the server may have lost patience.
+        // The control thread may have timed out.
         let _ = done.send(());
     }
 
-    fn tell(&mut self, wanted: OverviewWanted, to: oneshot::Sender<Vec<AccountOverview>>) {
+    fn send_overview(&mut self, wanted: OverviewWanted, to: oneshot::Sender<Vec<AccountOverview>>) {
         let now = self.now();
-        let told = self
+        let overview = self
             .service
             .with(|handler, ports| handler.overview(wanted, now, ports));
-        // Whoever asked may have lost patience.
-        let _ = to.send(told);
+        // The requester may have timed out.
+        let _ = to.send(overview);
     }
 
     fn set_accounts(&mut self, access: &Access) {
@@ -333,9 +332,9 @@ impl<H: Handler + Send> Service<H> {
         now(&self.common)
     }
 
-    /// Does all that there is to do.
+    /// Applies pending batches and due timers, and sends the results.
     fn round(&mut self) {
-        self.take_mail();
+        self.take_batches();
         let now = self.now();
         if self
             .service
@@ -347,44 +346,44 @@ impl<H: Handler + Send> Service<H> {
         self.end_round();
     }
 
-    /// Lets the engine know what the shards have said so far.
-    fn take_mail(&mut self) {
+    /// Applies the batches of shards.
+    fn take_batches(&mut self) {
         let common = Arc::clone(&self.common);
         common.mailboxes[self.index].take(|batch| self.apply(batch));
     }
 
     fn apply(&mut self, batch: &Batch) {
-        let mut place = Place::default();
+        let mut cursor = Place::default();
         loop {
             let now = self.now();
-            let receipt = self.service.apply(batch, &mut place, now);
+            let receipt = self.service.apply(batch, &mut cursor, now);
             if !receipt.must_flush {
                 return;
             }
             self.service.settle(now);
-            self.hand_out(now);
+            self.send_output(now);
         }
     }
 
-    /// Lets go out what a round has gathered.
+    /// Sends the results of a round.
     fn end_round(&mut self) {
         let now = self.now();
         self.service.settle(now);
-        self.hear_itself(now);
-        self.hand_out(now);
+        self.apply_own_messages(now);
+        self.send_output(now);
         self.report();
     }
 
-    /// Applies what it has published to itself, and what follows from that. Streams that feed each
-    /// other in a circle have no end of it: they go on in the next round.
-    fn hear_itself(&mut self, now: Now) {
+    /// Applies the messages that the service has published to itself, and those that follow from them. Streams
+    /// that feed each other in a cycle produce them without end, so the rest waits for the next round.
+    fn apply_own_messages(&mut self, now: Now) {
         for _ in 0..OWN_ROUNDS_MAX {
-            let said = self.service.outgoing(self.index);
-            if said.is_empty() {
+            let outgoing = self.service.outgoing(self.index);
+            if outgoing.is_empty() {
                 return;
             }
             let mut own = std::mem::take(&mut self.own);
-            own.append(said);
+            own.append(outgoing);
             self.apply(&own);
             own.clear();
             self.own = own;
@@ -392,22 +391,22 @@ impl<H: Handler + Send> Service<H> {
         }
     }
 
-    /// Hands out what a round has brought about. The disk is busy with the next sync before acknowledgements go out.
-    fn hand_out(&mut self, now: Now) {
+    /// Sends the output of a round. The next sync starts before acknowledgments go out, to keep the disk busy.
+    fn send_output(&mut self, now: Now) {
         self.start_syncs(now.since_start);
         self.release_acks(now.since_start);
         self.post();
     }
 
-    /// Hands what is to be synced to the threads that wait for the disk.
+    /// Hands requested syncs to the sync threads.
     fn start_syncs(&mut self, now: Duration) {
         while let Some(wanted) = self.service.with(|handler, _| handler.poll_sync(now)) {
             let (account, stream) = (wanted.account, wanted.sync.stream);
             let id = wanted.sync.request.id;
             match self.job(&wanted) {
-                Ok(job) => self.syncer.give(job),
+                Ok(job) => self.syncer.submit(job),
                 Err(error) => {
-                    // Not at once: the handler may request it again for as long as it fails.
+                    // Through the channel: the handler may request the sync again for as long as it fails.
                     let _ = self.done.send(Synced {
                         account,
                         stream,
@@ -425,7 +424,7 @@ impl<H: Handler + Send> Service<H> {
         } = wanted;
         let folders = self.folders.as_ref().filter(|_| sync.request.folder);
         let folder = folders.map(|folders| folders.folder(account_name, &sync.name));
-        // A file that was closed since is no longer needed.
+        // A file closed since needs no sync.
         let files = sync.request.files.iter();
         Ok(Job {
             account: wanted.account,
@@ -436,7 +435,7 @@ impl<H: Handler + Send> Service<H> {
         })
     }
 
-    /// Sends the acknowledgements of what finished syncs have made durable.
+    /// Sends acknowledgments of messages that finished syncs have made durable.
     fn release_acks(&mut self, now: Duration) {
         self.service
             .with(|handler, ports| handler.release_acks(now, ports));
@@ -452,7 +451,7 @@ impl<H: Handler + Send> Service<H> {
             }
         }
         if has_announced {
-            // Release, as where shards count theirs.
+            // Release, as for the shards' counts.
             self.common.interest.fetch_add(1, Ordering::Release);
         }
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
@@ -463,7 +462,7 @@ impl<H: Handler + Send> Service<H> {
         }
     }
 
-    /// Takes the result of a sync.
+    /// Applies the result of a sync.
     fn handle_synced(&mut self, done: Synced) {
         self.was_synced = true;
         let now = self.now().since_start;
@@ -477,11 +476,11 @@ impl<H: Handler + Send> Service<H> {
             .with(|handler, _| handler.handle_synced(account, stream, id, result, now));
     }
 
-    /// After a sync, the disk that has become free gets what has waited for it, and what is durable now is acknowledged,
-    /// before more mail is taken.
-    fn go_on(&mut self) {
+    /// After a sync, first starts the next one and sends the acknowledgments that it has released. Batches
+    /// follow.
+    fn continue_after_sync(&mut self) {
         if std::mem::take(&mut self.was_synced) {
-            self.hand_out(self.now());
+            self.send_output(self.now());
         }
     }
 

@@ -1,4 +1,4 @@
-//! JetStream as the work of the JetStream thread.
+//! Creates the JetStream service from options.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,13 +11,12 @@ use fanline_engine::{AccountLimits, ServerInfo};
 use tracing::info;
 
 use super::store_folder::{AccountsFolder, StoreFolder, StoreFolderError, StreamFolders};
-use super::{Parts, machine, start, store_folder, store_key};
+use super::{Parts, StartJetStream, machine, start, store_folder, store_key};
+use crate::error::StartError;
+use crate::ipc::Common;
 use crate::options::{Cipher, JetStreamOptions};
-use crate::server::{StartError, StartJetStream};
-use crate::shell::Common;
 
-/// What starts the JetStream service of a server that has JetStream. The store folder is this server's from
-/// here on.
+/// Prepares the JetStream service. Takes the store folder for this server.
 pub(crate) fn starter(options: &JetStreamOptions) -> Result<StartJetStream, StartError> {
     let options = options.clone();
     let store = options.store_dir.as_deref().map(take).transpose()?;
@@ -74,7 +73,8 @@ fn settings(options: &JetStreamOptions, limits: ServerLimits, info: &ServerInfo)
     }
 }
 
-/// What all streams may use together: three quarters of what the machine has, if nobody says.
+/// Returns the limits of all streams together: by default three quarters of the machine's memory and free disk
+/// space.
 fn limits(options: &JetStreamOptions, store: Option<&StoreFolder>) -> ServerLimits {
     let part = |bytes: u64| bytes / 4 * 3;
     let free = || store.and_then(|store| machine::disk_bytes_free(store.path()));
@@ -110,14 +110,14 @@ fn log_start(options: &JetStreamOptions, limits: ServerLimits, store: Option<&St
     info!("-------------------------------------------");
 }
 
-/// All streams of all accounts.
+/// Creates the streams of all accounts.
 fn streams(settings: Settings, parts: Parts<'_>) -> JetStreams {
     let folders = parts.folders.clone();
     let folders = folders.map(|folders| Box::new(folders) as Box<dyn AccountFolders>);
     granted(settings, folders, parts)
 }
 
-/// The same over folders that fail.
+/// Creates streams in folders that fail.
 #[cfg(test)]
 pub(super) fn streams_over(folders: Box<dyn AccountFolders>, parts: Parts<'_>) -> JetStreams {
     let settings = settings(

@@ -1,13 +1,12 @@
-//! The folder that everything is stored in. It belongs to one server at a time.
+//! The folder of stored streams. One server uses it at a time.
 //!
 //! ```text
-//! <store_dir>/jetstream/fanline/lock                          held by the server that runs
+//! <store_dir>/jetstream/fanline/lock                          held by the running server
 //! <store_dir>/jetstream/fanline/streams/<account>/<stream>/   one stream
 //! ```
 //!
-//! A `store_dir` that ends in `jetstream` is not extended by another one, so that a server finds its streams
-//! again with the folder that it reports. A store in `<store_dir>/fanline`, where the first versions put it, is
-//! used where it is.
+//! A `store_dir` that ends in `jetstream` is used as it is, so that a server finds its streams again with the
+//! folder that it reports. A store in `<store_dir>/fanline`, which the first versions used, stays there.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -15,25 +14,25 @@ use std::path::{Path, PathBuf};
 
 use fanline_engine::store::{Disk, DiskError};
 
-use crate::private;
+use crate::private_files;
 
 use super::disk::{FolderDisk, OpenFiles, child, disk_error, names, sync_folder};
 
-/// Other servers keep other things in the same folder.
+/// nats-server stores its own files beside this folder.
 const OWN: &str = "fanline";
-/// What nats-server appends to a `store_dir`, and reports.
+/// The folder that nats-server appends to `store_dir`, and reports.
 const JETSTREAM: &str = "jetstream";
 const LOCK: &str = "lock";
 const STREAMS: &str = "streams";
-/// A stream's folder that is being removed has a name that no stream has.
+/// The name of a stream's folder during its removal. No stream has it.
 const GONE: &str = ".gone";
 
-/// Why a store folder cannot be had.
+/// The reason why a store folder cannot be used.
 #[derive(Debug)]
 pub(crate) enum StoreFolderError {
-    /// Another server has it: this process, if it says so.
+    /// Another server uses it: the process with this id, if known.
     InUse(Option<u32>),
-    /// It cannot be made, read or written.
+    /// It cannot be created, read, or written.
     Io(io::Error),
 }
 
@@ -43,66 +42,66 @@ impl From<io::Error> for StoreFolderError {
     }
 }
 
-/// The folder, held until this is dropped.
+/// The store folder, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct StoreFolder {
     path: PathBuf,
-    /// Whoever has the lock on it has the folder. The system gives it back when the process ends.
+    /// The locked file. The system releases the lock when the process ends.
     _lock: File,
 }
 
-/// The folder that a server with this `store_dir` has, or would make.
+/// Returns the store folder of a `store_dir`.
 pub(crate) fn path_of(store_dir: &Path) -> PathBuf {
-    let places = places(store_dir);
-    let found = places.iter().find(|place| is_store(place));
-    let new = || places.first().cloned();
+    let candidates = candidates(store_dir);
+    let found = candidates.iter().find(|place| is_store(place));
+    let new = || candidates.first().cloned();
     found.cloned().or_else(new).unwrap_or_default()
 }
 
-/// The same as servers report it: with this as `store_dir` they find the store again.
+/// Returns the folder as servers report it. As a `store_dir`, it leads to the same store.
 pub(crate) fn reported(store_dir: &Path) -> PathBuf {
     let path = path_of(store_dir);
     path.parent().unwrap_or(&path).to_owned()
 }
 
-/// Where the store of a `store_dir` may be; a new one is made in the first place.
-fn places(store_dir: &Path) -> Vec<PathBuf> {
+/// Returns the possible store folders of a `store_dir`. A new store is created in the first.
+fn candidates(store_dir: &Path) -> Vec<PathBuf> {
     let is_called = |name| store_dir.file_name().is_some_and(|last| last == name);
-    let mut places = vec![store_dir.join(OWN)];
+    let mut candidates = vec![store_dir.join(OWN)];
     if !is_called(JETSTREAM) {
-        places.insert(0, store_dir.join(JETSTREAM).join(OWN));
+        candidates.insert(0, store_dir.join(JETSTREAM).join(OWN));
     }
     if is_called(OWN) {
-        // The first versions reported this one.
-        places.push(store_dir.to_owned());
+        // The first versions reported this folder.
+        candidates.push(store_dir.to_owned());
     }
-    places
+    candidates
 }
 
-/// Whether a server has run there.
+/// Returns whether a server has used the folder.
 fn is_store(path: &Path) -> bool {
     path.join(LOCK).is_file()
 }
 
-/// Refuses to choose between two stores: the streams of the other would seem to be lost.
-fn check_places(store_dir: &Path) -> io::Result<()> {
-    let mut places = places(store_dir);
-    places.retain(|place| is_store(place));
-    match &*places {
+/// Fails if there are two stores, because the streams of one would seem to be lost.
+fn check_candidates(store_dir: &Path) -> io::Result<()> {
+    let mut candidates = candidates(store_dir);
+    candidates.retain(|place| is_store(place));
+    match &*candidates {
         [_, other, ..] => Err(io::Error::other(format!(
-            "{} holds streams, too: move one of the two elsewhere",
+            "{} also holds streams: move one of the two elsewhere",
             other.display()
         ))),
         _ => Ok(()),
     }
 }
 
-/// Creates a folder and its parents, and calls `sync` for each folder that got a new entry: a power cut removes entries
-/// that were not synced, with all that is below them.
+/// Creates a folder and its parents, and calls `sync` for each folder with a new entry. A power failure removes
+/// unsynced entries with everything below them.
 fn make(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
     let missing = path.ancestors().take_while(|folder| !folder.exists());
     let missing: Vec<&Path> = missing.collect();
-    private::create_folders(path)?;
+    private_files::create_folders(path)?;
     // If none is missing, the process that created the last one may have been killed before the sync.
     let synced = if missing.is_empty() {
         &[path][..]
@@ -116,7 +115,7 @@ fn make(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Resul
             above
         };
         match sync(above) {
-            // It may be written, but not read.
+            // The folder may be writable, but not readable.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             synced => synced?,
         }
@@ -125,12 +124,12 @@ fn make(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Resul
 }
 
 impl StoreFolder {
-    /// Makes the folder if it is not there, and takes it.
+    /// Creates the folder if it does not exist, and locks it.
     pub(crate) fn open(store_dir: &Path) -> Result<Self, StoreFolderError> {
-        check_places(store_dir)?;
+        check_candidates(store_dir)?;
         let path = path_of(store_dir);
         make(&path, &mut |folder| File::open(folder)?.sync_all())?;
-        let mut options = private::file_options();
+        let mut options = private_files::file_options();
         let opened = options.write(true).create(true).truncate(false);
         let mut lock = opened.open(path.join(LOCK))?;
         match lock.try_lock() {
@@ -142,21 +141,21 @@ impl StoreFolder {
             }
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
-        // Whoever wants it too is told who has it.
+        // Other servers read the process id from here.
         lock.set_len(0)?;
         writeln!(lock, "{}", std::process::id())?;
         Ok(StoreFolder { path, _lock: lock })
     }
 
-    /// Where it is.
+    /// Returns the folder's path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folders of all accounts.
+    /// Returns the folders of all accounts.
     pub(super) fn accounts(&self, files: &OpenFiles) -> io::Result<AccountsFolder> {
         let path = self.path.join(STREAMS);
-        private::create_folders(&path)?;
+        private_files::create_folders(&path)?;
         Ok(AccountsFolder {
             path,
             files: files.clone(),
@@ -164,7 +163,7 @@ impl StoreFolder {
     }
 }
 
-/// A folder for each account that has streams.
+/// One folder for each account with streams.
 #[derive(Clone)]
 pub(crate) struct AccountsFolder {
     path: PathBuf,
@@ -172,16 +171,16 @@ pub(crate) struct AccountsFolder {
 }
 
 impl AccountsFolder {
-    /// Whether an account has one.
+    /// Returns whether an account has a folder.
     pub(super) fn has(&self, account: &str) -> bool {
         child(&self.path, account).is_ok_and(|path| path.is_dir())
     }
 
-    /// The folders of an account's streams.
+    /// Returns the stream folders of an account.
     pub(super) fn account(&self, account: &str) -> Result<StreamFolders, DiskError> {
         let path = child(&self.path, account)?;
-        private::create_folders(&path).map_err(disk_error)?;
-        // What is kept in a folder that is forgotten after a power cut is not kept.
+        private_files::create_folders(&path).map_err(disk_error)?;
+        // Unsynced folders disappear in a power failure, with everything in them.
         for folder in path.ancestors().take(3) {
             sync_folder(folder)?;
         }
@@ -191,13 +190,13 @@ impl AccountsFolder {
         })
     }
 
-    /// Where a stream is kept.
+    /// Returns the folder of a stream.
     pub(super) fn folder(&self, account: &str, stream: &str) -> Result<PathBuf, DiskError> {
         child(&child(&self.path, account)?, stream)
     }
 }
 
-/// A folder for each stream of an account.
+/// One folder for each stream of an account.
 #[derive(Clone)]
 pub(crate) struct StreamFolders {
     path: PathBuf,
@@ -205,18 +204,18 @@ pub(crate) struct StreamFolders {
 }
 
 impl StreamFolders {
-    /// What is open of them.
+    /// Returns the open files of these folders.
     #[cfg(test)]
     pub(super) fn open_files(&self) -> OpenFiles {
         self.files.clone()
     }
 
-    /// Where a stream is kept.
+    /// Returns the folder of a stream.
     pub(super) fn folder(&self, stream: &str) -> Result<PathBuf, DiskError> {
         child(&self.path, stream)
     }
 
-    /// Removes what was about to be removed.
+    /// Completes a removal that was interrupted.
     fn finish_removal(&self) -> Result<(), DiskError> {
         match fs::remove_dir_all(self.path.join(GONE)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(disk_error(error)),
@@ -233,7 +232,7 @@ impl StreamFolders {
 
     pub(super) fn open(&self, stream: &str) -> Result<Box<dyn Disk>, DiskError> {
         let folder = self.folder(stream)?;
-        match private::create_folder(&folder) {
+        match private_files::create_folder(&folder) {
             Ok(()) => sync_folder(&self.path)?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(disk_error(error)),
@@ -241,7 +240,7 @@ impl StreamFolders {
         Ok(Box::new(FolderDisk::new(folder, self.files.clone())))
     }
 
-    /// All of it goes or nothing: half a stream is none.
+    /// Renamed first, so that a stream is removed entirely or not at all.
     pub(super) fn remove(&self, stream: &str) -> Result<(), DiskError> {
         self.finish_removal()?;
         match fs::rename(self.folder(stream)?, self.path.join(GONE)) {
@@ -257,8 +256,8 @@ impl StreamFolders {
 mod tests {
     use super::*;
 
-    /// The power was cut after the first acknowledgements of a new server. `fanline` was not in the store folder any
-    /// more, as only the folders below it had been synced.
+    /// A power failure after the first acknowledgments of a new server lost them. `fanline` was missing in the
+    /// store folder, because only the folders below it had been synced.
     #[test]
     fn each_folder_that_gets_an_entry_is_synced() {
         let name = format!("fanline-store-{:x}", crate::identity::random_u64());
@@ -266,7 +265,7 @@ mod tests {
         fs::create_dir(&root).expect("a folder");
         let mut synced = Vec::new();
         let mut sync = |folder: &Path| {
-            // A sync before the entry is there covers nothing.
+            // A sync before the entry exists has no effect on it.
             let entries = fs::read_dir(folder)?.count();
             synced.push((folder.to_owned(), entries));
             Ok(())

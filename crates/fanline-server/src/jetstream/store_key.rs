@@ -1,5 +1,5 @@
-//! The key that everything in a store folder is sealed with. It is drawn once, and kept there sealed
-//! with the secret that the server is given, in two copies.
+//! The encryption key of a store folder. It is generated once, and stored in two copies, sealed with the
+//! configured secret.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -9,35 +9,14 @@ use fanline_engine::store::Key;
 use fanline_engine::store::wrapped::{self, UnwrapError};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::error::StoreKeyError;
 use crate::options::Encryption;
-use crate::private;
+use crate::private_files;
 
 const NAMES: [&str; 2] = ["key", "key.copy"];
 const NEW_SUFFIX: &str = ".new";
 
-/// Why a store folder is not opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreKeyError {
-    /// It is encrypted, and no secret was given.
-    #[error("it is encrypted, and no encryption key was given")]
-    Missing,
-    /// It is encrypted with another secret.
-    #[error("it is encrypted with another encryption key")]
-    Wrong,
-    /// An empty secret keeps nothing secret.
-    #[error("the encryption key is empty")]
-    Empty,
-    /// Both copies of the store's own key are damaged.
-    #[error("both copies of its own key, `key` and `key.copy`, are damaged")]
-    Damaged,
-    /// The files cannot be read or written, or there are no random numbers.
-    #[error("its own key cannot be read or written: {0}")]
-    Io(#[from] io::Error),
-}
-
-/// The key of a store folder; none when it is not encrypted. Nothing is written unless the secret is
-/// right.
+/// Returns the key of a store folder; `None` if it is not encrypted. Writes nothing unless the secret is right.
 pub(super) fn open(
     folder: &Path,
     encryption: Option<&Encryption>,
@@ -72,7 +51,7 @@ pub(super) fn open(
     Ok(Some(key.sealing_with(encryption.cipher)))
 }
 
-/// The key from the first copy that a secret opens; the others are made to be the same.
+/// Returns the key from the first copy that the secret opens. Repairs the other copy.
 fn unwrap(
     folder: &Path,
     copies: &[Option<Vec<u8>>],
@@ -104,14 +83,14 @@ fn unwrap(
     })
 }
 
-/// Makes both copies these bytes, one after the other, so that there is a good one at any time.
+/// Writes both copies, one after the other, so that one is good at any time.
 fn write(folder: &Path, copies: &[Option<Vec<u8>>], bytes: &[u8]) -> Result<(), StoreKeyError> {
     for (name, copy) in NAMES.iter().zip(copies) {
         if copy.as_deref() == Some(bytes) {
             continue;
         }
         let new = folder.join(format!("{name}{NEW_SUFFIX}"));
-        let mut options = private::file_options();
+        let mut options = private_files::file_options();
         let mut file = options.write(true).create(true).truncate(true).open(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
@@ -124,6 +103,6 @@ fn write(folder: &Path, copies: &[Option<Vec<u8>>], bytes: &[u8]) -> Result<(), 
 fn random<const BYTES: usize>() -> Result<[u8; BYTES], StoreKeyError> {
     let mut bytes = [0; BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    filled.map_err(|_| io::Error::other("the system provides no random numbers"))?;
     Ok(bytes)
 }

@@ -1,4 +1,4 @@
-//! The threads that wait for the disk, so that the JetStream service does not.
+//! Threads that sync files, so that the JetStream service does not wait for the disk.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,25 +13,24 @@ use fanline_engine::store::{DiskError, SyncId};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::disk::{disk_error, sync_folder};
-use crate::panic_guard::JetStreamAtWork;
-use crate::shell::Common;
+use crate::ipc::{Common, JetStreamAtWork};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// How many streams' files are synced at once; the files of others wait. The disk itself brings
-/// several together.
+/// Streams whose files are synced at the same time. The files of others wait, and the disk combines several
+/// syncs.
 const THREADS: usize = 4;
 
-/// What is to be brought to the disk for a stream.
+/// Files of a stream to sync.
 pub(super) struct Job {
     pub(super) account: AccountId,
     pub(super) stream: StreamId,
     pub(super) id: SyncId,
     pub(super) files: Vec<Arc<File>>,
-    /// To be synced after the files.
+    /// The folder to sync after the files.
     pub(super) folder: Option<PathBuf>,
 }
 
-/// A job that is done, or has failed.
+/// A finished job.
 pub(super) struct Synced {
     pub(super) account: AccountId,
     pub(super) stream: StreamId,
@@ -39,9 +38,9 @@ pub(super) struct Synced {
     pub(super) result: Result<(), DiskError>,
 }
 
-/// What is to be done, for whichever thread is free: a job wakes one of them, and no other.
+/// Pending jobs. Each new job wakes one thread.
 #[derive(Default)]
-struct Todo {
+struct JobQueue {
     queue: Mutex<Queue>,
     has_come: Condvar,
 }
@@ -49,16 +48,16 @@ struct Todo {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
-    /// Nothing comes any more.
+    /// No more jobs come.
     is_over: bool,
 }
 
-impl Todo {
+impl JobQueue {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a job; there is none when all are done and nothing comes any more.
+    /// Waits for a job. Returns `None` when all are done and no more come.
     fn next(&self) -> Option<Job> {
         let mut queue = self.lock();
         loop {
@@ -74,13 +73,13 @@ impl Todo {
     }
 }
 
-/// Threads that sync. They end when it is dropped and what it was given is done.
+/// The sync threads. They end when this is dropped and all jobs are done.
 pub(super) struct Syncer {
-    todo: Arc<Todo>,
+    todo: Arc<JobQueue>,
 }
 
 impl Syncer {
-    /// Each job is reported to `done`.
+    /// Starts the threads. They report each job to `done`.
     pub(super) fn start(done: &UnboundedSender<Synced>, common: &Arc<Common>) -> io::Result<Self> {
         let syncer = Syncer {
             todo: Arc::default(),
@@ -93,7 +92,7 @@ impl Syncer {
         Ok(syncer)
     }
 
-    pub(super) fn give(&self, job: Job) {
+    pub(super) fn submit(&self, job: Job) {
         self.todo.lock().jobs.push_back(job);
         self.todo.has_come.notify_one();
     }
@@ -106,8 +105,8 @@ impl Drop for Syncer {
     }
 }
 
-fn work(todo: &Todo, done: &UnboundedSender<Synced>, common: &Common) {
-    // Whoever waits for a sync that panics would wait for good.
+fn work(todo: &JobQueue, done: &UnboundedSender<Synced>, common: &Common) {
+    // The service would wait forever for a sync that panics, so a panic stops the server.
     let _at_work = JetStreamAtWork::begin();
     let _guard = common.panic_stop.guard();
     while let Some(job) = todo.next() {

@@ -1,4 +1,4 @@
-//! The thread with a small work of its own, reached by clients.
+//! Tests of the JetStream thread with a small handler, over clients.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -18,12 +18,12 @@ use super::{Parts, StoreFolder, start};
 use crate::Options;
 use crate::server::{self, Handle};
 
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(20);
 const STREAM: &str = "ECHO";
 const ACCOUNT: &str = "$G";
 const STREAM_ID: StreamId = StreamId(7);
 
-/// A folder that is gone when the test is.
+/// A folder that is removed with the test.
 pub(super) struct TempFolder(PathBuf);
 
 impl TempFolder {
@@ -37,23 +37,22 @@ impl TempFolder {
 
 impl Drop for TempFolder {
     fn drop(&mut self) {
-        // What is left is for the system to remove.
+        // Best effort.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Answers what it is told under `echo`: at once, later, after a word with itself, or when the
-/// disk has it.
+/// Replies to messages below `echo`: at once, later, after a message to itself, or after a sync.
 struct Echo {
     disk: Box<dyn Disk>,
     file: FileId,
     written: u64,
-    /// Replies and payloads that are answered when it is time.
+    /// Replies that are due at a time: reply subject and payload.
     later: VecDeque<(Duration, Vec<u8>, Vec<u8>)>,
-    /// Those that are answered when a sync is done, and those that the next one is for.
+    /// Replies that wait for the current sync.
     syncing: Vec<(Vec<u8>, Vec<u8>)>,
     unsynced: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Those that are to be answered now.
+    /// Replies that are due now.
     synced: Vec<(Vec<u8>, Vec<u8>)>,
     syncs: u64,
     has_panicked: bool,
@@ -140,7 +139,7 @@ impl Handler for Echo {
         self.later.front().map(|(at, ..)| *at)
     }
 
-    /// Nearly everything may be done on a shard's thread, what is answered later too.
+    /// Nearly everything may run on a shard's thread, even delayed replies.
     fn is_quick(&self, _: AccountId, topic: &[u8]) -> bool {
         topic != b"echo.kept"
     }
@@ -220,21 +219,21 @@ pub(super) fn server_of<H: Handler + Send + 'static>(
 
 pub(super) async fn stop(server: &Handle) {
     server.shutdown();
-    timeout(PATIENCE, server.wait()).await.expect("it stops");
+    timeout(TIME_LIMIT, server.wait()).await.expect("it stops");
 }
 
 #[tokio::test]
-async fn what_is_published_reaches_jetstream_and_is_answered() {
+async fn messages_reach_jetstream_and_get_replies() {
     for shards in [1, 3] {
         let folder = TempFolder::new();
         let server = server(shards, &folder);
         let mut kept = Vec::new();
-        // Several, so that each shard has some.
+        // Several clients for each shard.
         for _ in 0..shards * 2 {
             let client = server.client().await.expect("connected");
             for topic in ["echo.now", "echo.self", "echo.later", "echo.kept"] {
                 for payload in [&b""[..], b"tea", &[b'x'; 100_000]] {
-                    let reply = client.request(topic, payload.to_vec(), PATIENCE).await;
+                    let reply = client.request(topic, payload.to_vec(), TIME_LIMIT).await;
                     assert_eq!(reply.expect("an answer").payload(), payload, "{topic}");
                     if topic == "echo.kept" {
                         kept.extend_from_slice(payload);
@@ -248,22 +247,22 @@ async fn what_is_published_reaches_jetstream_and_is_answered() {
     }
 }
 
-/// A small batch is handled on the thread of the client's shard. A panic there ended the client's task and nothing else:
-/// the server ran on, and JetStream's own thread went on with what was half done.
+/// A small batch runs on the thread of the client's shard. A panic there used to end only the client's task:
+/// the server ran on, and the JetStream thread went on with half-changed state.
 #[tokio::test]
 async fn panic_while_a_shard_does_the_work_stops_the_server() {
     let folder = TempFolder::new();
     let server = server(1, &folder);
     let client = server.client().await.expect("connected");
-    let reply = client.request("echo.now", "tea", PATIENCE).await;
+    let reply = client.request("echo.now", "tea", TIME_LIMIT).await;
     assert_eq!(reply.expect("an answer").payload(), &b"tea"[..]);
     client.publish("echo.panic", "").await.expect("sent");
-    timeout(PATIENCE, server.wait()).await.expect("it stops");
+    timeout(TIME_LIMIT, server.wait()).await.expect("it stops");
     assert!(server.has_panicked());
 }
 
 #[test]
-fn a_store_folder_belongs_to_one_at_a_time() {
+fn store_folder_in_use_is_refused() {
     let folder = TempFolder::new();
     let first = StoreFolder::open(&folder.0).expect("it is free");
     let second = StoreFolder::open(&folder.0);
@@ -276,7 +275,7 @@ fn a_store_folder_belongs_to_one_at_a_time() {
     assert!(matches!(no_folder, Err(StoreFolderError::Io(_))));
 }
 
-/// Each `store_dir` that leads to one store, and what it reports.
+/// Several `store_dir` values lead to one store, and report the same folder.
 #[test]
 fn store_is_found_with_the_folder_that_it_reports() {
     let folder = TempFolder::new();
@@ -299,7 +298,7 @@ fn store_is_found_with_the_folder_that_it_reports() {
             assert_eq!(store.path(), path, "{other}");
         }
     }
-    // As the first versions made it, and as they reported it.
+    // The folder of the first versions, and the one that they reported.
     fs::create_dir_all(at("old/fanline/streams/$G")).expect("made");
     fs::write(at("old/fanline/lock"), "1\n").expect("written");
     for store_dir in ["old", "old/fanline"] {
@@ -312,7 +311,7 @@ fn store_is_found_with_the_folder_that_it_reports() {
     let Err(StoreFolderError::Io(error)) = StoreFolder::open(&at("old")) else {
         panic!("either may be meant");
     };
-    assert!(error.to_string().contains("holds streams, too"), "{error}");
+    assert!(error.to_string().contains("also holds streams"), "{error}");
 }
 
 #[test]
@@ -361,7 +360,7 @@ fn files_are_written_and_read_back() {
     assert_eq!(disk.rename("a", "b"), Ok(()));
     assert_eq!(disk.sync_folder(), Ok(()));
     assert_eq!(disk.list(), Ok(vec!["b".into()]));
-    // Who syncs may have it for longer.
+    // A sync thread may hold the file for longer.
     let held = files.get(a).expect("open");
     disk.close(a);
     assert!(files.get(a).is_none());

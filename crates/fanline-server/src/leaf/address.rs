@@ -1,51 +1,35 @@
-//! Where a hub is.
+//! Addresses of hubs.
 
-use crate::client::{ClientError, ServerAddress, parse_with_port};
-
-/// The port of a proxy when nobody says.
-const HTTP_PORT: u16 = 80;
-const HTTPS_PORT: u16 = 443;
+use crate::client::url::Url;
+use crate::client::{ClientError, ServerAddress};
+use crate::options::LEAFNODE_PORT;
 
 /// One address of a remote.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct LeafAddress {
     pub(crate) server: ServerAddress,
-    /// What is asked for when it is reached over WebSocket.
+    /// The path of the WebSocket request, for addresses over WebSocket.
     pub(crate) websocket_path: Option<String>,
 }
 
 impl LeafAddress {
-    /// Reads `nats-leaf://user:password@host:7422` and its shorter forms, or `wss://host:443/path`. Any scheme
-    /// will do, as with nats-server: `ws` and `wss` are WebSocket, `tls` and `wss` insist on TLS.
+    /// Parses `nats-leaf://user:password@host:7422` and its shorter forms, or `wss://host:443/path`. Any scheme
+    /// is accepted, as in nats-server: `ws` and `wss` are WebSocket; `tls` and `wss` require TLS.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Returns what is wrong with host or port.
     pub(crate) fn parse(text: &str) -> Result<Self, ClientError> {
-        let text = text.trim();
-        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
-        let scheme = scheme.to_ascii_lowercase();
+        let url = Url::split(text.trim());
+        let scheme = url.scheme.unwrap_or_default().to_ascii_lowercase();
         let is_tls = scheme == "tls" || scheme == "wss";
-        // Credentials may have slashes.
-        let place = rest.rfind('@').map_or(0, |at| at + 1);
-        let path_at = rest[place..].find('/').map_or(rest.len(), |at| place + at);
-        let (server, path) = rest.split_at(path_at);
         let is_websocket = scheme == "ws" || scheme == "wss";
+        let (location, path) = url.host_and_path();
+        let url = Url { location, ..url };
         Ok(LeafAddress {
-            server: parse_leaf_address(server, is_tls)?,
+            server: ServerAddress::from_url(&url, is_tls, LEAFNODE_PORT)?,
             websocket_path: is_websocket.then(|| format!("{path}/leafnode")),
         })
     }
-}
-
-/// Reads the address of a leaf node's hub, without its scheme.
-pub(super) fn parse_leaf_address(place: &str, is_tls: bool) -> Result<ServerAddress, ClientError> {
-    let address = parse_with_port(&format!("nats://{place}"), crate::LEAFNODE_PORT)?;
-    Ok(ServerAddress { is_tls, ..address })
-}
-
-/// The address of an HTTP proxy, without its scheme.
-pub(super) fn parse_proxy_address(place: &str, is_tls: bool) -> Result<ServerAddress, ClientError> {
-    parse_with_port(place, if is_tls { HTTPS_PORT } else { HTTP_PORT })
 }
 
 #[cfg(test)]
@@ -53,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_say_how_a_hub_is_reached() {
+    fn scheme_determines_transport_of_a_hub() {
         for (text, place, is_tls, path) in [
             ("nats-leaf://hub:1", "hub:1", false, None),
             ("hub", "hub:7422", false, None),

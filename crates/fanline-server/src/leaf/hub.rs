@@ -1,10 +1,10 @@
-//! A server to be attached to: where it is, and what it is shown.
+//! A hub: its addresses, credentials, and TLS.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use fanline_engine::codec::leaf::{LeafCredentials, LeafEnded, LeafRemote};
+use fanline_engine::leaf::{LeafCredentials, LeafEnded, LeafRemote};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::sync::oneshot;
@@ -17,41 +17,41 @@ use super::proxy::Proxy;
 use crate::auth::nkey::SecretKey;
 use crate::client::{Credentials, ServerAddress};
 use crate::options::{LeafnodeRemote, TlsHandshake, TlsOptions};
-use crate::shell::Carrier;
 use crate::tls::client_config;
+use crate::wire::Carrier;
 
-/// How long TLS may take when nobody says.
+/// Default time limit of the TLS handshake.
 const TLS_TIME: Duration = Duration::from_secs(2);
 
-/// A connection to a hub that is not served yet.
+/// A new connection to a hub, without a session.
 pub(crate) struct Dialled {
     pub(crate) stream: std::net::TcpStream,
     pub(crate) hub: Arc<Hub>,
-    /// Which of its addresses it is.
+    /// The address that was dialed.
     pub(crate) address: LeafAddress,
     pub(crate) credentials: Option<Credentials>,
-    /// Until when a proxy has to have led to the hub.
+    /// Deadline for the proxy to reach the hub.
     pub(crate) reached_by: Instant,
-    /// Who is told how it ends, or why the hub was not reached. When nobody waits any more, it is not wanted
-    /// any more.
+    /// Receives the end of the session, or the reason why the hub was not reached. A closed channel means that
+    /// the connection is no longer needed.
     pub(crate) done: oneshot::Sender<Result<LeafEnded, String>>,
 }
 
-/// A remote, ready to be dialled.
+/// A remote, ready to be dialed.
 pub(crate) struct Hub {
     pub(crate) remote: Arc<LeafRemote>,
     pub(crate) addresses: Vec<LeafAddress>,
     pub(crate) options: LeafnodeRemote,
-    /// By which it is reached, if not at once.
+    /// The proxy, if there is one.
     pub(crate) proxy: Option<Proxy>,
     tls: OnceLock<Arc<ClientConfig>>,
 }
 
 impl Hub {
-    /// Reads what is to be read of a remote.
+    /// Reads a remote's options and files.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Returns the invalid option or file.
     pub(crate) fn new(id: u64, options: &LeafnodeRemote) -> Result<Self, String> {
         let addresses: Result<Vec<_>, _> = (options.urls.iter())
             .map(|url| LeafAddress::parse(url).map_err(|error| error.to_string()))
@@ -85,12 +85,12 @@ impl Hub {
         Ok(hub)
     }
 
-    /// Whether TLS is spoken whatever the hub says.
+    /// Returns whether TLS is required regardless of the hub's INFO.
     pub(crate) fn wants_tls(&self, address: &LeafAddress) -> bool {
         self.options.tls.is_some() || address.server.is_tls
     }
 
-    /// Whether TLS begins before the hub has said anything.
+    /// Returns whether TLS begins before the hub's INFO.
     pub(crate) fn begins_with_tls(&self) -> bool {
         let handshake = self.options.tls.as_ref().map(|tls| tls.handshake);
         handshake.is_some_and(|handshake| handshake != TlsHandshake::AfterInfo)
@@ -106,7 +106,7 @@ impl Hub {
         Ok(Arc::clone(self.tls.get_or_init(|| Arc::new(config))))
     }
 
-    /// Reads the key that the hub is shown. Each time again, since the file may have changed.
+    /// Reads the credentials for the hub. They are read for each connection, because the file may change.
     pub(crate) fn credentials(&self) -> Result<Option<Credentials>, String> {
         if let Some(path) = &self.options.credentials {
             return Credentials::from_file_content(&read(path)?)
@@ -129,8 +129,8 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// What a hub is shown that has sent this nonce.
-pub(crate) fn identify(
+/// Returns the credentials for a hub that has sent this nonce.
+pub(crate) fn credentials_for(
     address: &LeafAddress,
     credentials: Option<&Credentials>,
     nonce: &str,
@@ -147,7 +147,7 @@ pub(crate) fn identify(
             .into(),
         ..LeafCredentials::default()
     };
-    // A name without a password may be meant as either.
+    // A lone name in the URL may be a user or a token.
     if shown.user.is_empty() {
         shown.user.clone_from(&shown.auth_token);
     }
@@ -158,14 +158,14 @@ pub(crate) fn identify(
     shown
 }
 
-/// Begins TLS with a hub.
-pub(crate) async fn shake_hands(
+/// Performs the TLS handshake with a hub.
+pub(crate) async fn tls_handshake(
     hub: &Hub,
     address: &LeafAddress,
     stream: Box<dyn Carrier>,
 ) -> Result<TlsStream<Box<dyn Carrier>>, String> {
     let address = &address.server;
-    // An address that the hub has told of is mostly a number, and its certificate has a name.
+    // An advertised address is mostly an IP address, and the certificate holds the host name.
     let mut known = hub.addresses.iter().map(|known| &known.server);
     let is_known = known.any(|known| known.host == address.host);
     let first: Option<&ServerAddress> = hub.addresses.first().map(|known| &known.server);
@@ -175,6 +175,6 @@ pub(crate) async fn shake_hands(
     let time = hub.options.tls.as_ref().map_or(TLS_TIME, |tls| tls.timeout);
     match tokio::time::timeout(time, connector.connect(name, stream)).await {
         Ok(shaken) => shaken.map_err(|error| error.to_string()),
-        Err(_) => Err("it took too long".into()),
+        Err(_) => Err("timeout".into()),
     }
 }

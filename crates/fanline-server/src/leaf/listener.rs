@@ -1,11 +1,11 @@
-//! What is asked of leaf nodes that come here, and whether all that is said of leaf nodes makes sense.
+//! Options of leaf nodes: checks, and what the listener's engine needs.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fanline_engine::auth::{Access, AccessConfig, ConnectionKind, GLOBAL_ACCOUNT};
-use fanline_engine::codec::leaf::LeafListener;
-use fanline_engine::{Filter, ServerInfo};
+use fanline_engine::leaf::LeafListener;
+use fanline_engine::{Filter, ShardConfig};
 
 use super::Hub;
 use crate::listen::reachable_urls;
@@ -14,13 +14,13 @@ use crate::options::{
 };
 use crate::tls;
 
-/// The oldest version that can be asked for: those before did not know of it.
+/// The oldest version that `min_version` may require. Earlier versions do not send theirs.
 const OLDEST_VERSION: [u32; 3] = [2, 8, 0];
 
-/// Whether what is said of leaf nodes makes sense.
+/// Checks all options of leaf nodes.
 ///
 /// # Errors
-/// Says what does not.
+/// Returns the first invalid option.
 pub(crate) fn check(options: &Options) -> Result<(), String> {
     let access = options.auth.directory();
     let known = |account: &str| match access.account_id(account) {
@@ -46,7 +46,7 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
             let is_subject = Filter::parse(subject.as_bytes()).is_ok();
             is_subject
                 .then_some(())
-                .ok_or_else(|| format!("leafnode remote: {subject:?} is no subject"))?;
+                .ok_or_else(|| format!("leafnode remote: {subject:?} is not a valid subject"))?;
         }
         Hub::new(0, remote)?;
     }
@@ -63,10 +63,10 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
     own_access(listener).map(drop)
 }
 
-/// Whether leaf nodes may be asked for this version.
+/// Checks a minimum version.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// Returns what is wrong with it.
 pub(crate) fn check_version(version: &str) -> Result<(), String> {
     let numbers: Result<Vec<u32>, _> = version
         .trim_start_matches('v')
@@ -77,15 +77,15 @@ pub(crate) fn check_version(version: &str) -> Result<(), String> {
     match numbers.as_ref().is_ok_and(is_known) {
         true => Ok(()),
         false => Err(format!(
-            "invalid leafnode minimum version {version:?}: it is 2.8.0 or later"
+            "invalid leafnode minimum version {version:?}: it must be 2.8.0 or later"
         )),
     }
 }
 
-/// What the engine has to know of a listener.
+/// Returns the engine's settings of a listener.
 ///
 /// # Errors
-/// Says what is wrong with its users.
+/// Returns what is wrong with its users.
 pub(crate) fn listener_info(
     listener: &LeafnodeListener,
     address: SocketAddr,
@@ -100,7 +100,7 @@ pub(crate) fn listener_info(
         host: listener.host.clone(),
         port: address.port(),
         urls,
-        tls: tls::told(listener.tls.as_ref(), false),
+        tls: tls::info_of(listener.tls.as_ref(), false),
         access: own_access(listener)?.map(Arc::new),
         account: listener.account.clone(),
         needs_proxy: listener.needs_proxy,
@@ -110,7 +110,7 @@ pub(crate) fn listener_info(
     })
 }
 
-/// A listener after a reload, which does not move it.
+/// Returns the listener's options after a reload. Its address stays.
 pub(crate) fn listener_reloaded(
     before: &LeafnodeOptions,
     new: Option<LeafnodeListener>,
@@ -127,23 +127,23 @@ pub(crate) fn listener_reloaded(
     })
 }
 
-/// What the engine has to know of it then.
+/// Returns the engine's settings of the listener after a reload.
 pub(crate) fn listener_info_reloaded(
-    before: &ServerInfo,
+    before: &ShardConfig,
     options: &LeafnodeOptions,
 ) -> Option<Arc<LeafListener>> {
     let before = before.leafs.as_deref()?;
     let listener = options.listener.as_ref()?;
     Some(Arc::new(LeafListener {
         compression: listener.compression.clone(),
-        tls: tls::told(listener.tls.as_ref(), false),
-        // The users are the same, but `verify_and_map` may have changed.
+        tls: tls::info_of(listener.tls.as_ref(), false),
+        // A reload keeps the users, but may change `verify_and_map`.
         access: own_access(listener).ok()?.map(Arc::new),
         ..before.clone()
     }))
 }
 
-/// The users who may come as leaf nodes, if they are others than may come as clients.
+/// Returns the access rules of the listener's own users, if it has some.
 fn own_access(listener: &LeafnodeListener) -> Result<Option<Access>, String> {
     if listener.users.is_empty() {
         return Ok(None);

@@ -1,16 +1,14 @@
-//! Leaf nodes: the servers that this one attaches to are dialled here. What crosses a link is the engine's
-//! business, and the shell of the first shard serves it.
+//! Options and connections of leaf nodes. The engine implements the protocol, and the first shard serves the
+//! connections.
 
 mod address;
 mod hub;
 mod listener;
 mod proxy;
-mod remotes;
 
 pub(crate) use address::LeafAddress;
-pub(crate) use hub::{Dialled, Hub, identify, shake_hands};
+pub(crate) use hub::{Dialled, Hub, credentials_for, tls_handshake};
 pub(crate) use listener::{
     check, check_version, listener_info, listener_info_reloaded, listener_reloaded,
 };
 pub(crate) use proxy::{Proxy, check_proxy};
-pub(crate) use remotes::keep_remotes;

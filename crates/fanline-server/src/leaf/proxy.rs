@@ -1,5 +1,4 @@
-//! HTTP proxies by which hubs are reached: one is asked to connect to a hub, and what comes behind its answer is
-//! the hub's.
+//! HTTP proxies to hubs: `CONNECT` opens a tunnel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,32 +12,37 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::address::parse_proxy_address;
 use crate::client::ServerAddress;
+use crate::client::url::Url;
 use crate::options::{LeafnodeProxy, TlsOptions};
 use crate::tls::client_config;
 
-/// What a proxy may say before the tunnel begins. More: the attempt has failed.
+/// Default ports of proxies.
+const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
+
+/// Bytes of the proxy's response at most. Beyond that, the attempt fails.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// A proxy, ready to be asked.
+/// A proxy, ready for connections.
 pub(crate) struct Proxy {
     pub(crate) address: ServerAddress,
-    /// How TLS with it begins, if it is spoken to by TLS.
+    /// TLS settings and host name, for a proxy over HTTPS.
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
-    /// By which line it is told who asks; empty when nobody has to.
+    /// The `Proxy-Authorization` header line; empty without credentials.
     authorization: String,
-    /// How long it may take until the tunnel is there, if not as long as dialling.
+    /// Time limit until the tunnel is open; the remote's dial timeout if `None`.
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Where a proxy is, and whether it is spoken to by TLS.
+/// Returns the proxy's address, and whether it is reached by TLS.
 ///
 /// # Errors
-/// Says what is wrong with it. Files of its TLS are not read.
+/// Returns the invalid option. TLS files are not read.
 pub(crate) fn check_proxy(options: &LeafnodeProxy) -> Result<(ServerAddress, bool), String> {
-    let (scheme, place) = options.url.split_once("://").unwrap_or_default();
-    let is_tls = match scheme.to_ascii_lowercase().as_str() {
+    let url = Url::split(&options.url);
+    let scheme = url.scheme.unwrap_or_default().to_ascii_lowercase();
+    let is_tls = match scheme.as_str() {
         "http" if options.tls.is_some() => {
             let why = "proxy TLS configuration requires an https proxy URL, got: http";
             return Err(why.into());
@@ -54,15 +58,16 @@ pub(crate) fn check_proxy(options: &LeafnodeProxy) -> Result<(ServerAddress, boo
     if options.username.is_some() != options.password.is_some() {
         return Err("proxy username and password must both be specified or both be empty".into());
     }
-    let address = parse_proxy_address(place, is_tls).map_err(|error| format!("proxy: {error}"))?;
-    Ok((address, is_tls))
+    let port = if is_tls { HTTPS_PORT } else { HTTP_PORT };
+    let address = ServerAddress::from_url(&url, is_tls, port);
+    Ok((address.map_err(|error| format!("proxy: {error}"))?, is_tls))
 }
 
 impl Proxy {
-    /// Reads what is to be read of it.
+    /// Reads a proxy's options and files.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Returns the invalid option or file.
     pub(crate) fn new(options: &LeafnodeProxy) -> Result<Self, String> {
         let (address, is_tls) = check_proxy(options)?;
         let tls = match is_tls {
@@ -84,12 +89,12 @@ impl Proxy {
         })
     }
 
-    /// What is asked of it.
+    /// Returns the `CONNECT` request.
     fn request(&self, hub: &ServerAddress) -> Result<String, String> {
-        // It may be an address that another hub has told of.
+        // The host may be an address advertised by another hub.
         let is_no_name = |byte: u8| byte.is_ascii_control() || byte == b' ';
         if hub.host.bytes().any(is_no_name) {
-            return Err(format!("{:?} is no host", hub.host));
+            return Err(format!("{:?} is not a host name", hub.host));
         }
         let place = hub.host_and_port();
         let login = &self.authorization;
@@ -98,7 +103,7 @@ impl Proxy {
         ))
     }
 
-    /// What went wrong with it.
+    /// Returns an error text that names the proxy.
     pub(crate) fn wrong(&self, what: &str) -> String {
         format!("proxy {}: {what}", self.address.host_and_port())
     }
@@ -107,42 +112,42 @@ impl Proxy {
         self.tls.is_some()
     }
 
-    /// Begins TLS with it.
+    /// Performs the TLS handshake with the proxy.
     ///
     /// # Errors
-    /// Says what did not work.
-    pub(crate) async fn shake_hands(
+    /// Returns the reason of the failure.
+    pub(crate) async fn tls_handshake(
         &self,
         stream: TcpStream,
     ) -> Result<TlsStream<TcpStream>, String> {
         let Some((config, name)) = &self.tls else {
-            return Err(self.wrong("it is spoken to in clear"));
+            return Err(self.wrong("TLS is not configured"));
         };
         let connector = TlsConnector::from(Arc::clone(config));
         let shaken = connector.connect(name.clone(), stream).await;
         shaken.map_err(|error| self.wrong(&format!("TLS handshake failed: {error}")))
     }
 
-    /// Has it connect to a hub, over a connection to it.
+    /// Opens a tunnel to a hub over a connection to the proxy.
     ///
     /// # Errors
-    /// Says what did not work, the proxy's own words included.
-    pub(crate) async fn ask(
+    /// Returns the reason of the failure, with the proxy's status line.
+    pub(crate) async fn open_tunnel(
         &self,
         stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
         hub: &ServerAddress,
     ) -> Result<(), String> {
         let wrong = |what: &str| self.wrong(what);
-        let failed = |error: std::io::Error| wrong(&crate::server::plain(&error));
+        let failed = |error: std::io::Error| wrong(&crate::error::plain(&error));
         let request = self.request(hub)?;
         stream.write_all(request.as_bytes()).await.map_err(failed)?;
         stream.flush().await.map_err(failed)?;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() >= HEAD_BYTES_MAX {
-                return Err(wrong("its answer does not end"));
+                return Err(wrong("its response is too long"));
             }
-            // Byte by byte: behind it a hub may speak at once.
+            // Byte by byte, because bytes of the hub may follow at once.
             head.push(stream.read_u8().await.map_err(failed)?);
         }
         match is_granted(&head) {
@@ -164,7 +169,7 @@ fn tls(
     Ok((Arc::new(config), name))
 }
 
-/// `HTTP/1.1 200 Connection established` and the like.
+/// Returns whether a response grants the tunnel: `HTTP/1.1 200 Connection established`.
 fn is_granted(head: &[u8]) -> bool {
     let mut words = head.split(|b| *b == b' ');
     let is_http = words
@@ -174,7 +179,7 @@ fn is_granted(head: &[u8]) -> bool {
     is_http && code.starts_with(b"2")
 }
 
-/// What a log can show of it.
+/// Returns a printable status line for the log.
 fn status_line(head: &[u8]) -> String {
     let line = head.split(|b| *b == b'\r').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
@@ -194,8 +199,8 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_asked_for_the_hub() {
-        let hub = crate::leaf::address::parse_leaf_address("[::1]:7422", false).unwrap();
+    fn connect_request_names_the_hub() {
+        let hub = ServerAddress::from_url(&Url::split("[::1]"), false, 7422).unwrap();
         let made = Proxy::new(&proxy("http://squid:3128", Some(("ada", "secret")))).unwrap();
         assert_eq!(made.address.host_and_port(), "squid:3128");
         assert_eq!(
@@ -221,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_proxy_is_refused() {
+    fn invalid_proxy_url_is_rejected() {
         for url in ["ftp://squid", "squid:3128", ""] {
             assert!(Proxy::new(&proxy(url, None)).is_err(), "{url}");
         }

@@ -1,4 +1,4 @@
-//! `/accountz` and `/accstatz`: the accounts, what they have from each other, and what each of them does.
+//! `/accountz` and `/accstatz`: accounts with their imports, exports, and counters.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,7 +108,7 @@ impl<'a> ImportRow<'a> {
             to,
             local_subject: import.local(),
             kind,
-            // A directory in which one is invalid is refused as a whole.
+            // A configuration with an invalid account is rejected as a whole.
             invalid: false,
             share,
             tracking: false,
@@ -116,7 +116,7 @@ impl<'a> ImportRow<'a> {
     }
 }
 
-/// One of the names that a mapping gives.
+/// A destination of a subject mapping.
 #[derive(Serialize)]
 struct MappedRow<'a> {
     subject: Cow<'a, str>,
@@ -291,21 +291,22 @@ pub(super) async fn accstatz(monitor: &Monitor, query: &Query) -> Result<Answer,
 }
 
 impl Monitor {
-    /// What an account is called.
+    /// Returns the name of an account; an empty one if it is unknown.
     pub(super) fn account_name(&self, id: AccountId) -> String {
-        let access = self.shared.access();
-        let account = access.account(id);
-        account.map_or_else(String::new, |account| account.name.clone())
+        self.account_text(id, |account| account.name.clone())
     }
 
-    /// What people call an account.
+    /// Returns the name that people use for an account.
     pub(super) fn account_tag(&self, id: AccountId) -> String {
-        let access = self.shared.access();
-        let account = access.account(id);
-        account.map_or_else(String::new, |account| account.tag().to_owned())
+        self.account_text(id, |account| account.tag().to_owned())
     }
 
-    /// Accounts that somebody is connected to.
+    fn account_text(&self, id: AccountId, text: impl FnOnce(&Account) -> String) -> String {
+        let access = self.shared.access();
+        access.account(id).map(text).unwrap_or_default()
+    }
+
+    /// Returns the accounts with connections.
     pub(super) async fn used_accounts(&self) -> Result<BTreeSet<String>, Refusal> {
         let counts = collect::by_account(&self.shared).await?;
         let access = self.shared.access();

@@ -1,4 +1,4 @@
-//! What is sent back: a page, JSON, or why not.
+//! HTTP responses: a page, JSON, or an error.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -8,7 +8,7 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
-/// An answer without its connection.
+/// A response body with its type and status.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
@@ -16,29 +16,29 @@ pub(super) struct Answer {
     pub(super) body: String,
 }
 
-/// Why there is no answer. Whose fault it is decides the status.
+/// The reason for an error response. It determines the status.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("404 page not found")]
     NotFound,
-    /// A parameter makes no sense.
+    /// A parameter is invalid.
     #[error("{0}")]
     BadRequest(String),
-    /// A shard did not say in time what it was asked.
-    #[error("a shard does not answer")]
+    /// A shard did not reply in time.
+    #[error("a shard did not answer in time")]
     Silent,
-    /// Nor did JetStream.
-    #[error("JetStream does not answer")]
+    /// JetStream did not reply in time.
+    #[error("JetStream did not answer in time")]
     JetStreamSilent,
 }
 
 impl Answer {
-    /// JSON over several lines, for people to read.
+    /// Returns JSON over several lines, for people.
     pub(super) fn json(value: &impl Serialize) -> Self {
         Answer::json_text(serde_json::to_string_pretty(value))
     }
 
-    /// JSON on one line.
+    /// Returns JSON on one line.
     pub(super) fn compact_json(value: &impl Serialize) -> Self {
         Answer::json_text(serde_json::to_string(value))
     }
@@ -77,16 +77,16 @@ impl From<Answer> for Response<Full<Bytes>> {
         let headers = response.headers_mut();
         let content_type = HeaderValue::from_static(answer.content_type);
         headers.insert(CONTENT_TYPE, content_type);
-        // Dashboards in a browser come from another origin; nothing here is for one client only.
+        // Dashboards in a browser have other origins, and no response is for one client only.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        // It contains names that clients chose: no browser may take it for HTML.
+        // The body contains names that clients chose, so no browser may take it for HTML.
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         response
     }
 }
 
-/// A number that is written without a fraction when it has none, as nats-server does: readers
-/// of `"auth_timeout": 2` may know whole numbers only.
+/// A number without a fraction if it has none, as in nats-server. Some readers of `"auth_timeout": 2` accept
+/// integers only.
 pub(super) struct Number(pub(super) f64);
 
 impl Serialize for Number {

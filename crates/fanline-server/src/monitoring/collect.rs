@@ -1,21 +1,21 @@
-//! Asking the shards and the JetStream service.
+//! Queries of shards and of the JetStream service.
 
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
-use fanline_engine::codec::leaf::LeafStatus;
 use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
+use fanline_engine::leaf::LeafStatus;
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Refusal;
+use crate::ipc::{Command, ConnectionQuery, ConnectionReport};
 use crate::jetstream;
-use crate::server::Shared;
-use crate::shell::{Command, Told, Wanted};
+use crate::shared::Shared;
 
-/// How long shards have to answer, all together. Longer: the request is refused.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit for all shards together. Beyond it, the request fails.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// The counts of all shards together.
+/// Returns the counters of all shards together.
 pub(super) async fn totals(shared: &Shared) -> Result<ShardStatus, Refusal> {
     let mut sum = ShardStatus::default();
     for one in by_account(shared).await? {
@@ -24,10 +24,10 @@ pub(super) async fn totals(shared: &Shared) -> Result<ShardStatus, Refusal> {
     Ok(sum)
 }
 
-/// The same of each account, by its id.
+/// Returns the counters of each account, by its id.
 pub(super) async fn by_account(shared: &Shared) -> Result<Vec<ShardStatus>, Refusal> {
     let mut sums: Vec<ShardStatus> = Vec::new();
-    for shard in ask(&shared.shards, PATIENCE, Command::Status).await? {
+    for shard in ask(&shared.shards, TIME_LIMIT, Command::Status).await? {
         let most = sums.len().max(shard.len());
         sums.resize(most, ShardStatus::default());
         sums.iter_mut()
@@ -37,35 +37,38 @@ pub(super) async fn by_account(shared: &Shared) -> Result<Vec<ShardStatus>, Refu
     Ok(sums)
 }
 
-/// Whether an account may have streams.
+/// Returns whether an account may use JetStream.
 pub(super) async fn has_jetstream(shared: &Shared, account: &str) -> Result<bool, Refusal> {
     let accounts = jetstream(shared, OverviewWanted::default()).await?;
     let mut accounts = accounts.iter().flatten();
     Ok(accounts.any(|found| found.name == account))
 }
 
-/// The connections of all shards.
-pub(super) async fn connections(shared: &Shared, wanted: &Wanted) -> Result<Told, Refusal> {
+/// Returns the connections of all shards.
+pub(super) async fn connections(
+    shared: &Shared,
+    wanted: &ConnectionQuery,
+) -> Result<ConnectionReport, Refusal> {
     let command = |to| Command::Connections(wanted.clone(), to);
-    let mut all = Told::default();
-    for told in ask(&shared.shards, PATIENCE, command).await? {
-        all.open.extend(told.open);
-        all.closed.extend(told.closed);
+    let mut all = ConnectionReport::default();
+    for report in ask(&shared.shards, TIME_LIMIT, command).await? {
+        all.open.extend(report.open);
+        all.closed.extend(report.closed);
     }
     Ok(all)
 }
 
-/// The links to other servers.
+/// Returns the leaf nodes of all shards.
 pub(super) async fn leafs(
     shared: &Shared,
     with_subscriptions: bool,
 ) -> Result<Vec<LeafStatus>, Refusal> {
-    let command = |to| Command::Leafs(with_subscriptions, to);
-    let told = ask(&shared.shards, PATIENCE, command).await?;
+    let command = |to| Command::LeafNodes(with_subscriptions, to);
+    let told = ask(&shared.shards, TIME_LIMIT, command).await?;
     Ok(told.into_iter().flatten().collect())
 }
 
-/// What there is of JetStream in each account that has it; `None` where it is off.
+/// Returns the state of each account with JetStream; `None` if JetStream is off.
 pub(super) async fn jetstream(
     shared: &Shared,
     wanted: OverviewWanted,
@@ -74,23 +77,23 @@ pub(super) async fn jetstream(
         return Ok(None);
     };
     let (to, answer) = oneshot::channel();
-    // A JetStream service that is gone drops the command, and the answer fails below.
-    let _ = jetstream.send(jetstream::Command::Tell(wanted, to));
-    match tokio::time::timeout(PATIENCE, answer).await {
+    // A service that has ended drops the command, and the receiver below fails.
+    let _ = jetstream.send(jetstream::Command::Overview(wanted, to));
+    match tokio::time::timeout(TIME_LIMIT, answer).await {
         Ok(Ok(accounts)) => Ok(Some(accounts)),
         Ok(Err(_)) | Err(_) => Err(Refusal::JetStreamSilent),
     }
 }
 
-/// What every shard says to a question.
+/// Sends a command to each shard, and returns their replies.
 pub(super) async fn of_all<T>(
     shared: &Shared,
     command: impl Fn(oneshot::Sender<T>) -> Command,
 ) -> Result<Vec<T>, Refusal> {
-    ask(&shared.shards, PATIENCE, command).await
+    ask(&shared.shards, TIME_LIMIT, command).await
 }
 
-/// Asks every shard at once.
+/// Sends a command to all these shards at once, and waits for the replies.
 async fn ask<T>(
     shards: &[mpsc::UnboundedSender<Command>],
     patience: Duration,
@@ -99,7 +102,7 @@ async fn ask<T>(
     let mut answers = Vec::new();
     for shard in shards {
         let (to, answer) = oneshot::channel();
-        // A shard that is gone drops the command, and the answer fails below.
+        // A shard that has ended drops the command, and the receiver below fails.
         let _ = shard.send(command(to));
         answers.push(answer);
     }
@@ -121,17 +124,17 @@ mod tests {
     use super::*;
 
     fn ask_one(shard: mpsc::UnboundedSender<Command>) -> Result<usize, Refusal> {
-        let patience = Duration::from_millis(1);
+        let time_limit = Duration::from_millis(1);
         let asked = async {
-            ask(&[shard], patience, Command::Status)
+            ask(&[shard], time_limit, Command::Status)
                 .await
                 .map(|all| all.len())
         };
-        crate::shell::block_on(asked).unwrap()
+        crate::threads::block_on(asked).unwrap()
     }
 
     #[test]
-    fn a_shard_that_is_gone_or_busy_ends_the_request() {
+    fn request_to_an_ended_or_busy_shard_fails() {
         let (gone, inbox) = mpsc::unbounded_channel();
         drop(inbox);
         assert_eq!(ask_one(gone), Err(Refusal::Silent));

@@ -1,4 +1,4 @@
-//! `/connz`: the connections, open or closed, sorted and in pages.
+//! `/connz`: open and closed connections, sorted and in pages.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,9 +13,10 @@ use super::answer::{Answer, Refusal};
 use super::query::{Query, Words, page};
 use super::subsz::SubscriptionRow;
 use super::{Monitor, collect, kind_name, now_text, time};
-use crate::shell::{Told, Wanted};
+use crate::clock::go_text;
+use crate::ipc::{ConnectionQuery, ConnectionReport};
 
-/// Connections in one page when nothing else is asked for.
+/// Default number of connections in one page.
 const LIMIT_DEFAULT: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +103,7 @@ impl Options {
         })
     }
 
-    /// Whether a connection has the words that are looked for, in what is told of it.
+    /// Returns whether a connection's texts contain the searched words.
     fn finds(&self, found: &Found, access: &Access) -> bool {
         if self.find.are_none() {
             return true;
@@ -163,7 +164,7 @@ fn sort_from(text: &str, state: State) -> Result<Sort, Refusal> {
     Ok(sort)
 }
 
-/// A connection, and if it is closed, when and why.
+/// A connection, and its end if it is closed.
 #[derive(Debug)]
 struct Found {
     status: ConnectionStatus,
@@ -184,7 +185,7 @@ impl Found {
     }
 }
 
-/// Puts the most interesting ones first, equal ones in the order of their ids.
+/// Sorts connections. Equal ones are in the order of their ids.
 fn sort_by(all: &mut [Found], sort: Sort, now: Duration) {
     fn most<K: Ord>(all: &mut [Found], key: impl Fn(&ConnectionStatus) -> K) {
         all.sort_by_key(|found| Reverse(key(&found.status)));
@@ -240,7 +241,7 @@ struct Row {
     uptime: String,
     idle: String,
     pending_bytes: usize,
-    // Our own: nats-server does not tell why somebody is slow.
+    // Fanline's own field: the cause of a slow consumer, which nats-server does not report.
     #[serde(skip_serializing_if = "Option::is_none")]
     slow_consumer: Option<SlowConsumer>,
     in_msgs: u64,
@@ -280,12 +281,12 @@ struct Row {
     proxy: Option<ProxyKey>,
 }
 
-/// The session of an MQTT client that is connected.
+/// The session of a connected MQTT client.
 #[derive(Serialize)]
 struct MqttSession {
     version: &'static str,
     keep_alive: u16,
-    /// Seconds after the connection; none is for ever.
+    /// Seconds after the disconnect; `None` means never.
     #[serde(skip_serializing_if = "Option::is_none")]
     expiry: Option<u32>,
     in_flight: usize,
@@ -307,7 +308,7 @@ impl MqttSession {
     }
 }
 
-/// A proxy, by its key.
+/// A proxy's key.
 #[derive(Serialize)]
 pub(super) struct ProxyKey {
     key: String,
@@ -319,7 +320,7 @@ impl From<PublicKey> for ProxyKey {
     }
 }
 
-/// What waits for a connection that takes less than there is, or waited when it was dropped for that.
+/// Pending output of a connection that reads too slowly, or that was dropped for it.
 #[derive(Serialize)]
 struct SlowConsumer {
     pending_bytes: usize,
@@ -335,7 +336,7 @@ struct SlowConsumer {
 
 impl SlowConsumer {
     fn of(monitor: &Monitor, backlog: Backlog, until: Duration) -> Self {
-        let waited = |since| time::precise(until.saturating_sub(since));
+        let waited = |since| go_text(until.saturating_sub(since));
         SlowConsumer {
             pending_bytes: backlog.bytes,
             since: backlog.since.map(|since| monitor.date(since)),
@@ -348,16 +349,16 @@ impl SlowConsumer {
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
     let options = Options::from_query(query)?;
-    let wanted = Wanted {
+    let wanted = ConnectionQuery {
         open: options.state != State::Closed,
         closed: options.state != State::Open,
-        ..Wanted::default()
+        ..ConnectionQuery::default()
     };
     let told = collect::connections(&monitor.shared, &wanted).await?;
     let mut found = found_in(told);
     let access = monitor.shared.access();
     let account = access.account_id(&options.account);
-    // Who asks for one account is not even told how many there are in others.
+    // A query for one account does not reveal the number of connections in others.
     found.retain(|found| options.account.is_empty() || account == Some(found.status.account));
     let total = found.len();
     found.retain(|found| options.includes(&found.status) && options.finds(found, &access));
@@ -382,7 +383,7 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     }))
 }
 
-fn found_in(told: Told) -> Vec<Found> {
+fn found_in(told: ConnectionReport) -> Vec<Found> {
     let open = told
         .open
         .into_iter()
@@ -394,24 +395,24 @@ fn found_in(told: Told) -> Vec<Found> {
     open.chain(closed).collect()
 }
 
-/// Asks for the lists of those in the page only: there may be very many subscriptions.
+/// Queries the subscriptions of the page's connections only, because there may be very many.
 async fn list_subscriptions(monitor: &Monitor, found: &mut [Found]) -> Result<(), Refusal> {
     let open = found.iter().filter(|found| found.end.is_none());
     let mut cids: Vec<u64> = open.map(|found| found.status.cid).collect();
     cids.sort_unstable();
-    let wanted = Wanted {
+    let wanted = ConnectionQuery {
         open: true,
         cids: Some(Arc::from(cids)),
         subscriptions: true,
-        ..Wanted::default()
+        ..ConnectionQuery::default()
     };
     let mut told = collect::connections(&monitor.shared, &wanted).await?.open;
     told.sort_by_key(|status| status.cid);
     for found in found {
-        // One that has closed since keeps an empty list.
+        // A connection that has closed since gets an empty list.
         if let Ok(at) = told.binary_search_by_key(&found.status.cid, |status| status.cid) {
             found.status.subscriptions_list = std::mem::take(&mut told[at].subscriptions_list);
-            // The engine finds the newest first.
+            // The engine returns the newest first.
             found.status.subscriptions_list.reverse();
         }
     }
@@ -461,7 +462,7 @@ fn row(monitor: &Monitor, access: &Access, options: &Options, found: Found, now:
         last_activity: monitor.date(status.active_at),
         stop: end.map(|(at, _)| monitor.date(at)),
         reason: end.map(|(_, reason)| reason.to_string()),
-        rtt: status.rtt.map(time::precise),
+        rtt: status.rtt.map(go_text),
         uptime: time::uptime(uptime),
         idle: time::uptime(idle),
         pending_bytes: status.pending_bytes,
@@ -517,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_make_no_sense() {
+    fn invalid_parameters_are_rejected() {
         for (text, problem) in [
             ("sort=foo", "invalid sorting option: foo"),
             ("sort=CID", "invalid sorting option: CID"),
@@ -540,7 +541,7 @@ mod tests {
         }
     }
 
-    /// Numbers of a connection: cid, opened, active, subscriptions, in_msgs; and its end.
+    /// Returns a connection with these numbers (cid, opened, active, subscriptions, in_msgs) and this end.
     fn found(numbers: [u64; 5], end: Option<(u64, CloseReason)>) -> Found {
         let [cid, opened, active, subscriptions, in_msgs] = numbers;
         let status = ConnectionStatus {

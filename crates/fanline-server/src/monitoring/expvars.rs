@@ -1,4 +1,4 @@
-//! What nats-server tells of Go's runtime, as far as a process without one has it.
+//! `EXPVARZ` and `/stacksz`: variables of Go's runtime that have an equivalent here.
 
 use hyper::StatusCode;
 use serde::Serialize;
@@ -7,22 +7,22 @@ use super::answer::Answer;
 use super::process::{self, Memory};
 use crate::threads::thread_table;
 
-/// The variables that Go's runtime publishes.
+/// Variables of Go's runtime.
 #[derive(Serialize)]
 pub(super) struct Variables {
     cmdline: Vec<String>,
     memstats: MemoryStatistics,
 }
 
-/// Bytes of memory under the names of Go's `runtime.MemStats`, as Linux counts them.
+/// Bytes of memory under the names of Go's `runtime.MemStats`, as counted by Linux.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct MemoryStatistics {
-    /// Memory without a file behind it that has been touched: the heap and the stacks of threads.
+    /// Touched memory without a file: the heap and the stacks of threads.
     alloc: u64,
     heap_alloc: u64,
     heap_inuse: u64,
-    /// The same, and what has not been touched.
+    /// The same, including untouched memory.
     heap_sys: u64,
     /// The stack of the main thread.
     stack_inuse: u64,
@@ -39,7 +39,7 @@ struct MemoryStatistics {
 pub(super) fn variables() -> Variables {
     let memory = process::memory();
     Variables {
-        // Arguments may be passwords.
+        // Arguments may contain passwords.
         cmdline: std::env::args().take(1).collect(),
         memstats: MemoryStatistics::of(&memory),
     }
@@ -61,7 +61,7 @@ impl MemoryStatistics {
     }
 }
 
-/// Threads in place of goroutines. What they have called, a debugger shows.
+/// Returns threads in place of goroutines. Their call stacks need a debugger.
 pub(super) fn stacksz() -> Answer {
     Answer {
         status: StatusCode::OK,

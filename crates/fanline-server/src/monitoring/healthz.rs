@@ -1,4 +1,4 @@
-//! `/healthz`: whether this server, or one of its streams or consumers, can do its work.
+//! `/healthz`: whether the server, or a stream or consumer, works.
 
 use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
 use hyper::StatusCode;
@@ -17,7 +17,7 @@ struct Healthz<'a> {
     errors: Vec<Problem<'a>>,
 }
 
-/// What is wrong, and with whom.
+/// A problem, and what it concerns.
 #[derive(Default, Serialize)]
 struct Problem<'a> {
     #[serde(rename = "type")]
@@ -33,16 +33,15 @@ struct Problem<'a> {
     status: StatusCode,
 }
 
-/// Whose health it is that is asked for; empty names are of the server.
-struct Patient<'a> {
+/// The account, stream, and consumer to check; empty names mean the server.
+struct Target<'a> {
     account: &'a str,
     stream: &'a str,
     consumer: &'a str,
 }
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
-    // A server that is no part of a cluster is well when it answers: these make no difference but must
-    // be right.
+    // These parameters are for clusters. They have no effect, but must be valid.
     for name in [
         "js-enabled",
         "js-enabled-only",
@@ -52,19 +51,19 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         query.flag(name)?;
     }
     let details = query.flag("details")?;
-    let patient = Patient {
+    let target = Target {
         account: query.text("account"),
         stream: query.text("stream"),
         consumer: query.text("consumer"),
     };
-    let problem = match patient.is_named_in_part() {
+    let problem = match target.is_named_in_part() {
         Some(error) => Some(Problem {
             kind: "BAD_REQUEST",
             error: error.into(),
             status: StatusCode::BAD_REQUEST,
             ..Problem::default()
         }),
-        None => examine(monitor, &patient).await,
+        None => examine(monitor, &target).await,
     };
     Ok(match problem {
         None => Answer::compact_json(&Healthz {
@@ -76,10 +75,10 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     })
 }
 
-async fn examine<'a>(monitor: &Monitor, patient: &Patient<'a>) -> Option<Problem<'a>> {
+async fn examine<'a>(monitor: &Monitor, target: &Target<'a>) -> Option<Problem<'a>> {
     let wanted = OverviewWanted {
-        streams: !patient.stream.is_empty(),
-        consumers: !patient.consumer.is_empty(),
+        streams: !target.stream.is_empty(),
+        consumers: !target.consumer.is_empty(),
         ..OverviewWanted::default()
     };
     let alive = match collect::totals(&monitor.shared).await {
@@ -88,7 +87,7 @@ async fn examine<'a>(monitor: &Monitor, patient: &Patient<'a>) -> Option<Problem
     };
     match alive {
         Ok(None) => None,
-        Ok(Some(accounts)) => patient.missing_in(&accounts),
+        Ok(Some(accounts)) => target.missing_in(&accounts),
         Err(refusal) => Some(Problem {
             kind: "UNKNOWN",
             error: refusal.to_string(),
@@ -98,8 +97,8 @@ async fn examine<'a>(monitor: &Monitor, patient: &Patient<'a>) -> Option<Problem
     }
 }
 
-impl<'a> Patient<'a> {
-    /// What is missing to tell which stream or consumer is meant.
+impl<'a> Target<'a> {
+    /// Returns the parameter that is missing to identify a stream or consumer.
     fn is_named_in_part(&self) -> Option<&'static str> {
         if !self.consumer.is_empty() && self.stream.is_empty() {
             Some("\"stream\" must not be empty when checking consumer health")
@@ -110,9 +109,9 @@ impl<'a> Patient<'a> {
         }
     }
 
-    /// What is not there of what is asked for.
+    /// Returns the requested account, stream, or consumer that does not exist.
     fn missing_in(&self, accounts: &[AccountOverview]) -> Option<Problem<'a>> {
-        let Patient {
+        let Target {
             account,
             stream,
             consumer,

@@ -1,4 +1,4 @@
-//! `/`: where to go from here, for people.
+//! `/`: links to all endpoints.
 
 use hyper::StatusCode;
 
@@ -36,7 +36,7 @@ code { color: #777 }
 </html>
 "#;
 
-/// The page, with links below `base`.
+/// Returns the page, with links below `base`.
 pub(super) fn answer(base: &str) -> Answer {
     Answer {
         status: StatusCode::OK,

@@ -1,4 +1,4 @@
-//! What `/varz` and `/jsz` both tell of JetStream.
+//! JetStream fields that `/varz` and `/jsz` share.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::jetstream;
 use crate::options::JetStreamOptions;
 
-/// How it was set up. Without JetStream the first two are there, and 0.
+/// The JetStream configuration. Without JetStream, only the first two fields are present, and 0.
 #[derive(Default, Serialize)]
 pub(super) struct Config {
     max_memory: u64,
@@ -25,18 +25,18 @@ pub(super) struct Config {
     domain: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,
-    /// Whether streams may be compressed. nats-server reports it where both sizes are configured.
+    /// Whether streams may be compressed. nats-server reports it if both sizes are configured.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     compress_ok: bool,
 }
 
-/// nats-server's `sync_interval` if none is configured; it reports one beside `sync_always`, too.
+/// nats-server's default `sync_interval`. It is also reported with `sync_always`.
 const SYNC_INTERVAL: Duration = Duration::from_secs(120);
 
-/// nats-server's number for "as many as are made".
+/// nats-server's number for "unlimited".
 const UNLIMITED: i64 = -1;
 
-/// What all streams take together.
+/// Resources of all streams together.
 #[derive(Serialize)]
 pub(super) struct Stats {
     memory: u64,
@@ -44,12 +44,12 @@ pub(super) struct Stats {
     reserved_memory: u64,
     reserved_storage: u64,
     accounts: u64,
-    // Of a cluster.
+    // Assets of a cluster; 0.
     ha_assets: u64,
     api: ApiStats,
 }
 
-/// What the server grants to each stream and consumer; durations are in nanoseconds.
+/// Limits of each stream and consumer; durations are in nanoseconds.
 #[derive(Serialize)]
 pub(super) struct Limits {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ impl Limits {
 
 impl Config {
     pub(super) fn of(options: &JetStreamOptions, overview: &Overview) -> Self {
-        // "Unlimited" has no number: it is the highest that every reader can hold.
+        // "Unlimited" is the highest number that every reader can hold.
         let limit = |max: Option<u64>| max.unwrap_or(i64::MAX.unsigned_abs());
         let folder = options
             .store_dir
@@ -125,7 +125,7 @@ impl Stats {
         }
     }
 
-    /// Without JetStream.
+    /// Returns the values without JetStream.
     pub(super) fn none() -> Self {
         Stats {
             api: ApiStats {
@@ -137,12 +137,12 @@ impl Stats {
         }
     }
 
-    /// Of one account. What is set aside for it is what it may use.
+    /// Returns the values of one account. Its reservation is its limit.
     pub(super) fn of_account(account: &AccountOverview) -> Self {
         let AccountOverview {
             limits, overview, ..
         } = account;
-        // No limit is -1, which nats-server writes so here; tiers are no limits of the account.
+        // No limit is -1, as in nats-server. Tiers are not limits of the account.
         let reserved = |limit: i64| match limits.tiers.is_empty() {
             true => u64::from_ne_bytes(limit.to_ne_bytes()),
             false => 0,

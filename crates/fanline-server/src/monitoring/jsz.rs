@@ -1,4 +1,4 @@
-//! `/jsz`: JetStream, with its streams and consumers if they are asked for.
+//! `/jsz`: JetStream, on request with streams and consumers.
 
 use fanline_engine::jetstream::{AccountOverview, Overview, OverviewWanted, StreamOverview};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::jetstream::{Config, Limits, Stats};
 use super::query::{Query, page};
 use super::{Monitor, collect, now_text};
 
-/// Accounts of one answer when nobody says how many.
+/// Default number of accounts in one response.
 const LIMIT_DEFAULT: usize = 1024;
 
 #[derive(Serialize)]
@@ -45,11 +45,11 @@ struct Detail {
     stream_detail: Vec<StreamOverview>,
 }
 
-/// What is asked for.
-struct Asked<'a> {
-    /// One of them by name.
+/// The requested detail.
+struct Request<'a> {
+    /// The name of one account; may be empty.
     account: &'a str,
-    /// All of them, if none is named.
+    /// Whether to list all accounts, if none is named.
     details: bool,
     wanted: OverviewWanted,
     leaders: bool,
@@ -57,9 +57,9 @@ struct Asked<'a> {
     limit: usize,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Request<'a> {
     fn parse(query: &'a Query) -> Result<Self, Refusal> {
-        // One server is the leader of all that it has, so these make no difference but must be right.
+        // A single server leads all its assets, so these parameters have no effect, but must be valid.
         query.flag("leader-only")?;
         query.flag("stream-leader-only")?;
         let wanted = OverviewWanted {
@@ -70,7 +70,7 @@ impl<'a> Asked<'a> {
         };
         let accounts = query.flag("accounts")?;
         let details = accounts || wanted.streams || wanted.consumers;
-        Ok(Asked {
+        Ok(Request {
             account: query.text("acc"),
             details,
             wanted,
@@ -85,7 +85,7 @@ impl<'a> Asked<'a> {
 }
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
-    let asked = Asked::parse(query)?;
+    let asked = Request::parse(query)?;
     let accounts = collect::jetstream(&monitor.shared, asked.wanted).await?;
     let options = &monitor.shared.options().jetstream;
     let jsz = match (options, accounts) {
@@ -119,7 +119,7 @@ fn disabled(monitor: &Monitor) -> Jsz<'_> {
 
 fn enabled<'a>(
     monitor: &'a Monitor,
-    asked: &Asked<'_>,
+    asked: &Request<'_>,
     (config, limits): (Config, Limits),
     mut accounts: Vec<AccountOverview>,
 ) -> Jsz<'a> {

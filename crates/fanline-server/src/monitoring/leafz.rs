@@ -1,11 +1,12 @@
-//! `/leafz`: the servers that are attached to this one, and those that it is attached to.
+//! `/leafz`: leaf connections of this server, accepted and dialed.
 
-use fanline_engine::codec::leaf::LeafStatus;
+use fanline_engine::leaf::LeafStatus;
 use serde::Serialize;
 
 use super::answer::{Answer, Refusal};
 use super::query::Query;
-use super::{Monitor, collect, now_text, time};
+use super::{Monitor, collect, now_text};
+use crate::clock::go_text;
 
 #[derive(Serialize)]
 struct Leafz<'a> {
@@ -15,7 +16,7 @@ struct Leafz<'a> {
     leafs: Vec<Row>,
 }
 
-/// One link.
+/// One connection.
 #[derive(Serialize)]
 struct Row {
     id: u64,
@@ -38,7 +39,7 @@ struct Row {
     compression: &'static str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     websocket: bool,
-    /// How often it had been there before. Only Fanline tells.
+    /// Number of earlier connections. Fanline's own field.
     #[serde(skip_serializing_if = "is_none")]
     reconnects: u64,
 }
@@ -61,7 +62,7 @@ impl From<LeafStatus> for Row {
             account: status.account,
             ip: status.ip,
             port: status.port,
-            rtt: status.rtt.map(time::precise),
+            rtt: status.rtt.map(go_text),
             in_msgs: status.in_msgs,
             out_msgs: status.out_msgs,
             in_bytes: status.in_bytes,

@@ -1,4 +1,4 @@
-//! What `/varz` says of the listener for WebSocket, and of the TLS of all of them.
+//! WebSocket and TLS fields of `/varz`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::options::{ClientCertificates, TlsOptions};
 use crate::tls::Tls;
 use crate::{Options, WebSocketOptions};
 
-/// Empty where WebSocket is off; what is as it is by default is left out. Times are in nanoseconds, but for
+/// WebSocket fields. Empty if WebSocket is off; defaults are left out. Times are in nanoseconds, except
 /// `auth_timeout`, which is in seconds.
 #[derive(Default, Serialize)]
 pub(super) struct WebSocket {
@@ -76,19 +76,19 @@ impl WebSocket {
     }
 }
 
-/// The keys that certificates must have, in hexadecimal digits.
+/// Returns the pinned keys in hexadecimal digits.
 fn pins(tls: &TlsOptions) -> Vec<String> {
     let pins = tls.pinned_certs.iter();
     pins.map(|hash| hash.iter().map(|byte| format!("{byte:02x}")).collect())
         .collect()
 }
 
-/// Until when the certificate holds that is shown.
+/// Returns the expiry of a listener's certificate.
 pub(super) fn not_after(tls: Option<&Arc<Tls>>) -> Option<String> {
     tls.and_then(|tls| tls.not_after())
 }
 
-/// How long a handshake may take, in seconds.
+/// Returns the time limit of the TLS handshake in seconds.
 pub(super) fn tls_timeout(tls: Option<&TlsOptions>) -> Number {
     let timeout = tls.map_or_else(|| TlsOptions::default().timeout, |tls| tls.timeout);
     Number(timeout.as_secs_f64())

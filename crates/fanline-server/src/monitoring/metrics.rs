@@ -1,19 +1,19 @@
-//! `/metrics`: the counts of `/varz` for Prometheus, in its text format 0.0.4.
+//! `/metrics`: the counters of `/varz` for Prometheus, in its text format 0.0.4.
 
 use std::cmp::Reverse;
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
-use fanline_engine::codec::leaf::LeafStatus;
 use fanline_engine::jetstream::{AccountOverview, Overview, OverviewWanted};
+use fanline_engine::leaf::LeafStatus;
 use fanline_engine::{Backlog, ConnectionStatus, ShardStatus};
 use hyper::StatusCode;
 
 use super::answer::{Answer, Refusal};
 use super::{Monitor, collect, process};
-use crate::jetstream::{SyncCounts, sync_bound};
-use crate::server::{COMPATIBLE_VERSION, VERSION};
-use crate::shell::Wanted;
+use crate::ipc::ConnectionQuery;
+use crate::ipc::{SyncCounts, sync_bound};
+use crate::version::{COMPATIBLE_VERSION, VERSION};
 
 pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     let totals = collect::totals(&monitor.shared).await?;
@@ -132,7 +132,7 @@ fn add_totals(page: &mut Page, totals: &ShardStatus) {
     );
 }
 
-/// The links to other servers, each by itself.
+/// Adds the metrics of each leaf connection.
 fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
     page.gauge("leafnodes", "Links to other servers", leafs.len());
     type Value = fn(&LeafStatus) -> Option<f64>;
@@ -185,7 +185,7 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
             let (id, remote, account) =
                 (leaf.id, label_value(&leaf.name), label_value(&leaf.account));
             let labels = format!("{{id=\"{id}\",name=\"{remote}\",account=\"{account}\"}}");
-            // The round trip of a link that has just come is not known yet.
+            // The round-trip time of a new connection is unknown.
             if let Some(value) = value(leaf) {
                 page.line(&format!("{name}{labels}"), value);
             }
@@ -193,14 +193,14 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
     }
 }
 
-/// The connections that take less than there is for them, by name: who is slow, before it is dropped.
+/// Adds connections with pending output by name, to find slow consumers before they are dropped.
 async fn add_behind(page: &mut Page, monitor: &Monitor) -> Result<(), Refusal> {
-    /// So many are named, those with the most waiting: each has a time series of its own.
+    /// Connections listed at most, those with the most pending output first. Each has a time series of its own.
     const NAMED_MAX: usize = 50;
-    let wanted = Wanted {
+    let wanted = ConnectionQuery {
         open: true,
         behind: true,
-        ..Wanted::default()
+        ..ConnectionQuery::default()
     };
     let mut behind = collect::connections(&monitor.shared, &wanted).await?.open;
     page.gauge(
@@ -256,9 +256,9 @@ fn labels(status: &ConnectionStatus, account: &str, backlog: &Backlog) -> String
     format!("{{{}}}", labels.join(","))
 }
 
-/// A client says what its name is, so everything that could end the value is escaped.
+/// Returns a label value. Clients choose their names, so every character that could end the value is escaped.
 fn label_value(text: &str) -> String {
-    /// Characters of a value.
+    /// Characters of a value at most.
     const CHARACTERS_MAX: usize = 128;
     let mut value = String::new();
     for character in text.chars().take(CHARACTERS_MAX) {
@@ -272,7 +272,7 @@ fn label_value(text: &str) -> String {
     value
 }
 
-/// What is kept for MQTT clients, which lies in streams of their accounts.
+/// Adds the state of MQTT clients in the streams of their accounts.
 fn add_mqtt(page: &mut Page, accounts: &[AccountOverview]) {
     let streams = || {
         accounts
@@ -341,7 +341,7 @@ fn add_jetstream(page: &mut Page, overview: &Overview) {
     );
 }
 
-/// How long acknowledgements wait for the disk, as a histogram.
+/// Adds a histogram of the time that acknowledgments wait for the disk.
 fn add_syncs(page: &mut Page, syncs: &SyncCounts) {
     let name = "fanline_jetstream_sync_seconds";
     page.heading(
@@ -372,7 +372,7 @@ impl Page {
         self.metric(&name, "gauge", help, &name, value);
     }
 
-    /// A count that only grows; its name ends in `_total`.
+    /// Adds a counter, whose name ends in `_total`.
     fn counter(&mut self, name: &str, help: &str, value: impl Display) {
         let name = format!("fanline_{name}");
         self.metric(&name, "counter", help, &name, value);

@@ -1,7 +1,6 @@
-//! Monitoring over HTTP: what nats-server tells at the same paths, in the same words.
+//! Monitoring over HTTP: nats-server's endpoints, with the same paths and fields.
 //!
-//! One endpoint, one file. Each asks the shards for what it needs, once, and never touches what
-//! carries messages.
+//! One endpoint, one file. Each queries the shards once, and never touches the delivery of messages.
 
 mod accounts;
 mod answer;
@@ -49,27 +48,27 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
-use crate::server::Shared;
+use crate::shared::Shared;
 use answer::{Answer, Refusal};
 use process::CpuMeter;
 use query::Query;
-pub(crate) use system::{ConnectionEvent, EVENTS_MAX, System};
+pub(crate) use system::{EVENTS_MAX, System};
 
-/// Connections served at once. Another one replaces the oldest that has no request, or waits while all have one.
+/// Concurrent connections. A further one replaces the oldest connection without a request, or waits while all
+/// have one.
 const CONNECTIONS_MAX: usize = 64;
-/// The longest that a request's line and headers may take to come, and that a connection may be
-/// silent between two of them. Longer: it is closed.
+/// Time limit of a request's head, and of silence between two requests. The connection is closed beyond it.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
-/// The most bytes of a request's line and headers. More: it is answered with 431 and closed.
+/// Bytes of a request's head at most. Beyond that, it is answered with 431, and the connection is closed.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
-/// After this long a connection is closed when it has had its answer, so that nobody has one of
-/// the places for good.
+/// Age from which a connection is closed after its current response, so that no client occupies a connection
+/// forever.
 const CONNECTION_TIME: Duration = Duration::from_secs(300);
-/// How long the last answer may then take to be read. Longer: it is cut off.
+/// Time limit for reading that response.
 const LAST_ANSWER_TIME: Duration = Duration::from_secs(30);
 
-/// The switches of nats-server for new formats, as it has them by default: a configuration that turns on what is
-/// off here is refused.
+/// nats-server's feature flags with their defaults. A configuration that enables one that is off here is
+/// rejected.
 const FEATURE_FLAGS: [(&str, bool); 4] = [
     ("js_ack_fc_v2", false),
     ("js_api_reply_v2", false),
@@ -77,7 +76,7 @@ const FEATURE_FLAGS: [(&str, bool); 4] = [
     ("js_snapshot_sources", false),
 ];
 
-/// What monitoring tells.
+/// A monitoring endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
     Index,
@@ -98,7 +97,7 @@ enum Endpoint {
     Metrics,
 }
 
-/// Where each is found, and under which name it is counted in `http_req_stats`.
+/// Path of each endpoint, and its name in `http_req_stats`.
 const ENDPOINTS: [(&str, &str, Endpoint); 17] = [
     ("/", "/", Endpoint::Index),
     ("/varz", "/varz", Endpoint::Varz),
@@ -119,21 +118,21 @@ const ENDPOINTS: [(&str, &str, Endpoint); 17] = [
     ("/metrics", "/metrics", Endpoint::Metrics),
 ];
 
-/// What all requests share.
+/// State that all requests share.
 pub(crate) struct Monitor {
     pub(crate) shared: Arc<Shared>,
     cpu: RefCell<CpuMeter>,
-    /// How often each path was asked for.
+    /// Requests by path.
     requests: RefCell<BTreeMap<&'static str, u64>>,
-    desk: dashboard::Desk,
+    dashboard: dashboard::Shared,
 }
 
 /// Serves until the listener fails.
 pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Result<()> {
-    /// How long to wait when the process has no descriptor left.
+    /// Pause when the process has no file descriptor left.
     const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let connections = Rc::new(Connections::default());
     loop {
         let (stream, address) = match listener.accept().await {
@@ -144,10 +143,10 @@ pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Re
                 continue;
             }
         };
-        if places.available_permits() == 0 {
+        if permits.available_permits() == 0 {
             connections.close_idle();
         }
-        let place = Arc::clone(&places).acquire_owned().await;
+        let permit = Arc::clone(&permits).acquire_owned().await;
         let monitor = Rc::clone(&monitor);
         let connections = Rc::clone(&connections);
         tokio::task::spawn_local(async move {
@@ -157,7 +156,7 @@ pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Re
                 () = connection.close.notified() => {}
             }
             connections.remove(&connection);
-            drop(place);
+            drop(permit);
         });
     }
 }
@@ -169,7 +168,7 @@ struct Connection {
     close: Notify,
 }
 
-/// All open connections, the oldest first.
+/// All open connections, oldest first.
 #[derive(Default)]
 struct Connections(RefCell<VecDeque<Rc<Connection>>>);
 
@@ -185,7 +184,7 @@ impl Connections {
         all.retain(|other| !Rc::ptr_eq(other, connection));
     }
 
-    /// Closes the oldest connection without a request, so that silent peers cannot keep others out.
+    /// Closes the oldest connection without a request, so that silent peers cannot exclude others.
     fn close_idle(&self) {
         let mut all = self.0.borrow_mut();
         let idle = all.iter().position(|one| !one.is_answering.get());
@@ -201,11 +200,11 @@ impl Monitor {
             shared,
             cpu: CpuMeter::start().into(),
             requests: RefCell::default(),
-            desk: dashboard::Desk::default(),
+            dashboard: dashboard::Shared::default(),
         }
     }
 
-    /// What makes HTTPS of HTTP, with the certificates of now.
+    /// Returns the TLS of HTTPS, with the current certificates.
     fn https(&self) -> Option<TlsAcceptor> {
         let shared = &self.shared;
         let tls = shared.tls();
@@ -248,7 +247,7 @@ impl Monitor {
             .timer(TokioTimer::new())
             .header_read_timeout(HEADER_TIME_MAX)
             .max_buf_size(HEADER_BYTES_MAX)
-            // Scripts that look for `Content-Length:` are not always as tolerant as they should be.
+            // Some scripts look for `Content-Length:` with this case.
             .title_case_headers(true)
             .serve_connection(TokioIo::new(stream), service)
             .with_upgrades();
@@ -263,7 +262,7 @@ impl Monitor {
         }
     }
 
-    /// The method is not looked at, as in nats-server: nothing of this changes anything.
+    /// Responds to a request. Any method is accepted, as in nats-server, because no endpoint changes anything.
     async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let options = self.shared.options();
@@ -278,14 +277,14 @@ impl Monitor {
         let entry = ENDPOINTS.iter().find(|(at, ..)| *at == path);
         let (_, counted_as, endpoint) = entry.ok_or(Refusal::NotFound)?;
         self.count(counted_as);
-        self.tell(endpoint, query).await
+        self.respond(endpoint, query).await
     }
 
     fn count(&self, path: &'static str) {
         *self.requests.borrow_mut().entry(path).or_default() += 1;
     }
 
-    async fn tell(&self, endpoint: &Endpoint, query: &Query) -> Result<Answer, Refusal> {
+    async fn respond(&self, endpoint: &Endpoint, query: &Query) -> Result<Answer, Refusal> {
         match endpoint {
             Endpoint::Index => Ok(index::answer(&self.shared.options().monitoring_base_path)),
             Endpoint::Varz => varz::answer(self).await,
@@ -310,18 +309,18 @@ impl Monitor {
         &self.shared.info.server_id
     }
 
-    /// Now, in the engine's time.
+    /// Returns the current time, in the engine's time.
     fn now(&self) -> Duration {
         self.shared.common.started.elapsed()
     }
 
-    /// A moment of the engine's time as text.
+    /// Formats a time of the engine.
     fn date(&self, at: Duration) -> String {
         time::rfc3339(self.shared.started_at + at)
     }
 }
 
-/// A path without what all of them begin with; `None` when it does not.
+/// Returns a path without its prefix; `None` if it does not have the prefix.
 fn below<'a>(base: &str, path: &'a str) -> Option<&'a str> {
     match path.strip_prefix(base)? {
         "" => Some("/"),
@@ -329,7 +328,7 @@ fn below<'a>(base: &str, path: &'a str) -> Option<&'a str> {
     }
 }
 
-/// What kind of connection it is, as nats-server says it.
+/// Returns nats-server's name for the kind of a connection.
 fn kind_name(kind: ConnectionKind) -> &'static str {
     match kind.is_leaf() {
         true => "Leafnode",

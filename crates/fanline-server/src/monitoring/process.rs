@@ -1,11 +1,11 @@
-//! What this process takes from its machine, where the system tells (Linux), else 0.
+//! Resources of this process as reported by Linux; 0 elsewhere.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Linux tells processor time in hundredths of a second on every architecture.
+/// Linux reports processor time in hundredths of a second on every architecture.
 const TICK_MILLIS: u64 = 10;
-/// Over at least this long the load is measured.
+/// The shortest interval for measuring the load.
 const LOAD_TIME_MIN: Duration = Duration::from_secs(1);
 
 /// Memory of this process.
@@ -13,11 +13,11 @@ const LOAD_TIME_MIN: Duration = Duration::from_secs(1);
 pub(super) struct Memory {
     /// In use.
     pub(super) resident_bytes: u64,
-    /// In use, without a file behind it.
+    /// In use, without a file.
     pub(super) anonymous_bytes: u64,
-    /// Private and writable, whether in use or not.
+    /// Private and writable, in use or not.
     pub(super) data_bytes: u64,
-    /// The main thread's stack.
+    /// The stack of the main thread.
     pub(super) stack_bytes: u64,
     /// The address space.
     pub(super) virtual_bytes: u64,
@@ -44,12 +44,12 @@ pub(super) fn memory() -> Memory {
     Memory::parse(&fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
-/// Bytes of memory in use.
+/// Returns the bytes of memory in use.
 pub(super) fn resident_bytes() -> u64 {
     memory().resident_bytes
 }
 
-/// Measures the processor load between two looks.
+/// Measures the processor load between two calls.
 pub(super) struct CpuMeter {
     looked_at: Instant,
     used: Duration,
@@ -65,7 +65,8 @@ impl CpuMeter {
         }
     }
 
-    /// Per cent of one core since the last look, in tenths; looks at most once a second.
+    /// Returns the percentage of one core since the last measurement, rounded to tenths. Measures at most once
+    /// a second.
     pub(super) fn percent(&mut self) -> f64 {
         let passed = self.looked_at.elapsed();
         if passed >= LOAD_TIME_MIN {
@@ -79,7 +80,7 @@ impl CpuMeter {
     }
 }
 
-/// How long processors have worked for this process.
+/// Returns the processor time of this process.
 pub(super) fn processor_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let ticks = processor_ticks(&stat).unwrap_or(0);
@@ -87,7 +88,7 @@ pub(super) fn processor_time() -> Duration {
 }
 
 fn processor_ticks(stat: &str) -> Option<u64> {
-    // The second field is the program's name, which may hold anything.
+    // The second field is the program's name, which may hold any characters.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_linux_writes() {
+    fn proc_files_are_parsed() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 30 12 0 0 20 0 1 0 5 6 7";
         assert_eq!(processor_ticks(stat), Some(42));
         assert_eq!(processor_ticks(""), None);

@@ -1,13 +1,14 @@
 //! The parameters of a request.
 
 use super::answer::Refusal;
+use crate::client::url::percent_decode;
 
-/// Parameters in the order in which they came.
+/// Parameters in their order in the request.
 #[derive(Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Takes what follows the `?`. A pair that is not properly encoded is left out.
+    /// Parses the text behind `?`. Pairs with a broken encoding are left out.
     pub(super) fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -16,24 +17,24 @@ impl Query {
         Query(pairs.collect())
     }
 
-    /// Parameters that came in another way.
+    /// Wraps parameters from another source.
     pub(super) fn of(pairs: Vec<(String, String)>) -> Self {
         Query(pairs)
     }
 
-    /// Has a parameter mean this, whatever was given.
+    /// Replaces a parameter.
     pub(super) fn set(&mut self, name: &str, value: &str) {
         self.0.retain(|(given, _)| given != name);
         self.0.push((name.into(), value.into()));
     }
 
-    /// The first value of a parameter; empty when there is none.
+    /// Returns the first value of a parameter; an empty text if it is missing.
     pub(super) fn text(&self, name: &str) -> &str {
         let found = self.0.iter().find(|(given, _)| given == name);
         found.map_or("", |(_, value)| value)
     }
 
-    /// Whether a switch is on; off when it is not given.
+    /// Returns the value of a boolean parameter; false if it is missing.
     pub(super) fn flag(&self, name: &str) -> Result<bool, Refusal> {
         match self.text(name) {
             "" | "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
@@ -42,7 +43,7 @@ impl Query {
         }
     }
 
-    /// A position or an amount; 0 when it is not given or negative.
+    /// Returns the value of an offset or limit; 0 if it is missing or negative.
     pub(super) fn count(&self, name: &str) -> Result<usize, Refusal> {
         match self.text(name) {
             "" => Ok(0),
@@ -53,7 +54,7 @@ impl Query {
         }
     }
 
-    /// An id, if it is given and not 0.
+    /// Returns an id, if it is present and not 0.
     pub(super) fn id(&self, name: &str) -> Result<Option<u64>, Refusal> {
         match self.text(name) {
             "" => Ok(None),
@@ -65,7 +66,7 @@ impl Query {
     }
 }
 
-/// Words that are all to be found, in whatever case: `find`, which is Fanline's own.
+/// Words to search for in any case: `find`, which is Fanline's own parameter.
 #[derive(Debug)]
 pub(super) struct Words(Vec<String>);
 
@@ -75,12 +76,12 @@ impl Words {
         Words(words.map(str::to_lowercase).collect())
     }
 
-    /// Whether nothing is looked for, so that the texts need not be there.
+    /// Returns whether there are none, so that texts need not be collected.
     pub(super) fn are_none(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether each of them is in one of the texts.
+    /// Returns whether each word is in one of the texts.
     pub(super) fn are_in(&self, texts: &[&str]) -> bool {
         let text = texts.join("\n").to_lowercase();
         self.0.iter().all(|word| text.contains(word))
@@ -88,7 +89,7 @@ impl Words {
 }
 
 fn bad(kind: &str, name: &str, given: &str) -> Refusal {
-    // Named for the sake of those who look for what nats-server says.
+    // nats-server's text names Go's parser, and users search for it.
     let reader = match kind {
         "boolean" => "ParseBool",
         "int" => "Atoi",
@@ -99,31 +100,13 @@ fn bad(kind: &str, name: &str, given: &str) -> Refusal {
     ))
 }
 
-/// Undoes the encoding of forms: `%41` is `A`, `+` is a space.
+/// Decodes a form's value: `%41` is `A`, `+` is a space. Returns `None` for a broken escape, and for other than UTF-8.
 fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, others @ ..] = rest {
-        (rest, _) = match first {
-            b'%' => {
-                let [high, low, behind @ ..] = others else {
-                    return None;
-                };
-                (behind, bytes.push(hex(*high)? << 4 | hex(*low)?))
-            }
-            b'+' => (others, bytes.push(b' ')),
-            other => (others, bytes.push(*other)),
-        };
-    }
-    String::from_utf8(bytes).ok()
+    let (bytes, is_valid) = percent_decode(&text.replace('+', " "));
+    String::from_utf8(bytes).ok().filter(|_| is_valid)
 }
 
-fn hex(digit: u8) -> Option<u8> {
-    let value = char::from(digit).to_digit(16)?;
-    u8::try_from(value).ok()
-}
-
-/// The part of a list that was asked for; an offset past its end gives none.
+/// Returns one page of a list; an empty one beyond its end.
 pub(super) fn page<T>(mut all: Vec<T>, offset: usize, limit: usize) -> Vec<T> {
     all.drain(..offset.min(all.len()));
     all.truncate(limit);

@@ -1,4 +1,4 @@
-//! `/subsz` and `/subscriptionsz`: the subscriptions and what finds them.
+//! `/subsz` and `/subscriptionsz`: subscriptions and counters of their lookup.
 
 use fanline_engine::auth::{Access, AccountId};
 use fanline_engine::{Filter, ShardStatus, SubscriptionStatus, is_literal_topic};
@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::answer::{Answer, Number, Refusal};
 use super::query::{Query, Words, page};
 use super::{Monitor, collect, now_text};
-use crate::shell::Wanted;
+use crate::ipc::ConnectionQuery;
 
-/// Subscriptions in one page when nothing else is asked for.
+/// Default number of subscriptions in one page.
 const LIMIT_DEFAULT: usize = 1024;
 
 /// One subscription.
@@ -30,7 +30,7 @@ pub(super) struct SubscriptionRow {
 }
 
 impl SubscriptionRow {
-    /// For where the connection tells the account.
+    /// Returns a row for a connection, which reports the account itself.
     pub(super) fn without_account(sub: SubscriptionStatus) -> Self {
         SubscriptionRow {
             account: None,
@@ -55,7 +55,7 @@ impl SubscriptionRow {
     }
 }
 
-/// How well matching does.
+/// Counters of subject matching.
 #[derive(Serialize)]
 pub(super) struct Matching {
     num_subscriptions: usize,
@@ -161,14 +161,14 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     }))
 }
 
-/// All subscriptions in an order that stays the same from page to page.
+/// Returns all subscriptions in an order that is stable from page to page.
 pub(super) async fn all_subscriptions(
     monitor: &Monitor,
 ) -> Result<Vec<SubscriptionStatus>, Refusal> {
-    let wanted = Wanted {
+    let wanted = ConnectionQuery {
         open: true,
         subscriptions: true,
-        ..Wanted::default()
+        ..ConnectionQuery::default()
     };
     let told = collect::connections(&monitor.shared, &wanted).await?;
     let lists = told

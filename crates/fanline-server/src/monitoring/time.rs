@@ -1,19 +1,18 @@
-//! Times and durations, written as nats-server writes them.
+//! Times and durations in nats-server's formats.
 
 use std::time::{Duration, SystemTime};
 
-use fanline_engine::time::Nanos;
 use jiff::Timestamp;
 
-/// A moment in UTC with up to nanoseconds, as in RFC 3339.
+/// Formats a time in UTC with up to nine digits, as in RFC 3339.
 pub(super) fn rfc3339(time: SystemTime) -> String {
-    // A clock that is off by ten thousand years is no reason not to answer.
+    // A clock that is off by ten thousand years should not fail the request.
     Timestamp::try_from(time)
         .unwrap_or(Timestamp::MAX)
         .to_string()
 }
 
-/// Whole seconds in up to five units: `1y2d3h4m5s`. A unit is left out only in front.
+/// Formats whole seconds in up to five units: `1y2d3h4m5s`. Leading zero units are left out.
 pub(super) fn uptime(duration: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [(365 * 86_400, "y"), (86_400, "d"), (3600, "h"), (60, "m")];
     let mut seconds = duration.as_secs();
@@ -25,11 +24,6 @@ pub(super) fn uptime(duration: Duration) -> String {
         }
     }
     text + &format!("{seconds}s")
-}
-
-/// To the nanosecond, as Go writes it: `1.5ms`, `1m2.5s`, `2h0m0s`.
-pub(super) fn precise(duration: Duration) -> String {
-    Nanos::from(duration).to_string()
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Endpoints of features that are not here: they say so in the form in which nats-server does
-//! when a feature is off.
+//! Endpoints of unsupported features. They respond as nats-server does when a feature is off.
 
 use hyper::StatusCode;
 use serde::Serialize;
@@ -44,7 +43,7 @@ pub(super) fn gatewayz(monitor: &Monitor) -> Answer {
     })
 }
 
-/// There is no consensus among one server.
+/// A single server has no consensus groups.
 pub(super) fn raftz() -> Answer {
     not_there("No Raft nodes registered")
 }
@@ -57,7 +56,7 @@ fn not_there(why: &'static str) -> Answer {
     }
 }
 
-/// The queues of another server's inner life.
+/// Internal queues of nats-server, which do not exist here.
 pub(super) fn ipqueuesz() -> Answer {
     Answer::json(&Empty {})
 }

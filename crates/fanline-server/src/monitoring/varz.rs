@@ -1,5 +1,5 @@
-//! `/varz`: the server as a whole. Keys, their order and their types are nats-server's; `fanline`
-//! is our own. What a feature would fill that is not here yet is an empty object.
+//! `/varz`: the server as a whole. Keys, their order, and their types are nats-server's; `fanline` is Fanline's
+//! own. Unsupported features are empty objects.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,12 +14,13 @@ use super::connz::ProxyKey;
 use super::listeners::{WebSocket, not_after, tls_timeout};
 use super::{FEATURE_FLAGS, Monitor, collect, jetstream, now_text, process, time};
 use crate::Options;
-use crate::server::{COMPATIBLE_VERSION, VERSION};
+use crate::client::url::Url;
+use crate::version::{COMPATIBLE_VERSION, VERSION};
 
 #[derive(Serialize)]
 struct Varz<'a> {
     #[serde(flatten)]
-    who: Who<'a>,
+    identity: Identity<'a>,
     #[serde(flatten)]
     settings: Settings,
     #[serde(flatten)]
@@ -45,7 +46,7 @@ struct Varz<'a> {
     tls_cert_not_after: Option<String>,
 }
 
-/// Proxies that are trusted.
+/// Trusted proxies.
 #[derive(Serialize)]
 struct Proxies {
     trusted: Vec<ProxyKey>,
@@ -60,12 +61,12 @@ impl Proxies {
 }
 
 #[derive(Serialize)]
-struct Who<'a> {
+struct Identity<'a> {
     server_id: &'a str,
     server_name: &'a str,
     version: &'static str,
     proto: u8,
-    // Readers expect the key; there is no Go here.
+    // Readers expect the key, though there is no Go here.
     go: &'static str,
     fanline: &'static str,
     host: &'a str,
@@ -122,7 +123,7 @@ impl Deny {
     }
 }
 
-/// Durations are in nanoseconds, but for `auth_timeout` and `tls_timeout`: those are in seconds.
+/// Durations are in nanoseconds, except `auth_timeout` and `tls_timeout`, which are in seconds.
 #[derive(Serialize)]
 struct Settings {
     max_connections: usize,
@@ -154,7 +155,7 @@ struct Cluster {
     name: Option<String>,
 }
 
-/// Empty where MQTT is off.
+/// Empty if MQTT is off.
 #[derive(Default, Serialize)]
 struct Mqtt {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,7 +176,7 @@ struct Mqtt {
     tls_cert_not_after: Option<String>,
 }
 
-/// Empty where JetStream is off.
+/// Empty if JetStream is off.
 #[derive(Default, Serialize)]
 pub(super) struct JetStream {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -248,7 +249,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         ..ByKind::default()
     };
     Ok(Answer::json(&Varz {
-        who: who(monitor),
+        identity: identity(monitor),
         settings: settings(monitor, jetstream),
         process: process(monitor),
         traffic: traffic(&totals),
@@ -282,11 +283,11 @@ pub(super) fn jetstream(monitor: &Monitor, overview: Option<&Overview>) -> JetSt
     }
 }
 
-fn who(monitor: &Monitor) -> Who<'_> {
+fn identity(monitor: &Monitor) -> Identity<'_> {
     let info = &monitor.shared.info;
     let options = monitor.shared.options();
     let tls = options.tls.as_ref();
-    Who {
+    Identity {
         server_id: &info.server_id,
         server_name: &info.server_name,
         version: COMPATIBLE_VERSION,
@@ -344,7 +345,9 @@ fn leaf(monitor: &Monitor, options: &Options) -> Leaf {
     let tls = listener.and_then(|listener| listener.tls.as_ref());
     let remotes = options.leafnodes.remotes.iter().map(|remote| Remote {
         local_account: remote.account.clone(),
-        urls: remote.shown_urls().iter().map(|url| place(url)).collect(),
+        urls: (remote.urls.iter())
+            .map(|url| Url::split(url).location.to_owned())
+            .collect(),
         deny: Deny {
             exports: remote.deny_exports.clone(),
             imports: remote.deny_imports.clone(),
@@ -367,13 +370,6 @@ fn leaf(monitor: &Monitor, options: &Options) -> Leaf {
         remotes: remotes.collect(),
         tls_cert_not_after: not_after(monitor.shared.tls().leafs.as_ref()),
     }
-}
-
-/// An address without what it is reached by.
-fn place(url: &str) -> String {
-    url.split_once("://")
-        .map_or(url, |(_, place)| place)
-        .to_owned()
 }
 
 fn mqtt(monitor: &Monitor, options: &Options) -> Mqtt {
@@ -400,7 +396,7 @@ fn process(monitor: &Monitor) -> Process {
         uptime: time::uptime(monitor.now()),
         mem: process::resident_bytes(),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
-        // The threads that carry messages are what Go's setting comes closest to.
+        // The number of shards is the closest equivalent of Go's setting.
         gomaxprocs: monitor.shared.shards.len(),
         cpu: Number(monitor.cpu.borrow_mut().percent()),
     }

@@ -1,4 +1,4 @@
-//! WebSocket on monitoring's port, for pages that come from there.
+//! WebSocket on the monitoring port, for the dashboard.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -12,17 +12,17 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tracing::debug;
 
+use crate::ipc::{Incoming, Listener, Transport, Upgraded};
 use crate::options::ClientCertificates;
-use crate::server::Shared;
-use crate::shell::{Incoming, Listener, Transport, Upgraded};
+use crate::shared::Shared;
 
-/// Where it is found.
+/// Paths of WebSocket.
 const PATHS: [&str; 2] = ["/", "/ws"];
-/// Bytes between the connection and its session, in each direction.
+/// Bytes between the socket and the session, in each direction.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// Upgrades a request that asks for it, by the rules of the WebSocket listener; `None` when it does
-/// not ask, or there is none.
+/// Upgrades a WebSocket request by the rules of the WebSocket listener. Returns `None` if there is no such
+/// listener, or for other requests.
 pub(super) fn upgrade(
     shared: &Arc<Shared>,
     request: &mut Request<Body>,
@@ -42,8 +42,8 @@ pub(super) fn upgrade(
     hand_over(shared, request, address, &listener.rules, None)
 }
 
-/// Whether this port requires all that the WebSocket listener requires: TLS, a certificate, and a peer on this machine
-/// where that listener is on loopback. Otherwise this port would be a way around the listener.
+/// Returns whether this port meets the requirements of the WebSocket listener: TLS, a certificate, and a local
+/// peer if that listener is on loopback. Otherwise this port would bypass the listener.
 fn may_upgrade(shared: &Shared, address: SocketAddr) -> bool {
     let options = shared.options();
     let tls = shared.tls();
@@ -59,8 +59,8 @@ fn may_upgrade(shared: &Shared, address: SocketAddr) -> bool {
     is_as_encrypted && (listens_to_all || address.ip().to_canonical().is_loopback())
 }
 
-/// Upgrades a request and has a shard serve the connection; `None` when it does not ask for it. The
-/// client may have been let in already.
+/// Upgrades a WebSocket request and assigns the connection to a shard; `None` for other requests. The client
+/// may be authenticated already.
 pub(super) fn hand_over(
     shared: &Arc<Shared>,
     request: &mut Request<Body>,
@@ -89,13 +89,13 @@ pub(super) fn hand_over(
             vouched,
         });
         shared.assign(Transport::Wire(incoming, Listener::WebSocket), None);
-        // How it ends is the session's business.
+        // The session handles the end of the connection.
         let _ = tokio::io::copy_bidirectional(&mut outside, &mut ours).await;
     });
     Some(response)
 }
 
-/// The request as it came, which is what decides.
+/// Returns the request as text, for the engine's parser.
 fn as_text(request: &Request<Body>) -> Vec<u8> {
     let mut text = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri().path());
     for (name, value) in request.headers() {

@@ -1,15 +1,15 @@
-//! The dashboard at the monitoring port.
+//! Options of the dashboard on the monitoring port.
 
-/// What the dashboard may do.
+/// Permissions of the dashboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dashboard {
-    /// There is none.
+    /// The dashboard is not served.
     Off,
-    /// It shows, and changes nothing: whoever uses it may publish nothing but requests that read.
+    /// The dashboard displays, but changes nothing. Its users may publish only requests that read.
     #[default]
     ReadOnly,
-    /// Its users may publish what their permissions allow, and those who see the whole server may close
-    /// connections.
+    /// Dashboard users may publish what their permissions allow. Users with access to the whole server may
+    /// close connections.
     Writable,
 }
 
@@ -20,14 +20,14 @@ impl Dashboard {
         (Dashboard::Writable, "write"),
     ];
 
-    /// The one of this name, in any case; `None` when there is none.
+    /// Parses a name in any case.
     pub fn parse(name: &str) -> Option<Self> {
         let mut all = Self::NAMES.iter();
         all.find(|(_, known)| known.eq_ignore_ascii_case(name))
             .map(|(dashboard, _)| *dashboard)
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         let mut all = Self::NAMES.iter();
         all.find(|(dashboard, _)| *dashboard == self)

@@ -1,15 +1,14 @@
-//! How what is kept is encrypted.
+//! Encryption of stored streams.
 
 use std::fmt;
 
 pub use fanline_engine::store::Algorithm as Cipher;
 
-/// Encryption of everything that streams keep on disk: records with their subjects, configurations,
-/// how far consumers are. Names of streams and consumers are not, nor times and sizes.
+/// Encryption of stored streams: messages with their subjects, configurations, and consumer state. Names of
+/// streams and consumers, times, and sizes stay in clear.
 ///
-/// The first start with it makes a key for the store, and keeps it there, sealed with the secret.
-/// From then on the server starts with this secret only. What was kept before stays readable to
-/// all until it is removed.
+/// The first start generates a key for the store, and stores it there, sealed with the secret. From then on the
+/// server starts only with this secret. Messages stored earlier stay in clear until they are removed.
 ///
 /// ```
 /// use fanline_server::{Cipher, Encryption, Secret};
@@ -22,16 +21,16 @@ pub use fanline_engine::store::Algorithm as Cipher;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encryption {
-    /// What the store's key is sealed with.
+    /// The secret that seals the store's key.
     pub secret: Secret,
-    /// What it was sealed with so far, if that is to be changed now.
+    /// The previous secret, to replace it with `secret`.
     pub previous_secret: Option<Secret>,
-    /// How records are sealed from now on.
+    /// The cipher of new records.
     pub cipher: Cipher,
 }
 
 impl Encryption {
-    /// With this secret, and the cipher that is faster on most machines.
+    /// Returns options with this secret, and the cipher that is faster on most machines.
     pub fn new(secret: Secret) -> Self {
         Encryption {
             secret,
@@ -41,12 +40,12 @@ impl Encryption {
     }
 }
 
-/// Something that is not to be seen in logs.
+/// A secret, which `Debug` does not print.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// Takes it as it is.
+    /// Wraps a secret unchanged.
     pub fn new(secret: impl Into<Vec<u8>>) -> Self {
         Secret(secret.into())
     }

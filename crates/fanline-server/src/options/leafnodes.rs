@@ -1,19 +1,20 @@
-//! Leaf nodes: servers that attach to this one, and those that it attaches to.
+//! Options of leaf nodes, as hub and as spoke.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use fanline_engine::auth::User;
-pub use fanline_engine::codec::leaf::LeafCompression;
 pub use fanline_engine::codec::s2::Level as CompressionLevel;
+pub use fanline_engine::leaf::LeafCompression;
 
 use super::TlsOptions;
+use crate::client::url::Url;
 
-/// The port of leaf nodes when an address names none.
+/// The default port of leaf nodes.
 pub const LEAFNODE_PORT: u16 = 7422;
 
-/// How a server is attached to others, as hub, as spoke or both.
+/// Options of leaf nodes: a listener for a hub, remotes for a spoke.
 ///
 /// ```
 /// use fanline_server::{LeafnodeOptions, LeafnodeRemote, Options};
@@ -29,19 +30,18 @@ pub const LEAFNODE_PORT: u16 = 7422;
 /// ```
 #[derive(Clone, Debug)]
 pub struct LeafnodeOptions {
-    /// A listener for leaf nodes; none when `None`.
+    /// The listener for leaf nodes, if there is one.
     pub listener: Option<LeafnodeListener>,
-    /// Servers to be attached to.
+    /// Remote servers to connect to as a leaf node.
     pub remotes: Vec<LeafnodeRemote>,
-    /// How long to wait before a remote is dialled again. While nobody answers, it is more and more,
-    /// up to eight times as long.
+    /// Delay before a remote is dialed again. It grows up to eight times while the remote does not answer.
     pub reconnect: Duration,
-    /// How long dialling may take.
+    /// Time limit of a connection attempt.
     pub dial_timeout: Duration,
-    /// Of how many attempts in a row to reach a remote one is logged, the first one always; `None` is
-    /// the first few, and then one in a minute or so.
+    /// Interval of logged attempts, counted in attempts, to reach a remote for the first time. The first
+    /// attempt is always logged. `None` logs the first few, then about one a minute.
     pub connect_error_reports: Option<u64>,
-    /// The same for a remote that was reached before.
+    /// The same after a remote was connected.
     pub reconnect_error_reports: Option<u64>,
 }
 
@@ -67,23 +67,23 @@ pub struct LeafnodeListener {
     pub port: u16,
     /// TLS; none when `None`.
     pub tls: Option<TlsOptions>,
-    /// Address told to leaf nodes instead of the one listened on, as `host:port`.
+    /// Address to advertise instead of the listening one, as `host:port`.
     pub advertise: Option<String>,
-    /// Leaf nodes are told no addresses.
+    /// Whether to advertise no addresses.
     pub no_advertise: bool,
-    /// Who may come as a leaf node, each with its account; clients' users when empty.
+    /// Users of leaf nodes, each with its account; the users of clients if empty.
     pub users: Vec<LeafnodeUser>,
-    /// The account of those who need not say who they are; `$G` when `None`.
+    /// Account of leaf nodes without credentials; `$G` if `None`.
     pub account: Option<String>,
-    /// How long it may take to say who it is; as long as clients when `None`.
+    /// Time limit of authentication; that of clients if `None`.
     pub auth_timeout: Option<Duration>,
-    /// All must come through a proxy that is trusted, as clients do where that is asked of them.
+    /// Whether leaf nodes must connect through a trusted proxy.
     pub needs_proxy: bool,
-    /// The oldest version that may come.
+    /// The oldest accepted version of nats-server.
     pub min_version: Option<String>,
-    /// What one leaf node wants is not told to others.
+    /// Whether subscriptions of one leaf node are not sent to others.
     pub isolates: bool,
-    /// Whether links are compressed. Over WebSocket they are not where its own compression is on.
+    /// Compression of connections. It is off on WebSocket connections that use WebSocket compression.
     pub compression: LeafCompression,
 }
 
@@ -106,76 +106,76 @@ impl Default for LeafnodeListener {
     }
 }
 
-/// A user who may come as a leaf node.
+/// A user for leaf nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeafnodeUser {
-    /// Who it is, and what it may do.
+    /// Name, credentials, and permissions.
     pub user: User,
-    /// Its account; `$G` when `None`.
+    /// The user's account; `$G` if `None`.
     pub account: Option<String>,
 }
 
-/// A server, or several of one cluster, to be attached to.
+/// A remote server, or several of one cluster, to connect to as a leaf node.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LeafnodeRemote {
-    /// `nats-leaf://user:password@host:7422` and its shorter forms, or `wss://host:443/path`; one of them is
-    /// used at a time.
+    /// `nats-leaf://user:password@host:7422` and its shorter forms, or `wss://host:443/path`. One of them is
+    /// connected at a time.
     pub urls: Vec<String>,
-    /// The account here.
+    /// The local account.
     pub account: String,
-    /// A file with a user's JWT and the seed of its key.
+    /// A credentials file with a user's JWT and nkey seed.
     pub credentials: Option<PathBuf>,
-    /// The seed of an nkey, or a file with it.
+    /// An nkey seed, or a file with one.
     pub nkey: Option<String>,
-    /// TLS; as the address and the other server say when `None`.
+    /// TLS options; if `None`, the URL and the remote's INFO decide.
     pub tls: Option<TlsOptions>,
-    /// This side is the hub, though it dials.
+    /// Whether this side is the hub, although it dials.
     pub is_hub: bool,
-    /// Subjects that are not taken from there.
+    /// Subjects that are not imported from the remote.
     pub deny_imports: Vec<String>,
-    /// Subjects that do not go there.
+    /// Subjects that are not exported to the remote.
     pub deny_exports: Vec<String>,
-    /// The addresses are tried in the order in which they stand.
+    /// Whether URLs are tried in order instead of randomly.
     pub no_randomize: bool,
-    /// How long the other server's first word may take.
+    /// Time limit of the remote's INFO.
     pub first_info_timeout: Duration,
-    /// How long dialling may take; as of all remotes when `None`.
+    /// Time limit of a connection attempt; that of [`LeafnodeOptions`] if `None`.
     pub dial_timeout: Option<Duration>,
-    /// What other leaf nodes want is not told to it.
+    /// Whether subscriptions of other leaf nodes are not sent to the remote.
     pub isolates: bool,
-    /// It is asked not to tell what its other leaf nodes want.
+    /// Whether to request that the remote does not send subscriptions of its other leaf nodes.
     pub requests_isolation: bool,
-    /// It is not dialled.
+    /// Whether the remote is not dialed.
     pub is_disabled: bool,
-    /// Only addresses that are listed here are dialled, not those that the other server tells.
+    /// Whether addresses that the remote advertises are ignored.
     pub ignore_discovered_servers: bool,
-    /// Whether the link is compressed.
+    /// Compression of the connection.
     pub compression: LeafCompression,
-    /// Over WebSocket, its own compression is asked for instead.
+    /// Over WebSocket, whether to request WebSocket compression instead.
     pub websocket_compression: bool,
-    /// Over WebSocket, it is asked whether what is sent may go unmasked.
+    /// Over WebSocket, whether to request frames without masks.
     pub websocket_no_masking: bool,
-    /// The proxy by which it is reached; at once when `None`.
+    /// The proxy to the remote, if there is one.
     pub proxy: Option<LeafnodeProxy>,
 }
 
-/// An HTTP proxy that is asked to connect to other servers (`CONNECT`).
+/// An HTTP proxy with support for `CONNECT`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LeafnodeProxy {
-    /// `http://host:port`, or `https://host:port` to speak to it by TLS.
+    /// `http://host:port`, or `https://host:port` for TLS to the proxy.
     pub url: String,
-    /// That TLS, with an `https` URL; as the system trusts when `None`.
+    /// TLS options for an `https` URL; the system's authorities if `None`.
     pub tls: Option<TlsOptions>,
-    /// Who asks; with a password, or nobody.
+    /// User name for the proxy; requires a password.
     pub username: Option<String>,
     /// The password of `username`.
     pub password: Option<String>,
-    /// How long it may take until the other server is reached; as long as dialling when `None`.
+    /// Time limit until the remote is reached; the dial timeout if `None`.
     pub timeout: Option<Duration>,
 }
 
 impl LeafnodeProxy {
-    /// A proxy that asks nobody who it is.
+    /// Returns a proxy without credentials.
     pub fn new(url: impl Into<String>) -> Self {
         LeafnodeProxy {
             url: url.into(),
@@ -187,7 +187,7 @@ impl LeafnodeProxy {
     }
 }
 
-// It has a password, and secrets never reach a log.
+// Secrets never reach a log.
 impl fmt::Debug for LeafnodeProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeafnodeProxy")
@@ -197,7 +197,7 @@ impl fmt::Debug for LeafnodeProxy {
 }
 
 impl LeafnodeRemote {
-    /// A remote with one address, for `$G`.
+    /// Returns a remote with one URL, for `$G`.
     pub fn new(url: impl Into<String>) -> Self {
         LeafnodeRemote {
             urls: vec![url.into()],
@@ -223,7 +223,7 @@ impl LeafnodeRemote {
     }
 }
 
-// Addresses hold passwords, and secrets never reach a log.
+// URLs hold passwords, and secrets never reach a log.
 impl fmt::Debug for LeafnodeRemote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeafnodeRemote")
@@ -234,8 +234,7 @@ impl fmt::Debug for LeafnodeRemote {
 }
 
 impl LeafnodeRemote {
-    /// Whether a link to the one would be a link to the other: what they differ in, if anything, is how it is
-    /// dialled.
+    /// Returns whether both remotes lead to the same connection, that is, differ at most in options of dialing.
     pub(crate) fn is_linked_as(&self, other: &LeafnodeRemote) -> bool {
         let linked = |remote: &LeafnodeRemote| LeafnodeRemote {
             tls: None,
@@ -249,13 +248,12 @@ impl LeafnodeRemote {
         linked(self) == linked(other)
     }
 
-    /// The addresses without credentials.
+    /// Returns the URLs without credentials.
     pub fn shown_urls(&self) -> Vec<String> {
-        let without = |url: &String| match (url.split_once("://"), url.rsplit_once('@')) {
-            (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
-            (None, Some((_, place))) => place.to_owned(),
-            (_, None) => url.clone(),
-        };
-        self.urls.iter().map(without).collect()
+        let shown = self
+            .urls
+            .iter()
+            .map(|url| Url::split(url).without_user_info());
+        shown.collect()
     }
 }

@@ -1,13 +1,13 @@
-//! What clients of one listener show in place of what others do: the same for WebSocket and for MQTT.
+//! Credentials of one listener's clients, in place of the server's. For WebSocket and MQTT.
 
 use fanline_engine::auth::{ListenerAccess, Password};
 
 use super::Auth;
 
-/// What the engine has to know of it; `listener` is what a mistake is told of.
+/// Returns the access rules of a listener. `listener` names it in errors.
 ///
 /// # Errors
-/// Says what a listener cannot have of its own.
+/// Returns the invalid option.
 pub(super) fn access(
     listener: &str,
     auth: Option<&Auth>,
@@ -22,7 +22,7 @@ pub(super) fn access(
         ),
         Some(_) => {
             return Err(format!(
-                "{listener}: users and accounts are those of the server"
+                "{listener}: users and accounts cannot be configured for one listener"
             ));
         }
     };

@@ -1,6 +1,7 @@
-//! Everything that a server can be told before it starts.
+//! Options of a server.
 
 mod dashboard;
+mod directory;
 mod encryption;
 mod leafnodes;
 mod listener;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use dashboard::Dashboard;
+pub use directory::DirectoryOptions;
 pub use encryption::{Cipher, Encryption, Secret};
 pub use fanline_engine::jetstream::{AssetLimits, BatchLimits};
 pub use fanline_engine::store::SyncMode;
@@ -27,9 +29,7 @@ pub use mqtt::MqttOptions;
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 pub use websocket::WebSocketOptions;
 
-use crate::resolver::DirectoryOptions;
-
-/// How a server is set up. Start from [`Options::default`] and change what differs.
+/// Options of a server. Start from [`Options::default`].
 ///
 /// ```
 /// let options = fanline_server::Options {
@@ -40,94 +40,93 @@ use crate::resolver::DirectoryOptions;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Address or host name to listen on. The default is `127.0.0.1`: nobody gets an open broker
-    /// by accident.
+    /// Address or host name to listen on. The default is `127.0.0.1`, to avoid open brokers by accident.
     pub host: String,
     /// Port for NATS clients; 0 lets the system choose.
     pub port: u16,
-    /// What the log says is starting: programs that stand in for nats-server say its name.
+    /// Program name in the log. Replacements of nats-server use its name.
     pub program_name: String,
     /// `server_name` in INFO; the server's id when `None`.
     pub server_name: Option<String>,
-    /// The name of the server's cluster, in INFO and monitoring. There are no routes to other servers: leaf
-    /// nodes of servers with the same name do not forward each other's messages.
+    /// Name of the server's cluster, in INFO and monitoring. There are no routes to other servers. Leaf nodes
+    /// of servers with the same name do not forward each other's messages.
     pub cluster_name: Option<String>,
-    /// Tags that monitoring and events of the system account tell of, in lower case.
+    /// Tags in monitoring and system account events, in lower case.
     pub server_tags: Vec<String>,
-    /// More that is told with them.
+    /// Metadata next to the tags.
     pub server_metadata: BTreeMap<String, String>,
-    /// Where to serve monitoring over HTTP, as host and port; port 0 lets the system choose.
+    /// Host and port of monitoring over HTTP; port 0 lets the system choose.
     pub monitoring: Option<(String, u16)>,
-    /// What the paths of monitoring begin with, as `/nats`; nothing when empty.
+    /// Prefix of monitoring paths, such as `/nats`; may be empty.
     pub monitoring_base_path: String,
-    /// Serve monitoring over HTTPS, with the certificates of [`Options::tls`] (`https_port`).
+    /// Whether monitoring uses HTTPS, with the certificates of [`Options::tls`] (`https_port`).
     pub monitoring_tls: bool,
-    /// What the dashboard at the monitoring port may do.
+    /// Permissions of the dashboard on the monitoring port.
     pub dashboard: Dashboard,
     /// TLS for NATS clients; none when `None`.
     pub tls: Option<TlsOptions>,
-    /// Clients may come without TLS although there is some.
+    /// Whether clients may connect without TLS even if it is configured.
     pub allow_non_tls: bool,
-    /// A listener for WebSocket clients.
+    /// The listener for WebSocket clients.
     pub websocket: Option<WebSocketOptions>,
-    /// A listener for MQTT clients.
+    /// The listener for MQTT clients.
     pub mqtt: Option<MqttOptions>,
-    /// Servers that attach to this one, and those that it attaches to.
+    /// Leaf nodes: listener and remotes.
     pub leafnodes: LeafnodeOptions,
-    /// Path of a unix socket to listen on as well. A socket that a server left there is replaced.
+    /// Path of an additional unix socket. A socket file left by another server is replaced.
     pub unix_socket: Option<PathBuf>,
-    /// Connections may begin with a line of the PROXY protocol (1 or 2) that tells whose they
-    /// are. Only for servers that nobody reaches but through such a proxy: it is believed.
+    /// Whether connections may begin with a PROXY header (version 1 or 2) with the client's address. The header
+    /// is trusted, so only such proxies may reach the server.
     pub proxy_protocol: bool,
-    /// How many shards (threads) share the connections; the measured default when `None`.
+    /// Number of shards (threads); the measured default if `None`.
     pub shards: Option<NonZeroUsize>,
-    /// What clients must show.
+    /// Users and credentials.
     pub auth: Auth,
-    /// What clients are granted.
+    /// Limits of clients.
     pub limits: Limits,
-    /// Closed clients that are remembered for monitoring; the oldest is forgotten first.
+    /// Closed connections stored for monitoring. The oldest is removed first.
     pub closed_clients_max: usize,
-    /// Over how long the clients are closed in lame duck mode.
+    /// Time over which lame duck mode closes all clients.
     pub lame_duck_duration: Duration,
-    /// How long lame duck mode waits before it closes the first client.
+    /// Delay before lame duck mode closes the first client.
     pub lame_duck_grace_period: Duration,
-    /// Address told to clients in INFO instead of the one listened on, as `host:port`.
+    /// Address in INFO instead of the listening one, as `host:port`.
     pub client_advertise: Option<String>,
     /// Folder for `<program>_<pid>.ports`.
     pub ports_file_dir: Option<PathBuf>,
-    /// File for the process id.
+    /// PID file.
     pub pid_file: Option<PathBuf>,
-    /// Streams that keep what is published; none when `None`.
+    /// JetStream; disabled if `None`.
     pub jetstream: Option<JetStreamOptions>,
-    /// The file that this was read from, for the log.
+    /// The configuration file that these options come from, for the log.
     pub origin: Option<Origin>,
-    /// Emit a `tracing` event at TRACE for every protocol line (nats-server's `-V`).
+    /// Whether to emit a `tracing` event at TRACE for every protocol line (nats-server's `-V`).
     pub trace_protocol: bool,
-    /// Nothing is told or answered in the system account.
+    /// Whether the server sends no events to the system account and answers no requests there.
     pub no_system_account: bool,
-    /// In operator mode, where accounts are that this server was not told of.
+    /// Source of unknown accounts in operator mode.
     pub resolver: Option<ResolverOptions>,
 }
 
-/// Where a server in operator mode looks for accounts.
+/// A source of accounts in operator mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResolverOptions {
-    /// Nowhere: it knows those that it was told of.
+    /// Only the configured accounts.
     #[default]
     Memory,
-    /// In a folder.
+    /// A folder.
     Directory(DirectoryOptions),
-    /// On a web server.
+    /// A web server.
     Url(UrlOptions),
 }
 
-/// A web server with tokens of accounts.
+/// A web server with account tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UrlOptions {
-    /// `http://` or `https://`: an account's key is appended to it.
+    /// `http://` or `https://` URL. An account's key is appended to it.
     pub url: String,
-    /// What TLS is begun with; as the system trusts when `None`.
+    /// TLS options; the system's authorities if `None`.
     pub tls: Option<TlsOptions>,
 }
 
@@ -173,13 +172,13 @@ impl Default for Options {
 /// A configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The file, as it was named.
+    /// The path as given.
     pub path: PathBuf,
-    /// `sha256:…` of its values, the same as nats-server's.
+    /// `sha256:…` of its values, equal to nats-server's.
     pub digest: String,
 }
 
-/// How JetStream is set up.
+/// Options of JetStream.
 ///
 /// ```
 /// use fanline_server::{JetStreamOptions, Options};
@@ -195,22 +194,22 @@ pub struct Origin {
 /// ```
 #[derive(Clone, Debug)]
 pub struct JetStreamOptions {
-    /// The folder that streams are stored below: in `jetstream/fanline`, or in `fanline` if it is called
-    /// `jetstream` itself. It belongs to one server at a time. Without it there are streams in memory only.
+    /// Folder of stored streams: they are below it in `jetstream/fanline`, or in `fanline` if its own name is
+    /// `jetstream`. One server uses it at a time. If `None`, streams are in memory only.
     pub store_dir: Option<PathBuf>,
-    /// Bytes of all streams in memory; three quarters of the machine's memory when `None`.
+    /// Bytes of all streams in memory; three quarters of the machine's memory if `None`.
     pub memory_bytes_max: Option<u64>,
-    /// Bytes of all streams on disk; three quarters of what is free there at the start when `None`.
+    /// Bytes of all streams on disk; three quarters of the free space at the start if `None`.
     pub file_bytes_max: Option<u64>,
-    /// When an acknowledgement may be sent, unless a stream says otherwise.
+    /// When messages are acknowledged, unless a stream configures it.
     pub sync: SyncMode,
-    /// The domain: `$JS.<domain>.API.>` is answered too.
+    /// The domain. `$JS.<domain>.API.>` is served in addition.
     pub domain: Option<String>,
-    /// Refuse requests with fields that nobody knows, as nats-server does.
+    /// Whether to reject requests with unknown fields, as nats-server does.
     pub strict: bool,
-    /// What each stream and each consumer may have.
+    /// Limits of each stream and consumer.
     pub asset_limits: AssetLimits,
-    /// How streams on disk are encrypted; not at all when `None`.
+    /// Encryption of stored streams; off if `None`.
     pub encryption: Option<Encryption>,
 }
 
@@ -229,17 +228,17 @@ impl Default for JetStreamOptions {
     }
 }
 
-/// Where a started server can be reached.
+/// Addresses of a started server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// For NATS clients.
+    /// The address for NATS clients.
     pub clients: SocketAddr,
-    /// For monitoring over HTTP, when it is on.
+    /// The address of monitoring, if enabled.
     pub monitoring: Option<SocketAddr>,
-    /// For WebSocket clients, when that is on.
+    /// The address for WebSocket clients, if enabled.
     pub websocket: Option<SocketAddr>,
-    /// For MQTT clients, when that is on.
+    /// The address for MQTT clients, if enabled.
     pub mqtt: Option<SocketAddr>,
-    /// For leaf nodes, when that is on.
+    /// The address for leaf nodes, if enabled.
     pub leafnodes: Option<SocketAddr>,
 }

@@ -1,4 +1,4 @@
-//! MQTT.
+//! Options of MQTT.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use fanline_engine::auth::ListenerAccess;
 
 use super::{Auth, TlsOptions, listener};
 
-/// A listener for MQTT clients, 3.1.1 and 5.0. It needs [`Options::jetstream`](super::Options::jetstream), where
-/// sessions, retained messages and those of QoS 1 and 2 are kept.
+/// A listener for MQTT clients, 3.1.1 and 5.0. It needs [`Options::jetstream`](super::Options::jetstream),
+/// which stores sessions, retained messages, and messages of QoS 1 and 2.
 ///
 /// ```
 /// use fanline_server::{JetStreamOptions, MqttOptions, Options};
@@ -28,31 +28,31 @@ pub struct MqttOptions {
     pub port: u16,
     /// TLS; none when `None`.
     pub tls: Option<TlsOptions>,
-    /// What MQTT clients must show, instead of [`Options::auth`](super::Options::auth): one token, which they send as
-    /// their password, or one user.
+    /// Credentials of MQTT clients instead of [`Options::auth`](super::Options::auth): one user, or one token
+    /// that clients send as their password.
     pub auth: Option<Auth>,
-    /// User of MQTT clients that show no credentials.
+    /// User of MQTT clients without credentials.
     pub no_auth_user: Option<String>,
-    /// How long a client may take to connect, instead of
-    /// [`Limits::auth_timeout`](super::Limits::auth_timeout).
+    /// Time limit of CONNECT, instead of [`Limits::auth_timeout`](super::Limits::auth_timeout).
     pub auth_timeout: Option<Duration>,
-    /// After which time a message that was not acknowledged is handed out again by the stream that keeps it. What
-    /// is under way to a client that is connected is not sent again.
+    /// Time after which a stream redelivers an unacknowledged message. Messages in flight to a connected client
+    /// are not sent again.
     pub ack_wait: Duration,
-    /// Messages above QoS 0 that a client may have unacknowledged, in each direction.
+    /// Unacknowledged messages above QoS 0 for each client and direction.
     pub max_ack_pending: u16,
-    /// The longest keep alive of clients of 5.0, in seconds: one that asks for more, or for none, is told this.
+    /// The longest keep alive of 5.0 clients, in seconds. Clients that request more, or none, receive this
+    /// value.
     pub max_keep_alive: Option<u16>,
-    /// Clients of 5.0 get the reason 0x80 (unspecified error) in place of 0x87 (not authorized) for what permissions
-    /// deny.
+    /// Whether 5.0 clients receive reason code 0x80 (unspecified error) instead of 0x87 (not authorized) for
+    /// denied operations.
     pub obscure_not_authorized: bool,
-    /// QoS 2 is refused from clients.
+    /// Whether messages of QoS 2 are rejected.
     pub reject_qos2_publish: bool,
-    /// Who subscribes with QoS 2 is granted 1.
+    /// Whether subscriptions with QoS 2 are granted QoS 1.
     pub downgrade_qos2_subscribe: bool,
-    /// How far sessions are, is kept in memory only.
+    /// Whether session cursors are stored in memory only.
     pub consumer_memory_storage: bool,
-    /// The JetStream domain that keeps what MQTT keeps. It can be this server's own alone
+    /// The JetStream domain that stores MQTT state. Only this server's own is supported
     /// ([`JetStreamOptions::domain`](super::JetStreamOptions::domain)).
     pub js_domain: Option<String>,
 }
@@ -80,12 +80,12 @@ impl Default for MqttOptions {
 }
 
 impl MqttOptions {
-    /// What its clients show in place of what others do, or which option makes no sense.
+    /// Returns the access rules of MQTT clients.
     pub(crate) fn access(&self) -> Result<ListenerAccess, String> {
         listener::access("mqtt", self.auth.as_ref(), self.no_auth_user.clone())
     }
 
-    /// What the engine grants; `in_memory` when there is no folder for streams.
+    /// Returns the engine's settings; `in_memory` if streams have no folder.
     pub(crate) fn settings(&self, in_memory: bool) -> MqttLimits {
         MqttLimits {
             receive_maximum: self.max_ack_pending.max(1),

@@ -1,10 +1,10 @@
-//! How connections are encrypted.
+//! Options of TLS.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// TLS for one listener. Files are read when the server starts, and again by
+/// TLS of one listener. Files are read at the start, and again by
 /// [`Handle::reload_tls`](crate::Handle::reload_tls).
 ///
 /// ```
@@ -21,28 +21,26 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// What the server shows; at least one. With several, the one whose names contain the name
-    /// that the client asked for (SNI), else the first.
+    /// Server certificates, at least one. Of several, the first that matches the requested host name (SNI) is
+    /// used, or else the first.
     pub certificates: Vec<Certificate>,
-    /// PEM file of the authorities that client certificates must come from; the system's when
-    /// `None`.
+    /// PEM file of the authorities of client certificates; the system's if `None`.
     pub ca_file: Option<PathBuf>,
-    /// What is asked of clients.
+    /// Requirements on client certificates.
     pub client_certificates: ClientCertificates,
-    /// How long a handshake may take. Longer: the connection is closed.
+    /// Time limit of the handshake. The connection is closed beyond it.
     pub timeout: Duration,
-    /// The oldest version that is spoken.
+    /// The oldest supported version.
     pub min_version: TlsVersion,
-    /// Names of cipher suites (`TLS_AES_128_GCM_SHA256`), best first; all that are safe when empty.
+    /// Names of cipher suites (`TLS_AES_128_GCM_SHA256`), best first; all safe ones if empty.
     pub cipher_suites: Vec<String>,
-    /// Names of curves (`X25519`, `CurveP256`, `CurveP384`), best first; all when empty.
+    /// Names of curves (`X25519`, `CurveP256`, `CurveP384`), best first; all if empty.
     pub curve_preferences: Vec<String>,
-    /// SHA-256 of the public keys (SPKI) of the client certificates that are let in; those of any
-    /// key when empty.
+    /// SHA-256 of the public keys (SPKI) of accepted client certificates; all if empty.
     pub pinned_certs: BTreeSet<[u8; 32]>,
-    /// Whether INFO comes before the handshake or after it.
+    /// Order of INFO and handshake.
     pub handshake: TlsHandshake,
-    /// Handshakes begun in a second, at most. More: the connection is told to come again later.
+    /// Handshakes started in one second at most. Further connections receive an error.
     pub connection_rate_limit: Option<u32>,
 }
 
@@ -63,40 +61,39 @@ impl Default for TlsOptions {
     }
 }
 
-/// What a client has after its handshake to say who it is.
+/// Time for authentication after a handshake.
 const AUTH_AFTER_HANDSHAKE: Duration = Duration::from_secs(1);
 
 impl TlsOptions {
-    /// How long a client of such a listener has to say who it is, handshake included, when nobody says.
+    /// Returns the default time limit of authentication, handshake included.
     pub fn auth_timeout(&self) -> Duration {
         self.timeout.saturating_add(AUTH_AFTER_HANDSHAKE)
     }
 }
 
-/// A chain of certificates and the key of its first one, as PEM files. Keys are PKCS#8, SEC1 or
-/// PKCS#1.
+/// PEM files of a certificate chain and its key. Keys are PKCS#8, SEC1, or PKCS#1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// The chain, the server's own first.
+    /// The chain, beginning with the server's own certificate.
     pub cert_file: PathBuf,
-    /// Its key.
+    /// The key.
     pub key_file: PathBuf,
 }
 
-/// What is asked of clients about certificates.
+/// Requirements on client certificates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertificates {
-    /// None is asked for.
+    /// No certificate is requested.
     #[default]
     NotAsked,
-    /// A valid one is needed (`verify`).
+    /// A valid certificate is required (`verify`).
     Required,
-    /// A valid one is needed, and says which user it is (`verify_and_map`).
+    /// A valid certificate is required, and identifies the user (`verify_and_map`).
     RequiredAndMapped,
 }
 
 impl ClientCertificates {
-    /// Whether clients without one are turned away.
+    /// Returns whether clients without a certificate are refused.
     pub fn is_required(self) -> bool {
         self != ClientCertificates::NotAsked
     }
@@ -112,14 +109,14 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// When the handshake takes place. WebSocket listeners begin with it always.
+/// The time of the handshake. WebSocket listeners always begin with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsHandshake {
-    /// After INFO, as the protocol has it.
+    /// After INFO, as the NATS protocol specifies.
     #[default]
     AfterInfo,
     /// Before INFO (`handshake_first: true`).
     First,
-    /// Before INFO if the client begins within this time, else after it. `auto` is 50 ms.
+    /// Before INFO if the client begins within this time, otherwise after it. `auto` is 50 ms.
     FirstWithin(Duration),
 }

@@ -1,4 +1,4 @@
-//! NATS over WebSocket.
+//! Options of WebSocket.
 
 use std::time::Duration;
 
@@ -26,36 +26,36 @@ pub struct WebSocketOptions {
     pub port: u16,
     /// TLS; `None` is `no_tls: true`.
     pub tls: Option<TlsOptions>,
-    /// Address that other servers of the cluster would tell clients, as `host:port`. There are no routes yet.
+    /// Address that other servers of the cluster advertise to clients, as `host:port`. There are no routes yet.
     pub advertise: Option<String>,
-    /// Pages must come from the host that they connect to.
+    /// Whether pages must come from the host that they connect to.
     pub same_origin: bool,
-    /// Pages must come from one of these (`https://example.org`); all may when empty.
+    /// Accepted origins of pages (`https://example.org`); all if empty.
     pub allowed_origins: Vec<String>,
-    /// How long TLS and the upgrade may take. Longer: the connection is closed.
+    /// Time limit of TLS and the upgrade. The connection is closed beyond it.
     pub handshake_timeout: Duration,
-    /// Offer permessage-deflate.
+    /// Whether to offer permessage-deflate.
     pub compression: bool,
-    /// What WebSocket clients must show, instead of [`Options::auth`](super::Options::auth): a token,
-    /// or one user and password. [`Auth::Open`] changes nothing.
+    /// Credentials of WebSocket clients instead of [`Options::auth`](super::Options::auth): one token, or one
+    /// user and password. [`Auth::Open`] changes nothing.
     pub auth: Option<Auth>,
-    /// User of WebSocket clients that show no credentials, in place of the server's. Without `auth` the
-    /// server's users and accounts count for them too.
+    /// User of WebSocket clients without credentials, in place of the server's. Without `auth`, the server's
+    /// users and accounts apply as well.
     pub no_auth_user: Option<String>,
-    /// How long a client may take to show it, once it has been upgraded, instead of
+    /// Time limit of authentication after the upgrade, instead of
     /// [`Limits::auth_timeout`](super::Limits::auth_timeout).
     pub auth_timeout: Option<Duration>,
-    /// Cookie with a user's JWT, for clients whose CONNECT has none.
+    /// Name of the cookie with a user's JWT, for clients whose CONNECT has none.
     pub jwt_cookie: Option<String>,
-    /// The same with a user's name.
+    /// Name of the cookie with a user name.
     pub user_cookie: Option<String>,
-    /// The same with a password.
+    /// Name of the cookie with a password.
     pub pass_cookie: Option<String>,
-    /// The same with a token.
+    /// Name of the cookie with a token.
     pub token_cookie: Option<String>,
-    /// More headers of the response to an upgrade.
+    /// Additional headers of the upgrade response.
     pub headers: Vec<(String, String)>,
-    /// Silence after which a client is pinged, instead of
+    /// Silence after which the server sends a ping, instead of
     /// [`Limits::ping_interval`](super::Limits::ping_interval).
     pub ping_interval: Option<Duration>,
 }
@@ -85,12 +85,12 @@ impl Default for WebSocketOptions {
 }
 
 impl WebSocketOptions {
-    /// What its clients show in place of what others do, or which option makes no sense.
+    /// Returns the access rules of WebSocket clients.
     pub(crate) fn access(&self) -> Result<ListenerAccess, String> {
         listener::access("websocket", self.auth.as_ref(), self.no_auth_user.clone())
     }
 
-    /// What is asked of those who want to be upgraded, or which option makes no sense.
+    /// Returns the rules of upgrades.
     pub(crate) fn upgrade_rules(&self) -> Result<UpgradeRules, String> {
         let origins = self.allowed_origins.iter().map(|text| {
             Origin::parse(text).ok_or_else(|| format!("websocket: {text:?} is not an origin"))
@@ -118,7 +118,7 @@ impl WebSocketOptions {
     }
 }
 
-/// Headers that the response has already, or that would end it early.
+/// Refuses headers that the response already has, or that would end it early.
 fn check_header(name: &str, value: &str) -> Result<(), String> {
     let is_token = |c: char| c.is_ascii_alphanumeric() || "-_.!#$%&'*+^`|~".contains(c);
     let is_ours = [
@@ -137,7 +137,9 @@ fn check_header(name: &str, value: &str) -> Result<(), String> {
         ));
     }
     match is_ours {
-        true => Err(format!("websocket: header {name:?} is the server's own")),
+        true => Err(format!(
+            "websocket: header {name:?} is reserved for the server"
+        )),
         false => Ok(()),
     }
 }

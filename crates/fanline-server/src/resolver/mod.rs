@@ -1,10 +1,9 @@
-//! Where a server in operator mode looks for accounts that it was not told of.
+//! Lookup of unknown accounts in operator mode.
 //!
-//! A thread of its own looks, once for all who ask for the same account at the same time. What it finds
-//! becomes part of the server's [`Access`](fanline_engine::Access), and then whoever has asked is told,
-//! through his shard, so that it knows the account by then.
+//! A thread fetches each account once for all concurrent requests. It adds the account to the server's
+//! [`Access`](fanline_engine::Access), and then completes each request through the requester's shard, which
+//! knows the account by then.
 
-mod directory;
 mod url;
 
 use std::collections::HashMap;
@@ -13,54 +12,24 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use fanline_engine::auth::nkey::{KeyKind, PublicKey};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
+use crate::account_directory::{Directory, Stored};
+use crate::ipc::{AccountRequest, AccountResolver, Command};
 use crate::options::ResolverOptions;
-use crate::server::Shared;
-use crate::shell::Command;
+use crate::shared::Shared;
 
-pub use directory::{Directory, DirectoryOptions, StoreError, Stored};
-
-/// Accounts that are looked for at the same time; further ones wait.
+/// Concurrent lookups. Further ones wait.
 const FETCHES_MAX: usize = 64;
-/// How long it may take to find one; nats-server waits as long.
+/// Time limit of a lookup, as in nats-server.
 const FETCH_TIMEOUT: Duration = Duration::from_millis(1_900);
 
-/// Somebody waits for an account.
-pub(crate) struct AccountWanted {
-    pub(crate) account: String,
-    /// The shard of who waits.
-    pub(crate) shard: usize,
-    /// Told when the account is known to the shard, or will not be.
-    pub(crate) tell: oneshot::Sender<()>,
-}
-
-/// The thread that looks, as others see it.
-pub(crate) struct Running {
-    wanted: mpsc::UnboundedSender<AccountWanted>,
-    /// The folder in which it looks, if it does.
-    directory: Option<Arc<Directory>>,
-}
-
-impl Running {
-    /// Has an account looked for.
-    pub(crate) fn look_for(&self, wanted: AccountWanted) {
-        // A thread that is gone has found nothing.
-        drop(self.wanted.send(wanted));
-    }
-
-    /// The folder of tokens, which may be asked for and told of others.
-    pub(crate) fn directory(&self) -> Option<&Arc<Directory>> {
-        self.directory.as_ref()
-    }
-}
-
-/// One place in which accounts are found.
+/// A source of account tokens.
 #[derive(Debug)]
 enum Resolver {
-    /// There are those that the configuration names, and no others.
+    /// Only accounts in the configuration.
     Memory,
     Directory(Arc<Directory>),
     Url(url::Url),
@@ -80,9 +49,9 @@ impl Resolver {
         })
     }
 
-    /// The token of an account, if it is there.
+    /// Returns an account's token, if the source has it.
     async fn fetch(&self, account: &str) -> Option<String> {
-        // Names of files and addresses are made of it.
+        // File names and URLs contain this name.
         PublicKey::parse_as(KeyKind::Account, account)?;
         match self {
             Resolver::Memory => None,
@@ -91,11 +60,11 @@ impl Resolver {
             {
                 Ok(Ok(token)) => Some(token),
                 Ok(Err(error)) => {
-                    warn!("could not fetch <{}>: {error}", url.of(account));
+                    warn!("could not fetch <{}>: {error}", url.url_of(account));
                     None
                 }
                 Err(_) => {
-                    warn!("could not fetch <{}>: timeout", url.of(account));
+                    warn!("could not fetch <{}>: timeout", url.url_of(account));
                     None
                 }
             },
@@ -103,31 +72,34 @@ impl Resolver {
     }
 }
 
-/// Starts the thread. It ends with the server that it serves.
-pub(crate) fn start(options: &ResolverOptions, shared: &Arc<Shared>) -> io::Result<Running> {
+/// Starts the thread. It ends with the server.
+pub(crate) fn start(
+    options: &ResolverOptions,
+    shared: &Arc<Shared>,
+) -> io::Result<AccountResolver> {
     let resolver = Arc::new(Resolver::new(options)?);
     let directory = match &*resolver {
         Resolver::Directory(directory) => Some(Arc::clone(directory)),
         Resolver::Memory | Resolver::Url(_) => None,
     };
     if let Some(directory) = &directory {
-        keep_known(directory, shared);
+        store_known(directory, shared);
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    // At most one for each connection that wants to come in.
+    // Holds at most one request for each connection that authenticates.
     let (wanted, asked) = mpsc::unbounded_channel();
     let shared = Arc::downgrade(shared);
     std::thread::Builder::new()
         .name("resolver".into())
         .spawn(move || runtime.block_on(run(&resolver, &shared, asked)))?;
-    Ok(Running { wanted, directory })
+    Ok(AccountResolver { wanted, directory })
 }
 
-/// Puts the accounts that the configuration tells of into the folder. Where there is a newer token, that
-/// counts: the account was told of anew since.
-fn keep_known(directory: &Directory, shared: &Shared) {
+/// Stores the configuration's accounts in the folder. A newer token in the folder takes precedence, because the
+/// account was updated since.
+fn store_known(directory: &Directory, shared: &Shared) {
     let access = shared.access();
     let known = access.accounts().iter();
     for (account, authority) in known.filter_map(|a| Some((&a.name, a.authority.as_ref()?))) {
@@ -139,7 +111,7 @@ fn keep_known(directory: &Directory, shared: &Shared) {
                     add(shared, account, &kept);
                 }
             }
-            Err(error) => warn!("account {account} is not kept: {error}"),
+            Err(error) => warn!("account {account} could not be stored: {error}"),
         }
     }
 }
@@ -147,9 +119,9 @@ fn keep_known(directory: &Directory, shared: &Shared) {
 async fn run(
     resolver: &Arc<Resolver>,
     shared: &Weak<Shared>,
-    mut asked: mpsc::UnboundedReceiver<AccountWanted>,
+    mut asked: mpsc::UnboundedReceiver<AccountRequest>,
 ) {
-    let mut waiting: HashMap<String, Vec<AccountWanted>> = HashMap::new();
+    let mut waiting: HashMap<String, Vec<AccountRequest>> = HashMap::new();
     let mut fetches = JoinSet::new();
     let fetch = |account: String| {
         let resolver = Arc::clone(resolver);
@@ -173,13 +145,13 @@ async fn run(
                 let Ok((account, token)) = fetched else { continue };
                 let Some(shared) = shared.upgrade() else { return };
                 let added = token.is_some_and(|token| add(&shared, &account, &token));
-                for told in waiting.remove(&account).unwrap_or_default() {
-                    shared.tell(told.shard, Command::Tell(told.tell));
+                for request in waiting.remove(&account).unwrap_or_default() {
+                    shared.send(request.shard, Command::Barrier(request.done));
                 }
                 if !added {
                     continue;
                 }
-                // What it imports is exported by accounts that may be unknown as yet.
+                // The account may import from accounts that are still unknown.
                 for exporter in shared.access().missing_exporters() {
                     if waiting.len() < FETCHES_MAX && !waiting.contains_key(exporter) {
                         waiting.insert(exporter.to_owned(), Vec::new());
@@ -191,12 +163,12 @@ async fn run(
     }
 }
 
-/// Has the server know an account by its token.
+/// Adds an account by its token.
 fn add(shared: &Shared, account: &str, token: &str) -> bool {
     let added = shared.add_account(account, token);
     match &added {
-        Ok(()) => debug!("account {account} is known now"),
-        Err(error) => warn!("account {account} is not taken: {error}"),
+        Ok(()) => debug!("account {account} was added"),
+        Err(error) => warn!("account {account} was rejected: {error}"),
     }
     added.is_ok()
 }

@@ -1,4 +1,4 @@
-//! Tokens of accounts from a web server: `GET <url><account>` answers with one.
+//! Account tokens from a web server: `GET <url><account>` returns one.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 use crate::options::{TlsOptions, UrlOptions};
 use crate::tls::client_config;
 
-/// Why there was no token.
+/// The reason why no token was returned.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UrlError {
     #[error("{0:?} is not an http or https URL")]
@@ -28,15 +28,15 @@ pub(super) enum UrlError {
     Io(#[from] std::io::Error),
     #[error(transparent)]
     Http(#[from] hyper::Error),
-    #[error("could not be asked: {0}")]
+    #[error("invalid request: {0}")]
     Request(#[from] hyper::http::Error),
-    #[error("the answer is {0}")]
+    #[error("the response status is {0}")]
     Status(StatusCode),
-    #[error("the answer is no token")]
+    #[error("the response is not a token")]
     Body,
 }
 
-/// A web server with tokens of accounts.
+/// A web server with account tokens.
 pub(super) struct Url {
     base: String,
     host: String,
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Url {
 }
 
 impl Url {
-    /// The server at this URL, to which an account's key is appended.
+    /// Parses the options. An account's key is appended to the URL.
     pub(super) fn new(options: &UrlOptions) -> Result<Self, UrlError> {
         let base = options.url.as_str();
         let wrong = || UrlError::Url(base.into());
@@ -70,12 +70,12 @@ impl Url {
         })
     }
 
-    /// Where an account's token is.
-    pub(super) fn of(&self, account: &str) -> String {
+    /// Returns the URL of an account's token.
+    pub(super) fn url_of(&self, account: &str) -> String {
         format!("{}{account}", self.base)
     }
 
-    /// An account's token. The caller sees to it that this does not take for ever.
+    /// Fetches an account's token. The caller limits the time.
     pub(super) async fn get(&self, account: &str) -> Result<String, UrlError> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         match &self.tls {
@@ -93,11 +93,11 @@ impl Url {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let url = self.of(account);
+        let url = self.url_of(account);
         let uri: Uri = url.parse().map_err(|_| UrlError::Url(url.clone()))?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let authority = uri.authority().map_or("", |authority| authority.as_str());
-        // Who the server is asked by is not part of the header.
+        // User info does not belong into the header.
         let host = authority
             .rsplit_once('@')
             .map_or(authority, |(_, host)| host);
@@ -106,7 +106,7 @@ impl Url {
             .header(USER_AGENT, "fanline")
             .body(Empty::<Bytes>::new())?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // It ends with the answer, as `sender` is dropped then.
+        // It ends with the response, because `sender` is dropped then.
         let driver = tokio::spawn(connection);
         let answer = sender.send_request(request).await?;
         if answer.status() != StatusCode::OK {
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// What comes of an answer, and what was asked.
+    /// Returns the result for a response, and the request that was sent.
     async fn ask(answer: &'static [u8]) -> (Result<String, UrlError>, String) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_none_is_an_error() {
+    async fn invalid_response_is_an_error() {
         for answer in [
             &b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"[..],
             b"HTTP/1.1 200 OK\r\ncontent-length: 2000000\r\n\r\na",
@@ -180,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn other_urls_are_refused() {
+    fn invalid_url_is_rejected() {
         for url in ["", "/a", "ftp://a/", "nats://a", "http://"] {
             assert!(matches!(Url::new(&at(url)), Err(UrlError::Url(_))), "{url}");
         }
         let url = Url::new(&at("http://a/b/")).unwrap();
-        assert_eq!(url.of("X"), "http://a/b/X");
+        assert_eq!(url.url_of("X"), "http://a/b/X");
         let with = |ca_file: &str| UrlOptions {
             tls: Some(TlsOptions {
                 ca_file: Some(ca_file.into()),

@@ -1,13 +1,13 @@
-//! What clients are told of a server, and where it is.
+//! INFO of a server.
 
 use std::net::SocketAddr;
 use std::time::SystemTime;
 
 use fanline_engine::{ListenerInfo, ServerInfo};
 
-use super::{COMPATIBLE_VERSION, VERSION};
 use crate::options::{Addresses, Options, WebSocketOptions};
 use crate::tls;
+use crate::version::{COMPATIBLE_VERSION, VERSION};
 
 pub(super) fn server_info(
     options: &Options,
@@ -20,7 +20,7 @@ pub(super) fn server_info(
         None => (options.host.clone(), addresses.clients.port(), None),
     };
     let name = options.server_name.as_ref().unwrap_or(&server_id).clone();
-    // A server that attaches to others needs a cluster's name that stays the same.
+    // A server with remotes needs a cluster name that survives restarts.
     let attaches = !options.leafnodes.remotes.is_empty();
     let own_name = || attaches.then(|| name.clone());
     let cluster = options.cluster_name.clone().or_else(own_name);
@@ -38,13 +38,12 @@ pub(super) fn server_info(
         cluster,
         domain: options.jetstream.as_ref().and_then(|js| js.domain.clone()),
         ip,
-        tls: tls::told(options.tls.as_ref(), options.allow_non_tls),
+        tls: tls::info_of(options.tls.as_ref(), options.allow_non_tls),
         websocket: options
             .websocket
             .as_ref()
             .zip(addresses.websocket)
             .map(|(websocket, address)| Box::new(websocket_info(websocket, address))),
-        leafs: None,
         lame_duck: false,
         started_at: SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -52,13 +51,13 @@ pub(super) fn server_info(
     }
 }
 
-/// The address of the WebSocket listener, as WebSocket clients see it in INFO.
+/// Returns the WebSocket listener's address for INFO of WebSocket clients.
 fn websocket_info(options: &WebSocketOptions, address: SocketAddr) -> ListenerInfo {
     ListenerInfo {
-        // What it advertises is for the INFO of other servers of a cluster.
+        // Its `advertise` option is for INFO of other servers in a cluster.
         host: options.host.clone(),
         port: address.port(),
-        tls: tls::told(options.tls.as_ref(), false),
+        tls: tls::info_of(options.tls.as_ref(), false),
     }
 }
 

@@ -1,31 +1,31 @@
-//! What a running server can be told to go by: other options, other users, certificates that are new.
+//! Reload: other options, users, and certificates for a running server.
 
 use std::sync::Arc;
 
 use fanline_engine::auth::{AccessConfig, AccessError, ListenerAccess};
 use fanline_engine::{Access, Limits, SHARDS_MAX, ServerInfo, ShardConfig};
 
-use super::{Handle, Shared, StartError, server_info, settings, warn_of_passwords};
-use crate::accounts::newer_tokens;
-use crate::checks::unix_seconds;
+use super::{Handle, server_info, settings, warn_of_passwords};
+use crate::clock::unix_seconds;
+use crate::error::StartError;
+use crate::ipc::{Command, Reload};
 use crate::options::{LeafnodeOptions, MqttOptions, Options, WebSocketOptions};
-use crate::shell::{Command, Reload};
+use crate::shared::{Shared, newer_tokens};
 use crate::tls::{self, ListenersTls};
 use crate::{leaf, ports_file};
 
 impl Handle {
-    /// Goes on with other options: limits, credentials, TLS, the lame duck mode's times, the file with
-    /// the process id, tracing. Connections stay open, except those whose credentials do not hold
-    /// any more; what TLS is from now on, and whether there is any, is for those that come later. A
-    /// listener for WebSocket keeps its TLS, or that it has none, and goes on with what the new TLS
-    /// says. What takes a restart, as the addresses, stays as it is;
-    /// [`Loaded::changes`](crate::config::Loaded::changes) tells for a file whether there is such.
+    /// Applies other options: limits, credentials, TLS, lame duck times, the PID file, and protocol traces.
+    /// Connections stay open unless their credentials are no longer valid. New TLS settings apply to new
+    /// connections. The WebSocket listener's TLS can be changed, but not turned on or off. Options that need a
+    /// restart, such as addresses, keep their values; [`Loaded::changes`](crate::config::Loaded::changes)
+    /// reports whether a file changes any.
     ///
     /// # Errors
-    /// When an option makes no sense or a file cannot be written. Everything stays as it was then.
+    /// Fails if an option is invalid or a file cannot be written. Nothing has changed then.
     pub fn reload(&self, options: Options) -> Result<(), StartError> {
         let shared = &self.shared;
-        // First, so that of two reloads at once the second goes on from what the first has brought about.
+        // First, so that the second of two concurrent reloads starts from the result of the first.
         let mut current = shared.lock_access();
         let before = shared.options();
         let options = reloaded(&before, options);
@@ -37,7 +37,7 @@ impl Handle {
         let access = Arc::new(shared.access_after(&current, &options)?);
         let tls = settings::tls(&options)?;
         warn_of_passwords(&options);
-        // Last of what may fail, since it leaves something behind.
+        // The last step that may fail, because it leaves a file behind.
         if let Some(path) = &options.pid_file
             && before.pid_file.as_ref() != Some(path)
         {
@@ -51,18 +51,18 @@ impl Handle {
             limits: settings::limits(&options),
             auth: options.auth.clone(),
             traces: options.trace_protocol,
+            leafs: leaf::listener_info_reloaded(&shared.common.config, &options.leafnodes),
             ..ShardConfig::clone(&shared.common.config)
         });
-        let told = server_info(&options, &shared.addresses, shared.info.server_id.clone());
+        let info_fields = server_info(&options, &shared.addresses, shared.info.server_id.clone());
         let info = ServerInfo {
-            host: told.host,
-            port: told.port,
-            ip: told.ip,
+            host: info_fields.host,
+            port: info_fields.port,
+            ip: info_fields.ip,
             auth_required: options.auth.is_required(),
             max_payload: options.limits.payload_bytes_max,
-            tls: tls::told(options.tls.as_ref(), options.allow_non_tls),
-            websocket: told.websocket,
-            leafs: leaf::listener_info_reloaded(&shared.info, &options.leafnodes),
+            tls: tls::info_of(options.tls.as_ref(), options.allow_non_tls),
+            websocket: info_fields.websocket,
             ..shared.info.clone()
         };
         let remotes = options.leafnodes.remotes.clone();
@@ -70,15 +70,15 @@ impl Handle {
         *shared.options.lock() = Arc::new(options);
         *current = Arc::clone(&access);
         shared.set_tls(&tls);
-        // Under the lock, so that all hear of several in the same order.
-        shared.tell_jetstream(&access);
+        // Under the lock, so that all threads receive concurrent changes in the same order.
+        shared.send_accounts_to_jetstream(&access);
         let new = Reload {
             config,
             info,
             access,
             tls,
         };
-        shared.tell_all(|| Command::Reload(Box::new(new.clone())));
+        shared.send_to_all(|| Command::Reload(Box::new(new.clone())));
         if connections_max != before.limits.connections_max {
             shared.close_excess(connections_max);
         }
@@ -86,13 +86,13 @@ impl Handle {
         Ok(())
     }
 
-    /// Has the server admit clients by other users, accounts and permissions from now on. Clients whose
-    /// user is gone or has other credentials are sent away with `Authorization Violation`; the others
-    /// stay, and what they are subscribed to and may not be any more is dropped. What WebSocket clients
-    /// show in place of others stays as it is, unless `config` says something else.
+    /// Replaces users, accounts, and permissions. Clients whose user is gone or has other credentials are
+    /// disconnected with `Authorization Violation`. Other clients stay connected and lose subscriptions that
+    /// are no longer permitted. The credentials of WebSocket clients stay as they are, unless `config` has
+    /// others.
     ///
     /// # Errors
-    /// When something is wrong with them: then everything stays as it is.
+    /// Fails if the configuration is invalid. Nothing has changed then.
     pub fn replace_access(&self, mut config: AccessConfig) -> Result<(), AccessError> {
         let mut current = self.shared.lock_access();
         if config.websocket == ListenerAccess::default() {
@@ -101,26 +101,27 @@ impl Handle {
         if config.mqtt == ListenerAccess::default() {
             config.mqtt = current.mqtt_access();
         }
-        // The listeners' TLS decides them, not the caller.
+        // The listeners' TLS options determine these, not the caller.
         config.certificate_kinds = current.certificate_kinds().to_vec();
         let next = current.successor(config)?;
-        self.shared.go_by(&mut current, next);
+        self.shared.replace_access(&mut current, next);
         Ok(())
     }
 
-    /// Reads the certificates, keys and authorities of all listeners and of all remotes again, for the
-    /// connections that come or are dialled from now on. Those that are open stay as they are.
+    /// Reads the certificates, keys, and authorities of all listeners and remotes again, for new connections.
+    /// Open connections keep theirs.
     ///
     /// # Errors
-    /// When a file cannot be read or does not fit. Everything stays as it was then.
+    /// Fails if a file cannot be read or is invalid. Nothing has changed then.
     pub fn reload_tls(&self) -> Result<(), StartError> {
-        // As for a reload, one after the other.
+        // Reloads run one after the other.
         let _current = self.shared.lock_access();
         let options = self.shared.options();
         leaf::check(&options).map_err(StartError::Option)?;
         let tls = settings::tls(&options)?;
         self.shared.set_tls(&tls);
-        self.shared.tell_all(|| Command::UseTls(Arc::clone(&tls)));
+        self.shared
+            .send_to_all(|| Command::ReplaceTls(Arc::clone(&tls)));
         let remotes = options.leafnodes.remotes.clone();
         self.shared.remotes.send_replace(remotes);
         Ok(())
@@ -132,7 +133,7 @@ impl Shared {
         *self.tls.lock() = Arc::clone(tls);
     }
 
-    /// Who may connect by these options, and what they may do, where it was `current` before.
+    /// Returns the access rules of these options, based on the current ones.
     fn access_after(&self, current: &Access, options: &Options) -> Result<Access, StartError> {
         let wrong = |error: &dyn std::fmt::Display| StartError::Option(error.to_string());
         let access = options.auth.directory().in_place_of(current);
@@ -140,11 +141,10 @@ impl Shared {
         if access.operators().is_none() {
             return Ok(access);
         }
-        // What accounts import may be of those that were found since the start, and of others newer
-        // tokens may have come since.
+        // Imports may refer to accounts found since the start, and some accounts may have newer tokens.
         let resolver = self.common.resolver.get();
-        let is_kept = resolver.is_some_and(|resolver| resolver.directory().is_some());
-        let newer = if is_kept {
+        let has_directory = resolver.is_some_and(|resolver| resolver.directory().is_some());
+        let newer = if has_directory {
             newer_tokens(current, &access)
         } else {
             Vec::new()
@@ -154,7 +154,7 @@ impl Shared {
     }
 }
 
-/// What is of consequence for MQTT clients that come later, and for what they subscribe to then.
+/// Applies MQTT options that take effect for new clients and new subscriptions.
 fn mqtt_reloaded(before: Option<MqttOptions>, new: Option<MqttOptions>) -> Option<MqttOptions> {
     let (before, new) = match (before, new) {
         (Some(before), Some(new)) => (before, new),
@@ -170,20 +170,20 @@ fn mqtt_reloaded(before: Option<MqttOptions>, new: Option<MqttOptions>) -> Optio
     })
 }
 
-/// What a server goes by after a reload: the new where that can be changed, the old elsewhere.
+/// Returns the options after a reload: new values where a reload may change them, old ones elsewhere.
 fn reloaded(before: &Options, new: Options) -> Options {
     Options {
         tls: new.tls,
         allow_non_tls: new.allow_non_tls,
         websocket: before.websocket.clone().map(|listener| WebSocketOptions {
-            // Its rules say whether there is some.
+            // The listener's TLS can be changed, but not turned on or off.
             tls: (listener.tls).map(|tls| new.websocket.and_then(|new| new.tls).unwrap_or(tls)),
             ..listener
         }),
         mqtt: mqtt_reloaded(before.mqtt.clone(), new.mqtt),
         client_advertise: new.client_advertise,
         limits: Limits {
-            // Connections know from the start whether there are headers.
+            // Connections learn in their first INFO whether headers are supported.
             headers: before.limits.headers,
             ..new.limits
         },

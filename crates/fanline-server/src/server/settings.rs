@@ -1,5 +1,4 @@
-//! Whether options make sense, and what shards and listeners make of them: the same when a server starts
-//! and when it reloads.
+//! Checks options and derives settings of shards and listeners from them, for start and reload.
 
 use std::sync::Arc;
 
@@ -8,10 +7,10 @@ use fanline_engine::auth::{ConnectionKind, ListenerAccess};
 use fanline_engine::codec::websocket::UpgradeRules;
 use fanline_engine::{Auth, Limits};
 
-use super::StartError;
+use crate::error::StartError;
+use crate::ipc::{Listeners, WebSocketListener};
 use crate::leaf;
 use crate::options::{ClientCertificates, MqttOptions, Options, TlsOptions, WebSocketOptions};
-use crate::shell::{Listeners, WebSocketListener};
 use crate::tls::ListenersTls;
 
 pub(super) fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
@@ -44,8 +43,8 @@ pub(super) fn check(options: &Options, shards_max: usize) -> Result<(), StartErr
     } else if let Some(wanted) = js_domain.filter(|wanted| domain != Some(*wanted)) {
         let own = domain.unwrap_or("none");
         format!(
-            "mqtt: js_domain {wanted:?} is not this server's JetStream domain ({own}): what MQTT keeps, Fanline keeps \
-             itself"
+            "mqtt: js_domain {wanted:?} is not this server's JetStream domain ({own}): Fanline stores MQTT \
+             state in its own domain"
         )
     } else if options.monitoring_tls && options.tls.is_none() {
         "monitoring over HTTPS needs TLS".into()
@@ -57,7 +56,7 @@ pub(super) fn check(options: &Options, shards_max: usize) -> Result<(), StartErr
     Err(StartError::Option(problem))
 }
 
-/// What listeners do before a session begins.
+/// Returns the handshake settings of listeners.
 pub(super) fn listeners(options: &Options) -> Result<Listeners, StartError> {
     let websocket = options.websocket.as_ref().map(|websocket| {
         Ok::<_, StartError>(WebSocketListener {
@@ -75,15 +74,15 @@ pub(super) fn listeners(options: &Options) -> Result<Listeners, StartError> {
     })
 }
 
-/// What connections begin with.
+/// Reads the TLS of new connections.
 pub(super) fn tls(options: &Options) -> Result<Arc<ListenersTls>, StartError> {
     let tls = ListenersTls::read(options);
     tls.map(Arc::new)
         .map_err(|error| StartError::Tls(error.to_string()))
 }
 
-/// Returns what clients must show: the server's rules, with those of the WebSocket and MQTT listeners and of
-/// client certificates.
+/// Returns the access rules of all listeners: the server's, with those of the WebSocket and MQTT listeners and
+/// of client certificates.
 pub(super) fn auth(options: &Options) -> Result<Auth, StartError> {
     let own = options.websocket.as_ref().map(WebSocketOptions::access);
     let own = own.transpose().map_err(StartError::Option)?;
@@ -102,8 +101,9 @@ pub(super) fn auth(options: &Options) -> Result<Auth, StartError> {
     Ok(Auth::Directory(Arc::new(access)))
 }
 
-/// Connection kinds that take the user from the client certificate. MQTT and leaf nodes over WebSocket go by
-/// their own listener's `verify_and_map`, with the certificate that they show to the WebSocket listener.
+/// Returns the connection kinds that take the user from the client certificate. MQTT and leaf nodes over
+/// WebSocket use their own listener's `verify_and_map`, with the certificate that the client presents to the
+/// WebSocket listener.
 fn certificate_kinds(options: &Options) -> Vec<ConnectionKind> {
     use ConnectionKind::{Leafnode, LeafnodeWebSocket, Mqtt, MqttWebSocket, Standard, WebSocket};
     let websocket = options.websocket.as_ref();

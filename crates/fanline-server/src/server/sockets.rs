@@ -2,11 +2,11 @@
 
 use std::net::{SocketAddr, TcpListener};
 
-use super::StartError;
-use crate::listen;
+use crate::error::StartError;
+use crate::listen::{self, Listening};
 use crate::options::{Addresses, Options};
 
-/// What is listened on.
+/// The sockets of all listeners.
 pub(crate) struct Sockets {
     pub(crate) clients: TcpListener,
     pub(crate) websocket: Option<TcpListener>,
@@ -18,7 +18,8 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    pub(super) fn bind(options: &Options) -> Result<Self, StartError> {
+    /// Listens on everything that is configured. The addresses have the ports that the system chose for port 0.
+    pub(super) fn bind(options: &Options) -> Result<(Self, Addresses), StartError> {
         let clients = bind(&options.host, options.port)?;
         let websocket = options.websocket.as_ref();
         let websocket = websocket.map(|websocket| bind(&websocket.host, websocket.port));
@@ -28,11 +29,22 @@ impl Sockets {
         let leafnodes = leafnodes.map(|listener| bind(&listener.host, listener.port));
         let monitoring = options.monitoring.as_ref();
         let monitoring = monitoring.map(|(host, port)| bind(host, *port));
-        Ok(Sockets {
-            clients,
-            websocket: websocket.transpose()?,
-            mqtt: mqtt.transpose()?,
-            leafnodes: leafnodes.transpose()?,
+        let (websocket, websocket_address) = split(websocket.transpose()?);
+        let (mqtt, mqtt_address) = split(mqtt.transpose()?);
+        let (leafnodes, leafnodes_address) = split(leafnodes.transpose()?);
+        let (monitoring, monitoring_address) = split(monitoring.transpose()?);
+        let addresses = Addresses {
+            clients: clients.address,
+            monitoring: monitoring_address,
+            websocket: websocket_address,
+            mqtt: mqtt_address,
+            leafnodes: leafnodes_address,
+        };
+        let sockets = Sockets {
+            clients: clients.socket,
+            websocket,
+            mqtt,
+            leafnodes,
             #[cfg(unix)]
             unix: match &options.unix_socket {
                 Some(path) => Some(listen::bind_unix(path).map_err(|source| {
@@ -41,24 +53,13 @@ impl Sockets {
                 })?),
                 None => None,
             },
-            monitoring: monitoring.transpose()?,
-        })
-    }
-
-    pub(super) fn addresses(&self) -> Result<Addresses, StartError> {
-        let address =
-            |listener: &Option<TcpListener>| listener.as_ref().map(local_address).transpose();
-        Ok(Addresses {
-            clients: local_address(&self.clients)?,
-            monitoring: address(&self.monitoring)?,
-            websocket: address(&self.websocket)?,
-            mqtt: address(&self.mqtt)?,
-            leafnodes: address(&self.leafnodes)?,
-        })
+            monitoring,
+        };
+        Ok((sockets, addresses))
     }
 }
 
-fn bind(host: &str, port: u16) -> Result<TcpListener, StartError> {
+fn bind(host: &str, port: u16) -> Result<Listening, StartError> {
     listen::bind(host, port).map_err(|source| StartError::Listen {
         host: host.into(),
         port,
@@ -66,6 +67,8 @@ fn bind(host: &str, port: u16) -> Result<TcpListener, StartError> {
     })
 }
 
-fn local_address(listener: &TcpListener) -> Result<SocketAddr, StartError> {
-    listener.local_addr().map_err(StartError::Thread)
+fn split(listening: Option<Listening>) -> (Option<TcpListener>, Option<SocketAddr>) {
+    listening
+        .map(|listening| (listening.socket, listening.address))
+        .unzip()
 }

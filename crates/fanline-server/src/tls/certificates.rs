@@ -1,4 +1,4 @@
-//! Certificates and keys from PEM files, and which one is shown to whom.
+//! Certificates and keys from PEM files, and their selection by host name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rustls::sign::CertifiedKey;
 use super::TlsError;
 use crate::options::Certificate;
 
-/// Those of one listener, at least one.
+/// The certificates of one listener, at least one.
 #[derive(Debug)]
 pub(super) struct Certificates(Vec<Shown>);
 
@@ -36,7 +36,7 @@ impl Certificates {
         }
     }
 
-    /// Until when the first of them holds.
+    /// Returns the expiry of the first certificate.
     pub(super) fn not_after(&self) -> Option<String> {
         let first = self.0.first()?;
         not_after(first.key.cert.first()?)
@@ -51,7 +51,7 @@ impl ResolvesServerCert for Certificates {
             name.as_ref()
                 .is_some_and(|name| names.any(|known| matches(known, name)))
         };
-        // Among those of one name there may be keys of several kinds.
+        // Certificates for one name may have keys of different kinds.
         let can_sign = |shown: &&Shown| {
             let offered = hello.signature_schemes();
             shown.key.key.choose_scheme(offered).is_some()
@@ -63,7 +63,7 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// Whether a certificate for `known`, which may begin with `*.`, is one for this name.
+/// Returns whether a certificate's name, which may begin with `*.`, covers a host name.
 fn matches(known: &str, name: &str) -> bool {
     known == name
         || known.strip_prefix("*.").is_some_and(|parent| {
@@ -90,7 +90,7 @@ fn read(files: &Certificate, provider: &CryptoProvider) -> Result<Shown, TlsErro
     })
 }
 
-/// A chain of certificates and a key in PKCS#8, SEC1 or PKCS#1.
+/// Reads a certificate chain, and a key in PKCS#8, SEC1, or PKCS#1.
 pub(super) fn read_chain_and_key(
     chain: &Path,
     key: &Path,
@@ -100,7 +100,7 @@ pub(super) fn read_chain_and_key(
     Ok((certificates, key))
 }
 
-/// The certificates of a PEM file, at least one.
+/// Reads the certificates of a PEM file, at least one.
 pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found = CertificateDer::pem_file_iter(path).map_err(|error| failed(path, error))?;
     let certificates: Result<Vec<_>, _> = found.collect();
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_one_label() {
+    fn wildcard_matches_one_label() {
         for (known, name, expected) in [
             ("a.example", "a.example", true),
             ("a.example", "b.example", false),

@@ -1,9 +1,9 @@
-//! Whether a client's certificate is taken.
+//! Verification of client certificates.
 //!
-//! rustls has it that whoever is an authority is nobody's client, by RFC 5280. But what `openssl req -x509`
-//! makes is both, and nats-server takes it where the file of authorities names it. So is it here: one that
-//! is itself in that file, byte for byte, needs nobody else's word. Everything else is as rustls has it:
-//! its validity is looked at before that, its use here, and its signature as ever.
+//! Following RFC 5280, rustls rejects an authority as a client. But a certificate of `openssl req -x509` is
+//! both, and nats-server accepts it if the file of authorities contains it. This verifier accepts a certificate
+//! that is itself in that file, byte for byte. Everything else is left to rustls: the validity, which is
+//! checked before that, the usage, and the signature.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-/// rustls's own verifier, and the authorities that may come as clients.
+/// rustls's verifier, and the authorities that are accepted as clients.
 #[derive(Debug)]
 pub(super) struct ClientVerifier {
     usual: Arc<dyn ClientCertVerifier>,
@@ -34,8 +34,8 @@ impl ClientVerifier {
     }
 }
 
-/// Whether that it is an authority is all that stands against a certificate. What comes before that, its
-/// validity, is in order then.
+/// Returns whether being an authority is the only objection to a certificate. Its validity has been checked
+/// before that.
 fn is_for_being_an_authority(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else {
         return false;

@@ -1,4 +1,4 @@
-//! TLS as it is set up: certificates, authorities, and what is asked of clients.
+//! TLS settings: certificates, authorities, and requirements on clients.
 
 mod certificates;
 mod clients;
@@ -24,7 +24,7 @@ use crate::sync::Lock;
 use certificates::{Certificates, read_chain_and_key};
 use clients::ClientVerifier;
 
-/// Why TLS could not be set up.
+/// The reason why TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TlsError {
     #[error("{}: {source}", path.display())]
@@ -35,21 +35,21 @@ pub(crate) enum TlsError {
     Option(String),
 }
 
-/// What connections to one listener begin with. A reload makes another.
+/// TLS of new connections to one listener. A reload creates another.
 #[derive(Debug)]
 pub(crate) struct Tls {
     options: TlsOptions,
     config: Arc<ServerConfig>,
-    /// Until when the certificate holds.
+    /// Expiry of the certificate.
     not_after: Option<String>,
     begun: Lock<Begun>,
 }
 
-/// The TLS of every listener that has some.
+/// TLS of all listeners.
 #[derive(Clone, Debug)]
 pub(crate) struct ListenersTls {
     pub(crate) clients: Option<Arc<Tls>>,
-    /// Clients may come without.
+    /// Whether clients may connect without TLS.
     pub(crate) allow_non_tls: bool,
     pub(crate) websocket: Option<Arc<Tls>>,
     pub(crate) mqtt: Option<Arc<Tls>>,
@@ -57,7 +57,7 @@ pub(crate) struct ListenersTls {
 }
 
 impl ListenersTls {
-    /// Reads the files of all of them.
+    /// Reads the files of all listeners.
     pub(crate) fn read(options: &Options) -> Result<Self, TlsError> {
         let read = |options: Option<&TlsOptions>| {
             let tls = options.map(Tls::new).transpose();
@@ -75,7 +75,7 @@ impl ListenersTls {
     }
 }
 
-/// Handshakes of the second that is running.
+/// Handshakes started in the current second.
 #[derive(Debug)]
 struct Begun {
     since: Instant,
@@ -83,7 +83,7 @@ struct Begun {
 }
 
 impl Tls {
-    /// Reads the files.
+    /// Reads the files of a listener.
     pub(crate) fn new(options: &TlsOptions) -> Result<Self, TlsError> {
         let begun = Begun {
             since: Instant::now(),
@@ -106,12 +106,12 @@ impl Tls {
         Arc::clone(&self.config)
     }
 
-    /// Until when the first certificate holds, as RFC 3339 writes it.
+    /// Returns the expiry of the first certificate, as in RFC 3339.
     pub(crate) fn not_after(&self) -> Option<String> {
         self.not_after.clone()
     }
 
-    /// Whether one more handshake may begin in this second.
+    /// Counts a handshake. Returns whether it is within the rate limit.
     pub(crate) fn may_begin(&self) -> bool {
         let Some(most) = self.options.connection_rate_limit else {
             return true;
@@ -124,7 +124,7 @@ impl Tls {
         begun.count <= most
     }
 
-    /// Who is at the other end of a finished handshake, or why it may not stay.
+    /// Returns the peer of a finished handshake, or the reason why it is refused.
     pub(crate) fn peer(
         &self,
         session: &CommonState,
@@ -169,17 +169,13 @@ fn check_pin(
     }
 }
 
-/// What a listener begins with, and until when its first certificate holds.
+/// Returns a listener's configuration, and the expiry of its first certificate.
 fn server_config(options: &TlsOptions) -> Result<(ServerConfig, Option<String>), TlsError> {
     let provider = Arc::new(crypto(options)?);
     let certificates = Certificates::read(&options.certificates, &provider)?;
     let not_after = certificates.not_after();
-    let versions: &[&SupportedProtocolVersion] = match options.min_version {
-        TlsVersion::V1_2 => &[&version::TLS13, &version::TLS12],
-        TlsVersion::V1_3 => &[&version::TLS13],
-    };
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(versions)
+        .with_protocol_versions(versions(options))
         .map_err(|error| {
             TlsError::Option(format!("no cipher suite for these versions: {error}"))
         })?;
@@ -190,7 +186,7 @@ fn server_config(options: &TlsOptions) -> Result<(ServerConfig, Option<String>),
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
                 .build()
                 .map_err(|error| TlsError::Option(format!("client certificates: {error}")))?;
-            // Those of the system are nobody's clients.
+            // The system's authorities do not act as clients.
             let own = options
                 .ca_file
                 .as_deref()
@@ -201,13 +197,21 @@ fn server_config(options: &TlsOptions) -> Result<(ServerConfig, Option<String>),
     };
     let mut config = builder.with_cert_resolver(Arc::new(certificates));
     config.ignore_client_order = !options.cipher_suites.is_empty();
-    // Clients of NATS hardly ever resume; one ticket is there for browsers.
+    // NATS clients hardly ever resume sessions. One ticket is for browsers.
     config.send_tls13_tickets = 1;
     Ok((config, not_after))
 }
 
-/// What clients are told of it in INFO.
-pub(crate) fn told(tls: Option<&TlsOptions>, allow_non_tls: bool) -> TlsTold {
+fn versions(options: &TlsOptions) -> &'static [&'static SupportedProtocolVersion] {
+    static ALL: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
+    match options.min_version {
+        TlsVersion::V1_2 => &ALL,
+        TlsVersion::V1_3 => &ALL[..1],
+    }
+}
+
+/// Returns the TLS fields of INFO.
+pub(crate) fn info_of(tls: Option<&TlsOptions>, allow_non_tls: bool) -> TlsTold {
     tls.map_or_else(TlsTold::default, |tls| TlsTold {
         required: !allow_non_tls,
         available: allow_non_tls,
@@ -215,28 +219,24 @@ pub(crate) fn told(tls: Option<&TlsOptions>, allow_non_tls: bool) -> TlsTold {
     })
 }
 
-/// Reads all that a listener's TLS is made of, and forgets it.
+/// Checks a listener's options and files.
 pub(crate) fn check(options: &TlsOptions) -> Result<(), TlsError> {
     if let Some(path) = &options.ca_file {
         authorities(Some(path))?;
     }
     match options.certificates.is_empty() {
-        // Whether it can do without is for its listener to say.
+        // Only the listener knows whether it needs a certificate.
         true => crypto(options).map(drop),
         false => server_config(options).map(drop),
     }
 }
 
-/// What this side begins TLS with, when it is the one that has connected.
+/// Returns the configuration of connections that this side opens.
 pub(crate) fn client_config(options: &TlsOptions) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(crypto(options)?);
     let failed = |error: rustls::Error| TlsError::Option(error.to_string());
-    let versions: &[&SupportedProtocolVersion] = match options.min_version {
-        TlsVersion::V1_2 => &[&version::TLS13, &version::TLS12],
-        TlsVersion::V1_3 => &[&version::TLS13],
-    };
     let config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(versions)
+        .with_protocol_versions(versions(options))
         .map_err(failed)?
         .with_root_certificates(authorities(options.ca_file.as_deref())?);
     match options.certificates.first() {
@@ -248,7 +248,7 @@ pub(crate) fn client_config(options: &TlsOptions) -> Result<ClientConfig, TlsErr
     }
 }
 
-/// The authorities of a PEM file, or those that this system trusts.
+/// Reads the authorities of a PEM file, or those of the system.
 fn authorities(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     match file {
@@ -268,7 +268,7 @@ fn authorities(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// The crypto with the suites and curves that are wanted.
+/// Returns the configured suites and curves.
 fn crypto(options: &TlsOptions) -> Result<CryptoProvider, TlsError> {
     let mut crypto = provider::default_provider();
     if !options.cipher_suites.is_empty() {

@@ -5,18 +5,18 @@ use rustls::{CipherSuite, SupportedCipherSuite};
 
 use super::TlsError;
 
-/// The suite of this name.
+/// Returns the suite of this name.
 pub(super) fn suite(name: &str) -> Result<SupportedCipherSuite, TlsError> {
     let mut all = provider::ALL_CIPHER_SUITES.iter();
     let wanted = name.to_ascii_uppercase();
-    // An older name of the same.
+    // An older name without the hash.
     let with_hash = format!("{wanted}_SHA256");
     all.find(|suite| [&wanted, &with_hash].contains(&&suite_name(suite.suite())))
         .copied()
         .ok_or_else(|| TlsError::Option(format!("unrecognized cipher {name}")))
 }
 
-/// The curve of this name.
+/// Returns the curve of this name.
 pub(super) fn curve(name: &str) -> Result<&'static dyn SupportedKxGroup, TlsError> {
     match name.to_ascii_lowercase().as_str() {
         "x25519" => Ok(provider::kx_group::X25519),
@@ -28,7 +28,7 @@ pub(super) fn curve(name: &str) -> Result<&'static dyn SupportedKxGroup, TlsErro
     }
 }
 
-/// The name of a suite as IANA has it.
+/// Returns the IANA name of a suite.
 pub(super) fn suite_name(suite: CipherSuite) -> String {
     suite.as_str().map_or_else(
         || format!("{suite:?}"),

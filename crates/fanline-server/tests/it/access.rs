@@ -1,5 +1,5 @@
-//! What must not pass does not, and what may does: credentials and permissions over real sockets,
-//! however clients come.
+//! Credentials and permissions over real sockets, for each kind of connection: denied messages do not pass,
+//! permitted ones do.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -21,7 +21,7 @@ use crate::websocket::Page;
 
 const REFUSAL: &str = "-ERR 'Authorization Violation'";
 
-/// How clients come.
+/// The kinds of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
     Tcp,
@@ -29,7 +29,7 @@ pub(crate) enum Over {
     WebSocket,
 }
 
-/// Each of the tests for each way that clients come.
+/// Runs each test for each kind of connection.
 macro_rules! however_clients_come {
     ($($test:ident),+ $(,)?) => {
         mod over_tcp {
@@ -48,11 +48,11 @@ pub(crate) use however_clients_come;
 however_clients_come!(
     tokens,
     passwords_plain_and_hashed,
-    what_follows_a_connect_that_takes_time_waits,
+    input_behind_a_slow_connect_waits,
     nkeys,
     who_shows_nothing_is_the_user_named_for_it,
     users_come_the_way_they_may,
-    who_must_come_through_a_proxy_does_not_come_without,
+    proxy_required_user_is_refused_without_a_proxy,
     who_comes_through_a_trusted_proxy_may,
     who_says_nothing_is_sent_away,
     publishing,
@@ -68,10 +68,10 @@ impl<S: Read + Write> Duplex for S {}
 
 pub(crate) type Client = RawClient<Box<dyn Duplex>>;
 
-/// A server that is reached in one way.
+/// A server with one kind of listener.
 pub(crate) struct Site {
     pub(crate) server: TestServer,
-    /// Who has signed its certificate, when it has one.
+    /// The authority of its certificate, if it has one.
     authority: Option<Authority>,
     over: Over,
 }
@@ -95,7 +95,7 @@ impl Site {
         }
     }
 
-    /// Opens a connection and says nothing of the protocol.
+    /// Opens a connection without any protocol.
     fn open(&self) -> Client {
         let addresses = self.server.handle.addresses();
         let stream: Box<dyn Duplex> = match (self.over, &self.authority) {
@@ -123,7 +123,7 @@ pub(crate) fn with_users(users: Vec<User>) -> AccessConfig {
     config
 }
 
-/// Connects with these fields of CONNECT, quiet.
+/// Connects with these fields of CONNECT, without verbose replies.
 fn connect(server: &Site, fields: &str) -> Client {
     let mut client = server.open();
     client.expect_info();
@@ -208,8 +208,8 @@ fn passwords_plain_and_hashed(over: Over) {
     }
 }
 
-/// What comes after CONNECT in the same packet waits for the decision, and is not lost.
-fn what_follows_a_connect_that_takes_time_waits(over: Over) {
+/// Bytes after a CONNECT in the same packet wait for the decision, and are not lost.
+fn input_behind_a_slow_connect_waits(over: Over) {
     let hash = hash_password(6, [3; SALT_BYTES], "pw").unwrap();
     let server = server(over, with_users(vec![User::new("bob", hash.as_str())]));
     for (pass, expected) in [("pw", vec!["PONG", "PONG"]), ("no", vec![REFUSAL])] {
@@ -260,7 +260,7 @@ fn nkeys(over: Over) {
         assert_eq!(client.line(), expected);
     }
     let nkey = public(&pair);
-    // A signature is good for one connection.
+    // A signature is valid for one connection.
     check(
         &server,
         &format!(",\"nkey\":\"{nkey}\",\"sig\":\"{stolen}\""),
@@ -307,8 +307,8 @@ fn users_come_the_way_they_may(over: Over) {
     check(&server, ",\"user\":\"tcp\",\"pass\":\"pw\"", !is_web);
 }
 
-/// Once such a user was let in from anywhere.
-fn who_must_come_through_a_proxy_does_not_come_without(over: Over) {
+/// Such a user used to be admitted from anywhere.
+fn proxy_required_user_is_refused_without_a_proxy(over: Over) {
     let mut ada = User::new("ada", "pw");
     ada.proxy_required = true;
     let open = || User::new("ada", "pw");
@@ -324,7 +324,7 @@ fn who_must_come_through_a_proxy_does_not_come_without(over: Over) {
     bare.expect_info();
     bare.send("PING\r\n");
     assert_eq!(bare.lines_to_end(), [REFUSAL]);
-    // Nor does one stay for whom it becomes so.
+    // A connected user is disconnected when the requirement is added.
     server
         .server
         .handle
@@ -360,7 +360,7 @@ fn who_comes_through_a_trusted_proxy_may(over: Over) {
     };
     for user in ["ada", "bob"] {
         assert_eq!(through(1, user).line(), "PONG", "{user}");
-        // Nor does it help him who needs no proxy.
+        // The proxy's signature does not help a user with wrong credentials.
         assert_eq!(through(2, user).lines_to_end(), [REFUSAL], "{user}");
     }
     check(&server, ",\"user\":\"ada\",\"pass\":\"pw\"", false);
@@ -370,14 +370,14 @@ fn who_comes_through_a_trusted_proxy_may(over: Over) {
         false,
     );
     check(&server, ",\"user\":\"bob\",\"pass\":\"pw\"", true);
-    // Nor does one stay whose proxy is not trusted any more.
+    // A connected user is disconnected when its proxy is no longer trusted.
     let (mut inside, mut bob) = (through(1, "bob"), as_user(&server, "bob"));
     assert_eq!(inside.line(), "PONG");
     inside.settle();
     server.server.handle.replace_access(config(2)).unwrap();
     assert_eq!(inside.lines_to_end(), [REFUSAL]);
     bob.settle();
-    // Where it is asked of everybody, nobody comes without.
+    // The requirement for all users applies to each of them.
     let all = AccessConfig {
         proxy_required: true,
         ..config(2)
@@ -443,14 +443,14 @@ fn publishing(over: Over) {
             format!("HPUB {topic} 12 13\r\nNATS/1.0\r\n\r\nx\r\n"),
             format!("pub\t{topic}  1\r\nx\r\n"),
         ] {
-            // Twice: what was refused once is not remembered as allowed.
+            // Twice: a denied subject is not cached as permitted.
             ada.send(format!("{frame}{frame}PING\r\n"));
             assert_eq!(ada.line(), denied(topic));
             assert_eq!(ada.line(), denied(topic));
             assert_eq!(ada.line(), "PONG");
         }
     }
-    // What is allowed goes on, in between and many times over.
+    // Permitted subjects pass in between, repeatedly.
     ada.send("PUB a.1 0\r\n\r\nPUB a.1 0\r\n\r\nPUB a.secret 0\r\n\r\nPUB a.1 0\r\n\r\nPUB a.1 0\r\n\r\nPING\r\n");
     assert_eq!(ada.line(), denied("a.secret"));
     assert_eq!(ada.line(), "PONG");
@@ -475,7 +475,7 @@ fn subscribing(over: Over) {
     }
     ada.send("SUB in.* 1\r\nSUB > 2\r\nSUB in.> crew 3\r\nSUB work day 4\r\n");
     ada.settle();
-    // Runs of one topic and single messages, from this shard and another.
+    // Runs of one subject and single messages, from this shard and another.
     for publisher in [&mut all, &mut as_user(&server, "all")] {
         for topic in ["in.secret", "in.open", "jobs", "in.secret", "in.secret"] {
             publisher.publish(topic, "x");
@@ -559,7 +559,7 @@ fn another_directory_takes_the_place_of_the_first(over: Over) {
     assert_eq!(ada.settle().len(), 2);
     let got: Vec<String> = bob.settle().into_iter().map(|m| m.sid).collect();
     assert_eq!(got, ["2"]);
-    // What is wrong changes nothing.
+    // An invalid configuration changes nothing.
     let twice = with_users(vec![open(), open()]);
     assert!(server.server.handle.replace_access(twice).is_err());
     ada.settle();

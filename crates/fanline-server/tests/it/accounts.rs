@@ -1,4 +1,4 @@
-//! Accounts over real sockets: what is one's own, and what comes over an import.
+//! Accounts over real sockets: isolation, imports, and exports.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use crate::folder::TempFolder;
 use crate::raw::{PATIENCE, SHARD_COUNTS, options};
 
-/// A server that ends with its test.
+/// A server that stops with its test.
 struct Running(Handle);
 
 impl Drop for Running {
@@ -42,7 +42,7 @@ impl Running {
         Running(Server::start(options).expect("a free port"))
     }
 
-    /// A client over TCP; users are named as their accounts, in lower case.
+    /// Returns a client over TCP. Users are named as their accounts, in lower case.
     async fn client(&self, account: &str) -> Client {
         let address = self.0.addresses().clients;
         let user = account.to_lowercase();
@@ -129,7 +129,7 @@ async fn ask(client: &Client, topic: &str, payload: &str) -> String {
     String::from_utf8_lossy(reply.payload()).into_owned()
 }
 
-/// What comes first after everything that was published before: nothing else has come.
+/// Checks that the next message is one published last, so none came before it.
 async fn is_quiet(client: &Client, all: &mut Subscription) {
     client.publish("fence", "").await.expect("published");
     assert_eq!(next(all).await.subject(), "fence");
@@ -140,7 +140,7 @@ async fn nothing_crosses_without_an_import() {
     for shards in SHARD_COUNTS {
         let server = Running::start(shards, three());
         let mut others = Vec::new();
-        // Several, so that they are on every shard.
+        // Several clients, so that there are some on every shard.
         for account in ["B", "C", "B", "C", "B", "C"] {
             let client = server.client(account).await;
             let all = client.subscribe(">").await.expect("subscribed");
@@ -281,7 +281,7 @@ async fn each_account_has_streams_of_its_own() {
         info.contains(r#""max_streams":1"#) && info.contains(r#""streams":1"#),
         "{info}"
     );
-    // Over the import B sees what A has, and can read it.
+    // Over the import, B sees and reads A's streams.
     let theirs = ask(&b, "A.API.STREAM.INFO.S", "").await;
     assert!(theirs.contains(r#""messages":2"#), "{theirs}");
     let read = ask(&b, "A.API.STREAM.MSG.GET.S", r#"{"seq":2}"#).await;
@@ -349,7 +349,7 @@ async fn records_are_pulled_over_an_import() {
     }
 }
 
-/// Clients take the first answer: an account that imports the API must not refuse the request itself.
+/// Clients use the first response, so an account that imports the API must not reject the request itself.
 #[tokio::test]
 async fn importing_account_leaves_the_api_to_the_other() {
     let access = |imported: &[&str]| {
@@ -375,17 +375,18 @@ async fn importing_account_leaves_the_api_to_the_other() {
     let record = client.request("$JS.API.DIRECT.GET.S.s.x", "", PATIENCE);
     let record = record.await.expect("a record");
     assert_eq!(record.payload(), b"hi");
-    // Who published it is not stored.
+    // The publisher's identity is not stored.
     let headers = record.headers().expect("headers");
     assert_eq!(headers.get("Nats-Request-Info"), None);
     let unknown = client.request("$JS.API.DIRECT.GET.T", "", PATIENCE).await;
     assert!(unknown.is_err(), "no stream has this name");
-    // Without the account's information, it has an API that refuses what is not imported.
+    // Without an import of the account information, the account's own API rejects requests that are not
+    // imported.
     let replaced = async |imported: &[&str], expected: &str| {
         let replaced = server.0.replace_access(access(imported));
         replaced.expect("a directory");
         let client = server.client("C").await;
-        // The threads learn of it one after the other.
+        // The threads apply the change one after the other.
         let is_there = async || {
             let info = client.request("$JS.API.INFO", "", PATIENCE).await;
             info.is_ok_and(|info| String::from_utf8_lossy(info.payload()).contains(expected))
@@ -455,7 +456,7 @@ async fn accounts_are_told_apart_in_monitoring() {
 }
 
 #[tokio::test]
-async fn an_account_has_only_what_it_may_have() {
+async fn account_limits_apply() {
     for shards in [1, 2] {
         let mut config = three();
         config.account_mut("B").limits = ClientLimits {
@@ -485,7 +486,7 @@ async fn an_account_has_only_what_it_may_have() {
         assert!(!matches!(nothing, Ok(Some(_))), "it was refused");
         drop(held);
         one.drain().await.expect("drained");
-        // There is a place again, soon.
+        // A connection slot is free again soon.
         let mut again = Client::connect(user.as_ref().expect("an address")).await;
         while again.is_err() {
             again = Client::connect(user.as_ref().expect("an address")).await;
@@ -493,7 +494,7 @@ async fn an_account_has_only_what_it_may_have() {
         let again = again.expect("connected");
         again.publish("x", "0123456789").await.expect("published");
         again.flush().await.expect("it may say that much");
-        // The largest message is what the account may send; whoever was told so does not even try.
+        // The payload limit is the account's. A client that knows it from INFO does not send a larger message.
         let sent = again.publish("x", "0123456789a").await;
         assert!(
             sent.is_err() || again.flush().await.is_err(),
@@ -503,7 +504,7 @@ async fn an_account_has_only_what_it_may_have() {
 }
 
 #[tokio::test]
-async fn topics_have_other_names() {
+async fn account_mappings_rename_subjects() {
     let mut config = three();
     let mapping = Mapping::new("old.*.*", "new.$2.$1").expect("a mapping");
     config.account_mut("C").mappings.push(mapping);
@@ -516,7 +517,7 @@ async fn topics_have_other_names() {
     }
 }
 
-/// Asks until an answer holds a text.
+/// Repeats a request until the response holds a text.
 async fn until_told(client: &Client, topic: &str, wanted: &str) {
     let asking = async {
         while !ask(client, topic, "").await.contains(wanted) {

@@ -1,4 +1,4 @@
-//! Who gets in.
+//! Connection limits.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer, options};
 const REFUSAL: &str = "-ERR 'maximum connections exceeded'";
 
 #[test]
-fn the_connection_that_is_one_too_many_is_told_so() {
+fn connection_above_the_limit_gets_an_error() {
     for shards in SHARD_COUNTS {
         let server = full_server(shards, 3);
         let mut inside = server.clients(3);
@@ -22,10 +22,10 @@ fn the_connection_that_is_one_too_many_is_told_so() {
     }
 }
 
-/// Once those that had been refused counted as long as they lingered, so that clients that kept
-/// knocking kept each other out of a server with room.
+/// Refused connections used to count while they lingered, so clients that reconnected repeatedly excluded each
+/// other from a server with room.
 #[test]
-fn a_place_that_is_left_is_free_although_refused_clients_linger() {
+fn lingering_refused_clients_do_not_occupy_slots() {
     for shards in SHARD_COUNTS {
         let server = full_server(shards, 1);
         drop(server.client());
@@ -53,7 +53,7 @@ fn full_server(shards: usize, connections_max: usize) -> TestServer {
 }
 
 #[test]
-fn a_thousand_that_connect_at_once_get_in() {
+fn thousand_simultaneous_connects_are_admitted() {
     const THREADS: usize = 8;
     const EACH: usize = 125;
     for shards in SHARD_COUNTS {
@@ -76,7 +76,7 @@ fn a_thousand_that_connect_at_once_get_in() {
 }
 
 #[test]
-fn a_client_that_does_not_authenticate_in_time_is_told_so() {
+fn late_authentication_gets_an_error() {
     for shards in SHARD_COUNTS {
         let server = TestServer::with(fanline_server::Options {
             auth: Auth::Token("s3cret".into()),

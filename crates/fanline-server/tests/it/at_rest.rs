@@ -1,4 +1,4 @@
-//! What streams look like on the disk: encrypted, compressed.
+//! Stored streams on disk: encryption and compression.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,7 +41,7 @@ fn refusal(options: Options) -> StartError {
     Server::start(options).expect_err("it is encrypted otherwise")
 }
 
-/// All files below a folder with their bytes, but for the lock's.
+/// Returns all files below a folder with their contents, except the lock file.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -71,7 +71,7 @@ async fn info(client: &Client, name: &str) -> String {
     ask(client, &format!("$JS.API.STREAM.INFO.{name}"), "").await
 }
 
-/// Publishes records and makes a consumer.
+/// Publishes messages and creates a consumer.
 async fn fill(server: &Handle) {
     let client = server.client().await.expect("connected");
     create(&client, "plans", "").await;
@@ -98,7 +98,7 @@ async fn assert_all_is_there(server: &Handle) {
 }
 
 #[tokio::test]
-async fn what_is_encrypted_is_read_with_its_key_alone() {
+async fn encrypted_store_needs_its_key() {
     let folder = TempFolder::new("encrypted");
     let server = start(&folder, "swordfish");
     fill(&server).await;
@@ -116,7 +116,7 @@ async fn what_is_encrypted_is_read_with_its_key_alone() {
         let text = "it is encrypted with another encryption key";
         assert!(wrong.to_string().ends_with(text), "{wrong}");
     }
-    // Nothing was touched.
+    // No file has changed.
     assert!(before == files(&folder.0));
     let server = start(&folder, "swordfish");
     assert_all_is_there(&server).await;
@@ -151,7 +151,7 @@ async fn key_and_cipher_can_be_changed() {
         ),
         "{wrong}"
     );
-    // One copy of the key is enough, and there are two again.
+    // One copy of the key is enough, and the other is restored.
     fs::write(folder.0.join("jetstream/fanline/key"), "no key at all").expect("written");
     let server = start(&folder, "haddock");
     let client = server.client().await.expect("connected");

@@ -1,5 +1,5 @@
-//! What must not pass where permissions, headers, queues, accounts and JetStream meet: over every way that
-//! clients come. What stands for each alone is in `access.rs`.
+//! Combinations of permissions, headers, queue groups, accounts, and JetStream, for each kind of connection.
+//! `access.rs` tests each alone.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -46,14 +46,14 @@ fn denied(topic: &str) -> String {
     format!("-ERR 'Permissions Violation for Publish to \"{topic}\"'")
 }
 
-/// Sends, and expects to be told that the topic is denied, and nothing else.
+/// Sends a frame, and expects a permissions violation and nothing else.
 fn check_denied(client: &mut Client, frame: &str, topic: &str) {
     client.send(format!("{frame}PING\r\n"));
     assert_eq!(client.line(), denied(topic), "{frame}");
     assert_eq!(client.line(), "PONG", "{frame}");
 }
 
-/// The topics of what came, in order.
+/// Returns the subjects of received messages, in order.
 fn topics(client: &mut Client) -> Vec<String> {
     client.settle().into_iter().map(|m| m.subject).collect()
 }
@@ -105,7 +105,7 @@ fn members_of_queue_groups_get_what_they_may(over: Over) {
     all.publish("jobs.open", "x");
     all.settle();
     assert_eq!(topics(&mut ada), ["jobs.open"]);
-    // Who may be a member only is no listener beside it, nor a member of another group.
+    // A user that may only join a queue group may neither subscribe without it nor join another group.
     let mut crew = as_user(&server, "crew");
     for (arguments, told) in [
         ("jobs.*", "\"jobs.*\""),
@@ -120,7 +120,7 @@ fn members_of_queue_groups_get_what_they_may(over: Over) {
 }
 
 fn other_names_do_not_help(over: Over) {
-    // It is what a message is called in the end that has to be allowed.
+    // Permissions apply to the mapped subject.
     let mut config = with_users(vec![
         user("ada", allowed(Some(&["shown.*", "open.*"]), None)),
         User::new("all", "pw"),
@@ -158,13 +158,13 @@ fn answers_have_headers_and_an_end(over: Over) {
     answers.settle();
     all.send(with_header("ask.1", "inbox.1", "x"));
     assert_eq!(answers.message().reply.as_deref(), Some("inbox.1"));
-    // Two answers to that one, with headers or not, and none to others.
+    // Two responses to that request, with or without headers, and none to others.
     check_denied(&mut answers, &with_header("inbox.2", "", "x"), "inbox.2");
     answers.send(with_header("inbox.1", "", "1"));
     answers.send("PUB inbox.1 1\r\n2\r\n");
     check_denied(&mut answers, &with_header("inbox.1", "", "3"), "inbox.1");
     assert_eq!(topics(&mut all), ["inbox.1"; 2]);
-    // A message without a reply asks for nothing.
+    // A message without a reply subject permits no response.
     all.publish("ask.2", "x");
     assert_eq!(answers.message().reply, None);
     check_denied(&mut answers, "PUB inbox.3 1\r\nx\r\n", "inbox.3");
@@ -241,7 +241,7 @@ fn jetstream_is_asked_for_what_is_allowed(over: Over) {
     assert!(ask("$JS.API.STREAM.INFO.THREE", "").contains("10059"));
 }
 
-/// A exports news and a service, B imports both; bob of B may do what he is given.
+/// A exports a stream and a service, and B imports both. User bob of B has the given permissions.
 fn with_border(bob: Permissions) -> AccessConfig {
     let export = |kind, subject: &str| Export {
         kind,
@@ -292,7 +292,7 @@ fn permissions_hold_before_borders(over: Over) {
     ] {
         check_denied(&mut bob, &frame, "time.secret");
     }
-    // What is no import stays where it is.
+    // Subjects that are not imported stay in their account.
     for topic in ["other", "time", "time.a.b", "news.x"] {
         bob.publish(topic, "x");
         bob.send(with_header(topic, "inbox", "x"));
@@ -306,7 +306,7 @@ fn permissions_hold_before_borders(over: Over) {
     let reply = asked.reply.unwrap();
     assert_ne!(reply, "inbox");
     ada.publish(&reply, "noon");
-    // Once and no more, and no other way in.
+    // Only once, and by no other subject.
     ada.publish(&reply, "again");
     ada.publish("inbox", "forged");
     ada.settle();

@@ -1,4 +1,4 @@
-//! Subjects, replay subjects and hubs in this process, bound to subjects of the server.
+//! Bindings of subjects, replay subjects, and hubs in this process to subjects of the server.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -34,11 +34,11 @@ fn tick(symbol: &str, price: u32) -> Tick {
     }
 }
 
-/// What a source emits, with a guard that keeps it coming.
+/// Returns the values of a source, with the guard of the subscription.
 fn follow<T: Clone + Send + Sync + 'static>(source: &Source<T>) -> (Guard, Receiver<T>) {
     let (sender, seen) = channel();
     let guard = source.subscribe(move |value: &T| {
-        // The test may be over.
+        // The test may have ended.
         let _ = sender.send(value.clone());
     });
     (guard, seen)
@@ -59,14 +59,14 @@ fn text(message: &Message) -> (String, String) {
     (message.subject().to_owned(), payload)
 }
 
-/// A message that a client over TCP gets next.
+/// Checks the next message of a client over TCP.
 fn arrives(client: &mut RawClient, subject: &str, payload: &str) {
     let message = client.message();
     let seen = String::from_utf8_lossy(&message.payload);
     assert_eq!((message.subject.as_str(), &*seen), (subject, payload));
 }
 
-/// Waits until something has become so.
+/// Waits until a condition holds.
 fn until(mut what: impl FnMut() -> bool) {
     let began = std::time::Instant::now();
     while !what() {
@@ -107,7 +107,7 @@ fn make_stream(server: &Handle, messages: std::ops::Range<u32>) {
 }
 
 #[test]
-fn what_is_emitted_reaches_clients_and_observers() {
+fn emitted_values_reach_clients_and_observers() {
     for shards in SHARD_COUNTS {
         let server = TestServer::start(shards);
         let mut outside = server.client();
@@ -143,7 +143,7 @@ fn what_is_emitted_reaches_clients_and_observers() {
 }
 
 #[test]
-fn what_clients_publish_reaches_observers() {
+fn client_messages_reach_observers() {
     for shards in SHARD_COUNTS {
         let server = TestServer::start(shards);
         let orders: Source<Message> = server.handle.observe("orders.*").expect("observed");
@@ -176,7 +176,7 @@ fn bytes_are_not_copied_in_the_process() {
 }
 
 #[test]
-fn values_go_round_in_each_codec() {
+fn values_survive_each_codec() {
     let server = TestServer::start(2);
     let bridge = server.handle.bridge().expect("a bridge");
     let json: Source<Tick> = bridge.observe_as("json", Json).expect("observed");
@@ -200,7 +200,7 @@ fn values_go_round_in_each_codec() {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_the_rest_goes_on() {
+fn faults_are_reported_and_later_messages_pass() {
     let server = TestServer::start(1);
     let bridge = server.handle.bridge().expect("a bridge");
     let (_faults, faults) = follow(&bridge.faults());
@@ -232,7 +232,7 @@ fn what_is_wrong_is_told_and_the_rest_goes_on() {
         let bound_to = "ticks.*".to_owned();
         let fault = next(&faults);
         assert_eq!(fault, Fault::Subject { subject, bound_to });
-        // Who bound a codec without a subject is told what is missing.
+        // The error of a codec that sets no subject contains a hint.
         assert_eq!(fault.to_string().contains("codec.to("), wrong.is_empty());
     }
     let lines = Subject::<String>::new();
@@ -251,7 +251,7 @@ fn what_is_wrong_is_told_and_the_rest_goes_on() {
 }
 
 #[test]
-fn subjects_that_are_none_are_refused() {
+fn invalid_subjects_are_rejected() {
     let server = TestServer::start(1);
     let source = Subject::<String>::new();
     for wrong in ["", "a..b", "a b", "a.>.b", ".a"] {
@@ -268,8 +268,8 @@ fn subjects_that_are_none_are_refused() {
     assert!(!source.has_observers());
 }
 
-/// A subject made of a value's own text, longer than the server reads, had closed the bridge for all that
-/// used it.
+/// A subject built from a value's text, longer than the server reads, used to close the bridge for all its
+/// users.
 #[test]
 fn a_subject_that_is_too_long_costs_its_message_alone() {
     let server = TestServer::start(1);
@@ -279,7 +279,7 @@ fn a_subject_that_is_too_long_costs_its_message_alone() {
     let mut outside = server.client();
     outside.subscribe("a.>", "1");
 
-    // The whole line counts, with the reply and the sizes: 4,096 bytes by default.
+    // The whole line counts, with reply subject and sizes: 4,096 bytes by default.
     let longest = format!("a.{}", "x".repeat(4096 - "a. 2".len()));
     let longer = format!("{longest}x");
     let names = Subject::<String>::new();
@@ -326,7 +326,7 @@ fn requests_are_answered() {
         let answer = client.request("double", "ab", PATIENCE).await;
         assert_eq!(answer.expect("an answer").payload(), b"abab");
     });
-    // From here too, and past the server.
+    // Messages of this process, and through the server.
     let (_guard, seen) = follow(&bridge.observe("inbox").expect("observed"));
     let request = OutgoingMessage {
         subject: "double".into(),
@@ -372,7 +372,7 @@ fn replies_and_headers_are_kept() {
 }
 
 #[test]
-fn the_order_of_a_publisher_is_kept_for_all() {
+fn order_of_a_publisher_holds_for_all_receivers() {
     let server = TestServer::start(2);
     let (_guard, inside) = follow::<u32>(&server.handle.observe_as("n", Json).expect("observed"));
     let mut outside = server.client();
@@ -393,7 +393,7 @@ fn the_order_of_a_publisher_is_kept_for_all() {
 }
 
 #[test]
-fn what_an_observer_publishes_comes_after_what_it_was_given() {
+fn message_published_by_an_observer_follows_its_cause() {
     let server = TestServer::start(1);
     let bridge = server.handle.bridge().expect("a bridge");
     let mut outside = server.client();
@@ -408,7 +408,7 @@ fn what_an_observer_publishes_comes_after_what_it_was_given() {
 }
 
 #[test]
-fn the_server_forgets_what_nobody_observes() {
+fn subscription_ends_without_observers() {
     let server = TestServer::start(1);
     let source = server.handle.observe("quiet").expect("observed");
     let subscriptions = || {
@@ -438,14 +438,14 @@ fn the_last_records_of_a_stream_come_first_and_then_what_follows() {
     }
     server.client().publish("orders.odd", "11");
     assert_eq!(text(&next(&seen)), ("orders.odd".into(), "11".into()));
-    // Who comes later gets the last three, whichever they are by then.
+    // A late observer gets the last three messages at that time.
     let (_late, late) = follow(&source);
     let payloads: Vec<_> = (0..3).map(|_| text(&next(&late)).1).collect();
     assert_eq!(payloads, ["8", "9", "11"]);
 }
 
 #[test]
-fn replays_are_as_long_as_was_asked_for() {
+fn replay_has_the_requested_length() {
     let server = with_jetstream();
     make_stream(&server.handle, 0..6);
     let replayed = |replay: Result<Source<Message>, BridgeError>, expected: &[u32]| {
@@ -467,7 +467,7 @@ fn replays_are_as_long_as_was_asked_for() {
         stream().filter("orders.odd").replay(Replay::all()),
         &[1, 3, 5],
     );
-    // An observer that is there before the log was read sees no more of it than one that comes late.
+    // An early observer sees no more of the log than a late one.
     let odd = || stream().filter("orders.odd");
     replayed(odd().replay(Replay::many(2)), &[3, 5]);
     replayed(odd().replay(Replay::many_within(1, PATIENCE)), &[5]);
@@ -498,7 +498,7 @@ fn deleted_records_do_not_make_a_replay_longer() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_said_at_once() {
+fn impossible_replay_fails_immediately() {
     let server = TestServer::start(1);
     let stream = |name| server.handle.stream(name);
     assert!(matches!(
@@ -517,7 +517,7 @@ fn what_cannot_be_replayed_is_said_at_once() {
 }
 
 #[test]
-fn a_stream_that_is_not_there_or_goes_away_is_told() {
+fn missing_or_deleted_stream_is_reported() {
     let server = with_jetstream();
     let bridge = server.handle.bridge().expect("a bridge");
     let missing = bridge.stream("NONE").replay(Replay::all());
@@ -553,7 +553,7 @@ fn a_hub_waits_for_the_server_and_records_for_a_hub() {
     let bridge = server.handle.bridge().expect("a bridge");
     const COUNT: u32 = 3000;
 
-    // In: a producer that is faster than the server waits in the hub.
+    // To the server: a producer faster than the server waits in the hub.
     let (hub, receiver) = fanline::hub::merge::<String>(16);
     let binding = bridge
         .publish_stream("orders.in", receiver, Raw)
@@ -568,7 +568,7 @@ fn a_hub_waits_for_the_server_and_records_for_a_hub() {
     hub.drain();
     until(|| binding.is_closed() && binding.published() == u64::from(COUNT));
 
-    // Out: a hub whose consumer is slow leaves records in the log, and loses none.
+    // From the server: a hub with a slow consumer leaves messages in the log, and loses none.
     let records = bridge.stream("ORDERS").records(Start::All).expect("read");
     let (out, mut slow) = fanline::hub::merge::<fanline_server::client::jetstream::Delivery>(16);
     let attached = std::thread::spawn({
@@ -583,19 +583,19 @@ fn a_hub_waits_for_the_server_and_records_for_a_hub() {
         assert_eq!(record.message.payload(), number.to_string().as_bytes());
     }
     drop(slow);
-    // The hub is closed: whoever feeds it ends.
+    // The hub is closed, so its producer ends.
     attached.join().expect("no panic").expect_err("closed");
 }
 
 #[test]
-fn a_server_binds_hubs_without_being_asked_for_a_bridge() {
+fn handle_binds_hubs_with_the_default_bridge() {
     let server = TestServer::start(1);
     let handle = &server.handle;
-    // Out of it: what anybody publishes, for each consumer of a hub.
+    // From the server: messages of all publishers, for each consumer of a hub.
     let (seen, desks) = fanline::hub::broadcast::<Message>(16);
     let mut desk = desks.subscribe();
     let guard = seen.attach_source(handle.observe("orders.*").expect("observed"));
-    // Into it: what a hub of the program gives its consumers.
+    // To the server: the messages of a hub in this program.
     let (mut orders, hub) = fanline::hub::broadcast::<String>(16);
     let binding = handle
         .publish_stream("orders.new", hub.subscribe(), Raw)
@@ -627,7 +627,7 @@ fn messages_can_be_pulled() {
     assert!(messages.blocking_next().is_none());
 }
 
-/// A user who may publish below `mine` and subscribe to it.
+/// A user that may publish and subscribe below `mine`.
 fn guarded() -> TestServer {
     let mut user = User::new("ada", "secret");
     user.permissions = Some(Permissions {
@@ -663,7 +663,7 @@ fn a_bridge_may_do_what_its_user_may_do() {
         .publish_from("mine.words", &words, Raw)
         .expect("bound");
     words.next("word".into());
-    // It went round by the server, once.
+    // It passed through the server, once.
     assert_eq!(text(&next(&seen)), ("mine.words".into(), "word".into()));
     nothing_more(&seen);
     let fault = next(&faults);
@@ -709,7 +709,7 @@ fn the_end_of_the_server_is_the_end_of_the_bridge() {
 }
 
 #[test]
-fn a_bridge_ends_with_the_last_who_needs_it() {
+fn bridge_closes_with_its_last_user() {
     let server = TestServer::start(1);
     let words = Subject::<String>::new();
     let open = || {
@@ -729,7 +729,7 @@ fn a_bridge_ends_with_the_last_who_needs_it() {
     words.next("the last".into());
     drop(binding);
     assert_eq!(next(&closed), Fault::Closed(Disconnect::Closed));
-    // What was on its way has arrived, and the next bridge is another one.
+    // Pending messages have arrived, and the next bridge is another one.
     arrives(&mut outside, "words", "the last");
     let (bridge, _) = open();
     bridge.publish("words", "again").expect("published");
@@ -748,7 +748,8 @@ fn an_observer_that_the_bridge_calls_cannot_wait_for_it() {
     assert!(matches!(next(&outcome), Err(BridgeError::InsideObserver)));
 }
 
-/// One that panicked ended the task that brings messages: its source stayed silent and did not complete.
+/// A codec that panicked used to end the task that reads messages. Its source stayed silent and did not
+/// complete.
 #[test]
 fn a_codec_that_panics_costs_one_message() {
     struct Picky;
@@ -812,8 +813,8 @@ fn a_stream_that_panics_is_unbound() {
     assert!(!bridge.is_closed());
 }
 
-/// A relay: what comes in goes through a hub and out again. On one bridge, whose thread would wait in the hub
-/// that it has to empty, this is done by pulling; with a bridge for each side, by observing too.
+/// A relay receives messages, passes them through a hub, and publishes them again. One bridge would wait for
+/// the hub that it has to empty, so the relay reads a stream, or uses a bridge for each side.
 #[test]
 fn a_hub_stands_between_two_subjects() {
     const COUNT: u32 = 2000;
@@ -870,9 +871,9 @@ fn an_observer_that_panics_is_removed_and_the_rest_goes_on() {
     until(|| source.observer_count() == 1);
 }
 
-/// A subscriber that reads nothing: with `Drop` the emitter goes on, and what is left out is counted.
+/// A subscriber that reads nothing. With `Drop` the emitter continues, and skipped values are counted.
 #[test]
-fn an_emitter_that_does_not_wait_leaves_values_out() {
+fn emitter_with_drop_skips_values() {
     let server = TestServer::start(1);
     let bridge = server.handle.bridge().expect("a bridge");
     let (_faults, faults) = follow(&bridge.faults());
@@ -922,7 +923,7 @@ fn an_emitter_that_waits_loses_nothing() {
 #[path = "../../examples/price_feed/exchange.rs"]
 mod exchange;
 
-/// The example, as a strategy, a client over TCP and one that comes late see it.
+/// The example, as seen by a strategy, a client over TCP, and a late client.
 #[test]
 fn the_price_feed_reaches_everybody() {
     let mut exchange = exchange::Exchange::open(0, 0).expect("it opens");

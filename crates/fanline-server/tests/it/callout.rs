@@ -1,4 +1,4 @@
-//! Auth callout: a service that is a client itself decides who may connect.
+//! Auth callout: a service that is a client itself authenticates other clients.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -26,7 +26,7 @@ use crate::raw::{RawClient, TestServer, block_on, options};
 
 const REFUSAL: &str = "-ERR 'Authorization Violation'";
 const SUBJECT: &str = "$SYS.REQ.USER.AUTH";
-/// Longer than anything here takes.
+/// Time limit of any wait.
 const PATIENT: Duration = Duration::from_secs(20);
 
 fn issuer(number: u8) -> SecretKey {
@@ -65,7 +65,7 @@ fn server(config: AccessConfig, auth_timeout: Duration) -> TestServer {
     })
 }
 
-/// A key of the service's, which is used once.
+/// Returns a new curve key of the service.
 fn curve_key() -> (EphemeralPrivateKey, PublicKey) {
     let own = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new()).unwrap();
     let public = own.compute_public_key().unwrap();
@@ -73,15 +73,15 @@ fn curve_key() -> (EphemeralPrivateKey, PublicKey) {
     (own, public)
 }
 
-/// What a request says, whoever signed it.
+/// Returns the claims of a token, without verifying its signature.
 fn claims(token: &[u8]) -> Value {
     let token = std::str::from_utf8(token).unwrap();
     let body = token.split('.').nth(1).unwrap();
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(body).unwrap()).unwrap()
 }
 
-/// The service: whoever gives his name as password comes in, as one of BIRDS; `crow` may publish to
-/// `caw` alone, what `liar` gets is signed by somebody else, and about `nobody` it says nothing.
+/// Runs the service. It admits clients whose password is their name and that are in BIRDS. `crow` may publish
+/// only to `caw`, the response for `liar` has a wrong signature, and there is none for `nobody`.
 async fn decide(client: &Client, mut requests: Subscription) {
     while let Some(request) = requests.next().await {
         let asked = claims(request.payload());
@@ -113,7 +113,7 @@ async fn decide(client: &Client, mut requests: Subscription) {
     }
 }
 
-/// What the service says when it lets `ada` in.
+/// Returns the service's response that admits `ada`.
 fn let_in(asked: &Value) -> String {
     let (server, nkey) = (
         &asked["nats"]["server_id"]["id"],
@@ -135,7 +135,7 @@ fn with_service(server: &TestServer, test: impl FnOnce()) {
     let (ready, is_ready) = mpsc::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     std::thread::scope(|scope| {
-        // Dropped when the test fails, too.
+        // Dropped also when the test fails.
         let stop = stop;
         scope.spawn(|| {
             block_on(async {
@@ -167,12 +167,12 @@ fn connect(server: &TestServer, user: &str, pass: &str) -> RawClient {
 fn admitted(server: &TestServer, user: &str, pass: &str) -> RawClient {
     let mut client = connect(server, user, pass);
     assert_eq!(client.line(), "PONG", "{user}");
-    // What it is told now, it reads here.
+    // The client reads the next error here.
     client.settle();
     client
 }
 
-/// The next error, whatever else is said before it.
+/// Returns the next error, and skips other messages.
 fn error(client: &mut RawClient) -> String {
     loop {
         let line = client.line();
@@ -191,11 +191,11 @@ fn refused(server: &TestServer, user: &str, pass: &str) {
 }
 
 #[test]
-fn the_service_decides() {
+fn callout_service_admits_clients() {
     let server = server(config(&[]), PATIENT);
     with_service(&server, || {
         let mut ada = admitted(&server, "ada", "ada");
-        // Nor does it help to be a user of the configuration.
+        // Users of the configuration are refused, too.
         refused(&server, "tern", "pw");
         let mut tern = admitted(&server, "tern", "tern");
         let mut auth = admitted(&server, "auth", "pw");
@@ -217,7 +217,7 @@ fn the_service_decides() {
 }
 
 #[test]
-fn whom_it_does_not_let_in_is_sent_away() {
+fn client_rejected_by_the_service_is_disconnected() {
     let server = server(config(&[]), PATIENT);
     with_service(&server, || {
         refused(&server, "ada", "other");
@@ -227,7 +227,7 @@ fn whom_it_does_not_let_in_is_sent_away() {
 }
 
 #[test]
-fn who_is_not_answered_about_is_sent_away_in_time() {
+fn client_without_a_response_is_disconnected_in_time() {
     let server = server(config(&[]), Duration::from_secs(1));
     with_service(&server, || {
         let told = connect(&server, "nobody", "nobody").lines_to_end();
@@ -240,7 +240,7 @@ fn who_is_not_answered_about_is_sent_away_in_time() {
 }
 
 #[test]
-fn without_the_service_only_it_comes_in() {
+fn without_the_service_only_its_own_user_is_admitted() {
     let server = server(config(&[]), Duration::from_secs(1));
     let told = connect(&server, "ada", "ada").lines_to_end();
     assert!(
@@ -249,27 +249,27 @@ fn without_the_service_only_it_comes_in() {
     );
     refused(&server, "auth", "other");
     let mut auth = admitted(&server, "auth", "pw");
-    // Nobody but the server asks.
+    // Only the server sends requests.
     auth.publish(SUBJECT, "x");
     let told = error(&mut auth);
     assert!(told.contains("Permissions Violation for Publish"), "{told}");
 }
 
 #[test]
-fn users_of_other_accounts_are_none_of_its_business() {
+fn service_cannot_place_users_in_other_accounts() {
     let server = server(config(&["AUTH"]), PATIENT);
     admitted(&server, "tern", "pw");
     with_service(&server, || {
         refused(&server, "tern", "other");
-        // It puts users where it may not.
+        // The service places the user in an account that is not permitted.
         refused(&server, "ada", "ada");
     });
 }
 
-/// The request is sealed for the service, and nothing of it can be read by others in its account; what
-/// comes back is sealed too, or signed in clear, and else lets nobody in.
+/// The request is sealed for the service, so other clients of its account cannot read it. The response is
+/// sealed as well, or signed in clear; any other response refuses the client.
 #[test]
-fn what_is_asked_is_sealed_for_the_service() {
+fn callout_request_is_sealed_for_the_service() {
     for (how, is_admitted) in [("sealed", true), ("clear", true), ("rubbish", false)] {
         let (own, public) = curve_key();
         let mut config = config(&[]);
@@ -310,7 +310,7 @@ fn what_is_asked_is_sealed_for_the_service() {
                 .publish(request.reply().unwrap(), response)
                 .await
                 .unwrap();
-            // What follows blocks this thread, and whatever writes for the service with it.
+            // The calls below block this thread, and with it the service's client.
             service.flush().await.unwrap();
             match is_admitted {
                 true => assert_eq!(ada.line(), "PONG", "{how}"),
@@ -320,10 +320,10 @@ fn what_is_asked_is_sealed_for_the_service() {
     }
 }
 
-/// In operator mode it is the account of the token that is shown whose service is asked, and where it puts
-/// the user is of the token that it answers with.
+/// In operator mode, the account of the client's token determines the service, and the response's token the
+/// user's account.
 #[test]
-fn an_account_has_a_service_of_its_own() {
+fn accounts_have_their_own_callout_services() {
     let auth = account_with(2, 1, |claims| {
         claims["nats"]["authorization"] = json!({
             "auth_users": [public(KeyKind::User, 9)],
@@ -334,7 +334,7 @@ fn an_account_has_a_service_of_its_own() {
         &[auth, operator_account(3, 1), operator_account(4, 1)],
         None,
     );
-    // User 9 is the service itself; 8 shows a bearer's token of the account, which everybody may have.
+    // User 9 is the service itself. User 8 presents a bearer token of the account, which is public.
     let mut service = operator_connect(&server, &operator_user(2, |_| {}), 9);
     assert_eq!(service.line(), "PONG");
     service.subscribe(SUBJECT, "1");
@@ -347,7 +347,7 @@ fn an_account_has_a_service_of_its_own() {
     let mut near = operator_connect(&server, &operator_user(3, |_| {}), 9);
     assert_eq!(near.line(), "PONG");
     near.subscribe("sea", "1");
-    // Account 3 is one for the service to put users in, 4 is not, and its own is.
+    // The service may place users in account 3, not in 4, and in its own.
     for (account, is_admitted) in [(3, true), (4, false), (2, true)] {
         let mut client = operator_connect(&server, &sentinel, 8);
         let asked = service.message();
@@ -374,7 +374,7 @@ fn an_account_has_a_service_of_its_own() {
             assert_eq!(heard, usize::from(account == 3), "{account}");
         }
     }
-    // A token that is not good is not asked about.
+    // An invalid token causes no request.
     let expired = operator_user(2, |claims| {
         claims["sub"] = public(KeyKind::User, 8).into();
         claims["exp"] = 1.into();

@@ -1,11 +1,11 @@
-//! Subscriptions that come and go while others publish.
+//! Subscriptions that come and go during publishing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::raw::{RawClient, SHARD_COUNTS, TestServer};
 
 const MESSAGES: usize = 20_000;
-/// Subscriptions that each of the churning clients makes and ends, at least.
+/// Subscriptions made and ended by each client at least.
 const CHANGES: usize = 10_000;
 const BATCH: usize = 100;
 
@@ -39,8 +39,8 @@ fn churn_loses_nothing_of_what_others_publish() {
     }
 }
 
-/// Each filter is of another kind: an inbox nobody publishes to, the very topics that are
-/// published to, wildcards over them, and a queue group on them.
+/// Each filter is of another kind: an unused inbox, the published subjects themselves, wildcards over them, and
+/// a queue group.
 fn churn(mut client: RawClient, number: usize, is_over: &AtomicBool) {
     let mut sid = 0;
     while sid < CHANGES || !is_over.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! What `nsc push` and `nsc pull` ask of a server in operator mode, and that nobody else may.
+//! Requests of `nsc push` and `nsc pull` in operator mode, and their access control.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -17,7 +17,7 @@ const PACK: &str = "$SYS.REQ.CLAIMS.PACK";
 const UPDATE: &str = "$SYS.REQ.CLAIMS.UPDATE";
 const DELETE: &str = "$SYS.REQ.CLAIMS.DELETE";
 
-/// Account 5 is the system account; 2 is known from the start too.
+/// Account 5 is the system account. Account 2 is preloaded, too.
 const SYSTEM: u8 = 5;
 
 fn name(number: u8) -> String {
@@ -53,7 +53,7 @@ fn in_folder(folder: &TempFolder, change: impl FnOnce(&mut DirectoryOptions)) ->
     server(ResolverOptions::Directory(options))
 }
 
-/// A user of an account, who listens at `inbox`.
+/// Returns a client of an account, subscribed to `inbox`.
 fn admitted(server: &TestServer, account: u8) -> RawClient {
     let mut client = connect(server, &user(account, |_| {}), 9);
     assert_eq!(client.line(), "PONG");
@@ -66,7 +66,7 @@ fn send(client: &mut RawClient, subject: &str, body: &[u8]) {
     client.send([body, b"\r\n"].concat());
 }
 
-/// What is answered, until the server is there to answer.
+/// Returns the response. Repeats the request until the server responds.
 fn ask(client: &mut RawClient, subject: &str, body: &str) -> Vec<u8> {
     send(client, subject, body.as_bytes());
     client.message().payload
@@ -112,7 +112,7 @@ fn failed(account: Option<&str>, problem: &str) -> Value {
 }
 
 #[test]
-fn a_folder_is_told_of_accounts_and_tells_of_them() {
+fn folder_resolver_stores_and_returns_tokens() {
     let folder = TempFolder::new("claims-told");
     let server = in_folder(&folder, |_| {});
     let mut system = admitted(&server, SYSTEM);
@@ -122,9 +122,9 @@ fn a_folder_is_told_of_accounts_and_tells_of_them() {
     assert_eq!(ask_json(&mut system, UPDATE, &account(3, 1)), updated(3));
     assert_eq!(ask(&mut system, &lookup(3), ""), account_of(&folder, 3));
     assert_eq!(list(&mut system), sorted(&[2, 3, SYSTEM]));
-    // Who could not come before comes now.
+    // An account that was unknown before is admitted.
     admitted(&server, 3);
-    // And may do less, by what he is told of next, at once.
+    // The next token reduces its permissions at once.
     let mut inside = admitted(&server, 3);
     let less = account_with(3, 1, |claims| {
         claims["nats"]["revocations"] = json!({"*": now() + 10});
@@ -135,7 +135,7 @@ fn a_folder_is_told_of_accounts_and_tells_of_them() {
         inside.lines_to_end(),
         ["-ERR 'User Authentication Revoked'"]
     );
-    // Once for each account, and nothing at the end.
+    // One message for each account, and an empty one at the end.
     send(&mut system, PACK, b"");
     let mut packed: Vec<String> = (0..3)
         .map(|_| String::from_utf8(system.message().payload).unwrap())
@@ -160,7 +160,7 @@ fn account_of(folder: &TempFolder, number: u8) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_a_reason() {
+fn invalid_claims_are_rejected_with_a_reason() {
     let folder = TempFolder::new("claims-wrong");
     let server = in_folder(&folder, |_| {});
     let mut system = admitted(&server, SYSTEM);
@@ -194,7 +194,7 @@ fn what_is_wrong_is_refused_with_a_reason() {
         );
         assert_eq!(ask_json(&mut system, subject, &token), expected);
     }
-    // By an operator whom nobody trusts.
+    // Signed by an untrusted operator.
     let refused = ask_json(&mut system, UPDATE, &account(3, 7));
     let told = refused["error"]["description"].as_str().unwrap();
     assert!(told.starts_with("jwt validation failed - "), "{told}");
@@ -205,7 +205,7 @@ fn what_is_wrong_is_refused_with_a_reason() {
     );
     assert_eq!(ask_json(&mut system, DELETE, &request), failed(None, &told));
     assert_eq!(list(&mut system), sorted(&[2, SYSTEM]));
-    // Users of other accounts are not heard.
+    // Requests of users of other accounts are ignored.
     let mut other = admitted(&server, 2);
     for subject in [LIST, PACK, UPDATE, DELETE, of_2.as_str()] {
         send(&mut other, subject, good.as_bytes());
@@ -256,7 +256,7 @@ fn accounts_are_deleted_where_that_is_allowed() {
 }
 
 #[test]
-fn without_a_folder_known_accounts_are_told_anew() {
+fn memory_resolver_updates_known_accounts() {
     let server = server(ResolverOptions::Memory);
     let mut system = admitted(&server, SYSTEM);
     let of = |number| format!("$SYS.REQ.ACCOUNT.{}.CLAIMS.UPDATE", name(number));
@@ -273,7 +273,7 @@ fn without_a_folder_known_accounts_are_told_anew() {
     );
 }
 
-/// Clients follow the token that their account has now, not the one that they were admitted by.
+/// Clients follow their account's current token, not the one that admitted them.
 #[test]
 fn newer_account_token_moves_the_expiry_of_its_clients() {
     let server = server(ResolverOptions::Memory);
@@ -313,9 +313,9 @@ fn a_newer_token_in_the_folder_counts_after_a_restart() {
     assert_eq!(refused.lines_to_end(), ["-ERR 'Authorization Violation'"]);
 }
 
-/// `nats account info` shows a user what his token lets him do, and until when.
+/// `nats account info` shows a user the permissions and expiry of its token.
 #[test]
-fn users_of_tokens_are_told_who_they_are() {
+fn user_info_reports_claims_of_tokens() {
     const INFO: &str = "$SYS.REQ.USER.INFO";
     let server = server(ResolverOptions::Memory);
     let token = user(2, |claims| {
@@ -338,7 +338,7 @@ fn users_of_tokens_are_told_who_they_are() {
     assert_eq!(told["permissions"], permissions);
     let left = told["expires"].as_u64().expect("a time");
     assert!((1..=600_000_000_000).contains(&left), "{left}");
-    // Who may do everything is told of no bounds.
+    // A user without restrictions gets no limits in the response.
     let told = &ask_json(&mut admitted(&server, 2), INFO, "")["data"];
     assert!(
         told["permissions"].is_null() && told["expires"].is_null(),

@@ -1,4 +1,4 @@
-//! The client and the engine have types of their own for the same JSON and the same keys: they agree.
+//! The client and the engine have separate types for the same JSON and keys, which must agree.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,7 +13,7 @@ fn json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("it can be written")
 }
 
-/// Checks that the client knows every field of the engine's JSON and writes the same JSON.
+/// Checks that the client knows every field of the engine's JSON, and writes the same JSON.
 fn check<C: Serialize + DeserializeOwned>(of_engine: &impl Serialize) {
     let written = json(of_engine);
     let read: client::Kept<C> = serde_json::from_value(written.clone()).expect("it can be read");
@@ -50,7 +50,7 @@ fn source() -> engine::StreamSource {
     }
 }
 
-/// A stream configuration with no default value. A new field does not compile until it is here.
+/// Returns a stream configuration without default values. A new field does not compile until it is added here.
 fn stream() -> engine::StreamConfig {
     engine::StreamConfig {
         name: "S".into(),
@@ -106,7 +106,7 @@ fn stream() -> engine::StreamConfig {
     }
 }
 
-/// A consumer configuration with no default value.
+/// Returns a consumer configuration without default values.
 fn consumer() -> engine::ConsumerConfig {
     let time = engine::Timestamp::parse("2026-11-21T22:31:01Z");
     engine::ConsumerConfig {
@@ -202,7 +202,7 @@ fn keys_are_read_and_sign_alike() {
         let signature = signature.expect("base64");
         assert!(secret.public().verifies(b"nonce", &signature));
         assert!(!format!("{credentials:?}").contains(&secret.encode()));
-        // One wrong letter is noticed.
+        // One wrong letter is detected.
         let wrong = secret.encode().replacen('A', "B", 1);
         assert!(wrong == secret.encode() || Credentials::from_nkey(&wrong).is_err());
         let public = secret.public().encode();

@@ -1,4 +1,4 @@
-//! Every input that a fuzz target of the server starts from, or once failed on, goes through its check.
+//! Runs all inputs of the server's fuzz corpora, and inputs that once failed, through their checks.
 
 use std::fs;
 use std::path::Path;

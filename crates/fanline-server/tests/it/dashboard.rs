@@ -1,4 +1,4 @@
-//! The dashboard from the page's side: what is served, who is let in, what each may see and do.
+//! The dashboard's HTTP API and WebSocket: files, sign-in, and access of each visitor.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -41,7 +41,7 @@ fn with_ada(dashboard: Dashboard) -> TestServer {
     })
 }
 
-/// Accounts of Ada and Bob beside the system's.
+/// Returns a server with accounts of Ada and Bob beside the system account.
 fn with_accounts() -> TestServer {
     let mut config = AccessConfig::default();
     let hash = hash_password(4, [7; SALT_BYTES], "s3cret").unwrap();
@@ -141,7 +141,7 @@ impl Visitor {
     }
 }
 
-/// What a client is told when it sends something.
+/// Returns the error after a client has sent a frame.
 fn error_after(client: &mut RawClient<Page<TcpStream>>, sent: &str) -> String {
     client.send(sent);
     loop {
@@ -231,7 +231,7 @@ fn an_open_server_shows_itself_to_everybody() {
 }
 
 #[test]
-fn nothing_is_shown_without_credentials_where_some_are_asked_for() {
+fn dashboard_needs_credentials_if_the_server_does() {
     let server = with_ada(Dashboard::Writable);
     let visitor = Visitor::new(&server);
     let needs = json!({"needs_credentials": true, "ways": ["user", "token"]});
@@ -290,7 +290,7 @@ fn wrong_credentials_are_refused() {
     assert_eq!(visitor.ask("POST", "session", &long).status, 400);
 }
 
-/// Signs in by a signature of a new nonce, as the page does. `change` has its way with what is sent.
+/// Signs in with the signature of a new nonce, as the page does. `change` may modify the request.
 fn sign_in(
     visitor: &Visitor,
     key: &SecretKey,
@@ -307,7 +307,7 @@ fn sign_in(
 }
 
 #[test]
-fn a_key_signs_in_without_being_shown() {
+fn nkey_signs_in_without_sending_its_seed() {
     let key = SecretKey::new(KeyKind::User, [5; KEY_BYTES]);
     let nkey = key.public().encode();
     let mut config = AccessConfig::default();
@@ -328,7 +328,7 @@ fn a_key_signs_in_without_being_shown() {
     signed_in.session = reply.json()["session"].as_str().unwrap().into();
     assert_eq!(signed_in.get("session")["user"], nkey.as_str());
     assert_eq!(signed_in.ask("POST", "ticket", "").status, 200);
-    // A signature is good for one time, and for the nonce that it is of.
+    // A signature is valid once, and only for its nonce.
     let again = visitor.ask("POST", "session", &used.to_string());
     assert_eq!(again.status, 401);
     let other = SecretKey::new(KeyKind::User, [6; KEY_BYTES]);
@@ -344,9 +344,9 @@ fn a_key_signs_in_without_being_shown() {
 }
 
 #[test]
-fn a_token_and_its_key_sign_in_where_an_operator_says_who_there_is() {
+fn jwt_and_key_sign_in_in_operator_mode() {
     let folder = TempFolder::new("dashboard");
-    // The server has to look for this account.
+    // The server has to look up this account.
     let file = folder.0.join(operator::public(KeyKind::Account, 3));
     fs::write(file.with_extension("jwt"), operator::account(3, 1)).unwrap();
     let server = TestServer::with(Options {
@@ -372,7 +372,7 @@ fn requests_of_other_pages_are_refused() {
         assert_eq!(reply.status, 403, "{start}");
         assert!(!reply.head.contains("access-control-allow-origin"));
     }
-    // A name that leads here is not this host's to everybody.
+    // Another host name that resolves to this machine.
     let mut talker = Talker::new(connect(visitor.address));
     talker.say(
         "POST /dashboard/api/ticket HTTP/1.1\r\nHost: elsewhere.example\r\nConnection: close\r\n\
@@ -382,7 +382,7 @@ fn requests_of_other_pages_are_refused() {
 }
 
 #[test]
-fn a_session_ends_when_one_signs_out_or_the_user_is_gone() {
+fn session_ends_at_sign_out_or_with_its_user() {
     let server = with_accounts();
     let ada = Visitor::signed_in(&server, ADA);
     let again = Visitor::signed_in(&server, ADA);
@@ -444,7 +444,7 @@ fn users_of_an_account_see_their_account() {
 }
 
 #[test]
-fn a_page_that_only_shows_reads_and_does_not_write() {
+fn read_only_page_cannot_publish() {
     let server = server(|options| options.jetstream = Some(JetStreamOptions::default()));
     let visitor = Visitor::new(&server);
     let mut client = server.client();
@@ -473,9 +473,9 @@ fn a_page_that_only_shows_reads_and_does_not_write() {
     }
 }
 
-/// A page could say something before it has connected, when nobody has to show credentials.
+/// Without required credentials, a page used to be able to publish before it had connected.
 #[test]
-fn a_page_that_only_shows_writes_nothing_before_its_connect_either() {
+fn read_only_page_cannot_publish_before_connect() {
     let server = server(|_| {});
     let visitor = Visitor::new(&server);
     let ticket = visitor.ask("POST", "ticket", "").json();
@@ -493,7 +493,7 @@ fn a_page_that_only_shows_writes_nothing_before_its_connect_either() {
 }
 
 #[test]
-fn a_page_that_may_write_does_what_its_user_may() {
+fn writable_page_has_permissions_of_its_user() {
     let mut config = AccessConfig::default();
     let mut ada = User::new("ada", "s3cret");
     ada.permissions = Some(Permissions {
@@ -535,7 +535,7 @@ fn a_ticket_opens_one_websocket() {
 }
 
 #[test]
-fn connections_are_closed_by_those_who_may() {
+fn only_permitted_visitors_close_connections() {
     for (dashboard, status) in [(Dashboard::ReadOnly, 403), (Dashboard::Writable, 200)] {
         let server = server(|options| options.dashboard = dashboard);
         let visitor = Visitor::new(&server);

@@ -1,4 +1,4 @@
-//! Clients in the server's own process, beside those over TCP.
+//! Clients in the server's own process, beside clients over TCP.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn stop(server: &Handle) {
 async fn messages_go_both_ways_whatever_their_size() {
     for shards in SHARD_COUNTS {
         let server = start(shards);
-        // Two of each, so that with several shards some are together and some are not.
+        // Two of each kind, so that some share a shard and others do not.
         let clients = [
             in_process(&server).await,
             over_tcp(&server).await,
@@ -44,7 +44,7 @@ async fn messages_go_both_ways_whatever_their_size() {
             let mut messages = subscriber.subscribe(&subject).await.expect("subscribed");
             subscriber.flush().await.expect("flushed");
             for publisher in &clients {
-                // A mebibyte is more than the pipe holds, and the most that the server takes.
+                // 1 MiB exceeds the pipe's capacity, and is the largest payload.
                 for bytes in [0, 5, 70_000, 1024 * 1024] {
                     let payload = vec![b'x'; bytes];
                     publisher.publish(&subject, payload).await.expect("sent");
@@ -139,7 +139,7 @@ async fn a_client_learns_that_its_server_has_stopped() {
         assert_eq!(outside.closed().await, Disconnect::ServerClosed);
         let late = server.client().await;
         assert!(late.is_err(), "a server that is gone takes nobody");
-        // Waiting for what has happened returns at once.
+        // A wait for a finished event returns at once.
         timeout(PATIENCE, server.wait()).await.expect("stopped");
     }
 }

@@ -1,25 +1,25 @@
-//! What a client is told when it does something wrong.
+//! Error messages to clients.
 
 use std::io::Write;
 
 use crate::raw::{RawClient, SHARD_COUNTS, TestServer};
 
-/// A server that closes a socket with unread input has the system take back what it wrote last:
-/// the client would see a reset in place of the reason.
+/// If a server closes a socket with unread input, the system discards its last output. The client would see a
+/// reset instead of the error.
 #[test]
 fn an_error_reaches_a_client_that_keeps_sending() {
     for shards in SHARD_COUNTS {
         let server = TestServer::start(shards);
         let mut client = server.client();
         client.send("PUB big 2097152\r\n");
-        // The server stops reading at some point, so the rest may well not be taken.
+        // The server stops reading at some point, so the rest may not be accepted.
         let _ = client.stream.write_all(&vec![b'x'; 2 * 1024 * 1024]);
         assert_eq!(client.lines_to_end(), ["-ERR 'Maximum Payload Violation'"]);
     }
 }
 
 #[test]
-fn what_was_right_before_an_error_still_counts() {
+fn valid_lines_before_an_error_take_effect() {
     let server = TestServer::start(2);
     let mut subscriber = server.client();
     subscriber.subscribe("a", "1");

@@ -1,9 +1,9 @@
-//! Folders that go with their tests.
+//! Temporary folders.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A folder that is gone when the test is.
+/// A folder that is removed when it is dropped.
 pub(crate) struct TempFolder(pub(crate) PathBuf);
 
 impl TempFolder {
@@ -12,7 +12,7 @@ impl TempFolder {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("fanline-{name}-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // What an earlier process of this number left.
+        // Left behind by an earlier process with the same id.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder");
         TempFolder(path)
@@ -25,7 +25,7 @@ impl TempFolder {
 
 impl Drop for TempFolder {
     fn drop(&mut self) {
-        // It is in the temporary folder anyway.
+        // The system cleans the temporary folder.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

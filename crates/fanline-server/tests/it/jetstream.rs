@@ -1,4 +1,4 @@
-//! Streams, reached by a client.
+//! JetStream through clients.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ pub(crate) async fn ask(client: &Client, topic: &str, payload: &str) -> String {
     String::from_utf8_lossy(reply.payload()).into_owned()
 }
 
-/// The next record of the consumer `d` of a stream.
+/// Returns the next message of a stream's consumer `d`.
 async fn next(client: &Client, stream: &str) -> Message {
     let inbox = client.new_inbox();
     let mut records = client.subscribe(&inbox).await.expect("subscribed");
@@ -48,7 +48,7 @@ pub(crate) async fn stop(server: &Handle) {
 }
 
 #[tokio::test]
-async fn what_is_published_is_kept_and_given_out() {
+async fn published_messages_are_stored_and_delivered() {
     for shards in SHARD_COUNTS {
         let folder = TempFolder::new(&format!("kept-{shards}"));
         let server = Server::start(with_store(shards, &folder)).expect("the server starts");
@@ -78,7 +78,7 @@ async fn what_is_published_is_kept_and_given_out() {
             let path = format!("$JS.API.CONSUMER.DURABLE.CREATE.{storage}.d");
             let made = ask(&client, &path, &config).await;
             assert!(!made.contains("error"), "{made}");
-            // A record has its own topic, wherever it goes.
+            // A message keeps its own subject at any destination.
             let next = next(&client, storage).await;
             assert_eq!(next.payload(), b"tea");
             assert_eq!(next.subject(), format!("{storage}.cup"));
@@ -87,9 +87,9 @@ async fn what_is_published_is_kept_and_given_out() {
     }
 }
 
-/// As nats-server tells them, so that they need not wait for a heartbeat that does not come.
+/// As in nats-server, so that consumers need not wait for a missing heartbeat.
 #[tokio::test]
-async fn who_waits_for_records_is_told_that_the_server_stops() {
+async fn waiting_pull_gets_409_when_the_server_stops() {
     for shards in SHARD_COUNTS {
         let folder = TempFolder::new(&format!("goodbye-{shards}"));
         let server = Server::start(with_store(shards, &folder)).expect("the server starts");
@@ -152,7 +152,7 @@ fn a_domain_is_one_token() {
     }
 }
 
-/// Makes a stream of a hundred records.
+/// Creates a stream with 100 messages.
 async fn fill(client: &Client, name: &str) {
     let config = format!(r#"{{"name":"{name}","subjects":["{name}"],"storage":"file"}}"#);
     let made = ask(client, &format!("$JS.API.STREAM.CREATE.{name}"), &config).await;
@@ -163,7 +163,7 @@ async fn fill(client: &Client, name: &str) {
     }
 }
 
-/// How many of the hundred records can be read.
+/// Returns the number of readable messages of the stream.
 async fn readable(client: &Client, name: &str) -> usize {
     let mut count = 0;
     for number in 1..=100 {
@@ -216,7 +216,7 @@ async fn damage_costs_one_record_or_one_stream() {
 }
 
 #[tokio::test]
-async fn streams_and_consumers_are_there_again() {
+async fn streams_and_consumers_survive_a_restart() {
     let folder = TempFolder::new("again");
     for round in 0..3 {
         let server = Server::start(with_store(2, &folder)).expect("the server starts");
@@ -239,17 +239,17 @@ async fn streams_and_consumers_are_there_again() {
     }
 }
 
-/// Whether a push consumer has somebody to push to.
+/// Returns whether a push consumer has a subscriber.
 async fn is_bound(client: &Client) -> bool {
     let info = ask(client, "$JS.API.CONSUMER.INFO.S.d", "").await;
     assert!(!info.contains("error"), "{info}");
     info.contains(r#""push_bound":true"#)
 }
 
-/// Somebody who watches everything must not have a consumer deliver, and perhaps be done with, what is meant for
-/// a receiver that is not there.
+/// A client that subscribes to everything must not make a consumer deliver, and perhaps acknowledge, messages
+/// for an absent receiver.
 #[tokio::test]
-async fn who_watches_is_no_receiver() {
+async fn wildcard_observer_does_not_activate_a_push_consumer() {
     for shards in SHARD_COUNTS {
         let folder = TempFolder::new(&format!("watched-{shards}"));
         let server = Server::start(with_store(shards, &folder)).expect("the server starts");

@@ -1,5 +1,4 @@
-//! Leaf nodes over real sockets, Fanline to Fanline: messages, groups and requests cross a link, and links
-//! come and go.
+//! Leaf nodes over real sockets between Fanline servers: messages, queue groups, requests, and reconnects.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -85,7 +84,7 @@ pub(crate) fn leafz(server: &TestServer) -> Vec<Value> {
     told["leafs"].as_array().cloned().unwrap_or_default()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
     let began = std::time::Instant::now();
@@ -95,7 +94,7 @@ pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Waits until a server has heard from this many leafs that they want a filter.
+/// Waits until a server has interest in a filter from this many leaf nodes.
 #[track_caller]
 pub(crate) fn until_wanted(server: &TestServer, filter: &str, leafs: usize) {
     until(filter, || {
@@ -114,7 +113,7 @@ pub(crate) async fn client(server: &TestServer) -> Client {
     connected.expect("it listens")
 }
 
-/// Both ways: publishes in order, requests, and requests that nobody answers.
+/// Checks both directions: ordered messages, requests, and requests without responders.
 pub(crate) fn check_link(hub: &TestServer, spoke: &TestServer) {
     block_on(async {
         let (above, below) = (client(hub).await, client(spoke).await);
@@ -158,7 +157,7 @@ fn messages_cross_both_ways_in_order() {
 }
 
 #[test]
-fn requests_are_answered_across_and_refused_when_nobody_is_there() {
+fn requests_cross_links_and_fail_without_responders() {
     let hub = hub("hub", 2, LeafnodeListener::default());
     let spoke = spoke("spoke", 2, vec![remote(&hub)]);
     block_on(async {
@@ -228,7 +227,7 @@ fn remotes_are_added_and_removed_while_the_others_stay() {
 }
 
 #[test]
-fn only_those_come_who_may_and_where_they_belong() {
+fn leaf_nodes_authenticate_and_join_their_account() {
     let mut config = AccessConfig::default();
     config.account_mut("A");
     config.account_mut("B").users.push(User::new("b", "pw"));
@@ -264,7 +263,7 @@ fn only_those_come_who_may_and_where_they_belong() {
     assert!(leafz(&wrong).is_empty() && leafz(&client_of_b).is_empty());
 }
 
-/// A leaf that comes through a proxy: what that adds is signed with this key.
+/// Connects as a leaf node through a proxy, which signs with this key.
 fn through_proxy(hub: &TestServer, key: Option<&SecretKey>, user: &str) -> RawClient {
     let mut leaf = RawClient::open(leaf_port(hub));
     let info = leaf.expect_info();
@@ -280,7 +279,7 @@ fn through_proxy(hub: &TestServer, key: Option<&SecretKey>, user: &str) -> RawCl
     leaf
 }
 
-/// Whether a PONG comes, and no error before it.
+/// Returns whether a PONG arrives without an error before it.
 fn is_answered(leaf: &mut RawClient) -> bool {
     loop {
         match leaf.line().as_str() {
@@ -292,7 +291,7 @@ fn is_answered(leaf: &mut RawClient) -> bool {
 }
 
 #[test]
-fn who_must_come_through_a_proxy_comes_through_one_that_is_trusted() {
+fn proxy_required_leaf_node_needs_a_trusted_proxy() {
     let key = |number| SecretKey::new(KeyKind::User, [number; KEY_BYTES]);
     let access = |trusted: u8| AccessConfig {
         proxies: vec![key(trusted).public()],
@@ -325,7 +324,7 @@ fn who_must_come_through_a_proxy_comes_through_one_that_is_trusted() {
         }
         assert!(!is_let_in(None, "ada"), "{all_must}");
         assert_eq!(is_let_in(None, "bob"), !all_must);
-        // Nor does one stay whose proxy is not trusted any more.
+        // A connected leaf node is disconnected when its proxy is no longer trusted.
         let mut inside = through_proxy(&hub, Some(&key(1)), "ada");
         assert!(is_answered(&mut inside));
         hub.handle.replace_access(access(2)).unwrap();
@@ -334,7 +333,7 @@ fn who_must_come_through_a_proxy_comes_through_one_that_is_trusted() {
 }
 
 #[test]
-fn garbage_on_the_port_disturbs_nobody() {
+fn garbage_on_the_leaf_port_affects_only_its_sender() {
     let hub = hub("hub", 1, LeafnodeListener::default());
     let spoke = spoke("spoke", 1, vec![remote(&hub)]);
     for (garbage, expected) in [
@@ -358,7 +357,7 @@ fn garbage_on_the_port_disturbs_nobody() {
             "{text}"
         );
     }
-    // A port of clients is no leaf port.
+    // A client port does not accept leaf nodes.
     let lost = TestServer::with(spoke_options(
         "lost",
         1,
@@ -385,14 +384,14 @@ fn links_are_encrypted_when_the_hub_says_so() {
         urls: vec![format!("tls://localhost:{}", leaf_port(&hub).port())],
         ..remote(&hub)
     };
-    // Whoever does not know the authority stays away.
+    // A remote that does not trust the hub's authority does not connect.
     let doubting = spoke("doubting", 1, vec![remote(&hub)]);
     let spoke = spoke("spoke", 1, vec![trusting]);
     check_link(&hub, &spoke);
     assert!(leafz(&doubting).is_empty());
 }
 
-/// How a hub is dialled is for the next time; a link that is there has no part in it.
+/// Options of dialing apply to the next connection. An existing one is not affected.
 #[test]
 fn a_reload_changes_how_a_hub_is_dialled() {
     let (authority, other) = (Authority::new(), Authority::new());
@@ -428,7 +427,7 @@ fn a_reload_changes_how_a_hub_is_dialled() {
     }));
     check_link(&hub, &spoke);
     assert_eq!(leafz(&spoke)[0]["id"], id);
-    // The same file with another authority in it, and one that is none.
+    // The same file with another authority, and then with none.
     let file = other.ca();
     let doubting = TestServer::with(with(trusting(file.clone())));
     std::fs::write(&file, "nobody").expect("a file");
@@ -439,7 +438,7 @@ fn a_reload_changes_how_a_hub_is_dialled() {
     until("it is trusted", || leafz(&doubting).len() == 1);
 }
 
-/// A directory with the account `A`, for which this domain is meant.
+/// Returns a directory with account `A` and this default domain.
 fn meaning(domain: Option<&str>) -> Auth {
     let mut config = AccessConfig::default();
     let account = config.account_mut("A");
@@ -456,9 +455,9 @@ async fn ada(server: &TestServer) -> Client {
     connected.expect("it listens")
 }
 
-/// Without JetStream of its own, a spoke's clients use the hub's as if it were here.
+/// Clients of a spoke without JetStream use the hub's as if it were local.
 #[test]
-fn a_domain_is_meant_by_those_who_name_none() {
+fn default_domain_applies_to_clients_without_one() {
     let hub = TestServer::with(Options {
         jetstream: Some(JetStreamOptions {
             domain: Some("hub".into()),
@@ -494,9 +493,9 @@ fn a_domain_is_meant_by_those_who_name_none() {
     });
 }
 
-/// Old setups without domains have one JetStream for all, and say so on both sides.
+/// Setups without domains have one JetStream for all servers, configured on both sides.
 #[test]
-fn jetstream_is_kept_apart_unless_nobody_wants_it() {
+fn jetstream_api_is_separate_unless_configured_otherwise() {
     for (domain, crosses) in [(None, false), (Some(""), true)] {
         let with = |options| Options {
             auth: meaning(domain),
@@ -527,7 +526,7 @@ fn jetstream_is_kept_apart_unless_nobody_wants_it() {
     }
 }
 
-/// Both ways: a stream of one side is copied by the other, over a link that is lost in between.
+/// Each side copies a stream of the other, over a link that is lost in between.
 #[test]
 fn streams_are_copied_across() {
     const RECORDS: u64 = 300;
@@ -587,7 +586,7 @@ fn streams_are_copied_across() {
     });
 }
 
-/// A bucket of another domain is written and read from here, and the one at home has its name, too.
+/// Writes and reads a bucket of another domain, while a local bucket has the same name.
 async fn check_bucket(client: &Client, domain: &str) {
     let home = JetStream::new(client);
     let there = home.clone().domain(domain);
@@ -631,7 +630,7 @@ async fn publish(client: &Client, subject: &str, count: u64) {
     }
 }
 
-/// Waits until a stream has so many records, and no more.
+/// Waits until a stream has exactly this many messages.
 async fn until_last(client: &Client, stream: &str, last: u64) {
     let info = format!("$JS.API.STREAM.INFO.{stream}");
     let waiting = async {

@@ -1,4 +1,4 @@
-//! How the bytes of a leaf link are carried: compressed, over WebSocket, both; and what is told of links.
+//! Encodings of leaf connections: compression, WebSocket, and both; and their monitoring.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -24,7 +24,7 @@ use crate::leaf::{
 use crate::raw::{PATIENCE, TestServer, block_on};
 use crate::transports::Authority;
 
-/// Payloads of all kinds get there whole, in both directions.
+/// Checks payloads of many kinds in both directions.
 fn check_payloads(hub: &TestServer, spoke: &TestServer) {
     let noise = |n: usize| u8::try_from((n * n * 31 + n / 7 + n * 1_000_003) % 251).expect("small");
     let payloads: Vec<Vec<u8>> = vec![
@@ -98,7 +98,7 @@ fn links_are_compressed_as_both_sides_want() {
         check_payloads(&hub, &spoke);
         let told = [&hub, &spoke].map(|server| leafz(server)[0]["compression"].clone());
         if expected[0] == "s2_uncompressed" {
-            // A busy machine may be as slow as one that is far away.
+            // On a busy machine the round-trip time may be as long as over a distance.
             assert!(told[0].as_str().is_some_and(|name| name.starts_with("s2_")));
             assert_eq!(told[1], expected[1]);
         } else {
@@ -161,7 +161,7 @@ fn links_go_over_websocket() {
             let is_packed = leafs[0]["compression"] != "off";
             assert_eq!(is_packed, !deflate && compression != LeafCompression::Off);
         }
-        // A page goes on as it did.
+        // A page's WebSocket still works.
         assert_eq!(
             hub.handle.addresses().websocket.map(|at| at.port()),
             Some(port)
@@ -189,7 +189,7 @@ fn links_go_over_websocket_and_tls() {
     assert!(leafz(&doubting).is_empty());
 }
 
-/// An HTTP proxy that connects whoever knows its password to where he wants, as often as it is asked.
+/// Runs an HTTP proxy that opens tunnels for the right password.
 fn proxy() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -228,9 +228,9 @@ fn tunnel(client: &TcpStream) -> Option<()> {
     Some(())
 }
 
-/// Passes on what comes until one of them ends; then both do.
+/// Copies bytes until either side ends, then ends both.
 fn carry(mut from: &TcpStream, mut to: &TcpStream) {
-    // How it ends is the business of those at its ends.
+    // The endpoints see how it ends.
     let _ = std::io::copy(&mut from, &mut to);
     for end in [from, to] {
         let _ = end.shutdown(Shutdown::Both);
@@ -264,7 +264,7 @@ fn links_go_through_a_proxy() {
     }
 }
 
-/// The same proxy behind TLS.
+/// Runs the same proxy behind TLS.
 fn secret_proxy(authority: &Authority) -> SocketAddr {
     let inner = proxy();
     let files = authority.host("localhost");
@@ -298,7 +298,7 @@ fn secret_proxy(authority: &Authority) -> SocketAddr {
 }
 
 #[test]
-fn links_go_through_a_proxy_that_is_spoken_to_by_tls() {
+fn links_go_through_an_https_proxy() {
     let authority = Authority::new();
     let proxy = secret_proxy(&authority);
     let trusting = || TlsOptions {
@@ -327,7 +327,7 @@ fn links_go_through_a_proxy_that_is_spoken_to_by_tls() {
     let websocket = format!("ws://127.0.0.1:{}", websocket_port(&clear));
     let secret_url = format!("tls://localhost:{}", leaf_port(&secret).port());
     for (hub, urls, tls) in [
-        // Who is not reached through it is passed over.
+        // A hub that the proxy cannot reach is skipped.
         (
             &clear,
             vec![nobody.to_string(), leaf_port(&clear).to_string()],
@@ -352,7 +352,7 @@ fn links_go_through_a_proxy_that_is_spoken_to_by_tls() {
 }
 
 #[test]
-fn links_that_come_after_a_reload_are_compressed_as_it_says() {
+fn new_links_use_the_reloaded_compression() {
     let with = |compression: LeafCompression| Options {
         leafnodes: LeafnodeOptions {
             listener: Some(LeafnodeListener {
@@ -381,7 +381,7 @@ fn links_that_come_after_a_reload_are_compressed_as_it_says() {
     assert_eq!(leafz(&after)[0]["compression"], "s2_best");
 }
 
-/// A connection to the leaf port that has said that it wants compression.
+/// Opens a leaf connection that has requested compression.
 fn asks_for_compression(hub: &TestServer) -> TcpStream {
     let mut stream = TcpStream::connect(leaf_port(hub)).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -395,13 +395,13 @@ fn asks_for_compression(hub: &TestServer) -> TcpStream {
 }
 
 #[test]
-fn what_is_no_stream_costs_its_sender_alone() {
+fn invalid_compressed_stream_closes_only_its_link() {
     let hub = hub("hub", 1, LeafnodeListener::default());
     let spoke = spoke("spoke", 1, vec![remote(&hub)]);
     let head = &b"\xff\x06\x00\x00S2sTwO"[..];
     for garbage in [
         &b"CONNECT {\"name\":\"plain\"}\r\n"[..],
-        // A block that is not what its checksum says, and one that would be too large.
+        // A block with a wrong checksum, and one that would be too large.
         &[head, b"\x01\x08\x00\x00\x00\x00\x00\x00PING"].concat(),
         &[
             head,
@@ -412,7 +412,7 @@ fn what_is_no_stream_costs_its_sender_alone() {
         let mut stream = asks_for_compression(&hub);
         stream.write_all(garbage).expect("it reads");
         let mut said = Vec::new();
-        // It may close with what was not read.
+        // The server may close the socket with unread bytes.
         let _ = stream.read_to_end(&mut said);
         assert!(said.is_empty() || said.starts_with(head), "{said:?}");
     }
@@ -421,7 +421,7 @@ fn what_is_no_stream_costs_its_sender_alone() {
 }
 
 #[test]
-fn the_system_account_is_told_of_links() {
+fn links_are_published_in_the_system_account() {
     let mut config = AccessConfig {
         system_account: Some("SYS".into()),
         ..AccessConfig::default()
@@ -464,7 +464,7 @@ fn the_system_account_is_told_of_links() {
         let leaf = &answer["data"]["leafs"][0];
         assert_eq!(leaf["name"], "spoke", "{answer}");
         assert_eq!(leaf["reconnects"], Value::Null, "{answer}");
-        // It is sent away, and comes again.
+        // It is disconnected, and connects again.
         let server = event["server"]["id"].as_str().expect("an id");
         let kick = format!("$SYS.REQ.SERVER.{server}.KICK");
         ask(&system, &kick, &json!({ "cid": leaf["id"] }).to_string()).await;
@@ -492,7 +492,7 @@ fn the_system_account_is_told_of_links() {
     });
 }
 
-/// The next thing that is told of the account under this subject.
+/// Returns the next event of the account with this subject.
 async fn told(events: &mut Subscription, what: &str) -> Value {
     loop {
         let next = timeout(PATIENCE, events.next()).await.expect("in time");

@@ -1,4 +1,4 @@
-//! How connections and servers end.
+//! The end of connections and servers.
 
 use std::time::Duration;
 
@@ -52,11 +52,11 @@ fn a_lame_duck_says_so_and_closes() {
     }
 }
 
-/// Once the thread that closes the clients waited for a further order in a busy loop when every
-/// handle was gone, and each shard had a turn whether it had clients or not, so that one client
-/// could outlive the duration several times.
+/// When every handle was dropped, the thread that closes clients used to wait for a further order in a busy
+/// loop. Each shard also took a step whether it had clients or not, so one client could outlive the duration
+/// several times.
 #[test]
-fn a_lame_duck_that_nobody_holds_ends_all_the_same() {
+fn lame_duck_without_handles_ends_in_time() {
     for shards in SHARD_COUNTS {
         let handle = Server::start(Options {
             lame_duck_grace_period: Duration::from_millis(10),

@@ -1,4 +1,4 @@
-//! The server over real sockets: each hazard of the design has its test here.
+//! Tests of the server over real sockets: one for each hazard of the design.
 
 mod access;
 mod accounts;

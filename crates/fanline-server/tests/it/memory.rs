@@ -1,5 +1,5 @@
-//! What connections and waiting messages cost in memory. Each test runs in a process of its own,
-//! so that only its own memory is measured; the clients' part is in it, and is small.
+//! Memory of connections and pending messages. Each test runs in its own process to measure only its own
+//! memory. This includes the clients' part, which is small.
 
 use std::io::Read;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn idle_connections_are_cheap() {
         for _ in 0..count {
             let mut client = server.client();
             talk(&mut client);
-            // Whatever the client keeps for itself is not the server's.
+            // Memory of the client is not the server's.
             client.forget_buffer();
             clients.push(client);
         }
@@ -37,7 +37,7 @@ fn idle_connections_are_cheap() {
     });
 }
 
-/// Has the server use every buffer that it has for a connection.
+/// Makes the server use all its buffers for a connection.
 fn talk(client: &mut RawClient) {
     client.subscribe("echo", "1");
     client.publish("echo", vec![b'x'; 32 * 1024]);
@@ -47,7 +47,7 @@ fn talk(client: &mut RawClient) {
     client.settle();
 }
 
-/// Two thousand, or as many as the limit on descriptors allows; both ends are in this process.
+/// Returns 2,000, or the number that the limit of descriptors permits, with both ends in this process.
 fn connections_that_fit() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").expect("Linux");
     let line = limits
@@ -60,7 +60,7 @@ fn connections_that_fit() -> usize {
     2000.min((descriptors - 100) / 2)
 }
 
-/// Both while the subscribers do not read at all, and while each reads a little at a time.
+/// Both with subscribers that do not read, and with slow ones.
 #[test]
 fn a_large_payload_is_not_copied_for_each_subscriber() {
     const SUBSCRIBERS: usize = 50;
@@ -106,52 +106,49 @@ fn a_large_payload_is_not_copied_for_each_subscriber() {
     );
 }
 
-/// Once each waiting message of 4 KiB could keep the 128 KiB that it was read with: thirty times
-/// the limit on what may wait.
+/// Each pending message of 4 KiB used to hold its read buffer of 128 KiB: thirty times the limit of pending
+/// bytes.
 #[test]
-fn what_waits_for_a_subscriber_that_does_not_read_is_bounded() {
+fn memory_of_pending_messages_is_bounded() {
     const PENDING_BYTES_MAX: usize = 8 * MIB;
-    in_a_process_of_its_own(
-        "memory::what_waits_for_a_subscriber_that_does_not_read_is_bounded",
-        || {
-            for shards in [1, 2] {
-                let server = TestServer::with_limits(shards, patient(PENDING_BYTES_MAX));
-                // One on each shard.
-                let mut slow = server.clients(shards);
-                for slow in &mut slow {
-                    slow.subscribe("slow", "1");
-                }
-                let mut publisher = server.client();
-                let payload = vec![b'x'; 4096];
-                let mut frames = publish_frame("slow", &payload);
-                for _ in 0..31 {
-                    frames.extend(publish_frame("nobody", &payload));
-                }
-                reset_peak();
-                let before = resident_bytes("VmRSS");
-                for _ in 0..2 * PENDING_BYTES_MAX / payload.len() {
-                    publisher.send(&frames);
-                }
-                publisher.settle();
-                let grown = resident_bytes("VmHWM").saturating_sub(before);
-                let most = shards * PENDING_BYTES_MAX * 4 + 32 * MIB;
-                assert!(grown < most, "{shards} shards: {} MiB", grown / MIB);
+    in_a_process_of_its_own("memory::memory_of_pending_messages_is_bounded", || {
+        for shards in [1, 2] {
+            let server = TestServer::with_limits(shards, patient(PENDING_BYTES_MAX));
+            // One on each shard.
+            let mut slow = server.clients(shards);
+            for slow in &mut slow {
+                slow.subscribe("slow", "1");
             }
-        },
-    );
+            let mut publisher = server.client();
+            let payload = vec![b'x'; 4096];
+            let mut frames = publish_frame("slow", &payload);
+            for _ in 0..31 {
+                frames.extend(publish_frame("nobody", &payload));
+            }
+            reset_peak();
+            let before = resident_bytes("VmRSS");
+            for _ in 0..2 * PENDING_BYTES_MAX / payload.len() {
+                publisher.send(&frames);
+            }
+            publisher.settle();
+            let grown = resident_bytes("VmHWM").saturating_sub(before);
+            let most = shards * PENDING_BYTES_MAX * 4 + 32 * MIB;
+            assert!(grown < most, "{shards} shards: {} MiB", grown / MIB);
+        }
+    });
 }
 
 fn patient(pending_bytes_max: usize) -> Limits {
     Limits {
         pending_bytes_max,
         write_deadline: PATIENCE * 10,
-        // Memory is what is measured; holding the publisher back only takes time.
+        // The test measures memory. Delaying the publisher would only take time.
         no_fast_producer_stall: true,
         ..Limits::default()
     }
 }
 
-/// Starts this program again to run just this test, unless that is what was done.
+/// Runs this test in a new process, unless it already is one.
 fn in_a_process_of_its_own(name: &str, test: impl FnOnce()) {
     if std::env::var(ALONE).as_deref() == Ok(name) {
         return test();
@@ -170,9 +167,9 @@ fn in_a_process_of_its_own(name: &str, test: impl FnOnce()) {
     );
 }
 
-/// `VmRSS`, what is resident now, or `VmHWM`, the most that was since [`reset_peak`].
+/// Returns `VmRSS`, the resident memory now, or `VmHWM`, its peak since [`reset_peak`].
 fn resident_bytes(field: &str) -> usize {
-    // Buffers are given back a moment after the answer is written.
+    // Buffers are released a moment after the response is written.
     std::thread::sleep(Duration::from_millis(20));
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find(|line| line.starts_with(field));
@@ -183,6 +180,6 @@ fn resident_bytes(field: &str) -> usize {
 }
 
 fn reset_peak() {
-    // Linux: 5 sets the peak to what is resident now.
+    // On Linux, 5 resets the peak to the resident memory.
     std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
 }

@@ -1,4 +1,4 @@
-//! Monitoring as its readers see it, over plain sockets.
+//! Monitoring over plain sockets.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::transports::Authority;
 
-/// Nothing here takes anywhere near as long, unless it hangs.
+/// Time limit of any wait; reached only by a hang.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A server that ends with its test.
+/// A server that stops with its test.
 struct Running(Handle);
 
 impl Drop for Running {
@@ -91,7 +91,7 @@ impl Running {
         serde_json::from_str(&reply.body).expect("JSON")
     }
 
-    /// A client that has said all of this and been answered.
+    /// Returns a client that has sent these lines and received the PONG.
     fn client(&self, connect: &str, lines: &str) -> TcpStream {
         let stream = TcpStream::connect(self.0.addresses().clients).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -109,7 +109,7 @@ impl Running {
 
 const QUIET: &str = r#"{"verbose":false,"name":"n","lang":"l","version":"1.0"}"#;
 
-/// The keys of an object in the order in which they were written.
+/// Returns the keys of an object in their order in the text.
 fn keys(body: &str, depth: usize) -> Vec<&str> {
     let indent = "  ".repeat(depth);
     let named = body
@@ -157,7 +157,7 @@ fn varz_tells_of_the_server_in_the_known_order() {
     }
 }
 
-/// `fanline check server --tls-required` goes by what is told here.
+/// `fanline check server --tls-required` reads these fields.
 #[test]
 fn varz_tells_of_listeners_and_their_tls() {
     let authority = Authority::new();
@@ -293,7 +293,7 @@ fn connz_tells_of_open_connections() {
     );
 }
 
-/// A page shows so many connections, and its filter knew only those.
+/// The filter used to search only the connections of one page.
 #[test]
 fn connz_finds_words_among_all_connections() {
     let server = Running::start(Auth::Open);
@@ -317,7 +317,7 @@ fn connz_finds_words_among_all_connections() {
 }
 
 #[test]
-fn connz_remembers_who_closed_and_why() {
+fn connz_lists_closed_connections_with_reasons() {
     let server = Running::start(Auth::User {
         name: "ada".into(),
         password: "s3cret".into(),
@@ -329,7 +329,7 @@ fn connz_remembers_who_closed_and_why() {
     let mut rest = String::new();
     bad.read_to_string(&mut rest).expect("the end");
     drop(bad);
-    // The connection lingers for what its client may still send.
+    // The connection lingers for further input of its client.
     let closed = loop {
         let closed = server.json("/connz?state=closed&sort=stop&auth=1");
         if closed["num_connections"] == 1 {
@@ -353,7 +353,7 @@ fn connz_remembers_who_closed_and_why() {
 }
 
 #[test]
-fn nothing_is_left_of_a_client_that_wanted_a_great_deal() {
+fn memory_of_many_subscriptions_is_freed_with_their_client() {
     const COUNT: usize = 20_000;
     let server = Running::start(Auth::Open);
     let mut other = server.client(QUIET, "SUB b 1\r\n");
@@ -362,7 +362,7 @@ fn nothing_is_left_of_a_client_that_wanted_a_great_deal() {
     assert_eq!(server.json("/subsz")["num_subscriptions"], COUNT + 1);
     drop(leaver);
     let closed = loop {
-        // Others are served meanwhile.
+        // Other clients are served meanwhile.
         other.write_all(b"PUB b 2\r\nhi\r\n").expect("it reads");
         let mut message = [0; "MSG b 1 2\r\nhi\r\n".len()];
         other.read_exact(&mut message).expect("a message");
@@ -405,7 +405,7 @@ fn subsz_lists_pages_and_tests_subscriptions() {
     assert_eq!(subjects("/subscriptionsz?subs=1&offset=1&limit=1"), ["b"]);
     assert_eq!(subjects("/subsz?subs=1&test=a.b"), ["a.*", "a.>"]);
     assert_eq!(subjects("/subsz?subs=1&acc=other"), [""; 0]);
-    // Fanline's own: words in what is told of each, before there are pages.
+    // Fanline's own parameter: words in the reported texts, applied before paging.
     assert_eq!(subjects("/subsz?subs=1&find=A.&limit=1&offset=1"), ["a.>"]);
     assert_eq!(subjects("/subsz?subs=1&find=q+b"), ["b"]);
     assert_eq!(subjects("/subsz?subs=1&find=q+c"), [""; 0]);
@@ -476,7 +476,7 @@ fn every_path_answers_as_it_should() {
     }
 }
 
-/// A server with a stream of one record and a consumer; what was answered to all that was asked.
+/// Returns a server with a stream of one message and a consumer, and the responses to the requests.
 async fn with_a_stream() -> (Running, Vec<String>) {
     let server = Running::start_with(Options {
         jetstream: Some(JetStreamOptions {
@@ -510,7 +510,7 @@ async fn with_a_stream() -> (Running, Vec<String>) {
 }
 
 #[tokio::test]
-async fn jetstream_is_told_of() {
+async fn jetstream_endpoints_report_streams_and_consumers() {
     let (server, said) = with_a_stream().await;
     assert!(said[1].contains("\"err_code\":10028"), "{}", said[1]);
     let jsz = server.json("/jsz?consumers=1&config=1");
@@ -558,7 +558,7 @@ async fn jetstream_is_told_of() {
     }
 }
 
-/// What is not HTTP, too long or never finished costs nobody but its sender.
+/// Requests that are not HTTP, too long, or never finished affect only their sender.
 #[test]
 fn garbage_costs_its_sender_only() {
     let server = Running::start(Auth::Open);
@@ -578,7 +578,7 @@ fn garbage_costs_its_sender_only() {
             .collect(),
     ] {
         let mut stream = server.connect_http();
-        // It may be closed before all of this is sent, and take the answer with it.
+        // The server may close the connection before everything is sent, which discards the response.
         let _ = stream.write_all(&garbage);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -594,10 +594,10 @@ fn garbage_costs_its_sender_only() {
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
 }
 
-/// Somebody reads too slowly, and everybody asks who. It is told by name, with what it does not read,
-/// while it is behind and after it was dropped.
+/// Operators need to know which client is slow. It is reported by name, with the subjects that it does not
+/// read, while it is behind and after it was dropped.
 #[test]
-fn who_is_slow_is_told_by_name() {
+fn slow_consumer_is_reported_by_name() {
     let server = Running::start_with(Options {
         limits: Limits {
             write_deadline: Duration::from_secs(1),

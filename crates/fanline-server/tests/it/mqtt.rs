@@ -1,4 +1,4 @@
-//! MQTT over real sockets: both versions, all QoS, and NATS clients beside them.
+//! MQTT over real sockets: both versions, all QoS levels, and NATS clients beside them.
 
 pub(crate) mod client;
 mod kept;
@@ -15,10 +15,10 @@ use crate::raw::{SHARD_COUNTS, TestServer, options};
 use client::{Hello, MqttClient, Published, V4, V5, push_text, user};
 
 const BOTH: [u8; 2] = [V4, V5];
-/// Pings until what was on its way must have come.
+/// Pings until all pending messages must have arrived.
 const ROUNDS_MAX: usize = 10_000;
 
-/// A server that keeps its streams in a folder.
+/// Returns options with streams in a folder.
 fn on_disk(folder: &TempFolder, shards: usize) -> Options {
     Options {
         jetstream: Some(JetStreamOptions {
@@ -30,7 +30,7 @@ fn on_disk(folder: &TempFolder, shards: usize) -> Options {
     }
 }
 
-/// One that keeps them in memory.
+/// Returns options with streams in memory.
 fn in_memory(shards: usize) -> Options {
     Options {
         jetstream: Some(JetStreamOptions::default()),
@@ -73,7 +73,7 @@ fn qos_0_crosses_both_ways() {
                 nats.publish(subject, "two");
                 assert_eq!(subscriber.take(), triple(topic, "two", 0));
             }
-            // Large ones are referred to, not copied.
+            // Large payloads are referred to, not copied.
             let large = "l".repeat(100_000);
             publisher.publish("x/large", &large, 0);
             assert_eq!(subscriber.take(), triple("x/large", &large, 0));
@@ -144,7 +144,7 @@ fn a_window_of_messages_is_under_way_at_once() {
         publisher.publish("w", &n.to_string(), 2);
     }
     let first: Vec<Published> = (0..3).map(|_| subscriber.message()).collect();
-    // No more comes before an acknowledgement.
+    // Further messages wait for an acknowledgment.
     subscriber.settle();
     for message in &first {
         subscriber.send_packet(0x40, &message.id.to_be_bytes());
@@ -261,7 +261,7 @@ fn a_group_shares() {
     for _ in 0..20 {
         publisher.publish("jobs", "surely", 2);
     }
-    // What is kept comes to its members soon, and nothing of it twice.
+    // Stored messages arrive at the members soon, and only once.
     for round in 0.. {
         for member in &mut members {
             member.send(&[0xC0, 0]);
@@ -276,9 +276,9 @@ fn a_group_shares() {
     }
 }
 
-/// What Eclipse Paho's interoperability tests need a broker to be set up for.
+/// Settings that Eclipse Paho's interoperability tests require.
 #[test]
-fn settings_of_the_listener_change_what_clients_are_told() {
+fn listener_settings_change_connack_and_limits() {
     let mut config = AccessConfig::default();
     let mut anybody = User::new("anybody", "pw");
     anybody.permissions = Some(Permissions {
@@ -366,7 +366,7 @@ fn users_permissions_and_kinds_apply() {
 }
 
 #[test]
-fn what_is_wrong_costs_its_sender_only() {
+fn invalid_packet_closes_only_its_connection() {
     let server = TestServer::with(in_memory(1));
     let mut witness = client(&server, V4, "witness");
     witness.subscribe(&[("ok", 0)]);
@@ -388,7 +388,7 @@ fn what_is_wrong_costs_its_sender_only() {
     let mut old = MqttClient::open(address(&server), V4);
     old.send_packet(0x10, b"\0\x06MQIsdp\x03\x02\0\x3c\0\x01a");
     assert_eq!(old.packet(), None);
-    // What is said before CONNACK is heard after it.
+    // Packets sent before CONNACK are processed after it.
     let mut eager = MqttClient::open(address(&server), V4);
     let hello = client::packet(0x10, b"\0\x04MQTT\x04\x02\0\0\0\x05eager");
     let publish = client::packet(0x30, b"\0\x02okhi");
@@ -396,7 +396,7 @@ fn what_is_wrong_costs_its_sender_only() {
     assert_eq!(witness.take(), triple("ok", "hi", 0));
     assert_eq!(witness.take(), triple("ok", "hi", 0));
     assert_eq!(eager.until(0x20).body, [0, 0]);
-    // Without an id one is assigned.
+    // A client without an id is assigned one.
     let mut nameless = MqttClient::open(address(&server), V5);
     let told = nameless.greet(&Hello::new(""));
     assert_eq!(told[1], 0);
@@ -490,7 +490,7 @@ fn packets_have_their_limits() {
     let mut large = client(&server, V5, "large");
     large.send_publish("a", &[b'x'; 1001], 0);
     assert_eq!(large.until(0xE0).body[0], 0x95);
-    // Maximum Packet Size: what is larger is not sent, and what follows is.
+    // Maximum Packet Size: larger messages are not sent, and later ones are.
     let hello = Hello {
         properties: vec![0x27, 0, 0, 0, 40],
         ..Hello::new("small")
@@ -531,7 +531,7 @@ fn mqtt_clients_may_have_credentials_of_their_own() {
         };
         let told = MqttClient::open(address(&server), V4).greet(&hello);
         assert_eq!(told[1] == 0, is_admitted, "{shown:?}");
-        // Others show nothing, as before.
+        // Other clients need no credentials, as before.
         server.client();
     }
 }
@@ -573,7 +573,7 @@ fn requests_cross_both_ways() {
     }
 }
 
-/// nats-server takes any, and lets nobody in where it does not reach it.
+/// nats-server accepts any domain, and refuses clients if it cannot reach it.
 #[test]
 fn the_domain_of_mqtt_is_this_servers_own() {
     let with = |own: Option<&str>, wanted: &str| {
@@ -600,9 +600,9 @@ fn the_domain_of_mqtt_is_this_servers_own() {
     }
 }
 
-/// One that is called as those who are assigned an id is told of none: it is its own (MQTT-3.2.2-16).
+/// A client whose own id looks like an assigned one is not assigned one (MQTT-3.2.2-16).
 #[test]
-fn an_id_is_assigned_to_the_nameless_alone() {
+fn id_is_assigned_only_to_clients_without_one() {
     let server = TestServer::with(in_memory(1));
     let mut named = MqttClient::open(address(&server), V5);
     let told = named.greet(&Hello::new("fanline-1"));
@@ -610,7 +610,7 @@ fn an_id_is_assigned_to_the_nameless_alone() {
     assert!(!told.windows(8).any(|part| part == b"fanline-"));
 }
 
-/// As many levels as fit, and as long a name: matching must not take a thread's stack for each of them.
+/// The maximum of levels, and the longest name. Matching must not need stack for each level.
 #[test]
 fn topics_may_be_as_long_as_they_can_be() {
     let folder = TempFolder::new("mqtt-topics-may-be-as-long-as-they-can-be");
@@ -628,8 +628,8 @@ fn topics_may_be_as_long_as_they_can_be() {
             subscriber.subscribe(&[(&any, 1)]);
             publisher.publish(&topic, "any", 0);
             assert_eq!(subscriber.take(), triple(&topic, "any", 0));
-            // The log has a name of its own for what it keeps, for which there is no room: nobody is told that it is
-            // kept.
+            // The log's own name for the message does not fit, so the message is not stored, and not
+            // acknowledged as stored.
             for (flags, answer) in [(2, 0x40), (4, 0x50)] {
                 let mut publisher = client(&server, version, "sure");
                 publisher.send_publish(&topic, b"", flags);
@@ -644,7 +644,7 @@ fn topics_may_be_as_long_as_they_can_be() {
 }
 
 #[test]
-fn a_reload_says_how_much_may_be_under_way() {
+fn reload_changes_receive_maximum() {
     let with = |max_ack_pending| Options {
         mqtt: Some(MqttOptions {
             max_ack_pending,

@@ -1,4 +1,4 @@
-//! Operator mode over real sockets: users of accounts that the server is told of, or looks for.
+//! Operator mode over real sockets: users of preloaded accounts and of accounts found by the resolver.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -48,7 +48,7 @@ pub(crate) fn account_with(number: u8, operator: u8, change: impl FnOnce(&mut Va
     sign(claims, &key(KeyKind::Operator, operator))
 }
 
-/// User 9 of an account.
+/// Returns a token of user 9 of an account.
 pub(crate) fn user(account: u8, change: impl FnOnce(&mut Value)) -> String {
     let nats = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
     let mut claims = json!({"sub": public(KeyKind::User, 9), "iat": now(), "nats": nats});
@@ -56,12 +56,12 @@ pub(crate) fn user(account: u8, change: impl FnOnce(&mut Value)) -> String {
     sign(claims, &key(KeyKind::Account, account))
 }
 
-/// A server that trusts operator 1, is told of these accounts, and finds others in a folder.
+/// Returns a server that trusts operator 1, with these preloaded accounts and others in a folder.
 pub(crate) fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
     TestServer::with(operated(accounts, dir))
 }
 
-/// The options of such a server.
+/// Returns the options of such a server.
 pub(crate) fn operated(accounts: &[String], dir: Option<PathBuf>) -> Options {
     let mut operators = Operators::default();
     operators.trust_key(&public(KeyKind::Operator, 1)).unwrap();
@@ -111,7 +111,7 @@ fn check(server: &TestServer, token: &str, signer: u8, is_admitted: bool) {
 }
 
 #[test]
-fn users_of_known_accounts_come_in() {
+fn users_of_known_accounts_are_admitted() {
     let server = server(&[account(2, 1)], None);
     check(&server, &user(2, |_| {}), 9, true);
     check(&server, &user(2, |_| {}), 8, false);
@@ -128,7 +128,7 @@ fn users_of_known_accounts_come_in() {
 }
 
 #[test]
-fn unknown_accounts_are_looked_for() {
+fn unknown_accounts_are_looked_up() {
     let folder = TempFolder::new("operator");
     let server = server(&[], Some(folder.0.clone()));
     check(&server, &user(2, |_| {}), 9, false);
@@ -137,7 +137,7 @@ fn unknown_accounts_are_looked_for() {
         folder.0.join(name).with_extension("jwt")
     };
     fs::write(file(2), account(2, 1)).unwrap();
-    // By another operator, and in the place of another account.
+    // Signed by another operator, and under the name of another account.
     fs::write(file(3), account(3, 7)).unwrap();
     fs::write(file(4), account(2, 1)).unwrap();
     check(&server, &user(2, |_| {}), 9, true);
@@ -173,7 +173,7 @@ fn expired_account_ends_its_connections() {
     check(&server, &user(2, |_| {}), 9, false);
 }
 
-/// MQTT clients show the token as their password, and were once let in for good by it.
+/// MQTT clients send the token as their password, and used to stay admitted after its expiry.
 #[test]
 fn expired_token_ends_an_mqtt_connection() {
     let server = TestServer::with(Options {
@@ -197,7 +197,7 @@ fn expired_token_ends_an_mqtt_connection() {
 }
 
 #[test]
-fn what_expires_ends() {
+fn expired_user_is_disconnected() {
     let server = server(&[account(2, 1)], None);
     let token = user(2, |claims| claims["exp"] = (now() + 2).into());
     let mut client = connect(&server, &token, 9);

@@ -1,10 +1,10 @@
-//! Messages of one publisher arrive at one subscriber in the order in which they were published.
+//! Messages of one publisher arrive at one subscriber in order.
 
 use fanline_server::Limits;
 
 use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer, publish_frame};
 
-/// Small ones are copied and large ones referred to, so they take different ways.
+/// Small payloads are copied and large ones referred to, so their paths differ.
 const SIZES: [usize; 6] = [0, 16, 4000, 64 * 1024, 100, 5000];
 const LARGEST: usize = 1024 * 1024;
 const MESSAGES: usize = 3000;
@@ -28,13 +28,13 @@ fn order_holds_across_shards_sizes_and_subjects() {
     }
 }
 
-/// All shards have full mailboxes for each other at some time, and none waits for another for good.
+/// At some time all shards have full mailboxes for each other, and no shard waits forever.
 #[test]
 fn order_holds_when_all_flood_all() {
     const EACH: usize = 600;
     for shards in SHARD_COUNTS {
         let limits = Limits {
-            // Nobody is dropped: how fast the readers are is not what is tested.
+            // No subscriber is dropped, because the test is not about the readers' speed.
             pending_bytes_max: 1 << 30,
             write_deadline: PATIENCE * 10,
             ..Limits::default()
@@ -94,7 +94,7 @@ fn publish_all(mut publisher: RawClient) {
         payload.extend_from_slice(&filler[..size_of(number)]);
         let subject = if number % 2 == 0 { "even" } else { "odd" };
         frames.extend(publish_frame(subject, &payload));
-        // Writes of many sizes, so that frames are cut everywhere.
+        // Writes of many sizes, so that frames are split everywhere.
         if frames.len() > 1000 * (number % 70) {
             publisher.send(&frames);
             frames.clear();

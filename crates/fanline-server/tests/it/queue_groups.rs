@@ -1,4 +1,4 @@
-//! A queue group whose members are spread over the shards.
+//! Queue groups with members on several shards.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,8 +41,8 @@ fn each_message_goes_to_one_member_while_members_come_and_go() {
     }
 }
 
-/// What the members got, together with what is still on its way to them: a message that comes to
-/// a shard whose last member has just left is passed on, so it takes several rounds.
+/// Returns the members' messages, including those in flight. A shard whose last member has left passes messages
+/// on, so it takes several rounds.
 fn collect(mut staying: RawClient, members: Vec<(RawClient, Vec<Message>)>) -> Vec<String> {
     let mut clients = Vec::new();
     let mut got = Vec::new();
@@ -63,7 +63,7 @@ fn collect(mut staying: RawClient, members: Vec<(RawClient, Vec<Message>)>) -> V
     texts
 }
 
-/// Leaves as clients do that drain: what was on its way before the PONG is still handled.
+/// Unsubscribes as draining clients do: messages before the PONG are still processed.
 fn come_and_go(mut client: RawClient, is_over: &AtomicBool) -> (RawClient, Vec<Message>) {
     let mut got = Vec::new();
     let mut sid = 0;

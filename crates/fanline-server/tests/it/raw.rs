@@ -1,4 +1,4 @@
-//! A client that speaks the protocol by hand over a blocking socket, and a server to speak it to.
+//! A client that speaks the NATS protocol by hand over a blocking socket, and a server for it.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use fanline_server::{Handle, Limits, Options, Server};
 
-/// How long anything may take before a test gives up instead of hanging.
+/// Time limit after which a test fails instead of hanging.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 const CONNECT: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"protocol\":1,\
     \"headers\":true,\"no_responders\":true,\"lang\":\"test\",\"version\":\"0\"}\r\n";
 
-/// The numbers of shards that a hazard is tested with.
+/// The numbers of shards that hazards are tested with.
 pub(crate) const SHARD_COUNTS: [usize; 3] = [1, 2, 4];
 
-/// A server that ends with the test.
+/// A server that stops with the test.
 pub(crate) struct TestServer {
     pub(crate) handle: Handle,
 }
@@ -42,17 +42,17 @@ impl TestServer {
         self.handle.addresses().clients
     }
 
-    /// A client that is connected and has read what it was told.
+    /// Returns a connected client that has read its INFO.
     pub(crate) fn client(&self) -> RawClient {
         RawClient::connect(self.address())
     }
 
-    /// One client for each shard: connections go to the shard with the fewest.
+    /// Returns one client for each shard. Connections are assigned to the shard with the fewest.
     pub(crate) fn clients(&self, count: usize) -> Vec<RawClient> {
         (0..count).map(|_| self.client()).collect()
     }
 
-    /// Waits until the server has stopped, for whatever reason.
+    /// Waits until the server has stopped, for any reason.
     pub(crate) fn wait(&self) {
         block_on(async {
             let stopped = tokio::time::timeout(PATIENCE, self.handle.wait());
@@ -67,7 +67,7 @@ impl Drop for TestServer {
     }
 }
 
-/// The options of a server on a free port.
+/// Returns the options of a server on a free port.
 pub(crate) fn options(shards: usize) -> Options {
     Options {
         port: 0,
@@ -76,7 +76,7 @@ pub(crate) fn options(shards: usize) -> Options {
     }
 }
 
-/// Runs what is asynchronous.
+/// Runs a future.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -84,7 +84,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     runtime.expect("a runtime").block_on(future)
 }
 
-/// A message as it arrived.
+/// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) subject: String,
@@ -93,7 +93,7 @@ pub(crate) struct Message {
     pub(crate) payload: Vec<u8>,
 }
 
-/// Something that a server said.
+/// A protocol element from a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     Message(Message),
@@ -101,7 +101,7 @@ pub(crate) enum Said {
     Line(String),
 }
 
-/// One connection, over TCP or something else.
+/// A connection, over TCP or another stream.
 pub(crate) struct RawClient<S = TcpStream> {
     pub(crate) stream: S,
     seen: Vec<u8>,
@@ -109,7 +109,7 @@ pub(crate) struct RawClient<S = TcpStream> {
 }
 
 impl RawClient {
-    /// Opens a connection and says nothing.
+    /// Opens a connection without sending anything.
     pub(crate) fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_nodelay(true).expect("a socket");
@@ -123,14 +123,14 @@ impl RawClient {
         client.expect_info();
         client.send(CONNECT);
         client.settle();
-        // After its first PONG a client is told more.
+        // The first PONG is followed by another INFO.
         client.expect_info();
         client
     }
 }
 
 impl<S: Read + Write> RawClient<S> {
-    /// Says nothing yet.
+    /// Wraps a stream without sending anything.
     pub(crate) fn over(stream: S) -> Self {
         RawClient {
             stream,
@@ -139,7 +139,7 @@ impl<S: Read + Write> RawClient<S> {
         }
     }
 
-    /// Reads the INFO that every connection begins with.
+    /// Reads the INFO that starts every connection.
     pub(crate) fn expect_info(&mut self) -> String {
         let line = self.line();
         assert!(line.starts_with("INFO {"), "{line}");
@@ -162,13 +162,13 @@ impl<S: Read + Write> RawClient<S> {
         self.settle();
     }
 
-    /// Pings, and returns the messages that came before the answer.
+    /// Pings, and returns the messages before the PONG.
     pub(crate) fn settle(&mut self) -> Vec<Message> {
         self.send("PING\r\n");
         self.until_pong()
     }
 
-    /// The messages that come before a PONG.
+    /// Returns the messages before a PONG.
     pub(crate) fn until_pong(&mut self) -> Vec<Message> {
         let mut messages = Vec::new();
         loop {
@@ -181,7 +181,7 @@ impl<S: Read + Write> RawClient<S> {
         }
     }
 
-    /// The next message, whatever else is said before it.
+    /// Returns the next message, and skips other lines.
     pub(crate) fn message(&mut self) -> Message {
         loop {
             match self.next() {
@@ -192,7 +192,7 @@ impl<S: Read + Write> RawClient<S> {
         }
     }
 
-    /// The next line; there must be one.
+    /// Returns the next line, which must exist.
     pub(crate) fn line(&mut self) -> String {
         match self.next() {
             Some(Said::Line(line)) => line,
@@ -200,8 +200,7 @@ impl<S: Read + Write> RawClient<S> {
         }
     }
 
-    /// Reads to the end. Returns the lines, messages left out, that came before it; a reset is an
-    /// end too.
+    /// Reads to the end, which may be a reset. Returns the lines, without messages.
     pub(crate) fn lines_to_end(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         while let Some(said) = self.next() {
@@ -212,7 +211,7 @@ impl<S: Read + Write> RawClient<S> {
         lines
     }
 
-    /// The next thing said; `None` when the connection has ended.
+    /// Returns the next element; `None` at the end of the connection.
     pub(crate) fn next(&mut self) -> Option<Said> {
         let line = self.take_line()?;
         let words: Vec<&str> = line.split(' ').collect();
@@ -236,7 +235,7 @@ impl<S: Read + Write> RawClient<S> {
         }))
     }
 
-    /// Gives up what reading has allocated; everything that came must have been taken.
+    /// Releases the read buffer. All received bytes must have been consumed.
     #[cfg(target_os = "linux")]
     pub(crate) fn forget_buffer(&mut self) {
         assert_eq!(self.taken, self.seen.len());
@@ -257,7 +256,7 @@ impl<S: Read + Write> RawClient<S> {
             if !self.read_more() {
                 return None;
             }
-            // Reading moves what was not taken to the front.
+            // A read moves unconsumed bytes to the front.
             scanned -= before - self.taken;
         }
     }
@@ -272,7 +271,7 @@ impl<S: Read + Write> RawClient<S> {
         Some(self.seen[self.taken - bytes..self.taken].to_vec())
     }
 
-    /// False at the end.
+    /// Returns false at the end of the stream.
     fn read_more(&mut self) -> bool {
         self.seen.drain(..self.taken);
         self.taken = 0;
@@ -283,7 +282,7 @@ impl<S: Read + Write> RawClient<S> {
                 read > 0
             }
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => false,
-            // TLS that ends without a word.
+            // TLS that ends without close_notify.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
             Err(error) => panic!("nothing came: {error}"),
         }

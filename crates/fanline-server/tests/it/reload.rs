@@ -1,4 +1,4 @@
-//! Other options while clients are connected.
+//! Reloads while clients are connected.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn connect(server: &TestServer, password: &str) -> RawClient {
 }
 
 #[test]
-fn those_whose_credentials_hold_stay() {
+fn clients_with_valid_credentials_stay_connected() {
     for shards in SHARD_COUNTS {
         let server = TestServer::with(Options {
             auth: user("one"),
@@ -39,7 +39,7 @@ fn those_whose_credentials_hold_stay() {
             client.subscribe("x", "1");
             client.settle();
         }
-        // Nothing about them changes.
+        // The reload does not affect them.
         let reloaded = |auth, limits| Options {
             auth,
             limits,
@@ -51,7 +51,7 @@ fn those_whose_credentials_hold_stay() {
         };
         let outcome = server.handle.reload(reloaded(user("one"), limits));
         outcome.expect("it can be reloaded");
-        // Each shard obeys in its turn; a new client is behind that.
+        // Each shard applies it in turn. A new client is assigned to a shard after that.
         loop {
             let mut client = RawClient::open(server.address());
             if client.expect_info().contains("\"max_payload\":8,") {
@@ -67,7 +67,7 @@ fn those_whose_credentials_hold_stay() {
         }
         clients[0].publish("x", "123456789");
         assert_eq!(clients[0].line(), "-ERR 'Maximum Payload Violation'");
-        // A password that does not hold any more.
+        // A password that is no longer valid.
         let outcome = server
             .handle
             .reload(reloaded(user("two"), Limits::default()));
@@ -132,7 +132,7 @@ fn a_reload_that_makes_no_sense_changes_nothing() {
 }
 
 #[test]
-fn another_address_is_told_to_those_who_come_later() {
+fn new_clients_get_the_new_advertised_address() {
     let server = TestServer::start(2);
     let mut before = server.client();
     for (address, expected) in [
@@ -174,18 +174,18 @@ fn silence_is_measured_by_the_new_interval() {
     );
 }
 
-/// In the file that is reloaded.
+/// Users in the file that is reloaded.
 const USERS: usize = 5_000;
-/// Connected, as the first of them; the publisher is the one before.
+/// Connected users, which are the first ones. The publisher precedes them.
 const READERS: usize = 24;
-/// How often the file is reloaded.
+/// Number of reloads.
 const RELOADS: usize = 6;
-/// Messages that are sent meanwhile, at most: so many wait for a reader without harm.
+/// Messages published meanwhile at most. A reader can have so many pending.
 const SENT_MAX: usize = 20_000;
-/// Messages that are sent at once.
+/// Messages published at once.
 const BATCH: usize = 10;
 
-/// Users with rights of their own. `change` says whether one is there, and may make it another.
+/// Returns users with their own permissions. `change` decides whether a user exists, and may modify it.
 fn many(change: impl Fn(usize, &mut User) -> bool) -> Auth {
     let mut config = AccessConfig::default();
     for number in 0..USERS {
@@ -214,10 +214,10 @@ fn as_user(server: &TestServer, number: usize) -> RawClient {
     client
 }
 
-/// Publishes numbers until it is told to stop; returns how many.
+/// Publishes numbers until it is stopped. Returns their count.
 fn publish_until(publisher: &mut RawClient, is_over: &AtomicBool) -> usize {
     let mut sent = 0;
-    // What is ordered by the join needs no order here.
+    // The join orders everything, so Relaxed suffices.
     while sent < SENT_MAX && !is_over.load(Ordering::Relaxed) {
         for number in sent..sent + BATCH {
             publisher.publish("news", number.to_string());
@@ -229,7 +229,7 @@ fn publish_until(publisher: &mut RawClient, is_over: &AtomicBool) -> usize {
     sent
 }
 
-/// Others come, go and change while messages flow; in the end three of the readers change, too.
+/// Users are added, removed, and changed while messages flow. In the end, three readers change, too.
 fn reload_many(server: &TestServer, shards: usize) {
     let reload = |auth| {
         let outcome = server.handle.reload(Options {
@@ -263,7 +263,7 @@ fn reload_many(server: &TestServer, shards: usize) {
 }
 
 #[test]
-fn five_thousand_users_are_reloaded_and_nobody_notices_who_stays_as_he_is() {
+fn reload_of_5000_users_does_not_affect_unchanged_ones() {
     for shards in [1, 4] {
         let server = TestServer::with(Options {
             auth: many(|_, _| true),
@@ -282,7 +282,7 @@ fn five_thousand_users_are_reloaded_and_nobody_notices_who_stays_as_he_is() {
             is_over.store(true, Ordering::Relaxed);
             publishing.join().expect("it publishes")
         });
-        // The second lost its subscription, the third its password, the fourth is gone.
+        // The second lost its subscription and the third its password; the fourth was removed.
         let dropped = "-ERR 'Permissions Violation for Subscription to \"news\" (sid \"1\")'";
         for (at, expected) in [(3, VIOLATION), (2, VIOLATION)] {
             let lines = readers.remove(at).lines_to_end();
@@ -296,7 +296,7 @@ fn five_thousand_users_are_reloaded_and_nobody_notices_who_stays_as_he_is() {
                 None => panic!("the connection ended"),
             }
         }
-        // All shards have obeyed: what is published now reaches the others only.
+        // All shards have applied it, so only the others receive this message.
         publisher.publish("news", "the end");
         publisher.settle();
         assert_eq!(limited.settle(), []);

@@ -1,4 +1,4 @@
-//! A subscriber that does not read costs the others nothing, and is dropped.
+//! A subscriber that does not read is dropped, without an effect on others.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,14 +9,14 @@ use fanline_server::Limits;
 use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer};
 
 const PAYLOAD_BYTES: usize = 16 * 1024;
-/// Much more than sockets on both sides and the lowered limit hold.
+/// Far more than the sockets on both sides and the lowered limit hold.
 const MESSAGES: usize = 3000;
-/// How many messages the publisher may be ahead of those that read.
+/// Messages that the publisher may be ahead of its readers.
 const WINDOW: usize = 64;
 
-/// Dropped because of what waits for it.
+/// Dropped for its pending bytes.
 #[test]
-fn one_that_never_reads_is_dropped_and_the_others_get_everything() {
+fn stuck_subscriber_is_dropped_and_others_get_everything() {
     for shards in SHARD_COUNTS {
         let server = TestServer::with_limits(
             shards,
@@ -26,7 +26,7 @@ fn one_that_never_reads_is_dropped_and_the_others_get_everything() {
                 ..Limits::default()
             },
         );
-        // One on each shard, so on the publisher's own and on all others.
+        // One on each shard, including the publisher's.
         let mut slow = subscribed(&server, shards);
         publish_to_readers(&server, shards);
         for slow in &mut slow {
@@ -39,9 +39,9 @@ fn one_that_never_reads_is_dropped_and_the_others_get_everything() {
     }
 }
 
-/// Dropped because of how long it waits: all that is published fits into its limit.
+/// Dropped for its write deadline: all messages fit into its limit.
 #[test]
-fn one_that_never_reads_is_dropped_at_the_write_deadline() {
+fn stuck_subscriber_is_dropped_at_the_write_deadline() {
     for shards in SHARD_COUNTS {
         let server = TestServer::with_limits(
             shards,
@@ -67,8 +67,8 @@ fn subscribed(server: &TestServer, count: usize) -> Vec<RawClient> {
     clients
 }
 
-/// Publishes to subscribers that read, one on each shard; they get everything, in order. They may
-/// be starved of time by whatever else the machine does, so the publisher does not run ahead.
+/// Publishes to readers, one on each shard, which receive everything in order. On a busy machine they may get
+/// little time, so the publisher limits its lead.
 fn publish_to_readers(server: &TestServer, shards: usize) {
     let readers = subscribed(server, shards);
     let mut publisher = server.client();
@@ -97,7 +97,7 @@ fn publish_to_readers(server: &TestServer, shards: usize) {
     });
 }
 
-/// Writes, without reading, until the other side no longer takes it.
+/// Writes without reading until the peer accepts no more.
 fn wait_until_refused(mut client: RawClient) {
     let start = Instant::now();
     while client.stream.write_all(b"PING\r\n").is_ok() {

@@ -1,4 +1,4 @@
-//! Unix sockets, the PROXY protocol, and WebSocket and HTTPS on monitoring's port.
+//! Unix sockets, the PROXY protocol, and WebSocket and HTTPS on the monitoring port.
 
 #[cfg(unix)]
 use std::os::unix::net::UnixStream;
@@ -11,7 +11,7 @@ use crate::transports::{Authority, Talker, TlsClient, connect};
 
 #[cfg(unix)]
 #[test]
-fn a_unix_socket_is_a_way_in() {
+fn clients_connect_over_a_unix_socket() {
     let folder = TempFolder::new("sockets");
     let path = folder.path("nats.sock");
     let start = || {
@@ -28,7 +28,7 @@ fn a_unix_socket_is_a_way_in() {
     server.client().publish("a", vec![b'x'; 500_000]);
     client.until("MSG a 1 500000\r\n");
     client.until("x\r\n");
-    // One that is in use is not taken away.
+    // A socket in use is not replaced.
     let second = fanline_server::Server::start(Options {
         unix_socket: Some(path.clone()),
         ..options(1)
@@ -37,14 +37,14 @@ fn a_unix_socket_is_a_way_in() {
     server.handle.shutdown();
     server.wait();
     assert!(!path.exists(), "it is gone with its server");
-    // What a server that was killed left is replaced.
+    // A socket left by a killed server is replaced.
     drop(std::os::unix::net::UnixListener::bind(&path).expect("a socket"));
     let _server = start();
     Talker::new(UnixStream::connect(&path).expect("it listens")).greet();
 }
 
 #[test]
-fn a_proxy_tells_whose_connection_it_is() {
+fn proxy_header_sets_the_client_address() {
     let server = TestServer::with(Options {
         proxy_protocol: true,
         ..options(1)
@@ -70,7 +70,7 @@ fn a_proxy_tells_whose_connection_it_is() {
         assert!(info.contains(&format!("\"client_ip\":\"{ip}\"")), "{info}");
         client.connect();
     }
-    // A client that comes without a proxy waits for INFO before it says anything.
+    // A client without a proxy waits for INFO before it sends anything.
     let mut direct = Talker::new(connect(server.address()));
     let info = direct.until("\r\n");
     assert!(info.contains("\"client_ip\":\"127.0.0.1\""), "{info}");
@@ -125,9 +125,10 @@ fn monitoring_is_served_over_https_and_upgrades() {
 trait ReadWrite: std::io::Read + std::io::Write {}
 impl<S: std::io::Read + std::io::Write> ReadWrite for S {}
 
-/// Where WebSocket clients need TLS, or a certificate, whoever reached monitoring's port came in without.
+/// The monitoring port used to admit WebSocket clients without the TLS or certificate that the listener
+/// requires.
 #[test]
-fn monitoring_is_no_way_around_the_websocket_listener() {
+fn monitoring_port_does_not_bypass_the_websocket_listener() {
     let authority = Authority::new();
     let required = TlsOptions {
         client_certificates: ClientCertificates::Required,

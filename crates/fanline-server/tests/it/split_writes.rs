@@ -1,4 +1,4 @@
-//! A session means the same wherever its bytes are cut.
+//! Input has the same effect wherever it is split.
 
 use crate::raw::{RawClient, Said, TestServer};
 
@@ -8,7 +8,7 @@ const SESSION: &str = "CONNECT {\"verbose\":false,\"headers\":true,\"no_responde
     PUB a.b 4\r\ngone\r\nPUB nobody reply.to 1\r\nx\r\nPING\r\n";
 
 #[test]
-fn a_session_may_be_cut_anywhere() {
+fn input_may_be_split_anywhere() {
     let server = TestServer::start(1);
     let whole = replay(&server, SESSION.len());
     assert_eq!(whole.len(), 5, "{whole:?}");
@@ -22,8 +22,8 @@ fn replay(server: &TestServer, cut: usize) -> Vec<Said> {
     client.expect_info();
     let (first, second) = SESSION.split_at(cut);
     client.send(first);
-    // Another client's round trip: by its end the server has most likely read the first part.
-    // Whether it has changes nothing that is asserted.
+    // Another client's round trip. After it, the server has most likely read the first part; no assertion
+    // depends on that.
     std::thread::yield_now();
     RawClient::connect(server.address());
     client.send(second);

@@ -1,4 +1,4 @@
-//! The system account over real sockets: who may ask what, and who is told of what.
+//! The system account over real sockets: permitted requests and published events.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::raw::{PATIENCE, SHARD_COUNTS, TestServer, block_on, options};
 
-/// Accounts A, B and SYS, which is that of the server, with a user each; A has one more, who may little.
+/// Accounts A, B, and the system account SYS, with one user each, and a restricted user in A.
 fn accounts() -> AccessConfig {
     let mut config = AccessConfig {
         system_account: Some("SYS".into()),
@@ -65,7 +65,7 @@ async fn next(subscription: &mut Subscription) -> (String, Value) {
     (message.subject().to_owned(), body)
 }
 
-/// The names of the connections in an answer, which are those of their users.
+/// Returns the names of the connections in a response, which are those of their users.
 fn names(answer: &Value) -> Vec<&str> {
     let all = answer["data"]["connections"].as_array();
     let all = all.unwrap_or_else(|| panic!("no connections in {answer}"));
@@ -110,7 +110,7 @@ async fn users_of_the_system_account_ask_for_everything_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn everybody_is_told_who_he_is() {
+async fn user_info_reports_the_requester() {
     for shards in SHARD_COUNTS {
         let server = start(shards, accounts());
         for (user, account) in [("a", "A"), ("b", "B"), ("sys", "SYS")] {
@@ -125,7 +125,7 @@ async fn everybody_is_told_who_he_is() {
         let permissions = json!({ "publish": { "allow": ["$SYS.REQ.USER.INFO"] } });
         assert_eq!(info["data"]["permissions"], permissions);
     }
-    // Where nobody has to show anything, too.
+    // The same without required credentials.
     let server = TestServer::start(2);
     let options = ConnectOptions::new(&format!("nats://{}", server.address()));
     let guest = Client::connect(&options.expect("an address")).await;
@@ -134,7 +134,7 @@ async fn everybody_is_told_who_he_is() {
 }
 
 #[tokio::test]
-async fn answers_are_packed_for_who_asks_so() {
+async fn responses_are_compressed_on_request() {
     let server = start(1, accounts());
     let system = client(&server, "sys").await;
     for (accepted, expected) in [("gzip", "gzip"), ("snappy", "identity")] {
@@ -162,7 +162,7 @@ async fn answers_are_packed_for_who_asks_so() {
 }
 
 #[tokio::test]
-async fn subscribers_are_counted_in_the_account_of_who_asks() {
+async fn subscribers_are_counted_in_the_requesters_account() {
     const SUBSCRIBERS: &str = "$SYS.DEBUG.SUBSCRIBERS";
     for shards in SHARD_COUNTS {
         let mut config = accounts();
@@ -211,7 +211,7 @@ async fn subscribers_are_counted_in_the_account_of_who_asks() {
 }
 
 #[tokio::test]
-async fn accounts_are_told_of_themselves_only() {
+async fn accounts_receive_only_their_own_statistics() {
     for shards in SHARD_COUNTS {
         let mut config = accounts();
         config.account_mut("B").imports.push(Import {
@@ -242,7 +242,7 @@ async fn accounts_are_told_of_themselves_only() {
 }
 
 #[tokio::test]
-async fn who_comes_and_goes_is_told_with_its_account() {
+async fn connect_events_name_the_account() {
     for shards in SHARD_COUNTS {
         let server = start(shards, accounts());
         let system = client(&server, "sys").await;
@@ -277,7 +277,7 @@ async fn who_comes_and_goes_is_told_with_its_account() {
         let (_, event) = next(&mut refusals).await;
         assert_eq!(event["reason"], "Authentication Failure", "{event}");
         assert!(!event.to_string().contains("wrong"), "{event}");
-        // Nobody but the system account hears of any of it.
+        // Only the system account receives these.
         let mut all = b.subscribe("$SYS.>").await.expect("subscribed");
         b.flush().await.expect("flushed");
         client(&server, "a").await;
@@ -307,10 +307,10 @@ async fn connections_are_closed_on_request() {
 }
 
 #[tokio::test]
-async fn nothing_that_is_asked_ends_the_answers() {
+async fn no_request_stops_the_service() {
     let server = TestServer::with(Options {
         limits: Limits {
-            // Less than what the server itself needs, and than what it has to say.
+            // Lower than the system client needs, in subscriptions and payload.
             subscriptions_max: Some(3),
             payload_bytes_max: 1024,
             ..Limits::default()
@@ -338,14 +338,14 @@ async fn nothing_that_is_asked_ends_the_answers() {
         assert!(problem.contains("at most 1024"), "{large}");
         let nobody = ask(&system, "$SYS.REQ.USER.nobody.INFO", "").await;
         assert_eq!(nobody["data"]["user"], "", "{nobody}");
-        // Users that change are no business of the server's own client.
+        // Changes of users do not affect the system client.
         let replaced = server.handle.replace_access(accounts());
         replaced.expect("it is the same directory");
     }
 }
 
 #[tokio::test]
-async fn a_reload_is_for_whoever_has_started_the_server() {
+async fn reload_request_reaches_the_program() {
     let server = start(1, accounts());
     let system = client(&server, "sys").await;
     let idz = ask(&system, "$SYS.REQ.SERVER.PING.IDZ", "").await;

@@ -1,4 +1,4 @@
-//! TLS for clients: when it begins, who is let in, and that all that works in clear works in it.
+//! TLS for clients: handshakes, client certificates, and the protocol over TLS.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -43,7 +43,7 @@ fn tls_begins_after_info() {
 }
 
 #[test]
-fn what_is_large_or_comes_in_pieces_is_carried_whole() {
+fn large_and_split_messages_arrive_whole_over_tls() {
     let authority = Authority::new();
     let server = server(TlsOptions {
         handshake: TlsHandshake::First,
@@ -67,7 +67,7 @@ fn what_is_large_or_comes_in_pieces_is_carried_whole() {
     for payload in &payloads {
         publisher.say(format!("PUB big {}\r\n{payload}\r\n", payload.len()));
     }
-    // A piece a byte, each a record of its own.
+    // One byte in each write, each a record of its own.
     for byte in b"PUB big 3\r\nend\r\n" {
         publisher.say([*byte]);
     }
@@ -79,7 +79,7 @@ fn what_is_large_or_comes_in_pieces_is_carried_whole() {
 }
 
 #[test]
-fn whoever_speaks_in_clear_is_told_that_he_may_not() {
+fn clear_client_gets_tls_required_error() {
     let authority = Authority::new();
     let server = server(authority.tls());
     let mut client = Talker::new(connect(server.address()));
@@ -108,18 +108,18 @@ fn both_are_served_where_that_is_allowed() {
 }
 
 #[test]
-fn a_handshake_that_may_come_first_need_not() {
+fn handshake_first_auto_accepts_both_orders() {
     let authority = Authority::new();
     let server = server(TlsOptions {
         handshake: TlsHandshake::FirstWithin(Duration::from_millis(50)),
         ..authority.tls()
     });
     let ca = authority.ca();
-    // Who waits gets INFO.
+    // A client that waits receives INFO.
     let mut late = Talker::new(connect(server.address()));
     late.until("\r\n");
     Talker::new(TlsClient::new(&ca).over(late.stream)).connect();
-    // Who begins gets it later; a slow machine may have sent it already.
+    // A client that starts TLS gets INFO after it. A slow machine may have sent it already.
     let mut early = TlsClient::new(&ca).over(connect(server.address()));
     if early.flush().is_ok() && early.conn.complete_io(&mut early.sock).is_ok() {
         Talker::new(early).greet();
@@ -127,7 +127,7 @@ fn a_handshake_that_may_come_first_need_not() {
 }
 
 #[test]
-fn certificates_of_clients_are_looked_at() {
+fn client_certificates_are_verified() {
     let authority = Authority::new();
     let stranger = Authority::new();
     let (ada, ada_key) = authority.user("ada");
@@ -157,10 +157,10 @@ fn certificates_of_clients_are_looked_at() {
     }
 }
 
-/// `openssl req -x509` makes certificates of authorities, and people give them to clients. nats-server
-/// takes one that its file of authorities names; so does this one, and nothing beside that.
+/// `openssl req -x509` creates certificates of authorities, which people use for clients. nats-server accepts
+/// one that is in its file of authorities, and so does this server, without other exceptions.
 #[test]
-fn an_authority_that_is_listed_may_be_a_client() {
+fn listed_authority_is_accepted_as_client() {
     use rcgen::ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
     let authority = Authority::new();
     let plain = authority.own("plain", |_| {});
@@ -175,7 +175,7 @@ fn an_authority_that_is_listed_may_be_a_client() {
     let texts = files.map(|files| std::fs::read_to_string(&files.cert_file).expect("a file"));
     let ca = std::fs::read_to_string(authority.ca()).expect("a file");
     std::fs::write(&all, texts.concat() + &ca).expect("a file");
-    // The same name, and another key.
+    // The same name with another key.
     let twin = authority.own("twin", |params| {
         params
             .distinguished_name
@@ -214,7 +214,7 @@ fn an_authority_that_is_listed_may_be_a_client() {
 }
 
 impl<S: Read + Write> Talker<S> {
-    /// The first line, or nothing when there is none.
+    /// Returns the first line, or an empty text.
     fn first_line(&mut self) -> String {
         let mut byte = [0];
         let mut line = String::new();
@@ -226,7 +226,7 @@ impl<S: Read + Write> Talker<S> {
 }
 
 #[test]
-fn the_certificate_is_the_one_of_the_name() {
+fn certificate_is_chosen_by_host_name() {
     let authority = Authority::new();
     let server = server(TlsOptions {
         certificates: vec![
@@ -278,7 +278,7 @@ fn new_certificates_are_for_new_connections() {
     let server = server(tls);
     let mut before = Talker::new(TlsClient::new(&authority.ca()).over(connect(server.address())));
     before.greet();
-    // What is broken changes nothing.
+    // An invalid file changes nothing.
     std::fs::write(&files.cert_file, "nothing").expect("a file");
     assert!(server.handle.reload_tls().is_err());
     let mut still = Talker::new(TlsClient::new(&authority.ca()).over(connect(server.address())));
@@ -296,7 +296,7 @@ fn new_certificates_are_for_new_connections() {
 }
 
 #[test]
-fn a_reload_says_what_is_asked_of_new_clients() {
+fn reload_changes_client_certificate_requirements() {
     let authority = Authority::new();
     let ca = authority.ca();
     let tls = TlsOptions {
@@ -326,7 +326,7 @@ fn a_reload_says_what_is_asked_of_new_clients() {
 }
 
 #[test]
-fn a_reload_switches_tls_on_and_off_for_those_who_come_later() {
+fn reload_turns_tls_on_and_off_for_new_connections() {
     let authority = Authority::new();
     let ca = authority.ca();
     for shards in SHARD_COUNTS {
@@ -341,7 +341,7 @@ fn a_reload_switches_tls_on_and_off_for_those_who_come_later() {
         assert!(!plain.greet().contains("tls_"));
         plain.say("SUB a 1\r\nPING\r\n");
         plain.until("PONG\r\n");
-        // Who lets in both goes over from one to the other without a client that is turned away.
+        // `allow_non_tls` permits a migration without refused clients.
         reload(with(Some(authority.tls()), true));
         let mut either = Talker::new(connect(server.address()));
         assert!(either.greet().contains("\"tls_available\":true"));
@@ -354,7 +354,7 @@ fn a_reload_switches_tls_on_and_off_for_those_who_come_later() {
         late.until("\r\n");
         late.say("CONNECT {}\r\n");
         assert_eq!(late.rest(), "-ERR 'Secure Connection - TLS Required'\r\n");
-        // A file that is not there changes nothing.
+        // A missing file changes nothing.
         let broken = TlsOptions {
             ca_file: Some("nowhere.pem".into()),
             client_certificates: ClientCertificates::Required,
@@ -373,7 +373,7 @@ fn a_reload_switches_tls_on_and_off_for_those_who_come_later() {
     }
 }
 
-/// An MQTT client that says nothing but hello.
+/// Sends CONNECT as an MQTT client.
 fn mqtt_hello<S: Read + Write>(stream: S) {
     let mut client = Talker::new(stream);
     client.say(b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01a");
@@ -413,7 +413,7 @@ fn a_reload_changes_the_tls_of_every_listener() {
     let page = |ca: &Path| {
         let stream = connect(addresses.websocket.expect("it listens"));
         let mut page = Talker::new(TlsClient::new(ca).over(stream));
-        // Who does not know the authority ends it here.
+        // A peer that does not trust the authority ends the handshake here.
         let _ = page.stream.write_all(b"GET / HTTP/1.1\r\n\r\n");
         page.first_line()
     };
@@ -427,7 +427,7 @@ fn a_reload_changes_the_tls_of_every_listener() {
     assert!(told.contains("\"tls_required\":true"), "{told}");
     assert!(page(&newer).starts_with("HTTP/1.1 4"));
     assert_eq!(page(&ca), "");
-    // WebSocket keeps what it has.
+    // WebSocket keeps its TLS.
     reload(with(None, None));
     mqtt_hello(mqtt());
     assert!(!Talker::new(leaf()).until("\r\n").contains("tls_required"));
@@ -445,7 +445,7 @@ fn a_thousand_half_open_handshakes_end_and_others_are_served() {
     let mut half_open: Vec<_> = (0..1000)
         .map(|number| {
             let mut stream = connect(server.address());
-            // Some say nothing, some begin, some announce much.
+            // Some send nothing, some start a handshake, some announce a large record.
             let begun: &[u8] = match number % 3 {
                 0 => b"",
                 1 => b"\x16\x03\x01\x02\x00\x01\x00",
@@ -459,7 +459,7 @@ fn a_thousand_half_open_handshakes_end_and_others_are_served() {
     let mut client = Talker::new(TlsClient::new(&ca).over(connect(server.address())));
     client.greet();
     for stream in half_open.drain(..) {
-        // Closed by the server, whatever it says before.
+        // The server closes the connection, whatever it sends before.
         Talker::new(stream).rest();
     }
     client.say("PING\r\n");
@@ -467,7 +467,7 @@ fn a_thousand_half_open_handshakes_end_and_others_are_served() {
 }
 
 #[test]
-fn our_own_client_speaks_it_too() {
+fn fanline_client_connects_over_tls() {
     let authority = Authority::new();
     let (ada, _) = authority.user("ada");
     for is_first in [false, true] {
@@ -496,7 +496,7 @@ fn our_own_client_speaks_it_too() {
                 .expect("sent");
             let message = messages.next().await.expect("a message");
             assert_eq!(message.payload().len(), 100_000);
-            // Within the process there is nothing to encrypt.
+            // Connections within the process need no encryption.
             assert!(server.handle.client().await.is_ok());
         });
     }

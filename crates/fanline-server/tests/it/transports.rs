@@ -1,5 +1,4 @@
-//! What the tests of TLS and WebSocket share: certificates, and a peer that says bytes and looks for
-//! others.
+//! Common parts of TLS and WebSocket tests: certificates, and a peer that sends bytes and waits for others.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +16,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use crate::folder::TempFolder;
 use crate::raw::PATIENCE;
 
-/// An authority that signs certificates into a folder.
+/// An authority that writes signed certificates to a folder.
 pub(crate) struct Authority {
     pub(crate) folder: TempFolder,
     issuer: Issuer<'static, KeyPair>,
@@ -42,13 +41,13 @@ impl Authority {
         self.folder.path("ca.pem")
     }
 
-    /// A certificate for a host.
+    /// Returns a certificate for a host.
     pub(crate) fn host(&self, host: &str) -> Certificate {
         let params = CertificateParams::new(vec![host.to_owned()]).expect("a name");
         self.sign(host, params).0
     }
 
-    /// One for a user, and the SHA-256 of its key.
+    /// Returns a certificate for a user, and the SHA-256 of its key.
     pub(crate) fn user(&self, name: &str) -> (Certificate, [u8; 32]) {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -58,7 +57,7 @@ impl Authority {
         self.sign(name, params)
     }
 
-    /// One for a user that is an authority by itself, as `openssl req -x509` makes them.
+    /// Returns a certificate for a user that is its own authority, as `openssl req -x509` creates it.
     pub(crate) fn own(
         &self,
         name: &str,
@@ -94,7 +93,7 @@ impl Authority {
         (files, hash)
     }
 
-    /// TLS with a certificate for `localhost`.
+    /// Returns TLS options with a certificate for `localhost`.
     pub(crate) fn tls(&self) -> TlsOptions {
         TlsOptions {
             certificates: vec![self.host("localhost")],
@@ -104,7 +103,7 @@ impl Authority {
     }
 }
 
-/// How a client sets TLS up.
+/// TLS settings of a client.
 pub(crate) struct TlsClient<'a> {
     pub(crate) ca: &'a Path,
     pub(crate) name: &'a str,
@@ -122,7 +121,7 @@ impl<'a> TlsClient<'a> {
         }
     }
 
-    /// Begins; the handshake takes place with the first byte that is read or written.
+    /// Wraps a stream. The handshake takes place with the first byte.
     pub(crate) fn over<S: Read + Write>(&self, stream: S) -> StreamOwned<ClientConnection, S> {
         let mut roots = RootCertStore::empty();
         let ca = CertificateDer::from_pem_file(self.ca).expect("a certificate");
@@ -155,7 +154,7 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// A peer that says bytes, and looks for some in what it is told.
+/// A peer that sends bytes, and waits for texts in the input.
 pub(crate) struct Talker<S> {
     pub(crate) stream: S,
     pub(crate) heard: Vec<u8>,
@@ -174,7 +173,7 @@ impl<S: Read + Write> Talker<S> {
         self.stream.flush().expect("it reads");
     }
 
-    /// Takes all up to and with this.
+    /// Consumes input up to and including a text.
     #[track_caller]
     pub(crate) fn until(&mut self, wanted: &str) -> String {
         let wanted = wanted.as_bytes();
@@ -195,13 +194,13 @@ impl<S: Read + Write> Talker<S> {
         }
     }
 
-    /// All that is said until the end, whatever that end is.
+    /// Returns all input until the end of the connection, including a reset.
     pub(crate) fn rest(&mut self) -> String {
         while let Ok(true) = self.hear() {}
         String::from_utf8_lossy(&std::mem::take(&mut self.heard)).into_owned()
     }
 
-    /// False at the end.
+    /// Returns false at the end of the stream.
     fn hear(&mut self) -> io::Result<bool> {
         let mut room = [0; 16 * 1024];
         let read = self.stream.read(&mut room)?;
@@ -209,7 +208,7 @@ impl<S: Read + Write> Talker<S> {
         Ok(read > 0)
     }
 
-    /// Reads INFO, connects, and waits for the answer; returns the INFO.
+    /// Reads INFO, connects, and waits for the PONG. Returns the INFO.
     #[track_caller]
     pub(crate) fn greet(&mut self) -> String {
         let info = self.until("\r\n");

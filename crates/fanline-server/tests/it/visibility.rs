@@ -1,10 +1,10 @@
-//! What was acknowledged holds on every connection of every shard.
+//! Acknowledged changes apply to every connection of every shard.
 
 use crate::raw::{SHARD_COUNTS, TestServer};
 
 const ROUNDS: usize = 1500;
 
-/// The PONG after a SUB is a promise: a publish that begins later, anywhere, arrives.
+/// A PONG after a SUB promises that messages published later, anywhere, arrive.
 #[test]
 fn a_subscription_is_visible_everywhere_once_acknowledged() {
     for shards in SHARD_COUNTS {
@@ -29,7 +29,7 @@ fn a_subscription_is_visible_everywhere_once_acknowledged() {
     }
 }
 
-/// The same subject each time, so that every shard has its route cached when it changes.
+/// The same subject each time, so that every shard has a cached route when it changes.
 #[test]
 fn an_unsubscription_is_visible_everywhere_once_acknowledged() {
     for shards in SHARD_COUNTS {
@@ -49,8 +49,8 @@ fn an_unsubscription_is_visible_everywhere_once_acknowledged() {
             for publisher in &mut clients {
                 publisher.publish("same", "unwanted");
             }
-            // Each has had its publish handled; on its way to another shard it is ahead of what
-            // the next round says there.
+            // Each publisher's message is processed. On its way to another shard, it precedes the next round's
+            // messages.
             for publisher in &mut clients {
                 assert_eq!(publisher.settle(), [], "{shards} shards, round {round}");
             }

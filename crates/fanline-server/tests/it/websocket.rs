@@ -1,4 +1,4 @@
-//! WebSocket on its own listener: the upgrade, frames in both directions, compression, the end.
+//! WebSocket on its own listener: upgrade, frames, compression, and close.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -34,7 +34,7 @@ fn request_for(target: &str, extra: &str) -> String {
     )
 }
 
-/// A frame as a client sends it.
+/// Returns a masked frame of a client.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![first];
     match payload.len() {
@@ -55,18 +55,18 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a frame of the server's was.
+/// A frame of the server.
 #[derive(Debug, PartialEq, Eq)]
 struct Heard {
     first: u8,
     payload: Vec<u8>,
 }
 
-/// A WebSocket client that is upgraded.
+/// An upgraded WebSocket client.
 pub(crate) struct Page<S> {
     talker: Talker<S>,
     response: String,
-    /// Data of frames that nobody has looked at.
+    /// Unread data of frames.
     data: Vec<u8>,
 }
 
@@ -75,7 +75,7 @@ impl<S: Read + Write> Page<S> {
         Page::at("/", stream, extra)
     }
 
-    /// One that is upgraded somewhere else than at the root.
+    /// Upgrades at another path than the root.
     pub(crate) fn at(target: &str, stream: S, extra: &str) -> Self {
         let mut talker = Talker::new(stream);
         talker.say(request_for(target, extra));
@@ -124,7 +124,7 @@ impl<S: Read + Write> Page<S> {
         Some(self.talker.heard.drain(..bytes).collect())
     }
 
-    /// Reads data until this has come.
+    /// Reads data until a text has arrived.
     #[track_caller]
     fn until(&mut self, wanted: &str) -> String {
         loop {
@@ -145,7 +145,7 @@ impl<S: Read + Write> Page<S> {
         }
     }
 
-    /// The code of the close frame that comes sooner or later.
+    /// Returns the code of the close frame.
     #[track_caller]
     fn close_code(&mut self) -> u16 {
         loop {
@@ -163,7 +163,7 @@ impl<S: Read + Write> Page<S> {
     }
 }
 
-/// What the protocol says within the frames. It ends with the close frame.
+/// Reads the payload of frames, until the close frame.
 impl<S: Read + Write> Read for Page<S> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         while self.data.is_empty() {
@@ -293,7 +293,7 @@ fn a_close_is_answered_with_its_code_and_reason() {
     }
 }
 
-/// The head of a compressed frame without payload was once read twice.
+/// The header of a compressed frame without payload used to be read twice.
 #[test]
 fn compressed_message_may_end_with_an_empty_frame() {
     let server = server(WebSocketOptions {
@@ -309,7 +309,7 @@ fn compressed_message_may_end_with_an_empty_frame() {
 }
 
 #[test]
-fn what_is_large_is_carried_whole() {
+fn large_messages_arrive_whole() {
     for extra in [
         "",
         "Sec-WebSocket-Extensions: permessage-deflate\r\n",
@@ -362,7 +362,7 @@ fn browsers_get_small_frames() {
 }
 
 #[test]
-fn the_end_has_a_code() {
+fn close_frame_has_a_code() {
     let limits = Limits {
         payload_bytes_max: 1000,
         ..Limits::default()
@@ -401,7 +401,7 @@ fn the_end_has_a_code() {
 }
 
 #[test]
-fn a_server_that_stops_says_so() {
+fn stopping_server_sends_a_close_frame() {
     let server = server(WebSocketOptions::default());
     let mut page = page(&server, "");
     page.connect();
@@ -434,9 +434,9 @@ fn cookies_are_credentials() {
     assert_eq!(unknown.close_code(), 1008);
 }
 
-/// What the listener asks for counts for those who come through it, and for nobody else.
+/// The listener's credentials apply only to its own clients.
 #[test]
-fn the_listener_may_ask_for_something_else() {
+fn listener_has_its_own_credentials() {
     let token = |token: &str| Auth::Token(token.into());
     for (of_server, of_listener, fields, is_admitted) in [
         (Auth::Open, token("web"), "", false),
@@ -462,7 +462,7 @@ fn the_listener_may_ask_for_something_else() {
             false => "-ERR 'Authorization Violation'\r\n",
         };
         client.until(expected);
-        // Who comes over TCP shows what the server asks for.
+        // A client over TCP uses the server's credentials.
         let mut other = Talker::new(connect(server.address()));
         let info = other.until("\r\n");
         assert_eq!(
@@ -479,7 +479,7 @@ fn the_listener_may_ask_for_something_else() {
 }
 
 #[test]
-fn who_shows_nothing_over_websocket_is_the_user_named_for_it() {
+fn no_auth_user_of_the_listener_applies() {
     let mut config = AccessConfig::default();
     config.account_mut("A").users.push(User::new("ada", "pw"));
     config.account_mut("B").users.push(User::new("guest", "pw"));
@@ -502,7 +502,7 @@ fn who_shows_nothing_over_websocket_is_the_user_named_for_it() {
 }
 
 #[test]
-fn masks_may_be_left_out_if_that_was_agreed() {
+fn masks_are_optional_if_agreed() {
     let server = server(WebSocketOptions::default());
     let mut page = page(&server, "Nats-No-Masking: true\r\n");
     assert!(page.response.contains("Nats-No-Masking: true\r\n"));
@@ -511,8 +511,9 @@ fn masks_may_be_left_out_if_that_was_agreed() {
 }
 
 #[test]
-fn a_header_does_not_change_the_address_that_counts() {
-    // Networks of users (`src` in their tokens) are checked against it, and anybody may send the header.
+fn forwarded_for_does_not_change_the_checked_address() {
+    // Networks in tokens (`src`) are compared with the socket's address, because any client may send the
+    // header.
     let server = server(WebSocketOptions::default());
     let mut page = page(&server, "X-Forwarded-For: 203.0.113.7\r\n");
     let info = page.until("\r\n");
@@ -538,7 +539,7 @@ fn it_works_within_tls() {
 }
 
 #[test]
-fn what_is_no_upgrade_gets_an_answer() {
+fn invalid_upgrade_gets_an_error_response() {
     let server = server(WebSocketOptions {
         same_origin: true,
         ..WebSocketOptions::default()

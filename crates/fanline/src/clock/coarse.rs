@@ -1,16 +1,15 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-// Statics need constructors that are `const`, which loom's types do not have; the clock is not part
-// of any model.
+// Statics need `const` constructors, which loom's types do not have. No model uses this clock.
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Clock, Precise, Time};
 
 const TICK: Duration = Duration::from_millis(1);
 
-/// The last reading, in nanoseconds. It guards nothing but itself, so relaxed loads and stores
-/// suffice; `fetch_max` keeps it from going back when two write it.
+/// The last reading, in nanoseconds. It protects no other data, so relaxed loads and stores suffice.
+/// `fetch_max` prevents it from going back when two threads write it.
 static READING: AtomicU64 = AtomicU64::new(0);
 
 static TICKER: Mutex<Ticker> = Mutex::new(Ticker {
@@ -23,13 +22,13 @@ struct Ticker {
     running: bool,
 }
 
-/// A clock that is read once a millisecond for the whole process: [`now`](Clock::now) is a load from
-/// memory, about eighty times cheaper than asking the system.
+/// A clock that is read once a millisecond for the whole process. [`now`](Clock::now) is a load from memory,
+/// about 80 times cheaper than a system call.
 ///
-/// One background thread keeps the reading while at least one `Coarse` exists, and ends within a
-/// millisecond or two of the last being dropped. A reading is about one millisecond late at most; on a
-/// machine so busy that the thread does not get to run it is later. Readings share their beginning
-/// with [`Precise`] and may be compared with its.
+/// One background thread updates the reading while at least one `Coarse` exists. It ends within a millisecond
+/// or two after the last one is dropped. A reading is normally at most about 1 ms late, but later on a
+/// machine too busy to run the thread. Readings have the same origin as those of [`Precise`] and may be
+/// compared with them.
 ///
 /// ```
 /// use fanline::{Clock, Coarse};
@@ -41,25 +40,25 @@ struct Ticker {
 /// ```
 #[derive(Debug)]
 pub struct Coarse {
-    /// Only `new` makes one, so that each is counted.
+    /// Private, so that only `new` makes a handle and each one is counted.
     _counted: (),
 }
 
 impl Coarse {
-    /// A handle of the process's coarse clock; starts its thread when it is the first.
+    /// Returns a handle of the process's coarse clock. The first handle starts the clock's thread.
     ///
     /// # Panics
     ///
-    /// When the system refuses to start the thread.
+    /// Panics if the system cannot start the thread.
     pub fn new() -> Self {
         let mut ticker = ticker();
         if !ticker.running {
-            // The last reading may be from long ago; a second handle must not see it either.
+            // The last reading may be old. Refresh it before a second handle can see it.
             refresh();
             std::thread::Builder::new()
                 .name("fanline-clock".to_owned())
                 .spawn(tick)
-                .expect("the clock's thread can be started");
+                .expect("failed to start the clock's thread");
             ticker.running = true;
         }
         ticker.handles += 1;
@@ -108,8 +107,8 @@ fn refresh() {
     READING.fetch_max(Precise.now().as_nanos(), Ordering::Relaxed);
 }
 
-/// The clock's thread. It leaves under the lock under which a new handle decides whether to start
-/// another, so there is one whenever there is a handle.
+/// Runs the clock's thread. It decides to end under the same lock under which `new` decides to start it, so a
+/// thread runs whenever a handle exists.
 fn tick() {
     loop {
         std::thread::sleep(TICK);

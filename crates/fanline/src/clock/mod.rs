@@ -1,4 +1,4 @@
-//! Time as a library sees it: readings of a clock that never goes back.
+//! Time sources: readings of monotonic clocks.
 
 mod coarse;
 mod precise;
@@ -11,8 +11,8 @@ pub use precise::Precise;
 #[cfg(feature = "tokio")]
 pub(crate) use precise::beginning;
 
-/// A moment on a [`Clock`], in nanoseconds since that clock's own beginning. Moments of unlike clocks
-/// have nothing to do with each other.
+/// A point in time on a [`Clock`], in nanoseconds since that clock's origin. Times of different clocks are
+/// not comparable.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,30 +26,30 @@ pub(crate) use precise::beginning;
 pub struct Time(u64);
 
 impl Time {
-    /// The clock's beginning.
+    /// The clock's origin.
     pub const ZERO: Self = Self(0);
 
-    /// The moment this many nanoseconds after the clock's beginning.
+    /// Returns the time `nanos` nanoseconds after the clock's origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the clock's beginning.
+    /// Returns the nanoseconds since the clock's origin.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The time from `earlier` to this moment; zero when `earlier` is later.
+    /// Returns the duration since `earlier`, or zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.nanos_since(earlier))
     }
 
-    /// The same in nanoseconds.
+    /// Returns the same in nanoseconds.
     pub(crate) const fn nanos_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// The moment so many nanoseconds later; stops at the last that can be told.
+    /// Adds nanoseconds, and saturates at the largest representable time.
     pub(crate) const fn plus_nanos(self, nanos: u64) -> Self {
         Self(self.0.saturating_add(nanos))
     }
@@ -58,14 +58,14 @@ impl Time {
 impl std::ops::Add<Duration> for Time {
     type Output = Self;
 
-    /// Stops at the last moment that can be told, more than 500 years on.
+    /// Saturates at the largest representable time, more than 500 years after the origin.
     fn add(self, duration: Duration) -> Self {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(nanos))
     }
 }
 
-/// Tells the time.
+/// A source of the current time.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,18 +92,18 @@ impl std::ops::Add<Duration> for Time {
 /// assert!(hits.snapshot().is_empty());
 /// ```
 pub trait Clock: Send + Sync + 'static {
-    /// The time now. A reading that is earlier than one before it is taken as equal to it by whoever
-    /// reads: it neither brings anything back nor drops anything.
+    /// Returns the current time. A reading that is earlier than a previous one counts as equal to it: it
+    /// neither restores nor drops values.
     fn now(&self) -> Time;
 
-    /// The time now as exactly as this clock can tell it, where [`now`](Clock::now) gives a reading
-    /// that is cheaper and late.
+    /// Returns the current time as exactly as this clock can, where [`now`](Clock::now) returns a cheaper
+    /// reading that may be late.
     fn now_exact(&self) -> Time {
         self.now()
     }
 
-    /// How late a reading of [`now`](Clock::now) may be. A window keeps its values that much longer,
-    /// so that none is dropped early.
+    /// Returns the largest delay of a reading of [`now`](Clock::now). A time window retains its values that
+    /// much longer, so that none is dropped early.
     fn granularity(&self) -> Duration {
         Duration::ZERO
     }

@@ -3,10 +3,10 @@ use std::time::{Duration, Instant};
 
 use super::{Clock, Time};
 
-/// Where all of the process's times count from.
+/// The common origin of all times in the process.
 static BEGINNING: OnceLock<Instant> = OnceLock::new();
 
-/// The system's monotonic clock, asked at every reading: about 20 ns.
+/// The system's monotonic clock, read on every call: about 20 ns.
 ///
 /// ```
 /// use fanline::{Clock, Precise};
@@ -24,13 +24,13 @@ impl Clock for Precise {
 }
 
 impl Precise {
-    /// How long it is until `due`; zero when that is over.
+    /// Returns the time until `due`, or zero if it has passed.
     pub(crate) fn until(self, due: Time) -> Duration {
         due.since(self.now())
     }
 }
 
-/// The moment that is [`Time::ZERO`] on the process's real clocks.
+/// Returns the instant that is [`Time::ZERO`] on the process's real clocks.
 pub(crate) fn beginning() -> Instant {
     *BEGINNING.get_or_init(Instant::now)
 }

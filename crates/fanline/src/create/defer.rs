@@ -1,13 +1,13 @@
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// Makes the observable when it is subscribed, so that each subscription of a clone has a new one.
+/// Creates the observable at subscription, so that each subscription of a clone gets a new one.
 ///
 /// ```
 /// use fanline::prelude::*;
 ///
 /// let chain = fanline::defer(|| fanline::of(std::process::id()));
 /// chain.clone().subscribe(|id| println!("{id}")).detach();
-/// chain.subscribe(|id| println!("{id}, asked again")).detach();
+/// chain.subscribe(|id| println!("{id}, created again")).detach();
 /// ```
 pub fn defer<F, S>(make: F) -> Defer<F>
 where

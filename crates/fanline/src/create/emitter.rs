@@ -7,16 +7,16 @@ use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{BoxObserver, Guard, Observable, Observer};
 
-/// An observable made of a closure, which is called at subscription with an [`Emitter`] of its own.
+/// Creates an observable from a closure, which is called at subscription with its own [`Emitter`].
 ///
-/// The closure may emit at once, or move the emitter to where it emits later: another thread, a
-/// callback of another library. It gives back nothing, or the [`Guard`] of what it set up. That is
-/// dropped as soon as the emitter has ended, has been dropped or nobody wants its values any more,
-/// by whoever brings that about: the thread that emits, or the one that unsubscribes. A subscription
-/// whose guard was detached goes on until then.
+/// The closure may emit at once, or move the emitter to another thread or to a callback of another library.
+/// It returns nothing, or the [`Guard`] of the resources it has set up. That guard is dropped when the
+/// emitter has ended or has been dropped, or when the observer is closed or unsubscribed. The thread that
+/// causes this drops it: the emitting one, or the one that unsubscribes. If the guard of the subscription
+/// was detached, the subscription continues until then.
 ///
-/// An unsubscription that waits ([`Guard::unsubscribe_and_wait`]) waits as the guard that the closure
-/// gave back does; it does not know whether the emitter is in a call.
+/// An unsubscription that waits ([`Guard::unsubscribe_and_wait`]) waits like the guard that the closure
+/// returned. It does not know whether the emitter is in a call.
 ///
 /// ```
 /// use fanline::{Emitter, prelude::*};
@@ -43,7 +43,7 @@ where
     }
 }
 
-/// See [`create()`].
+/// An observable that calls a closure; see [`create()`].
 pub struct Create<F, T, E = Infallible> {
     f: F,
     types: PhantomData<fn() -> (T, E)>,
@@ -84,7 +84,7 @@ where
             observer: Some(Box::new(observer)),
             link: link.clone(),
         };
-        link.keep((self.f)(emitter).into());
+        link.store_teardown((self.f)(emitter).into());
         if link.is_closed() {
             return Guard::closed();
         }
@@ -92,18 +92,18 @@ where
     }
 }
 
-/// Nothing to undo.
+/// Returns a closed guard: there is nothing to clean up.
 impl From<()> for Guard {
     fn from((): ()) -> Self {
         Self::closed()
     }
 }
 
-/// What the closure of [`create()`] emits with. There is one, so that calls cannot overlap, and an end
-/// consumes it, so that nothing can follow. Dropped without an end, it leaves the observer without
-/// one: neither an error nor completion.
+/// The means to emit for the closure of [`create()`]. There is only one, so calls cannot overlap. An end
+/// consumes it, so nothing can follow. If it is dropped without an end, the observer receives neither an
+/// error nor completion.
 ///
-/// After an unsubscription it swallows what it is given, and drops the observer with the first.
+/// After an unsubscription it discards values, and drops the observer at the first one.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -131,12 +131,12 @@ pub struct Emitter<T, E = Infallible> {
 }
 
 impl<T, E> Emitter<T, E> {
-    /// Emits a value. When nobody wants one any more it is dropped.
+    /// Emits a value, or drops it if the observer is closed.
     pub fn next(&mut self, value: T) {
         self.emit(|observer| observer.next_owned(value));
     }
 
-    /// Emits values that remain the caller's.
+    /// Emits borrowed values.
     pub fn next_slice(&mut self, values: &[T]) {
         self.emit(|observer| observer.next_slice(values));
     }
@@ -144,18 +144,18 @@ impl<T, E> Emitter<T, E> {
     /// Ends with an error.
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "an error is given away as a value is"
+        reason = "an error is passed by value, like the values"
     )]
     pub fn error(mut self, error: E) {
         self.emit(|observer| observer.error(&error));
     }
 
-    /// Ends well.
+    /// Completes.
     pub fn complete(mut self) {
         self.emit(|observer| observer.complete());
     }
 
-    /// Whether nobody wants any more values: time to stop.
+    /// Returns whether the observer needs no more values, so that the caller can stop.
     pub fn is_closed(&self) -> bool {
         self.link.is_closed()
             || self
@@ -191,10 +191,10 @@ impl<T, E> fmt::Debug for Emitter<T, E> {
     }
 }
 
-/// What an emitter and the guard of its subscription share.
+/// State shared by an emitter and the guard of its subscription.
 struct Link {
-    /// Carries nothing but itself, so relaxed does: whoever unsubscribed before a call of the emitter
-    /// began, in whatever way that order came about, is seen by it. `teardown` has its lock.
+    /// Relaxed suffices, because the flag protects no other data. An unsubscription before a call of the
+    /// emitter is seen by that call, however the order was established. `teardown` has its own lock.
     closed: AtomicBool,
     teardown: Mutex<Option<Guard>>,
 }
@@ -204,10 +204,10 @@ impl Link {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Keeps the guard until the link is closed; not at all if it is.
-    fn keep(&self, guard: Guard) {
+    /// Stores the guard until the link is closed; drops it if the link is closed already.
+    fn store_teardown(&self, guard: Guard) {
         let mut teardown = lock(&self.teardown);
-        // Under the lock: who closes sets the flag first and looks for the guard under it.
+        // Under the lock: `close` sets the flag first and then looks for the guard under the lock.
         if self.is_closed() {
             drop(teardown);
             drop(guard);

@@ -16,7 +16,7 @@ pub const fn empty<T>() -> Empty<T> {
     Empty(PhantomData)
 }
 
-/// See [`empty`].
+/// An observable that completes at once; see [`empty`].
 pub struct Empty<T>(PhantomData<fn() -> T>);
 
 impl<T> Clone for Empty<T> {
@@ -46,8 +46,8 @@ impl<T> Observable for Empty<T> {
     }
 }
 
-/// Never emits and never ends. The observer is kept until the guard is dropped; detaching the guard
-/// drops the observer, which nothing could ever reach.
+/// Never emits and never ends. The guard holds the observer until it is dropped. Detaching the guard drops
+/// the observer, which nothing could ever reach.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -59,7 +59,7 @@ pub const fn never<T>() -> Never<T> {
     Never(PhantomData)
 }
 
-/// See [`never()`].
+/// An observable that never emits; see [`never()`].
 pub struct Never<T>(PhantomData<fn() -> T>);
 
 impl<T> Clone for Never<T> {
@@ -82,7 +82,7 @@ impl<T> Observable for Never<T> {
     where
         O: Observer<T> + Send + 'static,
     {
-        // A guard is `Sync` and an observer need not be: the lock makes up for it.
+        // A guard is `Sync`, but an observer need not be; the lock makes it so.
         let observer = Mutex::new(Some(observer));
         Guard::new(move || {
             let observer = lock(&observer).take();
@@ -110,7 +110,7 @@ pub const fn throw<T, E>(error: E) -> Throw<T, E> {
     }
 }
 
-/// See [`throw`].
+/// An observable that fails at once; see [`throw`].
 pub struct Throw<T, E> {
     error: E,
     item: PhantomData<fn() -> T>,

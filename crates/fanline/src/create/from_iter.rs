@@ -6,10 +6,10 @@ use crate::{Guard, Observable, Observer};
 
 /// Emits each value of an iterator, then completes.
 ///
-/// Everything happens inside the subscription: it returns when the iterator has ended or when the
-/// observer has had enough, so an endless iterator needs something like
-/// [`take`](crate::ObservableExt::take) behind it. Values are given away, not cloned. A panic of the
-/// iterator unwinds to whoever subscribed.
+/// All of this happens inside the subscription call, which returns when the iterator has ended or the
+/// observer is closed. So an endless iterator needs an operator like [`take`](crate::ObservableExt::take)
+/// behind it. Values are moved, not cloned. A panic of the iterator unwinds to the caller of the
+/// subscription.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -25,7 +25,7 @@ pub fn from_iter<I: IntoIterator>(values: I) -> FromIter<I> {
     FromIter { values }
 }
 
-/// See [`from_iter`].
+/// An observable of an iterator's values; see [`from_iter`].
 #[derive(Clone, Debug)]
 pub struct FromIter<I> {
     values: I,
@@ -43,7 +43,7 @@ impl<I: IntoIterator> Observable for FromIter<I> {
         if observer.is_closed() {
             return Guard::closed();
         }
-        // The iterator drives, because many have a faster loop inside than `next` gives outside.
+        // The iterator drives, because many have a faster internal loop than repeated `next` calls.
         let flow = self.values.into_iter().try_for_each(|value| {
             observer.next_owned(value);
             if observer.is_closed() {
@@ -59,9 +59,9 @@ impl<I: IntoIterator> Observable for FromIter<I> {
     }
 }
 
-/// Emits each `Ok` of an iterator; the first `Err` is the error and ends it.
+/// Emits each `Ok` of an iterator; the first `Err` ends it as the error.
 ///
-/// Otherwise as [`from_iter`].
+/// Otherwise like [`from_iter`].
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -80,7 +80,7 @@ where
     TryFromIter { results }
 }
 
-/// See [`try_from_iter`].
+/// An observable of an iterator's `Ok` values; see [`try_from_iter`].
 #[derive(Clone, Debug)]
 pub struct TryFromIter<I> {
     results: I,
@@ -118,7 +118,7 @@ where
     }
 }
 
-/// What [`of`] gives back.
+/// The result of [`of`].
 pub type Of<T> = FromIter<iter::Once<T>>;
 
 /// Emits one value, then completes.
@@ -132,8 +132,8 @@ pub fn of<T>(value: T) -> Of<T> {
     from_iter(iter::once(value))
 }
 
-/// Emits the numbers of a range, then completes; as [`from_iter`], which takes any iterator. To another
-/// thread they are handed in batches, being there already.
+/// Emits the numbers of a range, then completes; like [`from_iter`], which takes any iterator. Operators
+/// pass them to another thread in batches, because all are available at once.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -147,7 +147,7 @@ where
     FromRange { range }
 }
 
-/// See [`range`].
+/// An observable of a range; see [`range`].
 #[derive(Clone, Debug)]
 pub struct FromRange<R> {
     range: R,
@@ -173,7 +173,7 @@ impl<R: IntoIterator> Observable for FromRange<R> {
     }
 }
 
-/// Emits what `f` gives until it gives `None`, then completes; as [`from_iter`].
+/// Emits the values that `f` returns until it returns `None`, then completes; like [`from_iter`].
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -188,7 +188,7 @@ pub fn from_fn<T, F: FnMut() -> Option<T>>(f: F) -> FromIter<iter::FromFn<F>> {
     from_iter(iter::from_fn(f))
 }
 
-/// Emits the same value for ever; as [`from_iter`]: something behind it must end it.
+/// Emits the same value for ever; like [`from_iter`]. A later operator must end it.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -199,8 +199,8 @@ pub fn repeat_value<T: Clone>(value: T) -> FromIter<iter::Repeat<T>> {
     from_iter(iter::repeat(value))
 }
 
-/// Emits `first`, then what `next` makes of the value before, until it gives `None`; then completes.
-/// As [`from_iter`].
+/// Emits `first`, then the result of `next` for each emitted value, until that is `None`; then completes.
+/// Like [`from_iter`].
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,8 +1,8 @@
-//! Where chains begin: observables made of values, iterators and closures.
+//! Heads of chains: observables made of values, iterators, and closures.
 //!
-//! The functions are also at the crate's root: `fanline::from_iter(0..3)`. Those that have nothing to
-//! fail with have [`Infallible`](std::convert::Infallible) as their error; use
-//! [`with_error_type`](crate::ObservableExt::with_error_type) where they meet a chain that can fail.
+//! The functions are also at the crate's root: `fanline::from_iter(0..3)`. An observable that cannot fail
+//! has [`Infallible`](std::convert::Infallible) as its error;
+//! [`with_error_type`](crate::ObservableExt::with_error_type) adapts it to a chain that can fail.
 
 mod defer;
 mod emitter;

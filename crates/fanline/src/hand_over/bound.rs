@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
-/// How many values a queue between threads holds, and what happens to one more.
+/// The capacity of a queue between threads, and its overflow policy.
 ///
-/// Values that the observer behind has been given do not count, the one that it works on included.
+/// Values that the downstream observer has already received do not count, including the one that it is
+/// processing.
 ///
 /// ```
 /// use fanline::{Subject, prelude::*};
@@ -36,44 +37,44 @@ pub(super) enum Overflow<E> {
 }
 
 impl<E> Bound<E> {
-    /// Blocks the thread that emits until there is space.
+    /// Blocks the emitting thread until there is room.
     ///
-    /// A thread that is needed to make space must not wait for it: one that runs actions of the same
-    /// lane, loop or pool, and any on virtual time. There the queue is emptied in place, inside the
-    /// call that found it full; or, when that call comes from the observer behind itself, the value is
+    /// A thread that is needed to make room must not wait for it: a thread that runs actions of the same
+    /// worker, loop, or pool, and any thread on virtual time. Such a thread empties the queue itself, inside
+    /// the call that found it full. If that call comes from the downstream observer itself, the value is
     /// queued beyond the limit.
     ///
     /// # Panics
     ///
-    /// When `capacity` is 0.
+    /// If `capacity` is 0.
     pub fn block(capacity: usize) -> Self {
         Self::new(capacity, Overflow::Block)
     }
 
-    /// Drops the value that has waited longest.
+    /// Drops the oldest queued value.
     ///
     /// # Panics
     ///
-    /// When `capacity` is 0.
+    /// If `capacity` is 0.
     pub fn drop_oldest(capacity: usize) -> Self {
         Self::new(capacity, Overflow::DropOldest)
     }
 
-    /// Drops the value that has come.
+    /// Drops the new value.
     ///
     /// # Panics
     ///
-    /// When `capacity` is 0.
+    /// If `capacity` is 0.
     pub fn drop_newest(capacity: usize) -> Self {
         Self::new(capacity, Overflow::DropNewest)
     }
 
-    /// Ends with the error that `make` makes, after the values that wait. Nothing more is taken from
-    /// the source.
+    /// Ends with the error that `make` returns, after the queued values. Accepts no more values from the
+    /// source.
     ///
     /// # Panics
     ///
-    /// When `capacity` is 0.
+    /// If `capacity` is 0.
     pub fn error(capacity: usize, make: impl Fn() -> E + Send + Sync + 'static) -> Self {
         Self::new(capacity, Overflow::Error(Arc::new(make)))
     }

@@ -1,10 +1,10 @@
-//! A queue whose oldest value gives way to a new one, which takes a lock: both sides take values out.
+//! A queue that drops its oldest value for a new one. It needs a lock, because both sides remove values.
 
 use std::collections::VecDeque;
 
 use crate::sync::{Mutex, lock};
 
-/// Values that wait, `capacity` at most.
+/// Queued values, at most `capacity`.
 pub(super) struct Queue<T> {
     values: Mutex<VecDeque<T>>,
     capacity: usize,
@@ -18,7 +18,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Adds a value, and gives back the oldest when the queue is full.
+    /// Adds a value. Returns the oldest one if the queue was full.
     pub(super) fn push_out(&self, value: T) -> Option<T> {
         let mut values = lock(&self.values);
         let full = values.len() >= self.capacity;
@@ -35,7 +35,7 @@ impl<T> Queue<T> {
         lock(&self.values).len()
     }
 
-    /// Drops what waits.
+    /// Drops the queued values.
     pub(super) fn clear(&self) {
         let dropped = std::mem::take(&mut *lock(&self.values));
         drop(dropped);

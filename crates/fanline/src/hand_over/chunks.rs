@@ -1,13 +1,13 @@
 //! An unbounded queue with one sender and one receiver, in chunks.
 //!
-//! The sender writes a value into a slot that the receiver does not look at yet, and then says how far
-//! it has written; the receiver reads up to there. Neither waits for the other: a lock is taken only to
-//! change chunks, and chunks that were read go back to the sender. What each side works on stands apart
-//! from the other's, and the count is the only word that both touch for each value.
+//! The sender writes a value into a slot that the receiver does not read yet, and then publishes how many it
+//! has written. The receiver reads up to that count. Neither waits for the other: a lock is taken only to
+//! change chunks, and chunks that were read are returned to the sender. The two sides use separate cache
+//! lines; the count is the only word that both access for each value.
 #![expect(
     unsafe_code,
-    reason = "slots are written on one thread and emptied on another without a lock: a lock for each \
-              value costs more than all the rest"
+    reason = "slots are written on one thread and emptied on another without a lock, because a lock for \
+              each value would cost more than everything else"
 )]
 
 use std::collections::VecDeque;
@@ -16,12 +16,12 @@ use std::sync::Arc;
 
 use crate::sync::{AtomicU64, Mutex, Ordering, SharedCell, lock};
 
-/// A pair of ends of a new queue.
+/// Returns the two ends of a new queue.
 pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
     channel_of(slots_max::<T>())
 }
 
-/// The same for a queue that never holds more than `values`: its chunks are not larger than that.
+/// Does the same for a queue that never holds more than `values`, so its chunks are not larger than that.
 pub(crate) fn channel_for<T>(values: usize) -> (Sender<T>, Receiver<T>) {
     channel_of(values.clamp(1, slots_max::<T>()))
 }
@@ -52,60 +52,60 @@ fn channel_of<T>(slots: usize) -> (Sender<T>, Receiver<T>) {
     (sender, receiver)
 }
 
-/// Puts values in.
+/// The sending end.
 pub(crate) struct Sender<T> {
     place: Place<T>,
     written: Arc<Written>,
     line: Arc<Line<T>>,
 }
 
-/// Takes values out.
+/// The receiving end.
 pub(crate) struct Receiver<T> {
     place: Place<T>,
-    /// How far may be read without asking.
+    /// Number of values that can be read without loading the count.
     readable: u64,
     written: Arc<Written>,
     line: Arc<Line<T>>,
 }
 
-/// How many values were ever written, on a cache line of its own.
+/// Number of values that were ever written, on a cache line of its own.
 #[repr(align(128))]
 pub(crate) struct Written(AtomicU64);
 
-/// Where an end is: at the next slot that it writes or reads.
+/// The position of an end: the next slot that it writes or reads.
 struct Place<T> {
     chunk: Arc<Chunk<T>>,
     at: usize,
-    /// Values in the chunks before this.
+    /// Number of values in earlier chunks.
     before: u64,
 }
 
-/// What both ends have. When both are gone it drops the values that are left.
+/// The state that both ends share. Its drop, after both ends, drops the remaining values.
 struct Line<T> {
     chain: Mutex<Chain<T>>,
     written: Arc<Written>,
-    /// Values in the largest chunks.
+    /// Number of values in the largest chunks.
     slots_max: usize,
 }
 
 struct Chain<T> {
-    /// Chunks that the sender has begun and the receiver has not.
+    /// Chunks that the sender has started and the receiver has not.
     next: VecDeque<Arc<Chunk<T>>>,
     /// Chunks that were read.
     spare: Vec<Arc<Chunk<T>>>,
-    /// Where the receiver stopped.
+    /// Position at which the receiver stopped.
     rest: Option<Place<T>>,
 }
 
 struct Chunk<T> {
-    /// Those between the places of the two ends hold a value.
+    /// The slots; those between the positions of the two ends hold values.
     slots: Box<[SharedCell<MaybeUninit<T>>]>,
 }
 
-// SAFETY: a slot is touched by the sender until the count says that it is written, and by the receiver
-// after that; values go from the one to the other, which `Send` allows.
+// SAFETY: only the sender touches a slot before the count publishes it, and only the receiver after that.
+// Values move between threads, which `Send` allows.
 unsafe impl<T: Send> Send for Chunk<T> {}
-// SAFETY: as above; sharing a chunk gives access to values only in turn.
+// SAFETY: as above; sharing a chunk allows access to a value by one side at a time.
 unsafe impl<T: Send> Sync for Chunk<T> {}
 
 impl<T> Chunk<T> {
@@ -118,11 +118,11 @@ impl<T> Chunk<T> {
     }
 }
 
-/// How many chunks that were read wait to be written again.
+/// Number of read chunks that are kept for reuse.
 const SPARE_MAX: usize = 4;
 
-/// Values in the largest chunks: so many that changing chunks does not count, and not more than a few
-/// pages.
+/// Number of values in the largest chunks: enough to make the cost of a chunk change negligible, but not more
+/// than a few pages.
 const fn slots_max<T>() -> usize {
     if cfg!(all(test, fanline_loom)) {
         return 2;
@@ -142,7 +142,7 @@ const fn slots_max<T>() -> usize {
     }
 }
 
-/// Values in the first chunk: most queues stay short.
+/// Number of values in the first chunk, which is small because most queues stay short.
 const fn slots_min<T>() -> usize {
     if slots_max::<T>() < 64 {
         slots_max::<T>()
@@ -160,7 +160,7 @@ impl<T> Place<T> {
         }
     }
 
-    /// Values before it.
+    /// Returns the number of values before this position.
     #[inline]
     fn count(&self) -> u64 {
         self.before + self.at as u64
@@ -171,7 +171,7 @@ impl<T> Place<T> {
         self.at == self.chunk.slots.len()
     }
 
-    /// Goes on in the next chunk, and gives back the one before.
+    /// Moves to the next chunk, and returns the previous one.
     fn go_on(&mut self, next: Arc<Chunk<T>>) -> Arc<Chunk<T>> {
         self.before = self.count();
         self.at = 0;
@@ -180,7 +180,7 @@ impl<T> Place<T> {
 }
 
 impl<T> Sender<T> {
-    /// Writes a value, which the receiver does not see before [`publish`](Sender::publish).
+    /// Writes a value, which the receiver sees only after [`publish`](Sender::publish).
     #[inline]
     pub(crate) fn write(&mut self, value: T) {
         if self.place.chunk_is_over() {
@@ -189,31 +189,30 @@ impl<T> Sender<T> {
         self.write_here(value);
     }
 
-    /// Whether the chunk has a slot for the next value.
+    /// Returns whether the chunk has a slot for the next value.
     #[inline]
     pub(crate) fn has_slot(&self) -> bool {
         !self.place.chunk_is_over()
     }
 
-    /// The same as [`write`](Sender::write) where [there is a slot](Sender::has_slot); panics
-    /// elsewhere.
+    /// Does the same as [`write`](Sender::write) if [there is a slot](Sender::has_slot); panics otherwise.
     #[inline]
     pub(crate) fn write_here(&mut self, value: T) {
         let slot = self.place.chunk.slots[self.place.at].get();
-        // SAFETY: this slot is beyond what was ever published, so the receiver does not touch it, and
-        // there is one sender. It holds nothing that would be lost by writing over it.
+        // SAFETY: this slot is beyond every published one, so the receiver does not touch it, and there is
+        // one sender. The slot holds no value, so overwriting it loses nothing.
         unsafe { slot.write(MaybeUninit::new(value)) };
         self.place.at += 1;
     }
 
-    /// Lets the receiver see what was written.
+    /// Publishes the written values to the receiver.
     #[inline]
     pub(crate) fn publish(&self) {
         // Release: after the slots, and the chunks that hold them.
         self.written.0.store(self.place.count(), Ordering::Release);
     }
 
-    /// How many values were written so far.
+    /// Returns the number of values that were written so far.
     #[inline]
     pub(crate) fn count(&self) -> u64 {
         self.place.count()
@@ -224,7 +223,7 @@ impl<T> Sender<T> {
         let slots = (self.place.chunk.slots.len() * 4).min(self.line.slots_max);
         let spare = lock(&self.line.chain).spare.pop();
         let next = spare.unwrap_or_else(|| Chunk::new(slots));
-        // Before a value in it is published.
+        // Linked before a value in it is published.
         lock(&self.line.chain).next.push_back(Arc::clone(&next));
         self.place.go_on(next);
     }
@@ -232,13 +231,13 @@ impl<T> Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        // A panic may have come between: what was written is known to whoever drops the rest.
+        // A panic may have prevented a `publish`. Publishes now, so that the last end drops the values.
         self.publish();
     }
 }
 
 impl<T> Receiver<T> {
-    /// How many values were published and not read.
+    /// Returns the number of values that were published and not read.
     pub(crate) fn available(&mut self) -> usize {
         let read = self.read();
         if read == self.readable {
@@ -247,7 +246,7 @@ impl<T> Receiver<T> {
         usize::try_from(self.readable - read).unwrap_or(usize::MAX)
     }
 
-    /// The next value that was published, among those that [`available`](Receiver::available) counted.
+    /// Returns the next published value, among those that [`available`](Receiver::available) counted.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
         if self.read() == self.readable {
@@ -258,12 +257,12 @@ impl<T> Receiver<T> {
         }
         let slot = self.place.chunk.slots[self.place.at].get();
         self.place.at += 1;
-        // SAFETY: the slot was published, so it holds a value and the sender does not touch it before
-        // it gets the chunk back, and there is one receiver, which is past the slot now.
+        // SAFETY: the slot was published, so it holds a value, and the sender does not touch it before it
+        // gets the chunk back. There is one receiver, which has moved past the slot.
         Some(unsafe { (*slot).assume_init_read() })
     }
 
-    /// How many values were read so far.
+    /// Returns the number of values that were read so far.
     #[inline]
     pub(crate) fn read(&self) -> u64 {
         self.place.count()
@@ -317,7 +316,7 @@ impl<T> Drop for Line<T> {
             }
             let slot = rest.chunk.slots[rest.at].get();
             rest.at += 1;
-            // SAFETY: both ends are gone; the slot was published, and not read.
+            // SAFETY: both ends are gone, and the slot was published and not read.
             drop(unsafe { (*slot).assume_init_read() });
         }
     }
@@ -339,9 +338,9 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The naive twin is a `VecDeque` from which the receiver sees what was published.
+        /// Compares with a model: a `VecDeque` from which the receiver sees the published values.
         #[test]
-        fn is_a_queue(steps in prop::collection::vec(0_u8..8, 0..3000)) {
+        fn behaves_like_a_vec_deque(steps in prop::collection::vec(0_u8..8, 0..3000)) {
             let (mut sender, mut receiver) = channel();
             let (mut written, mut published) = (VecDeque::new(), VecDeque::new());
             for (n, step) in steps.into_iter().enumerate() {
@@ -364,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_is_dropped_without_a_deep_stack() {
+    fn drop_of_long_queue_does_not_recurse() {
         let (mut sender, receiver) = channel();
         for n in 0..2_000_000_u64 {
             sender.write(n);
@@ -373,9 +372,10 @@ mod tests {
         drop(sender);
     }
 
-    /// Where the ends are when they go, and who goes first: each value is dropped once.
+    /// Every value is dropped once, wherever the ends are when they are dropped, and whichever is dropped
+    /// first.
     #[test]
-    fn what_is_left_is_dropped_by_whoever_goes_last() {
+    fn remaining_values_are_dropped_once() {
         for (written, read, late) in [(0, 0, 0), (3, 1, 2), (64, 64, 1), (5000, 70, 3000)] {
             for sender_first in [true, false] {
                 let value = Arc::new(());
@@ -391,7 +391,11 @@ mod tests {
                     drop(receiver);
                 } else {
                     drop(receiver);
-                    assert_eq!(Arc::strong_count(&value), 1, "what waits goes at once");
+                    assert_eq!(
+                        Arc::strong_count(&value),
+                        1,
+                        "the receiver drops published values"
+                    );
                     (0..late).for_each(|_| sender.write(Arc::clone(&value)));
                     drop(sender);
                 }

@@ -1,10 +1,10 @@
-//! Who empties the queue, and when.
+//! The drain: which thread empties the queue, and when.
 //!
-//! At any time the drain, which has the observer and the receiving end, is in one of three places: in
-//! its seat, with the action that empties the queue, or gone. While the flag `idle` is up it sits, and
-//! nobody is to come for it: whoever takes the flag down schedules the action that does. The sender
-//! looks at the flag after it has published a value, and the drain looks for values after it has put up
-//! the flag; the fences see to it that they do not miss each other.
+//! The drain consists of the observer and the receiving end. At any time it is in one of three states: in its
+//! slot, taken by the thread that empties the queue, or dropped. While the flag `idle` is set, it is in its
+//! slot, and no action is scheduled for it. The thread that clears the flag schedules the action. The sender
+//! checks the flag after it has published a value, and the drain checks for values after it has set the flag.
+//! Fences ensure that at least one of them sees the other.
 
 use std::sync::Arc;
 
@@ -16,31 +16,31 @@ use crate::sync::thread::{self, ThreadId};
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
 use crate::{Guard, Observer, Worker};
 
-/// How many values one action passes on before it lets others of its thread go first.
-const TURN_VALUES_MAX: usize = 4096;
+/// Number of values that one action delivers before it yields to other actions of its thread.
+const VALUES_BEFORE_YIELD: usize = 4096;
 
-/// A drain that finds so many values at a time, of late, waits for more a while before it leaves.
+/// Number of values that a drain must have found recently to wait briefly for more before it stops.
 const LINGER_VALUES_MIN: usize = 16;
-/// How often it looks, and how long it waits before each look: about a microsecond, in which a fast
-/// sender writes hundreds of values undisturbed.
+/// Number of checks during that wait, and spins before each check: about a microsecond in total, in which a
+/// fast sender writes hundreds of values undisturbed.
 const LINGER_LOOKS: usize = 8;
 const LINGER_SPINS: usize = 64;
 
-/// What the sender and the drain have in common.
+/// The state that the sender and the drain share.
 pub(super) struct Shared<T, E, O> {
-    /// Nothing more is to be passed on. A hint to stop, which guards no data: relaxed.
+    /// Whether delivery must stop. It is a hint that protects no data, so Relaxed suffices.
     closed: AtomicBool,
     idle: AtomicBool,
     ended: AtomicBool,
     end: Mutex<Option<End<E>>>,
-    seat: Mutex<Seat<T, O>>,
-    left: Condvar,
+    slot: Mutex<Slot<T, O>>,
+    stopped: Condvar,
     fill: Fill<T>,
     upstream: Mutex<Guard>,
     fences: Fences,
 }
 
-/// The observer, and where its values come from.
+/// The observer, and the source of its values.
 pub(super) struct Drain<T, O> {
     pub(super) observer: O,
     pub(super) outlet: Outlet<T>,
@@ -52,7 +52,7 @@ pub(super) enum Outlet<T> {
     DropOldest(Arc<bounded::Queue<T>>),
 }
 
-/// What can be seen of the queue from outside.
+/// The length of the queue, readable without the drain.
 enum Fill<T> {
     Unbounded(Arc<chunks::Written>),
     Bounded(Arc<chunks::Written>, Arc<Space>),
@@ -64,43 +64,44 @@ pub(super) enum End<E> {
     Complete,
 }
 
-struct Seat<T, O> {
+struct Slot<T, O> {
     drain: Option<Drain<T, O>>,
-    /// The thread with which the drain is.
+    /// The thread that has taken the drain.
     running: Option<ThreadId>,
-    /// The thread that scheduled it last.
+    /// The thread that last scheduled the drain.
     sender: Option<ThreadId>,
-    /// That thread is still at scheduling.
+    /// Whether that thread is still inside the scheduling call.
     scheduling: bool,
-    /// An action was scheduled and has not begun.
-    called: bool,
+    /// Whether an action was scheduled and has not started.
+    scheduled: bool,
 }
 
-/// Where the sender is that had the drain scheduled, seen from the drain.
+/// Relation of the thread that scheduled the drain to the thread that runs it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whereabouts {
-    /// It waits for this action to return.
+enum SchedulingThread {
+    /// The scheduling call is further up on this stack, and waits for this action to return.
     UpTheStack,
     SameThread,
-    Elsewhere,
+    OtherThread,
 }
 
-/// Why a drain stops.
+/// The reason why a drain stops.
 enum Stop {
-    /// Nothing is queued.
+    /// The queue is empty.
     Empty,
-    /// It has done enough for one turn.
+    /// It has delivered enough for one action.
     Enough,
-    /// Nothing more is wanted.
+    /// The observer is closed.
     Closed,
-    /// All values and then the end were passed on.
+    /// All values and then the end were delivered.
     Ended,
 }
 
-/// An action that was scheduled. Dropped before it ran, when a scheduler is shut down, it closes.
-struct Turn<T, E, O>(Option<Arc<Shared<T, E, O>>>);
+/// A scheduled action. If it is dropped before it ran, because a scheduler was shut down, it closes the
+/// drain.
+struct ScheduledAction<T, E, O>(Option<Arc<Shared<T, E, O>>>);
 
-impl<T, E, O> Drop for Turn<T, E, O> {
+impl<T, E, O> Drop for ScheduledAction<T, E, O> {
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {
             shared.close();
@@ -122,14 +123,14 @@ impl<T, E, O> Shared<T, E, O> {
             idle: AtomicBool::new(true),
             ended: AtomicBool::new(false),
             end: Mutex::new(None),
-            seat: Mutex::new(Seat {
+            slot: Mutex::new(Slot {
                 drain: Some(drain),
                 running: None,
                 sender: None,
                 scheduling: false,
-                called: false,
+                scheduled: false,
             }),
-            left: Condvar::new(),
+            stopped: Condvar::new(),
             fill,
             upstream: Mutex::new(Guard::closed()),
             fences: Fences::detect(),
@@ -141,8 +142,8 @@ impl<T, E, O> Shared<T, E, O> {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// The sender's look at the flag, after it has published something: whether to
-    /// [take it](Shared::take_flag).
+    /// Checks the flag, after the sender has published a value. Returns whether the sender must [clear
+    /// it](Shared::clear_idle).
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.fences.light();
@@ -150,21 +151,21 @@ impl<T, E, O> Shared<T, E, O> {
         self.idle.load(Ordering::Relaxed)
     }
 
-    /// Takes down the flag; true for the one who did and now must schedule.
+    /// Clears the flag. Returns whether this call cleared it; the caller must then schedule.
     #[cold]
-    pub(super) fn take_flag(&self) -> bool {
-        // Acquire: after the drain sat down.
+    pub(super) fn clear_idle(&self) -> bool {
+        // Acquire: after the drain was put back into its slot.
         self.idle.swap(false, Ordering::AcqRel)
     }
 
-    /// Leaves the end for the drain to find behind the values.
+    /// Stores the end, which the drain delivers after the values.
     pub(super) fn end(&self, end: End<E>) {
         *lock(&self.end) = Some(end);
         // Release: after the last value was published.
         self.ended.store(true, Ordering::Release);
     }
 
-    /// Keeps the guard of the source, or drops it when nothing more is wanted.
+    /// Stores the guard of the source, or drops it if delivery has stopped.
     pub(super) fn set_upstream(&self, guard: Guard) {
         let mut upstream = lock(&self.upstream);
         let before = std::mem::replace(&mut *upstream, guard);
@@ -180,17 +181,17 @@ impl<T, E, O> Shared<T, E, O> {
         drop(guard);
     }
 
-    /// Whether the drain is with this thread, further up its stack.
+    /// Returns whether the calling thread has taken the drain, further up on its stack.
     pub(super) fn drains_here(&self) -> bool {
-        lock(&self.seat).running == Some(thread::current().id())
+        lock(&self.slot).running == Some(thread::current().id())
     }
 
-    /// Nothing more is passed on; what waits is dropped, and the observer with it unless it is being
-    /// called.
+    /// Stops delivery, and drops the queued values and the observer. If the observer is being called, it is
+    /// dropped afterwards.
     fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        // Who sits down looks at `closed` in the same lock.
-        let drain = lock(&self.seat).drain.take();
+        // A thread that puts the drain back checks `closed` under the same lock.
+        let drain = lock(&self.slot).drain.take();
         match &self.fill {
             Fill::Unbounded(_) => {}
             Fill::Bounded(_, space) => space.wake_all(),
@@ -200,30 +201,30 @@ impl<T, E, O> Shared<T, E, O> {
         drop(drain);
     }
 
-    /// Gets the drain out of its seat.
-    fn stand_up(&self, by: By) -> Option<Running<'_, T, E, O>> {
-        let mut seat = lock(&self.seat);
-        if by == By::Action {
-            seat.called = false;
+    /// Takes the drain out of its slot.
+    fn take_drain(&self, by: TakenBy) -> Option<Running<'_, T, E, O>> {
+        let mut slot = lock(&self.slot);
+        if by == TakenBy::Action {
+            slot.scheduled = false;
         }
-        let drain = seat.drain.take()?;
-        seat.running = Some(thread::current().id());
+        let drain = slot.drain.take()?;
+        slot.running = Some(thread::current().id());
         Some(Running {
             shared: self,
             drain: Some(drain),
         })
     }
 
-    /// Puts up the flag that nobody comes for the drain, which has read so much; true when something
-    /// has come in the meantime and the caller must.
-    fn rest(&self, read: u64, sender: Whereabouts) -> bool {
-        // Release: after it sat down.
+    /// Sets the flag after the drain was put back, having read `read` values. Returns true if there is new
+    /// work that the caller must do.
+    fn set_idle(&self, read: u64, sender: SchedulingThread) -> bool {
+        // Release: after the drain was put back.
         self.idle.swap(true, Ordering::Release);
-        // A sender up the stack does nothing before it returns there.
-        if sender != Whereabouts::UpTheStack {
+        // A sender up the stack sends nothing before this action returns.
+        if sender != SchedulingThread::UpTheStack {
             self.fences.heavy();
         }
-        self.has_work(read) && self.take_flag()
+        self.has_work(read) && self.clear_idle()
     }
 
     fn has_work(&self, read: u64) -> bool {
@@ -243,72 +244,72 @@ where
     E: Send + 'static,
     O: Observer<T, E> + Send + 'static,
 {
-    /// Has the queue emptied on the worker. The caller has taken down the flag.
+    /// Schedules an action that empties the queue. The caller has cleared the flag.
     pub(super) fn schedule<W: Worker>(self: &Arc<Self>, worker: &W) {
-        let mut seat = lock(&self.seat);
-        seat.sender = Some(thread::current().id());
-        seat.scheduling = true;
-        drop(seat);
-        self.call(worker);
-        lock(&self.seat).scheduling = false;
+        let mut slot = lock(&self.slot);
+        slot.sender = Some(thread::current().id());
+        slot.scheduling = true;
+        drop(slot);
+        self.schedule_action(worker);
+        lock(&self.slot).scheduling = false;
     }
 
-    fn call<W: Worker>(self: &Arc<Self>, worker: &W) {
-        lock(&self.seat).called = true;
-        let turn = Turn(Some(Arc::clone(self)));
-        let run = |mut turn: Turn<T, E, O>, worker: &W| {
-            if let Some(shared) = turn.0.take() {
+    fn schedule_action<W: Worker>(self: &Arc<Self>, worker: &W) {
+        lock(&self.slot).scheduled = true;
+        let action = ScheduledAction(Some(Arc::clone(self)));
+        let run = |mut action: ScheduledAction<T, E, O>, worker: &W| {
+            if let Some(shared) = action.0.take() {
                 shared.run(worker);
             }
         };
-        worker.schedule(turn, run).detach();
+        worker.schedule(action, run).detach();
     }
 
-    /// The action that empties the queue. It finds no drain when all is over, and when a sender is
-    /// emptying the queue in place.
+    /// Empties the queue, as a scheduled action. It finds no drain if delivery has ended, or if a sender is
+    /// emptying the queue itself.
     fn run<W: Worker>(self: &Arc<Self>, worker: &W) {
         let sender = self.sender();
-        let may_linger = sender == Whereabouts::Elsewhere;
-        let mut by = By::Action;
-        while let Some(mut running) = self.stand_up(by) {
+        let may_linger = sender == SchedulingThread::OtherThread;
+        let mut by = TakenBy::Action;
+        while let Some(mut running) = self.take_drain(by) {
             let stop = self.deliver(running.drain(), may_linger);
-            let Some(seated) = running.stop(&stop) else {
+            let Some(put_back) = running.stop(&stop) else {
                 return;
             };
             if matches!(stop, Stop::Enough) {
-                return self.call(worker);
+                return self.schedule_action(worker);
             }
-            if !self.rest(seated.read, sender) {
+            if !self.set_idle(put_back.read, sender) {
                 return;
             }
-            by = By::Other;
+            by = TakenBy::Other;
         }
     }
 
-    /// Empties the queue on the sender's thread; whether the drain was there to do it.
+    /// Empties the queue on the sender's thread. Returns whether the drain was available.
     pub(super) fn drain_in_place(&self) -> bool {
-        let Some(mut running) = self.stand_up(By::Other) else {
+        let Some(mut running) = self.take_drain(TakenBy::Other) else {
             return false;
         };
         let stop = self.deliver(running.drain(), false);
-        // An action that was called for the drain still comes for it. Without one, the caller sees
-        // the flag after it has queued its value.
-        if let Some(seated) = running.stop(&stop)
-            && !seated.called
+        // If an action is still scheduled, it will take the drain. Otherwise the caller checks the flag after
+        // it has queued its value.
+        if let Some(put_back) = running.stop(&stop)
+            && !put_back.scheduled
         {
             self.idle.swap(true, Ordering::Release);
         }
         true
     }
 
-    /// Passes on what is queued.
+    /// Delivers the queued values.
     fn deliver(&self, drain: &mut Drain<T, O>, may_linger: bool) -> Stop {
-        let mut left = TURN_VALUES_MAX;
+        let mut left = VALUES_BEFORE_YIELD;
         let mut recent = 0;
         while left > 0 {
             let burst = drain.outlet.available().min(left);
             if burst == 0 {
-                // Acquire: before the values that came before the end.
+                // Acquire: sees the values that came before the end.
                 if !self.ended.load(Ordering::Acquire) {
                     return Stop::Empty;
                 }
@@ -323,7 +324,7 @@ where
             }
             left -= burst;
             recent = recent / 2 + burst;
-            // To go after each value as it comes would hold up whoever writes them.
+            // Leaving after each value would delay the sender, which would schedule the drain each time.
             if may_linger && recent >= LINGER_VALUES_MIN {
                 self.linger(drain.read());
             }
@@ -331,27 +332,32 @@ where
         Stop::Enough
     }
 
-    /// Passes on so many values; whether more are wanted.
+    /// Delivers `burst` values. Returns whether the observer accepts more.
     fn deliver_burst(&self, drain: &mut Drain<T, O>, burst: usize) -> bool {
         let observer = &mut drain.observer;
         match &mut drain.outlet {
-            Outlet::Unbounded(receiver) => self.pass_on(observer, burst, || receiver.pop()),
-            Outlet::Bounded(receiver, space) => self.pass_on(observer, burst, || {
+            Outlet::Unbounded(receiver) => self.deliver_values(observer, burst, || receiver.pop()),
+            Outlet::Bounded(receiver, space) => self.deliver_values(observer, burst, || {
                 let value = receiver.pop();
-                space.took(receiver.read());
+                space.set_taken(receiver.read());
                 value
             }),
-            Outlet::DropOldest(queue) => self.pass_on(observer, burst, || queue.pop()),
+            Outlet::DropOldest(queue) => self.deliver_values(observer, burst, || queue.pop()),
         }
     }
 
     #[inline]
-    fn pass_on(&self, observer: &mut O, burst: usize, mut pop: impl FnMut() -> Option<T>) -> bool {
+    fn deliver_values(
+        &self,
+        observer: &mut O,
+        burst: usize,
+        mut pop: impl FnMut() -> Option<T>,
+    ) -> bool {
         for _ in 0..burst {
             if self.is_closed() {
                 return false;
             }
-            // The sender may have taken out values since they were counted.
+            // The sender may have removed values since they were counted.
             let Some(value) = pop() else {
                 return true;
             };
@@ -373,7 +379,7 @@ where
         }
     }
 
-    /// Waits a moment for more, since to leave and be called back costs both sides more.
+    /// Waits briefly for more values, because leaving and being scheduled again costs both sides more.
     fn linger(&self, read: u64) {
         for _ in 0..LINGER_LOOKS {
             for _ in 0..LINGER_SPINS {
@@ -385,12 +391,12 @@ where
         }
     }
 
-    fn sender(&self) -> Whereabouts {
-        let seat = lock(&self.seat);
-        match (seat.sender == Some(thread::current().id()), seat.scheduling) {
-            (true, true) => Whereabouts::UpTheStack,
-            (true, false) => Whereabouts::SameThread,
-            (false, _) => Whereabouts::Elsewhere,
+    fn sender(&self) -> SchedulingThread {
+        let slot = lock(&self.slot);
+        match (slot.sender == Some(thread::current().id()), slot.scheduling) {
+            (true, true) => SchedulingThread::UpTheStack,
+            (true, false) => SchedulingThread::SameThread,
+            (false, _) => SchedulingThread::OtherThread,
         }
     }
 }
@@ -405,7 +411,7 @@ impl<T, O> Drain<T, O> {
 }
 
 impl<T> Outlet<T> {
-    /// How many values can be taken out now.
+    /// Returns the number of values that can be removed now.
     fn available(&mut self) -> usize {
         match self {
             Self::Unbounded(receiver) | Self::Bounded(receiver, _) => receiver.available(),
@@ -414,20 +420,20 @@ impl<T> Outlet<T> {
     }
 }
 
-/// The drain is with this thread. Unless it sits down again, which a panic prevents, all is over.
+/// A guard of a taken drain. Unless the drain is put back, which a panic prevents, delivery ends.
 struct Running<'a, T, E, O> {
     shared: &'a Shared<T, E, O>,
     drain: Option<Drain<T, O>>,
 }
 
-/// How the drain sat down.
-struct Seated {
+/// The state at the moment when the drain was put back.
+struct PutBack {
     read: u64,
-    called: bool,
+    scheduled: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
+enum TakenBy {
     /// The action that was scheduled for it.
     Action,
     Other,
@@ -435,30 +441,32 @@ enum By {
 
 impl<T, E, O> Running<'_, T, E, O> {
     fn drain(&mut self) -> &mut Drain<T, O> {
-        self.drain.as_mut().expect("it is here until it stops")
+        self.drain
+            .as_mut()
+            .expect("the drain is taken until `stop`")
     }
 
-    /// The drain sits down, if more may come.
-    fn stop(mut self, stop: &Stop) -> Option<Seated> {
+    /// Puts the drain back, if more values may follow.
+    fn stop(mut self, stop: &Stop) -> Option<PutBack> {
         match stop {
             Stop::Closed | Stop::Ended => return None,
             Stop::Empty | Stop::Enough => {}
         }
-        let mut seat = lock(&self.shared.seat);
-        // Who closes says so first, and then looks into the seat.
+        let mut slot = lock(&self.shared.slot);
+        // A closing thread sets `closed` first, and then checks the slot.
         if self.shared.is_closed() {
             return None;
         }
         let drain = self.drain.take()?;
-        let seated = Seated {
+        let put_back = PutBack {
             read: drain.read(),
-            called: seat.called,
+            scheduled: slot.scheduled,
         };
-        seat.drain = Some(drain);
-        seat.running = None;
-        drop(seat);
-        self.shared.left.notify_all();
-        Some(seated)
+        slot.drain = Some(drain);
+        slot.running = None;
+        drop(slot);
+        self.shared.stopped.notify_all();
+        Some(put_back)
     }
 }
 
@@ -467,8 +475,8 @@ impl<T, E, O> Drop for Running<'_, T, E, O> {
         if let Some(drain) = self.drain.take() {
             self.shared.closed.store(true, Ordering::Relaxed);
             drop(drain);
-            lock(&self.shared.seat).running = None;
-            self.shared.left.notify_all();
+            lock(&self.shared.slot).running = None;
+            self.shared.stopped.notify_all();
             self.shared.close();
         }
     }
@@ -487,9 +495,9 @@ where
     fn remove_and_wait(&self, _key: u64) {
         self.close();
         let current = thread::current().id();
-        let mut seat = lock(&self.seat);
-        while seat.running.is_some_and(|thread| thread != current) {
-            seat = wait(&self.left, seat);
+        let mut slot = lock(&self.slot);
+        while slot.running.is_some_and(|thread| thread != current) {
+            slot = wait(&self.stopped, slot);
         }
     }
 

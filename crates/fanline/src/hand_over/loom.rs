@@ -1,4 +1,4 @@
-//! The hand-over, every interleaving of it: a sender with three values, and a drain on another thread.
+//! loom models of the hand-over: a sender with three values, and a drain on another thread.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::{Guard, Observer, Time, Worker};
 
 type Job = Box<dyn FnOnce(&Lane) + Send>;
 
-/// A lane with one thread, which runs what it is given.
+/// A worker with one thread, which runs scheduled jobs.
 #[derive(Clone)]
 struct Lane(Arc<(Mutex<Vec<Job>>, Condvar)>);
 
@@ -19,7 +19,7 @@ impl Lane {
         Self(Arc::new((Mutex::new(Vec::new()), Condvar::new())))
     }
 
-    /// Runs jobs until `done`.
+    /// Runs jobs until `done` returns true.
     fn run_until(&self, done: impl Fn() -> bool) {
         while !done() {
             let (jobs, came) = &*self.0;
@@ -83,7 +83,7 @@ impl Observer<u32> for Seen {
 
     fn complete(&mut self) {
         let mut seen = self.0.lock().unwrap();
-        assert!(!seen.1, "the end comes once");
+        assert!(!seen.1, "the end is delivered once");
         seen.1 = true;
     }
 }
@@ -94,9 +94,9 @@ fn model(f: impl Fn() + Sync + Send + 'static) {
     model.check(f);
 }
 
-/// A lost wake-up would leave the lane waiting for ever, which loom reports as a deadlock.
+/// A lost wake-up would block the lane forever, which loom reports as a deadlock.
 #[test]
-fn all_values_and_then_the_end_arrive() {
+fn delivers_all_values_and_then_the_end() {
     model(|| {
         let lane = Lane::new();
         let seen = Seen::default();
@@ -115,7 +115,7 @@ fn all_values_and_then_the_end_arrive() {
 }
 
 #[test]
-fn unsubscribing_stops_wherever_the_drain_is() {
+fn unsubscribe_stops_delivery_in_any_drain_state() {
     model(|| {
         let lane = Lane::new();
         let seen = Seen::default();
@@ -134,14 +134,18 @@ fn unsubscribing_stops_wherever_the_drain_is() {
         scheduled.next_owned(2);
         drain.join().unwrap();
         assert!(scheduled.is_closed());
-        assert_eq!(seen.get(), before, "nothing is delivered after");
+        assert_eq!(
+            seen.get(),
+            before,
+            "nothing is delivered after unsubscribing"
+        );
         assert!(matches!(&*before.0, [] | [1]) && !before.1);
     });
 }
 
-/// The sender finds the queue full and sleeps; a lost wake-up would leave it there.
+/// The sender finds the queue full and sleeps. A lost wake-up would block it forever.
 #[test]
-fn a_full_queue_makes_the_sender_wait() {
+fn send_to_full_queue_waits_for_room() {
     model(|| {
         let lane = Lane::new();
         let seen = Seen::default();

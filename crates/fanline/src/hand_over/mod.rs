@@ -1,4 +1,4 @@
-//! From the thread that emits to the lane that observes: [`ScheduledObserver`].
+//! The hand-over of values from the emitting thread to an observer on a worker: [`ScheduledObserver`].
 
 mod bound;
 mod bounded;
@@ -15,19 +15,18 @@ use space::Space;
 
 use crate::{Guard, Observable, Observer, Worker};
 
-/// Passes on to an observer what it is called with, in order, on a [`Worker`].
+/// An observer that forwards its calls to another observer, in order, on a [`Worker`].
 ///
-/// Calls of `next` put the value in a queue and return; one action on the worker empties the queue,
-/// and is scheduled when there is something in it again. So calls of the observer behind never overlap,
-/// and a burst of values costs one action. The end waits its turn behind the values.
+/// Each call of `next` queues the value and returns. One action on the worker empties the queue; it is
+/// scheduled again when there are new values. So calls of the downstream observer never overlap, and a burst
+/// of values costs one action. The end is delivered after the values.
 ///
 /// [`next_owned`](Observer::next_owned) queues the value itself, the other forms a clone. The queue is
-/// unbounded with [`new`](ScheduledObserver::new) and bounded with
-/// [`bounded`](ScheduledObserver::bounded). When the observer behind is closed, panics, or its guard is
-/// dropped, what is queued is dropped and [`is_closed`](Observer::is_closed) answers so; a panic goes
-/// where the worker's scheduler sends panics.
+/// unbounded with [`new`](ScheduledObserver::new) and bounded with [`bounded`](ScheduledObserver::bounded).
+/// When the downstream observer is closed or panics, or its guard is dropped, the queued values are dropped
+/// and [`is_closed`](Observer::is_closed) returns true. The worker's scheduler handles a panic.
 ///
-/// It is what [`observe_on`](crate::ObservableExt::observe_on) is made of.
+/// [`observe_on`](crate::ObservableExt::observe_on) is built on it.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -50,26 +49,26 @@ pub struct ScheduledObserver<T, E, O, W> {
     worker: W,
 }
 
-/// How many values that take no time to come are shown to the worker at once.
+/// Number of immediately available values that are published to the worker at once.
 const PUBLISH_VALUES_MAX: usize = 64;
 
 enum Inlet<T, E> {
     Unbounded(chunks::Sender<T>),
     Bounded(Bounded<T, E>),
     DropOldest(Arc<bounded::Queue<T>>),
-    /// The queue ran over, and ends with an error for that.
+    /// The queue overflowed, and ends with an error.
     Failed,
 }
 
 struct Bounded<T, E> {
     sender: chunks::Sender<T>,
     space: Arc<Space>,
-    /// Up to which count there was room when last looked at.
+    /// Count up to which there was room at the last check.
     limit: u64,
     full: Full<E>,
 }
 
-/// What happens to a value for which there is no room.
+/// The overflow policy of a bounded queue that does not drop the oldest value.
 enum Full<E> {
     Block,
     DropNewest,
@@ -99,16 +98,15 @@ where
     O: Observer<T, E> + Send + 'static,
     W: Worker,
 {
-    /// An observer that calls `observer` on `worker`, with a queue that takes whatever comes. The
-    /// guard unsubscribes `observer`.
+    /// Returns an observer that calls `observer` on `worker`, with an unbounded queue. The guard unsubscribes
+    /// `observer`.
     pub fn new(observer: O, worker: W) -> (Self, Guard) {
         let (sender, receiver) = chunks::channel();
         let outlet = Outlet::Unbounded(receiver);
         Self::with(Inlet::Unbounded(sender), outlet, observer, worker)
     }
 
-    /// The same with a queue that holds a number of values at most; see [`Bound`] for what happens to
-    /// one more.
+    /// Does the same with a bounded queue; see [`Bound`] for what happens when it is full.
     pub fn bounded(observer: O, worker: W, bound: Bound<E>) -> (Self, Guard) {
         let full = match bound.overflow {
             Overflow::Block => Full::Block,
@@ -144,7 +142,7 @@ where
         (scheduled, guard)
     }
 
-    /// Observes `source`, whose guard is dropped as soon as nothing more is wanted of it.
+    /// Observes `source`, whose guard is dropped as soon as delivery stops.
     pub(crate) fn subscribe_to<S>(self, source: S)
     where
         S: Observable<Item = T, Error = E>,
@@ -158,8 +156,8 @@ where
         }
     }
 
-    /// Queues a value and has the queue emptied. The usual case calls nothing, so that it need not
-    /// save registers for a call.
+    /// Queues a value and makes the worker empty the queue. The usual case calls no function, so it need not
+    /// save registers.
     #[inline]
     fn push(&mut self, value: T) {
         match &mut self.inlet {
@@ -213,8 +211,7 @@ where
             if shared.is_closed() {
                 return;
             }
-            // The queue is full, so it is being emptied, or about to be: but not by a thread that
-            // waits here.
+            // The queue is full, so it is being emptied, or about to be, but not by a thread that waits here.
             let here = worker.runs_here();
             if here && shared.drains_here() {
                 break;
@@ -227,7 +224,7 @@ where
         bounded.push(value);
     }
 
-    /// Has the queue emptied, unless that goes on.
+    /// Schedules an action that empties the queue, unless there is one.
     #[inline]
     fn wake(&self) {
         if self.shared.is_idle() {
@@ -238,7 +235,7 @@ where
     #[cold]
     #[inline(never)]
     fn schedule(&self) {
-        if self.shared.take_flag() {
+        if self.shared.clear_idle() {
             self.shared.schedule(&self.worker);
         }
     }
@@ -266,7 +263,7 @@ where
     }
 
     fn next_owned_all<I: Iterator<Item = T>>(&mut self, mut values: I) {
-        // The first alone, so that the worker is on its way while the others are written.
+        // Publishes the first value alone, so that the worker starts while the others are written.
         let mut batch = 1;
         while !self.is_closed() {
             let Some(first) = values.next() else { return };

@@ -1,22 +1,22 @@
-//! Room in a queue with a limit: how far the receiver has come, and a sender that waits for it.
+//! The free space of a bounded queue: the receiver's progress, and a sender that waits for it.
 //!
-//! The receiver looks whether it is waited for after it has taken a value, and the sender looks how far
-//! the receiver is after it has said from where on it wants to be woken; the fences see to it that they
-//! do not miss each other.
+//! After taking a value, the receiver checks whether the sender waits. After announcing the count at which it
+//! must be woken, the sender checks the receiver's progress. Fences ensure that at least one of them sees the
+//! other.
 
 use crate::fence::Fences;
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait};
 
-/// How often a sender looks for room, and how long it waits before each look, before it sleeps.
+/// Number of checks for room before a sender sleeps. Each check follows `SPINS` spins.
 const LOOKS: usize = if cfg!(all(test, fanline_loom)) { 0 } else { 8 };
 const SPINS: usize = 32;
 
-/// On cache lines of its own: the receiver writes to it for each value.
+/// The shared counters, on cache lines of their own, because the receiver writes to them for each value.
 #[repr(align(128))]
 pub(super) struct Space {
-    /// Values that were ever taken out. It says how much room there is and guards no data: relaxed.
+    /// Number of values that were ever removed. It protects no data, so Relaxed suffices.
     taken: AtomicU64,
-    /// Once so many are taken, somebody is to be woken. Relaxed: ordered by the fences.
+    /// Number of removed values at which the sender must be woken. Relaxed: ordered by the fences.
     wake_at: AtomicU64,
     capacity: u64,
     fences: Fences,
@@ -24,7 +24,7 @@ pub(super) struct Space {
     room: Condvar,
 }
 
-/// Nobody waits.
+/// The value of `wake_at` while no sender waits.
 const NEVER: u64 = u64::MAX;
 
 impl Space {
@@ -39,16 +39,16 @@ impl Space {
         }
     }
 
-    /// Up to which count the sender may write, as far as is known now.
+    /// Returns the count up to which the sender may write, as far as is known now.
     pub(super) fn limit(&self) -> u64 {
         self.taken
             .load(Ordering::Relaxed)
             .saturating_add(self.capacity)
     }
 
-    /// The receiver has taken so many so far.
+    /// Stores the number of values that the receiver has removed.
     #[inline]
-    pub(super) fn took(&self, taken: u64) {
+    pub(super) fn set_taken(&self, taken: u64) {
         self.taken.store(taken, Ordering::Relaxed);
         self.fences.light();
         let wake_at = self.wake_at.load(Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl Space {
 
     #[cold]
     fn wake(&self, wake_at: u64) {
-        // The sender may be waiting for another count already; it has seen what was taken then.
+        // The sender may already wait for another count; then it has seen this progress.
         let exchanged =
             self.wake_at
                 .compare_exchange(wake_at, NEVER, Ordering::Relaxed, Ordering::Relaxed);
@@ -68,14 +68,15 @@ impl Space {
         }
     }
 
-    /// Has a sender that sleeps look again.
+    /// Makes a sleeping sender check again.
     pub(super) fn wake_all(&self) {
-        // It looks under the lock before it sleeps.
+        // The sender checks under the lock before it sleeps.
         drop(lock(&self.sleep));
         self.room.notify_all();
     }
 
-    /// Waits until the sender, which has written `count`, may write another, or `is_closed`.
+    /// Waits until the sender, which has written `count` values, may write another, or `is_closed` returns
+    /// true.
     pub(super) fn wait(&self, count: u64, is_closed: impl Fn() -> bool) {
         for _ in 0..LOOKS {
             for _ in 0..SPINS {
@@ -85,7 +86,7 @@ impl Space {
                 return;
             }
         }
-        // Not for each value: to wake a thread costs more than to fill half the queue.
+        // Not woken for each value, because waking a thread costs more than filling half the queue.
         let wake_at = count - (self.capacity / 2).min(count);
         self.wake_at.store(wake_at, Ordering::Relaxed);
         self.fences.heavy();

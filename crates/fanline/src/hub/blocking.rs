@@ -1,4 +1,4 @@
-//! Waiting on a plain thread for what is otherwise awaited.
+//! Blocking waits on plain threads.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Wake, Waker};
 #[cfg(not(all(test, fanline_loom)))]
 use crate::sync::thread;
 
-/// Polls until it is ready, and parks the thread in between. The waker is the thread's own and made
-/// once, so that waiting allocates nothing.
+/// Polls until the result is ready, and parks the thread in between. The waker belongs to the thread and is
+/// created once, so waiting allocates nothing.
 #[cfg(not(all(test, fanline_loom)))]
 pub(crate) fn block_on<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
     let waker = thread_waker();
@@ -15,7 +15,7 @@ pub(crate) fn block_on<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> 
     loop {
         match poll(&mut context) {
             Poll::Ready(value) => return value,
-            // May return for no reason, or for another's; asked again, it is pending again.
+            // `park` may return spuriously or for another wake-up. The next poll is then pending again.
             Poll::Pending => thread::park(),
         }
     }
@@ -26,7 +26,7 @@ fn thread_waker() -> Waker {
     thread_local! {
         static WAKER: Waker = new_waker();
     }
-    // A thread that is about to end, and waits in a destructor of its own, has no locals any more.
+    // In a destructor of an ending thread, thread locals may be gone already.
     WAKER.try_with(Waker::clone).unwrap_or_else(|_| new_waker())
 }
 
@@ -49,7 +49,7 @@ impl Wake for Unpark {
     }
 }
 
-/// The same in a model. loom's own `unpark` is forgotten by a thread that waits for a lock just then.
+/// The same for loom models. loom's `unpark` loses the wake-up of a thread that is waiting for a lock.
 #[cfg(all(test, fanline_loom))]
 pub(crate) fn block_on<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
     struct Notified(loom::sync::Notify);

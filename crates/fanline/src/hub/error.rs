@@ -1,12 +1,12 @@
-//! What can go wrong, by who is told.
+//! Errors of hubs.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What a hub fails with unless another type is named: anything that is an error, or a text.
+/// The default error type of a hub: any error, or a text.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How a hub has ended.
+/// The end of a hub.
 #[derive(Debug)]
 pub(crate) enum Ended<E> {
     Completed,
@@ -14,7 +14,7 @@ pub(crate) enum Ended<E> {
 }
 
 impl<E> Ended<E> {
-    /// The error that it was, if it was one.
+    /// Returns the error, if the hub failed.
     pub(crate) fn error(&self) -> Option<&HubError<E>> {
         match self {
             Self::Completed => None,
@@ -32,20 +32,20 @@ impl<E> Clone for Ended<E> {
     }
 }
 
-/// Why a consumer gets no more elements, other than completion.
+/// The reason why a consumer gets no more elements, other than completion.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HubError<E = BoxError> {
-    /// The producer failed, or a kill switch said so. All consumers share the one error.
+    /// The producer failed, or a kill switch reported an error. All consumers share the error.
     Failed(Arc<E>),
-    /// The producer was dropped by a panic, and did not come to its end.
+    /// A panic dropped the producer before it reached its end.
     Abandoned,
-    /// This consumer held everybody up for longer than allowed, and was cut off.
+    /// This consumer delayed the hub for longer than allowed, and was disconnected.
     TooSlow,
 }
 
 impl<E> HubError<E> {
-    /// What the producer failed with, if it did.
+    /// Returns the producer's error, if it failed.
     pub fn failure(&self) -> Option<&E> {
         match self {
             Self::Failed(error) => Some(error),
@@ -69,23 +69,23 @@ impl<E: fmt::Display> fmt::Display for HubError<E> {
         match self {
             Self::Failed(error) => write!(f, "the producer failed: {error}"),
             Self::Abandoned => f.write_str("the producer panicked"),
-            Self::TooSlow => f.write_str("cut off for being too slow"),
+            Self::TooSlow => f.write_str("disconnected as a slow consumer"),
         }
     }
 }
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for HubError<E> {}
 
-/// What `recv` gives instead of an element.
+/// The outcome of `recv` without an element.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RecvError<E = BoxError> {
-    /// So many elements were overwritten before this consumer came to them; the next call goes on with
-    /// the oldest that is kept.
+    /// This number of elements was overwritten before the consumer received them. The next call returns the
+    /// oldest element that is still stored.
     Lagged(u64),
-    /// The producer has completed, and everything was received.
+    /// The producer has completed, and every element was received.
     Completed,
-    /// Nothing follows.
+    /// The hub failed; no element follows.
     Failed(HubError<E>),
 }
 
@@ -101,24 +101,24 @@ impl<E: fmt::Display> fmt::Display for RecvError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for RecvError<E> {}
 
-/// What `try_recv` gives instead of an element.
+/// The outcome of `try_recv` without an element.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TryRecvError<E = BoxError> {
-    /// There is nothing yet.
+    /// No element is available yet.
     Empty,
-    /// As [`RecvError::Lagged`].
+    /// See [`RecvError::Lagged`].
     Lagged(u64),
-    /// As [`RecvError::Completed`].
+    /// See [`RecvError::Completed`].
     Completed,
-    /// As [`RecvError::Failed`].
+    /// See [`RecvError::Failed`].
     Failed(HubError<E>),
 }
 
 impl<E: fmt::Display> fmt::Display for TryRecvError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("nothing yet"),
+            Self::Empty => f.write_str("no element is available yet"),
             Self::Lagged(count) => write!(f, "{count} elements were missed"),
             Self::Completed => f.write_str("completed"),
             Self::Failed(error) => error.fmt(f),
@@ -128,7 +128,7 @@ impl<E: fmt::Display> fmt::Display for TryRecvError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for TryRecvError<E> {}
 
-/// The hub takes no more elements: it was ended, or nobody is there and nobody can come.
+/// The hub accepts no more elements: it has ended, or it has no consumer and can get none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -140,7 +140,7 @@ impl fmt::Display for Closed {
 
 impl std::error::Error for Closed {}
 
-/// The hub is [`Closed`]; the element comes back.
+/// The hub is [`Closed`]. Contains the rejected element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
@@ -158,17 +158,17 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> std::error::Error for SendError<T> {}
 
-/// Why an element was not taken; it comes back.
+/// The reason why an element was rejected. Contains the element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TrySendError<T> {
-    /// There is no room now.
+    /// The hub is full.
     Full(T),
     /// The hub is [`Closed`].
     Closed(T),
 }
 
 impl<T> TrySendError<T> {
-    /// The element.
+    /// Returns the rejected element.
     pub fn into_inner(self) -> T {
         match self {
             Self::Full(value) | Self::Closed(value) => value,
@@ -197,7 +197,7 @@ impl<T> fmt::Display for TrySendError<T> {
 
 impl<T> std::error::Error for TrySendError<T> {}
 
-/// An option that cannot be; the message names it.
+/// An invalid option. The message names the option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionsError {
     option: &'static str,
@@ -213,7 +213,7 @@ enum OptionsErrorKind {
 }
 
 impl OptionsError {
-    /// The name of the option.
+    /// Returns the name of the option.
     pub fn option(&self) -> &'static str {
         self.option
     }
@@ -261,9 +261,9 @@ impl fmt::Display for OptionsError {
             OptionsErrorKind::TooSmall { min } => write!(f, "`{option}` must be at least {min}"),
             OptionsErrorKind::TooLarge { max } => write!(f, "`{option}` must be at most {max}"),
             OptionsErrorKind::NoMemory => {
-                write!(f, "`{option}` needs more memory than there is")
+                write!(f, "`{option}` needs more memory than is available")
             }
-            OptionsErrorKind::ZeroTime => write!(f, "`{option}` must be longer than no time"),
+            OptionsErrorKind::ZeroTime => write!(f, "`{option}` must be greater than zero"),
         }
     }
 }

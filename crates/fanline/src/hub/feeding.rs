@@ -1,9 +1,9 @@
-//! A hub's producer at the end of a chain of operators.
+//! An observer that sends to a hub, for the end of a chain of operators.
 
 use crate::Observer;
 use crate::hub::SendError;
 
-/// What an observer needs of a hub's producer.
+/// The operations of a hub's producer that the observer uses.
 pub(crate) trait Producer<T, E>: Send {
     fn blocking_feed(&mut self, value: T) -> Result<(), SendError<T>>;
     fn flush(&mut self);
@@ -12,7 +12,7 @@ pub(crate) trait Producer<T, E>: Send {
     fn is_closed(&self) -> bool;
 }
 
-/// A hub's producer, whose errors are `E`, as an observer.
+/// An observer that sends to a hub's producer, whose error type is `E`.
 pub(crate) struct Feeding<P, E>(P, std::marker::PhantomData<fn(E)>);
 
 impl<P, E> Feeding<P, E> {
@@ -27,7 +27,7 @@ impl<T: Clone, E, X: Clone + Into<E>, P: Producer<T, E>> Observer<T, X> for Feed
     }
 
     fn next_owned(&mut self, value: T) {
-        // Closed: the source sees that by `is_closed`.
+        // If the hub is closed, the source learns it from `is_closed`.
         if self.0.blocking_feed(value).is_ok() {
             self.0.flush();
         }

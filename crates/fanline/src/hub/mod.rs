@@ -1,4 +1,4 @@
-//! Hubs: fan-out and fan-in with backpressure, whose ends come and go while elements flow.
+//! Hubs: fan-out and fan-in with backpressure. Producers and consumers attach and detach while elements flow.
 //!
 //! | hub | producers | consumers | each element goes to |
 //! | --- | --- | --- | --- |
@@ -6,10 +6,9 @@
 //! | [`merge`] | any number, at any time | one | the consumer |
 //! | [`partition`] | one | any number, at any time | the consumer that a partitioner chooses |
 //!
-//! All of them are bounded and lose nothing unless asked to; they need no runtime: what is awaited here
-//! can be awaited anywhere, and plain threads use the `blocking_` methods of the same types.
+//! All hubs are bounded and lose no element unless configured to. They need no runtime: their futures work
+//! under any executor, and plain threads use the `blocking_` methods of the same types.
 
-mod bell;
 mod blocking;
 mod broadcast;
 mod error;
@@ -18,6 +17,7 @@ mod merge;
 mod partition;
 mod pulling;
 mod timer;
+mod waker_slot;
 
 pub use broadcast::{
     BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, CAPACITY_MAX, KillSwitch,

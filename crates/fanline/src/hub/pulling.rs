@@ -1,4 +1,4 @@
-//! What receivers that pull one element at a time have in common.
+//! The shared part of receivers that pull one element at a time.
 
 use std::task::{Context, Poll, Waker};
 
@@ -7,13 +7,13 @@ use futures_core::Stream;
 use crate::Observer;
 use crate::hub::{Ended, HubError, TryRecvError};
 
-/// A consumer that always finds elements gives way to other tasks after so many (hazard 9).
+/// Number of elements after which a consumer yields to other tasks (hazard 9).
 const RUN: u32 = 128;
 
-/// How far a receiver is: still taking, or at which end.
+/// The state of a receiver: its end, once it has seen it, and its budget.
 pub(crate) struct Pulling<E> {
     end: Option<Ended<E>>,
-    /// Elements before other tasks have their turn.
+    /// Elements left before the receiver yields to other tasks.
     run: u32,
 }
 
@@ -25,8 +25,8 @@ impl<E> Pulling<E> {
         }
     }
 
-    /// The next element; `None` at the end, which is remembered. `pull` leaves the waker when there is
-    /// nothing.
+    /// Returns the next element, or `None` at the end, which is stored. `pull` registers the waker if there
+    /// is no element.
     #[inline]
     pub(crate) fn poll<T>(
         &mut self,
@@ -57,7 +57,7 @@ impl<E> Pulling<E> {
         }
     }
 
-    /// The next element if there is one now.
+    /// Returns the next element, if one is available now.
     pub(crate) fn try_next<T>(
         &mut self,
         pull: impl FnOnce(Option<&Waker>) -> Poll<Result<T, Ended<E>>>,
@@ -75,19 +75,18 @@ impl<E> Pulling<E> {
         })
     }
 
-    /// Whether the end was seen.
+    /// Returns whether the receiver has seen the end.
     pub(crate) fn has_ended(&self) -> bool {
         self.end.is_some()
     }
 
-    /// The error that it ended with, if it was seen and was one.
+    /// Returns the error, if the receiver has seen the end and the hub failed.
     pub(crate) fn error(&self) -> Option<&HubError<E>> {
         self.end.as_ref().and_then(Ended::error)
     }
 }
 
-/// Calls an observer with every element of a receiver, and with the end, until then or until it wants
-/// no more.
+/// Calls an observer with every element of a receiver and with its end, or until the observer is closed.
 pub(crate) async fn attach<R, O, E>(
     mut receiver: R,
     mut observer: O,

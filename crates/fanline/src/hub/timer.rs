@@ -1,4 +1,4 @@
-//! Time for hubs, whatever keeps it.
+//! The time source of hubs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use crate::scheduler::ThreadPool;
 use crate::{Guard, Scheduler, Time, Worker};
 
-/// What a hub waits on where it has to wait for a time: any [`Scheduler`]. The default is the
-/// process's [`ThreadPool`], which is started when it is first needed.
+/// The timer that a hub uses for its timeouts: any [`Scheduler`]. The default is the process's
+/// [`ThreadPool`], which starts on first use.
 ///
 /// ```
 /// use fanline::{hub::Timer, scheduler::VirtualTime};
 ///
 /// let time = VirtualTime::new();
-/// let timer = Timer::on(time.clone()); // passes when the test says so
+/// let timer = Timer::on(time.clone()); // the test advances it
 /// # drop(timer);
 /// ```
 #[derive(Clone, Default)]
@@ -43,7 +43,7 @@ impl<S: Scheduler> Alarms for On<S> {
 }
 
 impl Timer {
-    /// A timer on a scheduler.
+    /// Returns a timer on a scheduler.
     pub fn on(scheduler: impl Scheduler) -> Self {
         Self {
             scheduler: Some(Arc::new(On(scheduler))),
@@ -61,7 +61,7 @@ impl Timer {
         self.after(Duration::ZERO) >= due
     }
 
-    /// Wakes at that time, unless the guard is dropped before.
+    /// Wakes at `due`, unless the guard is dropped before.
     pub(crate) fn wake_at(&self, due: Time, waker: Waker) -> Guard {
         match &self.scheduler {
             Some(scheduler) => scheduler.wake_at(due, waker),

@@ -1,11 +1,11 @@
-//! What operators have in common that say one thing when the source completes.
+//! The common part of operators that emit one result when the source completes.
 
 use crate::Observer;
 use crate::operators::forward::{complete, forward};
 
-/// Takes all values in and has something to say at the end.
+/// Accumulates all values into a result.
 pub(super) trait Accumulate<T> {
-    /// What it says.
+    /// The type of the result.
     type Output;
 
     fn add(&mut self, value: &T);
@@ -20,12 +20,12 @@ pub(super) trait Accumulate<T> {
         }
     }
 
-    /// Asked once, after the last value.
+    /// Returns the result. Called once, after the last value.
     fn finish(&mut self) -> Option<Self::Output>;
 }
 
-/// Emits what the accumulator says when the source completes, then completes. An error passes, and
-/// what was taken in until then is dropped with the observer.
+/// Emits the accumulator's result when the source completes, then completes. An error is passed on, and the
+/// accumulator is dropped with the observer.
 pub(super) struct AccumulateObserver<O, A> {
     pub(super) observer: O,
     pub(super) accumulator: A,

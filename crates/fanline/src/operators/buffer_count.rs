@@ -3,13 +3,13 @@ use std::collections::VecDeque;
 use crate::operators::forward::{complete, emit_all, forward};
 use crate::{Guard, Observable, Observer};
 
-/// Room that a first buffer gets however large it may become, in values.
-const FIRST_ROOM_MAX: usize = 1024;
+/// Maximum initial capacity of a buffer, in values.
+const INITIAL_CAPACITY_MAX: usize = 1024;
 
-/// What [`buffer_count`](crate::ObservableExt::buffer_count) gives.
+/// The observable returned by [`buffer_count`](crate::ObservableExt::buffer_count).
 ///
-/// Emits the values in `Vec`s of `count`. On completion the rest comes as one that is shorter; an
-/// error passes at once and the rest is dropped. Keeps up to `count` values.
+/// Emits the values in `Vec`s of `count`. On completion the remaining values form a shorter one. An error
+/// is passed on at once, and the remaining values are dropped. Stores up to `count` values.
 ///
 /// # Panics
 ///
@@ -53,7 +53,7 @@ where
             observer,
             buffer: Vec::new(),
             count: self.count,
-            room: self.count.min(FIRST_ROOM_MAX),
+            initial_capacity: self.count.min(INITIAL_CAPACITY_MAX),
         })
     }
 }
@@ -63,25 +63,25 @@ struct BufferCountObserver<O, T> {
     /// Never full between calls.
     buffer: Vec<T>,
     count: usize,
-    /// What a new buffer has room for; one that was full shows that all of it is needed.
-    room: usize,
+    /// The capacity of a new buffer; the full `count` once a buffer was full.
+    initial_capacity: usize,
 }
 
 impl<O, T> BufferCountObserver<O, T> {
     #[inline]
-    fn make_room(&mut self) {
+    fn reserve(&mut self) {
         if self.buffer.capacity() == 0 {
-            self.buffer.reserve_exact(self.room);
+            self.buffer.reserve_exact(self.initial_capacity);
         }
     }
 
     #[inline]
-    fn pass_if_full<E>(&mut self)
+    fn emit_if_full<E>(&mut self)
     where
         O: Observer<Vec<T>, E>,
     {
         if self.buffer.len() == self.count {
-            self.room = self.count;
+            self.initial_capacity = self.count;
             self.observer.next_owned(std::mem::take(&mut self.buffer));
         }
     }
@@ -95,18 +95,18 @@ impl<T: Clone, E, O: Observer<Vec<T>, E>> Observer<T, E> for BufferCountObserver
 
     #[inline]
     fn next_owned(&mut self, value: T) {
-        self.make_room();
+        self.reserve();
         self.buffer.push(value);
-        self.pass_if_full();
+        self.emit_if_full();
     }
 
     fn next_slice(&mut self, mut values: &[T]) {
         while !values.is_empty() && !self.observer.is_closed() {
-            self.make_room();
+            self.reserve();
             let missing = values.len().min(self.count - self.buffer.len());
             let (now, later) = values.split_at(missing);
             self.buffer.extend_from_slice(now);
-            self.pass_if_full();
+            self.emit_if_full();
             values = later;
         }
     }
@@ -122,11 +122,11 @@ impl<T: Clone, E, O: Observer<Vec<T>, E>> Observer<T, E> for BufferCountObserver
     forward!(error, is_closed);
 }
 
-/// What [`buffer_count_every`](crate::ObservableExt::buffer_count_every) gives.
+/// The observable returned by [`buffer_count_every`](crate::ObservableExt::buffer_count_every).
 ///
-/// As [`buffer_count`](crate::ObservableExt::buffer_count), with a buffer that begins at every
-/// `every`-th value: they overlap where `every` is less than `count`, and leave values out where it
-/// is more. On completion all buffers that have begun come, the oldest first.
+/// Like [`buffer_count`](crate::ObservableExt::buffer_count), with a buffer that begins at every `every`-th
+/// value. Buffers overlap if `every` is less than `count`, and skip values if it is more. On completion all
+/// buffers that have begun are emitted, the oldest first.
 ///
 /// # Panics
 ///
@@ -184,27 +184,27 @@ where
 
 struct BufferCountEveryObserver<O, T> {
     observer: O,
-    /// Buffers that are not full, the oldest first. More than one only where they overlap.
+    /// Buffers that are not full, the oldest first; more than one only if they overlap.
     open: VecDeque<Vec<T>>,
     count: usize,
     every: usize,
-    /// Values from here to the one that opens a buffer.
+    /// Number of values until the next buffer begins.
     until_next: usize,
 }
 
 impl<O, T: Clone> BufferCountEveryObserver<O, T> {
-    /// Opens a buffer if this value is the first of one.
+    /// Opens a buffer if this value is its first.
     #[inline]
     fn begin_value(&mut self) {
         if self.until_next == 0 {
             self.until_next = self.every;
             self.open
-                .push_back(Vec::with_capacity(self.count.min(FIRST_ROOM_MAX)));
+                .push_back(Vec::with_capacity(self.count.min(INITIAL_CAPACITY_MAX)));
         }
         self.until_next -= 1;
     }
 
-    /// Passes the oldest buffer on if it is full.
+    /// Emits the oldest buffer if it is full.
     #[inline]
     fn end_value<E>(&mut self)
     where
@@ -238,7 +238,7 @@ impl<T: Clone, E, O: Observer<Vec<T>, E>> Observer<T, E> for BufferCountEveryObs
         for buffer in self.open.iter_mut().take(older) {
             buffer.push(value.clone());
         }
-        // The newest has it for itself: no clone where buffers do not overlap.
+        // The newest buffer takes the value itself: no clone if buffers do not overlap.
         if let Some(newest) = self.open.back_mut() {
             newest.push(value);
         }

@@ -4,23 +4,19 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// What [`buffer_time`](crate::ObservableExt::buffer_time) and
-/// [`buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count) give.
+/// The observable returned by [`buffer_time`](crate::ObservableExt::buffer_time) and
+/// [`buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count).
 ///
-/// Emits what has come in each `period` as one `Vec`, an empty one where nothing has.
+/// Emits the values of each `period` as one `Vec`, which is empty if there were none.
 ///
-/// On completion what is there is emitted first, if anything is; an error is passed on at once and
-/// drops it. What is kept is not bounded, which
-/// [`buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count) is for. Emits on a worker of
-/// `scheduler`.
-///
-/// [`buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count):
-/// [`buffer_time`](crate::ObservableExt::buffer_time) that also emits as soon as `count` values are
-/// there; the next `period` begins then.
+/// On completion the remaining values are emitted first, if there are any. An error is passed on at once
+/// and drops them. The number of stored values is unbounded;
+/// [`buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count) limits it: it also emits as soon as
+/// there are `count` values, and the next `period` begins then. Emits on a worker of `scheduler`.
 ///
 /// # Panics
 ///
-/// When `period` is zero, or `count` is.
+/// If `period` or `count` is zero.
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,9 +42,9 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// let (seen, full) = std::sync::mpsc::channel();
 /// let _guard = source
 ///     .buffer_time_or_count(Duration::from_secs(1), 2, time.clone())
-///     .subscribe_owned(move |values| seen.send(values).expect("still there"));
+///     .subscribe_owned(move |values| seen.send(values).expect("receiver exists"));
 /// tx.next(1);
-/// tx.next(2); // full, before the second is over
+/// tx.next(2); // full before the end of the second
 /// assert_eq!(full.try_recv(), Ok(vec![1, 2]));
 /// tx.next(3);
 /// time.advance_by(Duration::from_secs(1));
@@ -151,7 +147,7 @@ where
     }
 
     fn tick(&mut self, alarm: &mut Alarm<W>) {
-        // From the planned time, so that lateness does not add up.
+        // From the planned time, so that delays do not accumulate.
         self.emit(self.until, alarm);
     }
 

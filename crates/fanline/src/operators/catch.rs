@@ -3,12 +3,12 @@ use std::sync::Arc;
 use super::upstreams::{UntilClosed, Upstreams};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// What [`catch`](crate::ObservableExt::catch) gives.
+/// The observable returned by [`catch`](crate::ObservableExt::catch).
 ///
-/// Goes on with the observable that `handler` makes of the error, when there is one.
+/// On an error, continues with the observable that `handler` returns for it.
 ///
-/// The result fails with what that fails with: [`Infallible`](std::convert::Infallible) if it
-/// cannot. Keeps nothing.
+/// Fails with the errors of that observable: [`Infallible`](std::convert::Infallible) if it cannot fail.
+/// Stores no values.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -58,7 +58,7 @@ where
 }
 
 struct Catcher<O, F> {
-    /// Until the source has ended.
+    /// `None` after the source has ended.
     parts: Option<(O, F)>,
     upstreams: Arc<Upstreams>,
     key: u64,

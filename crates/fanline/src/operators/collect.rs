@@ -4,9 +4,9 @@ use std::marker::PhantomData;
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
 
-/// What [`collect`](crate::ObservableExt::collect) gives.
+/// The observable returned by [`collect`](crate::ObservableExt::collect).
 ///
-/// Emits all values in one collection when the source completes. Keeps them all until then.
+/// Emits all values as one collection when the source completes. Stores all values until then.
 ///
 /// ```
 /// use std::collections::BTreeSet;

@@ -2,18 +2,15 @@ use super::gate::Out;
 use super::join::{First, Join, join};
 use crate::{Guard, Observable, Observer};
 
-/// What [`combine_latest`](crate::ObservableExt::combine_latest) and
-/// [`combine_latest_with`](crate::ObservableExt::combine_latest_with) give.
+/// The observable returned by [`combine_latest`](crate::ObservableExt::combine_latest) and
+/// [`combine_latest_with`](crate::ObservableExt::combine_latest_with).
 ///
-/// Emits the latest values of this source and of `other` as a pair, whenever either has a new
-/// one; nothing until each has had one.
+/// Emits the latest values of this source and of `other` as a pair, whenever either emits, once both have
+/// emitted.
 ///
-/// Completes when both have, or when one completes without a value; fails with the first that
-/// fails. Keeps one value of each. See
-/// [`combine_latest_with`](crate::ObservableExt::combine_latest_with) for pairs without clones.
-///
-/// [`combine_latest_with`](crate::ObservableExt::combine_latest_with):
-/// [`combine_latest`](crate::ObservableExt::combine_latest) with what `f` makes of the two values.
+/// Completes when both have, or when one completes without a value; fails with the first error. Stores one
+/// value of each. [`combine_latest_with`](crate::ObservableExt::combine_latest_with) takes a closure `f`
+/// instead of cloning values into a pair.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -98,7 +95,7 @@ impl<T> Default for Latest<T> {
 }
 
 impl<T> Latest<T> {
-    /// It never had a value and never will.
+    /// Returns whether the source has completed without a value.
     fn is_empty(&self) -> bool {
         self.complete && self.value.is_none()
     }

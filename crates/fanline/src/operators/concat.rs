@@ -3,12 +3,12 @@ use std::sync::Arc;
 use super::series::{Episode, Series};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// What [`concat`](crate::ObservableExt::concat) gives.
+/// The observable returned by [`concat`](crate::ObservableExt::concat).
 ///
-/// Emits all of this source, and when that completes all of `next`, which is subscribed then.
+/// Emits all values of this source, and after its completion those of `next`, which is subscribed to then.
 ///
-/// Completes with `next`; fails with whichever fails, and `next` is not subscribed when it is this
-/// one. Keeps nothing. [`concat_all`](crate::operators::concat_all) does it for a list.
+/// Completes with `next`; fails with either. If this source fails, `next` is not subscribed to. Stores no
+/// values. [`concat_all`](crate::operators::concat_all) takes a list.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -55,11 +55,11 @@ pub struct ConcatAll<S> {
     sources: Vec<S>,
 }
 
-/// Emits all of the first source, then all of the second, and so on; see
+/// Emits all values of the first source, then those of the second, and so on; see
 /// [`ObservableExt::concat`](crate::ObservableExt::concat).
 ///
-/// Each is subscribed when the one before it completes. Completes with the last, at once when there is
-/// none; fails with the first that fails.
+/// Each source is subscribed to when the previous one completes. Completes with the last one; an empty list
+/// completes at once. Fails with the first error.
 ///
 /// ```
 /// use fanline::{Observable, Subject, operators::concat_all};
@@ -67,7 +67,7 @@ pub struct ConcatAll<S> {
 /// let (first, second) = (Subject::<u32>::new(), Subject::<u32>::new());
 /// let _guard = concat_all([first.clone(), second.clone()]).subscribe(|value| println!("{value}"));
 /// first.next(1);
-/// second.next(2); // nobody listens yet
+/// second.next(2); // not subscribed to yet
 /// first.complete();
 /// second.next(3);
 /// ```
@@ -105,9 +105,9 @@ where
     }
 }
 
-/// What is still to be subscribed.
+/// The sources that are not subscribed to yet.
 trait Sources<O>: Send + 'static {
-    /// Subscribes the next; its observer gets the rest.
+    /// Subscribes to the next source; its observer receives the remaining ones.
     fn subscribe_next(self, observer: O, series: &Arc<Series<Chain<Self, O>>>) -> Guard
     where
         Self: Sized,
@@ -178,7 +178,7 @@ where
 }
 
 struct Link<Q: Sources<O>, O: Send + 'static> {
-    /// Until the source has ended.
+    /// `None` after the source has ended.
     chain: Option<Chain<Q, O>>,
     series: Arc<Series<Chain<Q, O>>>,
 }

@@ -1,7 +1,7 @@
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
 
-/// What [`count`](crate::ObservableExt::count) gives.
+/// The observable returned by [`count`](crate::ObservableExt::count).
 ///
 /// Emits the number of values when the source completes.
 ///

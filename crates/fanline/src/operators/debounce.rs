@@ -4,14 +4,13 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// What [`debounce`](crate::ObservableExt::debounce) gives.
+/// The observable returned by [`debounce`](crate::ObservableExt::debounce).
 ///
-/// Emits a value when nothing has come for `quiet` after it; values that are followed sooner are
-/// dropped.
+/// Emits a value if no other follows within `quiet`; drops values that are followed sooner.
 ///
-/// On completion the value that waits is emitted first; an error is passed on at once and drops it.
-/// Keeps one value. Emits on a worker of `scheduler`. A deadline that moves with each value is not
-/// scheduled anew with each.
+/// On completion the pending value is emitted first; an error is passed on at once and drops it. Stores one
+/// value. Emits on a worker of `scheduler`. A deadline that moves with each value is not rescheduled for
+/// each.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,9 +1,9 @@
 use crate::operators::forward::{complete, forward};
 use crate::{Guard, Observable, Observer};
 
-/// What [`default_if_empty`](crate::ObservableExt::default_if_empty) gives.
+/// The observable returned by [`default_if_empty`](crate::ObservableExt::default_if_empty).
 ///
-/// Emits `value` when the source completes without one.
+/// Emits `value` if the source completes without a value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -46,7 +46,7 @@ where
 
 struct DefaultIfEmptyObserver<O, T> {
     observer: O,
-    /// Gone as soon as there is a value of the source's.
+    /// `None` as soon as the source has emitted.
     value: Option<T>,
 }
 

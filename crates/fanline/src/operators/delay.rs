@@ -5,11 +5,11 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// What [`delay`](crate::ObservableExt::delay) gives.
+/// The observable returned by [`delay`](crate::ObservableExt::delay).
 ///
-/// Emits each value, and the completion, so much later.
+/// Delays each value and the completion by `delay`.
 ///
-/// An error is passed on at once and drops what waits. What waits is not bounded. Emits on a worker
+/// An error is passed on at once and drops the delayed values. Their number is unbounded. Emits on a worker
 /// of `scheduler`.
 ///
 /// ```
@@ -55,7 +55,7 @@ where
         let operator = Delayed {
             out: Out::new(observer),
             delay: self.delay,
-            waiting: VecDeque::new(),
+            queue: VecDeque::new(),
         };
         timed(self.source, &self.scheduler, operator)
     }
@@ -64,14 +64,14 @@ where
 struct Delayed<T, O> {
     out: Out<O>,
     delay: Duration,
-    /// By due time; `None` for the completion.
-    waiting: VecDeque<(Time, Option<T>)>,
+    /// Delayed values by due time; `None` for the completion.
+    queue: VecDeque<(Time, Option<T>)>,
 }
 
 impl<T, O> Delayed<T, O> {
     fn push<W: Worker>(&mut self, value: Option<T>, alarm: &mut Alarm<W>) {
         let due = alarm.now() + self.delay;
-        self.waiting.push_back((due, value));
+        self.queue.push_back((due, value));
         if !alarm.is_set() {
             alarm.set(due);
         }
@@ -102,12 +102,12 @@ where
 
     fn tick(&mut self, alarm: &mut Alarm<W>) {
         let now = alarm.now();
-        while let Some((due, _)) = self.waiting.front() {
+        while let Some((due, _)) = self.queue.front() {
             if *due > now {
                 alarm.set(*due);
                 return;
             }
-            match self.waiting.pop_front() {
+            match self.queue.pop_front() {
                 Some((_, Some(value))) => self.out.next_owned(value),
                 Some((_, None)) | None => self.out.complete(),
             }

@@ -4,9 +4,9 @@ use std::time::Duration;
 use super::upstreams::{UntilClosed, Upstreams};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// What [`delay_subscription`](crate::ObservableExt::delay_subscription) gives.
+/// The observable returned by [`delay_subscription`](crate::ObservableExt::delay_subscription).
 ///
-/// Subscribes to the source so much later, on a worker of `scheduler`.
+/// Subscribes to the source after `delay`, on a worker of `scheduler`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -58,7 +58,7 @@ where
     }
 }
 
-/// Subscribes when what `schedule` is given runs.
+/// Subscribes when the action passed to `schedule` runs.
 pub(super) fn subscribe_later<S, O>(
     source: S,
     observer: O,
@@ -68,19 +68,19 @@ where
     S: Observable + Send + 'static,
     O: Observer<S::Item, S::Error> + Send + 'static,
 {
-    // The action may run before its own guard is here, so each has a place of its own.
+    // The action may run before its own guard is set, so each of the two has its own key.
     let upstreams = Arc::new(Upstreams::default());
     let (Some(action), Some(subscription)) = (upstreams.reserve(), upstreams.reserve()) else {
         return Guard::closed();
     };
-    let places = Arc::clone(&upstreams);
+    let action_upstreams = Arc::clone(&upstreams);
     let scheduled = schedule(Box::new(move || {
-        places.finish(action);
+        action_upstreams.finish(action);
         let observer = UntilClosed {
             observer,
-            upstreams: Arc::clone(&places),
+            upstreams: Arc::clone(&action_upstreams),
         };
-        places.set(subscription, source.subscribe_with(observer));
+        action_upstreams.set(subscription, source.subscribe_with(observer));
     }));
     upstreams.set(action, scheduled);
     upstreams.guard()

@@ -4,10 +4,10 @@ use std::hash::Hash;
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`distinct`](crate::ObservableExt::distinct) gives.
+/// The observable returned by [`distinct`](crate::ObservableExt::distinct).
 ///
-/// Emits each value the first time it comes. Remembers every value that came: memory grows with the
-/// number of unlike ones.
+/// Emits each distinct value once, on its first occurrence. Stores all distinct values: memory grows with
+/// their number.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -45,9 +45,9 @@ where
     }
 }
 
-/// What [`distinct_by_key`](crate::ObservableExt::distinct_by_key) gives.
+/// The observable returned by [`distinct_by_key`](crate::ObservableExt::distinct_by_key).
 ///
-/// Emits each value whose key comes the first time. Remembers every key that came.
+/// Emits the first value of each key. Stores all keys.
 ///
 /// ```
 /// use fanline::prelude::*;

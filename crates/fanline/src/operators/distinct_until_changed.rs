@@ -1,9 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`distinct_until_changed`](crate::ObservableExt::distinct_until_changed) gives.
+/// The observable returned by [`distinct_until_changed`](crate::ObservableExt::distinct_until_changed).
 ///
-/// Emits each value that differs from the one before it. Keeps one value.
+/// Emits each value that differs from the previous one. Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -41,10 +41,10 @@ where
     }
 }
 
-/// What [`distinct_until_changed_by`](crate::ObservableExt::distinct_until_changed_by) gives.
+/// The observable returned by [`distinct_until_changed_by`](crate::ObservableExt::distinct_until_changed_by).
 ///
-/// Emits each value that `same` does not find the same as the last one emitted, which is its first
-/// argument. Keeps one value.
+/// Emits each value for which `same` does not hold. The first argument of `same` is the last emitted value.
+/// Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -91,7 +91,7 @@ where
 struct ChangeObserver<O, F, T> {
     observer: O,
     same: F,
-    /// The last value that was passed on.
+    /// The last emitted value.
     previous: Option<T>,
 }
 
@@ -100,7 +100,7 @@ where
     T: Clone,
     F: FnMut(&T, &T) -> bool,
 {
-    /// Whether the value differs from the last one passed on, whose place it then takes.
+    /// Returns whether the value differs from the last emitted one, and replaces that.
     #[inline]
     fn changes(&mut self, value: &T) -> bool {
         match &mut self.previous {
@@ -139,9 +139,9 @@ where
     forward!(error, complete, is_closed);
 }
 
-/// What [`distinct_until_changed_by_key`](crate::ObservableExt::distinct_until_changed_by_key) gives.
+/// The observable returned by [`distinct_until_changed_by_key`](crate::ObservableExt::distinct_until_changed_by_key).
 ///
-/// Emits each value whose key differs from that of the one before it. Keeps one key.
+/// Emits each value whose key differs from the key of the previous value. Stores one key.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,9 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`enumerate`](crate::ObservableExt::enumerate) gives.
+/// The observable returned by [`enumerate`](crate::ObservableExt::enumerate).
 ///
-/// Emits each value with its number, from zero.
+/// Emits each value with its index, from 0.
 ///
 /// ```
 /// use fanline::prelude::*;

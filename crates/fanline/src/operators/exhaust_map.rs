@@ -4,23 +4,23 @@ use super::funnel::Funnel;
 use crate::sync::{Mutex, lock};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// What [`exhaust_map`](crate::ObservableExt::exhaust_map) gives.
+/// The observable returned by [`exhaust_map`](crate::ObservableExt::exhaust_map).
 ///
-/// Emits all of the observable that `f` makes of a value; values that come before it has completed
-/// are ignored.
+/// Emits the values of the observable that `f` returns for a value. Values that arrive before that
+/// observable has completed are ignored.
 ///
-/// Completes when the source and the observable in progress have; fails with the first that fails.
-/// Keeps nothing. A panic of `f` ends it without a word.
+/// Completes when the source and the current observable have; fails with the first error. Stores no values.
+/// If `f` panics, it ends without a call to the observer.
 ///
 /// ```
 /// use fanline::prelude::*;
 ///
 /// let (mut click, clicks) = fanline::subject::<&str>();
-/// let (mut answer, answers) = fanline::subject::<u32>();
-/// let _guard = clicks.exhaust_map(move |_| answers.clone()).subscribe(|n| println!("{n}"));
+/// let (mut response, responses) = fanline::subject::<u32>();
+/// let _guard = clicks.exhaust_map(move |_| responses.clone()).subscribe(|n| println!("{n}"));
 /// click.next("send");
-/// click.next("send again"); // ignored: the answer is not complete
-/// answer.next(200);
+/// click.next("send again"); // ignored: the response is not complete
+/// response.next(200);
 /// ```
 #[derive(Clone, Debug)]
 pub struct ExhaustMap<S, F> {
@@ -53,7 +53,7 @@ where
         funnel.gate().connect(|key| {
             self.source.subscribe_with(Outer {
                 funnel: funnel.clone(),
-                busy: Arc::new(Mutex::new(Busy::default())),
+                state: Arc::new(Mutex::new(InnerState::default())),
                 f: self.f,
                 key,
             })
@@ -63,7 +63,7 @@ where
 }
 
 #[derive(Default)]
-struct Busy {
+struct InnerState {
     running: bool,
     outer_complete: bool,
 }
@@ -75,7 +75,7 @@ where
     O: Observer<T, E> + Send + 'static,
 {
     funnel: Funnel<T, E, O>,
-    busy: Arc<Mutex<Busy>>,
+    state: Arc<Mutex<InnerState>>,
     f: F,
     key: u64,
 }
@@ -87,19 +87,19 @@ where
     O: Observer<R::Item, R::Error> + Send + 'static,
 {
     fn next(&mut self, value: &V) {
-        if std::mem::replace(&mut lock(&self.busy).running, true) {
+        if std::mem::replace(&mut lock(&self.state).running, true) {
             return;
         }
         let panicked = self.funnel.gate().close_on_panic();
         self.funnel.gate().connect(|key| {
-            let busy = Arc::clone(&self.busy);
+            let state = Arc::clone(&self.state);
             let inlet = self.funnel.inlet(move |funnel| {
-                let last = {
-                    let mut busy = lock(&busy);
-                    busy.running = false;
-                    busy.outer_complete
+                let is_last = {
+                    let mut state = lock(&state);
+                    state.running = false;
+                    state.outer_complete
                 };
-                if last {
+                if is_last {
                     funnel.complete();
                 }
                 funnel.upstreams().finish(key);
@@ -115,9 +115,9 @@ where
 
     fn complete(&mut self) {
         let idle = {
-            let mut busy = lock(&self.busy);
-            busy.outer_complete = true;
-            !busy.running
+            let mut state = lock(&self.state);
+            state.outer_complete = true;
+            !state.running
         };
         if idle {
             self.funnel.complete();

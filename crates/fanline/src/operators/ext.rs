@@ -1,4 +1,4 @@
-//! The one trait through which the operators are called.
+//! The trait whose methods are the operators.
 #![expect(
     clippy::type_complexity,
     reason = "pairs are made by function types, and the lint sees through the alias"
@@ -21,11 +21,11 @@ use crate::{
 };
 use crate::{Replay, ReplaySubject, Subject};
 
-/// The operators, on everything that can be turned into an [`Observable`].
+/// The operators, for every type that converts into an [`Observable`].
 pub trait ObservableExt: IntoObservable {
     // -- Transforming
 
-    /// Emits the values in `Vec`s of `count`, the rest on completion. See [`BufferCount`].
+    /// Emits `Vec`s of `count` values; the last may be shorter. See [`BufferCount`].
     fn buffer_count(self, count: usize) -> BufferCount<Self::Observable>
     where
         Self::Item: Clone + Send + 'static,
@@ -33,7 +33,7 @@ pub trait ObservableExt: IntoObservable {
         BufferCount::new(self.into_observable(), count)
     }
 
-    /// Emits `count` values from every `every`-th on, in `Vec`s. See [`BufferCountEvery`].
+    /// Emits a `Vec` of `count` values starting at every `every`-th value. See [`BufferCountEvery`].
     fn buffer_count_every(self, count: usize, every: usize) -> BufferCountEvery<Self::Observable>
     where
         Self::Item: Clone + Send + 'static,
@@ -41,7 +41,7 @@ pub trait ObservableExt: IntoObservable {
         BufferCountEvery::new(self.into_observable(), count, every)
     }
 
-    /// Undoes [`materialize`](Self::materialize); ends as they say. See [`Dematerialize`].
+    /// Reverses [`materialize`](Self::materialize): emits the notified events. See [`Dematerialize`].
     fn dematerialize<T, E>(self) -> Dematerialize<Self::Observable>
     where
         Self: IntoObservable<Item = Notification<T, E>, Error = Infallible>,
@@ -49,7 +49,7 @@ pub trait ObservableExt: IntoObservable {
         Dematerialize::new(self.into_observable())
     }
 
-    /// Emits each value with its number, from zero. See [`Enumerate`].
+    /// Emits each value with its index, from 0. See [`Enumerate`].
     fn enumerate(self) -> Enumerate<Self::Observable>
     where
         Self::Item: Clone,
@@ -57,7 +57,7 @@ pub trait ObservableExt: IntoObservable {
         Enumerate::new(self.into_observable())
     }
 
-    /// Emits what `f` makes of each value, and nothing where it makes nothing. See [`FilterMap`].
+    /// Emits the value in each `Some` that `f` returns. See [`FilterMap`].
     fn filter_map<U, F>(self, f: F) -> FilterMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> Option<U> + Send + 'static,
@@ -65,7 +65,7 @@ pub trait ObservableExt: IntoObservable {
         FilterMap::new(self.into_observable(), f)
     }
 
-    /// Emits what `f` makes of each value. See [`Map`].
+    /// Emits the result of `f` for each value. See [`Map`].
     fn map<U, F>(self, f: F) -> Map<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> U + Send + 'static,
@@ -87,7 +87,7 @@ pub trait ObservableExt: IntoObservable {
         Materialize::new(self.into_observable())
     }
 
-    /// Emits each value but the first with the one before it. See [`Pairwise`].
+    /// Emits each value with the previous one, from the second on. See [`Pairwise`].
     fn pairwise(self) -> Pairwise<Self::Observable>
     where
         Self::Item: Clone + Send + 'static,
@@ -95,7 +95,7 @@ pub trait ObservableExt: IntoObservable {
         Pairwise::new(self.into_observable())
     }
 
-    /// Emits, for each value, what `f` makes of it and of what it made before. See [`Scan`].
+    /// Emits each intermediate result of a fold with `f`. See [`Scan`].
     fn scan<A: Send + 'static, F>(self, initial: A, f: F) -> Scan<Self::Observable, A, F>
     where
         F: FnMut(A, &Self::Item) -> A + Send + 'static,
@@ -103,7 +103,7 @@ pub trait ObservableExt: IntoObservable {
         Scan::new(self.into_observable(), initial, f)
     }
 
-    /// Emits each value with the time since the one before it. See [`WithInterval`].
+    /// Emits each value with the time since the previous one. See [`WithInterval`].
     fn time_interval<C: Clock>(self, clock: C) -> WithInterval<Self::Observable, C>
     where
         Self::Item: Clone,
@@ -111,7 +111,7 @@ pub trait ObservableExt: IntoObservable {
         WithInterval::new(self.into_observable(), clock)
     }
 
-    /// Emits each value with the time at which it came. See [`Timestamp`].
+    /// Emits each value with its time of arrival. See [`Timestamp`].
     fn timestamp<C: Clock>(self, clock: C) -> Timestamp<Self::Observable, C>
     where
         Self::Item: Clone,
@@ -119,7 +119,7 @@ pub trait ObservableExt: IntoObservable {
         Timestamp::new(self.into_observable(), clock)
     }
 
-    /// Emits a [`Grouped`] observable for each key. Ends with the source. See [`GroupBy`].
+    /// Emits a [`Grouped`] observable per key. Ends with the source. See [`GroupBy`].
     fn group_by<K, F>(self, key: F) -> GroupBy<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> K + Send + 'static,
@@ -129,7 +129,7 @@ pub trait ObservableExt: IntoObservable {
         GroupBy::new(self.into_observable(), key)
     }
 
-    /// Emits the values in observables of `count` each. Ends with the source. See [`WindowCount`].
+    /// Emits observables of `count` values each. Ends with the source. See [`WindowCount`].
     fn window_count(self, count: usize) -> WindowCount<Self::Observable>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -139,7 +139,7 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Filtering
 
-    /// Emits each value the first time it comes; remembers all of them. See [`Distinct`].
+    /// Emits each distinct value once; stores all of them. See [`Distinct`].
     fn distinct(self) -> Distinct<Self::Observable>
     where
         Self::Item: Clone + Hash + Eq + Send + 'static,
@@ -147,7 +147,7 @@ pub trait ObservableExt: IntoObservable {
         Distinct::new(self.into_observable())
     }
 
-    /// Emits each value whose key comes the first time; remembers all keys. See [`DistinctByKey`].
+    /// Emits the first value of each key; stores all keys. See [`DistinctByKey`].
     fn distinct_by_key<K, F>(self, key: F) -> DistinctByKey<Self::Observable, F>
     where
         K: Hash + Eq + Send + 'static,
@@ -156,7 +156,7 @@ pub trait ObservableExt: IntoObservable {
         DistinctByKey::new(self.into_observable(), key)
     }
 
-    /// Emits each value that differs from the one before it. See [`DistinctUntilChanged`].
+    /// Emits each value that differs from the previous one. See [`DistinctUntilChanged`].
     fn distinct_until_changed(self) -> DistinctUntilChanged<Self::Observable>
     where
         Self::Item: PartialEq + Clone + Send + 'static,
@@ -164,7 +164,7 @@ pub trait ObservableExt: IntoObservable {
         DistinctUntilChanged::new(self.into_observable())
     }
 
-    /// Emits each value that `same` tells from the one before. See [`DistinctUntilChangedBy`].
+    /// Emits each value unless `same` holds for it and the previous one. See [`DistinctUntilChangedBy`].
     fn distinct_until_changed_by<F>(self, same: F) -> DistinctUntilChangedBy<Self::Observable, F>
     where
         Self::Item: Clone + Send + 'static,
@@ -173,7 +173,7 @@ pub trait ObservableExt: IntoObservable {
         DistinctUntilChangedBy::new(self.into_observable(), same)
     }
 
-    /// Emits values whose key has changed. See [`DistinctUntilChangedByKey`].
+    /// Emits each value whose key differs from the previous one. See [`DistinctUntilChangedByKey`].
     fn distinct_until_changed_by_key<K, F>(
         self,
         key: F,
@@ -185,30 +185,30 @@ pub trait ObservableExt: IntoObservable {
         DistinctUntilChangedByKey::new(self.into_observable(), key)
     }
 
-    /// Emits the value with this number, from zero, if there is one, and completes. See [`Take`].
+    /// Emits the value at this index, from 0, if there is one, and completes. See [`Take`].
     fn element_at(self, index: usize) -> Take<Skip<Self::Observable>> {
         self.skip(index).take(1)
     }
 
-    /// Emits the values for which `keep` says so. See [`Filter`].
-    fn filter<F>(self, keep: F) -> Filter<Self::Observable, F>
+    /// Emits the values for which `predicate` holds. See [`Filter`].
+    fn filter<F>(self, predicate: F) -> Filter<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
     {
-        Filter::new(self.into_observable(), keep)
+        Filter::new(self.into_observable(), predicate)
     }
 
-    /// Emits the first value and completes; or without one. See [`Take`].
+    /// Emits the first value, if there is one, and completes. See [`Take`].
     fn first(self) -> Take<Self::Observable> {
         self.take(1)
     }
 
-    /// Emits no value, only the end. See [`IgnoreElements`].
+    /// Emits only the end. See [`IgnoreElements`].
     fn ignore_elements(self) -> IgnoreElements<Self::Observable> {
         IgnoreElements::new(self.into_observable())
     }
 
-    /// Emits the last value when the source completes, if there was one. See [`Last`].
+    /// Emits the last value, if there is one, when the source completes. See [`Last`].
     fn last(self) -> Last<Self::Observable>
     where
         Self::Item: Clone + Send + 'static,
@@ -216,7 +216,7 @@ pub trait ObservableExt: IntoObservable {
         Last::new(self.into_observable())
     }
 
-    /// Emits `Ok` with the only value; `Err` when there is none or a second. See [`Single`].
+    /// Emits `Ok` with the only value; `Err` if there is none or a second one. See [`Single`].
     fn single(self) -> Single<Self::Observable>
     where
         Self::Item: Clone + Send + 'static,
@@ -224,12 +224,12 @@ pub trait ObservableExt: IntoObservable {
         Single::new(self.into_observable())
     }
 
-    /// Leaves the first `count` values out. See [`Skip`].
+    /// Drops the first `count` values. See [`Skip`].
     fn skip(self, count: usize) -> Skip<Self::Observable> {
         Skip::new(self.into_observable(), count)
     }
 
-    /// Leaves the last `count` values out, by emitting each that much later. See [`SkipLast`].
+    /// Drops the last `count` values, by delaying each value by `count` values. See [`SkipLast`].
     fn skip_last(self, count: usize) -> SkipLast<Self::Observable>
     where
         Self::Item: Clone + Send + 'static,
@@ -237,12 +237,12 @@ pub trait ObservableExt: IntoObservable {
         SkipLast::new(self.into_observable(), count)
     }
 
-    /// Leaves values out until `unwanted` first says no. See [`SkipWhile`].
-    fn skip_while<F>(self, unwanted: F) -> SkipWhile<Self::Observable, F>
+    /// Drops values while `predicate` holds. See [`SkipWhile`].
+    fn skip_while<F>(self, predicate: F) -> SkipWhile<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
     {
-        SkipWhile::new(self.into_observable(), unwanted)
+        SkipWhile::new(self.into_observable(), predicate)
     }
 
     /// Emits the first `count` values, and completes with the last of them. See [`Take`].
@@ -258,25 +258,25 @@ pub trait ObservableExt: IntoObservable {
         TakeLast::new(self.into_observable(), count)
     }
 
-    /// Emits values until `wanted` first says no, and completes there. See [`TakeWhile`].
-    fn take_while<F>(self, wanted: F) -> TakeWhile<Self::Observable, F>
+    /// Emits values while `predicate` holds, then completes. See [`TakeWhile`].
+    fn take_while<F>(self, predicate: F) -> TakeWhile<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
     {
-        TakeWhile::new(self.into_observable(), wanted, false)
+        TakeWhile::new(self.into_observable(), predicate, false)
     }
 
-    /// [`take_while`](Self::take_while) and the first unwanted value. See [`TakeWhile`].
-    fn take_while_inclusive<F>(self, wanted: F) -> TakeWhile<Self::Observable, F>
+    /// Like [`take_while`](Self::take_while), with the first value for which it fails. See [`TakeWhile`].
+    fn take_while_inclusive<F>(self, predicate: F) -> TakeWhile<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
     {
-        TakeWhile::new(self.into_observable(), wanted, true)
+        TakeWhile::new(self.into_observable(), predicate, true)
     }
 
     // -- Folding
 
-    /// Emits whether `test` holds for all values, once that is known, and completes. See [`All`].
+    /// Emits whether `test` holds for all values, as soon as known, and completes. See [`All`].
     fn all<F>(self, test: F) -> All<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
@@ -284,7 +284,7 @@ pub trait ObservableExt: IntoObservable {
         All::new(self.into_observable(), test)
     }
 
-    /// Emits whether `test` holds for any value, once that is known, and completes. See [`Any`].
+    /// Emits whether `test` holds for any value, as soon as known, and completes. See [`Any`].
     fn any<F>(self, test: F) -> Any<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
@@ -292,7 +292,7 @@ pub trait ObservableExt: IntoObservable {
         Any::new(self.into_observable(), test)
     }
 
-    /// Emits the mean of the values, in `f64`, when the source completes. See [`Average`].
+    /// Emits the mean of the values, as `f64`, when the source completes. See [`Average`].
     fn average(self) -> Average<Self::Observable>
     where
         Self::Item: Clone + Into<f64>,
@@ -300,7 +300,7 @@ pub trait ObservableExt: IntoObservable {
         Average::new(self.into_observable())
     }
 
-    /// Emits all values in one collection when the source completes. See [`Collect`].
+    /// Emits all values as one collection when the source completes. See [`Collect`].
     fn collect<C>(self) -> Collect<Self::Observable, C>
     where
         Self::Item: Clone,
@@ -309,7 +309,7 @@ pub trait ObservableExt: IntoObservable {
         Collect::new(self.into_observable())
     }
 
-    /// Emits whether a value equals this one, once known, and completes. See [`Contains`].
+    /// Emits whether any value equals `value`, as soon as known, and completes. See [`Contains`].
     fn contains(self, value: Self::Item) -> Contains<Self::Observable, Self::Item>
     where
         Self::Item: PartialEq + Send + 'static,
@@ -322,7 +322,7 @@ pub trait ObservableExt: IntoObservable {
         Count::new(self.into_observable())
     }
 
-    /// Emits what `f` made of `initial` and of all values when the source completes. See [`Fold`].
+    /// Emits the result of folding all values with `f` when the source completes. See [`Fold`].
     fn fold<A: Send + 'static, F>(self, initial: A, f: F) -> Fold<Self::Observable, A, F>
     where
         F: FnMut(A, &Self::Item) -> A + Send + 'static,
@@ -330,13 +330,13 @@ pub trait ObservableExt: IntoObservable {
         Fold::new(self.into_observable(), initial, f)
     }
 
-    /// Emits whether the source has no value, once known, and completes. See [`IsEmpty`].
+    /// Emits whether the source has no value, as soon as known, and completes. See [`IsEmpty`].
     #[expect(clippy::wrong_self_convention, reason = "named as `Iterator` would")]
     fn is_empty(self) -> IsEmpty<Self::Observable> {
         IsEmpty::new(self.into_observable())
     }
 
-    /// Emits the greatest value, the last of equals, when the source completes. See [`Max`].
+    /// Emits the greatest value (the last of equals) when the source completes. See [`Max`].
     fn max(self) -> Max<Self::Observable>
     where
         Self::Item: Ord + Clone + Send + 'static,
@@ -344,7 +344,7 @@ pub trait ObservableExt: IntoObservable {
         Max::new(self.into_observable())
     }
 
-    /// [`max`](Self::max) in the order that `compare` gives. See [`MaxBy`].
+    /// Like [`max`](Self::max), in the order of `compare`. See [`MaxBy`].
     fn max_by<F>(self, compare: F) -> MaxBy<Self::Observable, F>
     where
         Self::Item: Clone + Send + 'static,
@@ -353,7 +353,7 @@ pub trait ObservableExt: IntoObservable {
         MaxBy::new(self.into_observable(), compare)
     }
 
-    /// Emits the least value, the first of equals, when the source completes. See [`Min`].
+    /// Emits the least value (the first of equals) when the source completes. See [`Min`].
     fn min(self) -> Min<Self::Observable>
     where
         Self::Item: Ord + Clone + Send + 'static,
@@ -361,7 +361,7 @@ pub trait ObservableExt: IntoObservable {
         Min::new(self.into_observable())
     }
 
-    /// [`min`](Self::min) in the order that `compare` gives. See [`MinBy`].
+    /// Like [`min`](Self::min), in the order of `compare`. See [`MinBy`].
     fn min_by<F>(self, compare: F) -> MinBy<Self::Observable, F>
     where
         Self::Item: Clone + Send + 'static,
@@ -370,7 +370,7 @@ pub trait ObservableExt: IntoObservable {
         MinBy::new(self.into_observable(), compare)
     }
 
-    /// Emits what `f` made of all values, beginning with the first, on completion. See [`Reduce`].
+    /// Emits the result of folding all values, starting with the first, on completion. See [`Reduce`].
     fn reduce<F>(self, f: F) -> Reduce<Self::Observable, F>
     where
         Self::Item: Clone + Send + 'static,
@@ -389,7 +389,7 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Combining
 
-    /// Emits the latest values of both when either has one; ends with both. See [`CombineLatest`].
+    /// Emits the latest values of both whenever either emits; ends with both. See [`CombineLatest`].
     fn combine_latest<B>(
         self,
         other: B,
@@ -401,7 +401,7 @@ pub trait ObservableExt: IntoObservable {
         self.combine_latest_with(other, |left, right| (left.clone(), right.clone()))
     }
 
-    /// The same with what `f` makes of both. See [`CombineLatest`].
+    /// Like [`combine_latest`](Self::combine_latest), with `f` instead of a pair. See [`CombineLatest`].
     fn combine_latest_with<B, C, F>(
         self,
         other: B,
@@ -415,7 +415,7 @@ pub trait ObservableExt: IntoObservable {
         CombineLatest::new(self.into_observable(), other.into_observable(), f)
     }
 
-    /// Emits all of this source, then all of `next`, and completes with it. See [`Concat`].
+    /// Emits the values of this source, then those of `next`, and completes with it. See [`Concat`].
     fn concat<B>(self, next: B) -> Concat<Self::Observable, B::Observable>
     where
         B: IntoObservable<Item = Self::Item, Error = Self::Error>,
@@ -423,8 +423,8 @@ pub trait ObservableExt: IntoObservable {
         Concat::new(self.into_observable(), next.into_observable())
     }
 
-    /// Emits all of the observable that `f` makes of the first value, then of the second, and so
-    /// on: [`flat_map`](Self::flat_map) with one at a time. See [`FlatMap`].
+    /// Emits the values of the observables that `f` returns, one observable after the other:
+    /// [`flat_map`](Self::flat_map) with one at a time. See [`FlatMap`].
     fn concat_map<R, F>(self, f: F) -> FlatMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
@@ -435,8 +435,8 @@ pub trait ObservableExt: IntoObservable {
         FlatMap::new(self.into_observable(), 1, f)
     }
 
-    /// Emits all of the observable that `f` makes of a value, and ignores values that come before
-    /// it has completed. Completes when both have. See [`ExhaustMap`].
+    /// Emits the values of the observable that `f` returns, and ignores values until it has completed.
+    /// Completes when both have. See [`ExhaustMap`].
     fn exhaust_map<R, F>(self, f: F) -> ExhaustMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
@@ -446,23 +446,23 @@ pub trait ObservableExt: IntoObservable {
         ExhaustMap::new(self.into_observable(), f)
     }
 
-    /// Emits, as it comes, what the observables emit that `f` makes of the values, from at most
-    /// `most` at a time. Completes when all have. Panics when `most` is 0. See [`FlatMap`].
-    fn flat_map<R, F>(self, most: usize, f: F) -> FlatMap<Self::Observable, F>
+    /// Emits the values of the observables that `f` returns, subscribed to at most `concurrent_max` at a
+    /// time. Completes when all have. Panics if `concurrent_max` is 0. See [`FlatMap`].
+    fn flat_map<R, F>(self, concurrent_max: usize, f: F) -> FlatMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
         R: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
         R::Observable: Send + 'static,
         Self::Error: Clone + Send + 'static,
     {
-        FlatMap::new(self.into_observable(), most, f)
+        FlatMap::new(self.into_observable(), concurrent_max, f)
     }
 
     /// [`flat_map`](Self::flat_map) in parallel, on workers of `scheduler`. See [`FlatMapOn`].
     fn flat_map_on<C: Scheduler, R, F>(
         self,
         scheduler: C,
-        most: usize,
+        concurrent_max: usize,
         f: F,
     ) -> FlatMapOn<Self::Observable, C, F>
     where
@@ -471,10 +471,10 @@ pub trait ObservableExt: IntoObservable {
         R::Observable: Send + 'static,
         Self::Error: Clone + Send + 'static,
     {
-        FlatMapOn::new(self.into_observable(), scheduler, most, f)
+        FlatMapOn::new(self.into_observable(), scheduler, concurrent_max, f)
     }
 
-    /// Emits the values of both as they come. Completes when both have. See [`Merge`].
+    /// Emits the values of both as they arrive. Completes when both have. See [`Merge`].
     fn merge<B>(self, other: B) -> Merge<Self::Observable, B::Observable>
     where
         B: IntoObservable<Item = Self::Item, Error = Self::Error>,
@@ -483,7 +483,7 @@ pub trait ObservableExt: IntoObservable {
         Merge::new(self.into_observable(), other.into_observable())
     }
 
-    /// Is this source or `other`, whichever says something first. See [`Race`].
+    /// Behaves like this source or `other`, whichever emits or ends first. See [`Race`].
     fn race<B>(self, other: B) -> Race<Self::Observable, B::Observable>
     where
         B: IntoObservable<Item = Self::Item, Error = Self::Error>,
@@ -491,7 +491,7 @@ pub trait ObservableExt: IntoObservable {
         Race::new(self.into_observable(), other.into_observable())
     }
 
-    /// [`switch_map`](Self::switch_map) of a source that emits observables. See [`SwitchAll`].
+    /// [`switch_map`](Self::switch_map) for a source that emits observables. See [`SwitchAll`].
     fn switch_all(self) -> SwitchAll<Self::Observable>
     where
         Self::Item: IntoObservable<Error = Self::Error> + Clone + 'static,
@@ -501,8 +501,8 @@ pub trait ObservableExt: IntoObservable {
         SwitchAll::new(self.into_observable())
     }
 
-    /// Emits the values of the observable that `f` makes of the latest value, and unsubscribes the
-    /// one before. Completes when source and latest have. See [`SwitchMap`].
+    /// Emits the values of the observable that `f` returns for the latest value, and unsubscribes the
+    /// previous one. Completes when source and latest have. See [`SwitchMap`].
     fn switch_map<R, F>(self, f: F) -> SwitchMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
@@ -524,7 +524,8 @@ pub trait ObservableExt: IntoObservable {
         self.with_latest_from_with(other, |value, latest| (value.clone(), latest.clone()))
     }
 
-    /// The same with what `f` makes of both. See [`WithLatestFrom`].
+    /// Like [`with_latest_from`](Self::with_latest_from), with `f` instead of a pair. See
+    /// [`WithLatestFrom`].
     fn with_latest_from_with<B, C, F>(
         self,
         other: B,
@@ -538,7 +539,7 @@ pub trait ObservableExt: IntoObservable {
         WithLatestFrom::new(self.into_observable(), other.into_observable(), f)
     }
 
-    /// Emits the first values of both as a pair, then the second ones, until one has no more. See
+    /// Emits pairs of the first values of both, the second ones, and so on, until one of them ends. See
     /// [`Zip`].
     fn zip<B>(self, other: B) -> Zip<Self::Observable, B::Observable, Pair<Self::Item, B::Item>>
     where
@@ -548,7 +549,7 @@ pub trait ObservableExt: IntoObservable {
         self.zip_with(other, |left, right| (left, right))
     }
 
-    /// The same with what `f` makes of both. See [`Zip`].
+    /// Like [`zip`](Self::zip), with `f` instead of a pair. See [`Zip`].
     fn zip_with<B, C, F>(self, other: B, f: F) -> Zip<Self::Observable, B::Observable, F>
     where
         B: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
@@ -585,7 +586,7 @@ pub trait ObservableExt: IntoObservable {
         TakeUntil::new(self.into_observable(), notifier.into_observable())
     }
 
-    /// Makes sure that calls do not overlap and end with the end. See [`Serialize`].
+    /// Prevents overlapping calls, and calls after the end. See [`Serialize`].
     fn serialize(self) -> Serialize<Self::Observable>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -595,7 +596,7 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Errors
 
-    /// Fails with what `f` makes of the error. See [`MapErr`].
+    /// Maps the error with `f`. See [`MapErr`].
     fn map_err<U, F>(self, f: F) -> MapErr<Self::Observable, F>
     where
         F: FnMut(&Self::Error) -> U + Send + 'static,
@@ -603,7 +604,7 @@ pub trait ObservableExt: IntoObservable {
         MapErr::new(self.into_observable(), f)
     }
 
-    /// Gives a source that cannot fail the error type of one that can. See [`WithErrorType`].
+    /// Gives a source that cannot fail the error type of another. See [`WithErrorType`].
     fn with_error_type<E: 'static>(self) -> WithErrorType<Self::Observable, E>
     where
         Self: IntoObservable<Error = Infallible>,
@@ -611,7 +612,7 @@ pub trait ObservableExt: IntoObservable {
         WithErrorType::new(self.into_observable())
     }
 
-    /// Goes on with the observable that `handler` makes of the error. See [`Catch`].
+    /// On an error, continues with the observable that `handler` returns. See [`Catch`].
     fn catch<R, F>(self, handler: F) -> Catch<Self::Observable, F>
     where
         F: FnOnce(&Self::Error) -> R + Send + 'static,
@@ -620,7 +621,7 @@ pub trait ObservableExt: IntoObservable {
         Catch::new(self.into_observable(), handler)
     }
 
-    /// In place of an error, emits what `f` makes of it and completes. See [`OnErrorReturn`].
+    /// On an error, emits the result of `f` and completes. See [`OnErrorReturn`].
     fn on_error_return<F>(self, f: F) -> OnErrorReturn<Self::Observable, F>
     where
         F: FnMut(&Self::Error) -> Self::Item + Send + 'static,
@@ -644,7 +645,7 @@ pub trait ObservableExt: IntoObservable {
         Retry::new(self.into_observable(), times)
     }
 
-    /// [`retry`](Self::retry) that waits before each attempt as `backoff` says. See [`RetryWith`].
+    /// Like [`retry`](Self::retry), with a delay from `backoff` before each attempt. See [`RetryWith`].
     fn retry_with<C: Scheduler>(
         self,
         backoff: Backoff,
@@ -658,7 +659,7 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Time
 
-    /// Emits what came in each `period` as one `Vec`, and the rest at the end. See [`BufferTime`].
+    /// Emits the values of each `period` as one `Vec`, and the rest at the end. See [`BufferTime`].
     fn buffer_time<C: Scheduler>(
         self,
         period: Duration,
@@ -670,7 +671,7 @@ pub trait ObservableExt: IntoObservable {
         BufferTime::new(self.into_observable(), period, usize::MAX, scheduler)
     }
 
-    /// [`buffer_time`](Self::buffer_time), emitted when full as well. See [`BufferTime`].
+    /// Like [`buffer_time`](Self::buffer_time), and emits also when full. See [`BufferTime`].
     fn buffer_time_or_count<C: Scheduler>(
         self,
         period: Duration,
@@ -695,7 +696,7 @@ pub trait ObservableExt: IntoObservable {
         WindowTime::new(self.into_observable(), period, usize::MAX, scheduler)
     }
 
-    /// [`window_time`](Self::window_time), with `count` values at most. See [`WindowTime`].
+    /// Like [`window_time`](Self::window_time), with at most `count` values. See [`WindowTime`].
     fn window_time_or_count<C: Scheduler>(
         self,
         period: Duration,
@@ -708,7 +709,7 @@ pub trait ObservableExt: IntoObservable {
         WindowTime::new(self.into_observable(), period, count, scheduler)
     }
 
-    /// Emits a value when nothing comes for `quiet` after it, and on completion. See [`Debounce`].
+    /// Emits a value if none follows within `quiet`, and the last on completion. See [`Debounce`].
     fn debounce<C: Scheduler>(self, quiet: Duration, scheduler: C) -> Debounce<Self::Observable, C>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -716,7 +717,7 @@ pub trait ObservableExt: IntoObservable {
         Debounce::new(self.into_observable(), quiet, scheduler)
     }
 
-    /// Emits each value, and the completion, so much later; an error at once. See [`Delay`].
+    /// Delays values and completion by `delay`, but not errors. See [`Delay`].
     fn delay<C: Scheduler>(self, delay: Duration, scheduler: C) -> Delay<Self::Observable, C>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -724,7 +725,7 @@ pub trait ObservableExt: IntoObservable {
         Delay::new(self.into_observable(), delay, scheduler)
     }
 
-    /// Subscribes to the source so much later. See [`DelaySubscription`].
+    /// Delays the subscription to the source by `delay`. See [`DelaySubscription`].
     fn delay_subscription<C: Scheduler>(
         self,
         delay: Duration,
@@ -736,7 +737,7 @@ pub trait ObservableExt: IntoObservable {
         DelaySubscription::new(self.into_observable(), delay, scheduler)
     }
 
-    /// Emits the latest value every `period`, if new. Ends with the source. See [`SampleEvery`].
+    /// Emits the latest value every `period`, if it is new. Ends with the source. See [`SampleEvery`].
     fn sample<C: Scheduler>(
         self,
         period: Duration,
@@ -748,7 +749,7 @@ pub trait ObservableExt: IntoObservable {
         SampleEvery::new(self.into_observable(), period, scheduler)
     }
 
-    /// Lets the first or last value, or both, of each `period` through. See [`Throttle`].
+    /// Emits the first value of each `period`, the last, or both. See [`Throttle`].
     fn throttle<C: Scheduler>(
         self,
         period: Duration,
@@ -761,7 +762,7 @@ pub trait ObservableExt: IntoObservable {
         Throttle::new(self.into_observable(), period, edge, scheduler)
     }
 
-    /// Fails with what `error` gives when no value has come for `limit`. See [`Timeout`].
+    /// Fails with the result of `error` if no value arrives within `limit`. See [`Timeout`].
     fn timeout<C: Scheduler, F>(
         self,
         limit: Duration,
@@ -777,7 +778,7 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Threads
 
-    /// Calls the observer on a worker of `scheduler`, in order, without bound. See [`ObserveOn`].
+    /// Calls the observer on a worker of `scheduler`, in order, with an unbounded queue. See [`ObserveOn`].
     fn observe_on<C: Scheduler>(self, scheduler: C) -> ObserveOn<Self::Observable, C, Self::Error>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -785,7 +786,7 @@ pub trait ObservableExt: IntoObservable {
         ObserveOn::new(self.into_observable(), scheduler, None)
     }
 
-    /// [`observe_on`](Self::observe_on) with a queue that is bounded. See [`ObserveOn`].
+    /// [`observe_on`](Self::observe_on) with a bounded queue. See [`ObserveOn`].
     fn observe_on_with<C: Scheduler>(
         self,
         scheduler: C,
@@ -797,7 +798,7 @@ pub trait ObservableExt: IntoObservable {
         ObserveOn::new(self.into_observable(), scheduler, Some(bound))
     }
 
-    /// Subscribes on a worker of `scheduler`, for sources that emit right then. See
+    /// Subscribes on a worker of `scheduler`, for sources that emit during the subscription. See
     /// [`SubscribeOn`].
     fn subscribe_on<C: Scheduler>(self, scheduler: C) -> SubscribeOn<Self::Observable, C>
     where
@@ -808,7 +809,7 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Multicast
 
-    /// Subscribed once for all observers, when it is connected. See [`Connectable`].
+    /// Subscribes to the source once for all observers, on `connect`. See [`Connectable`].
     fn publish(self) -> Connectable<Self::Observable, Subject<Self::Item, Self::Error>>
     where
         Self::Observable: Clone + Send + Sync + 'static,
@@ -818,7 +819,7 @@ pub trait ObservableExt: IntoObservable {
         Connectable::new(self.into_observable(), Subject::with_error)
     }
 
-    /// [`publish`](Self::publish) that first gives what `replay` retains. See [`Connectable`].
+    /// Like [`publish`](Self::publish), and replays the values that `replay` retains. See [`Connectable`].
     fn replay<P: policy::Policy + Clone>(
         self,
         replay: Replay<P>,
@@ -833,7 +834,7 @@ pub trait ObservableExt: IntoObservable {
         })
     }
 
-    /// [`publish`](Self::publish) through a subject of your own. See [`Connectable`].
+    /// [`publish`](Self::publish) through your own subject. See [`Connectable`].
     fn multicast<H>(self, subject: H) -> Connectable<Self::Observable, H>
     where
         H: Hub<Self::Item, Self::Error>,
@@ -844,7 +845,7 @@ pub trait ObservableExt: IntoObservable {
         Connectable::new(self.into_observable(), move || subject.clone())
     }
 
-    /// Subscribed once, while there are observers: `publish().ref_count()`. See [`RefCount`].
+    /// Subscribes to the source once while there are observers: `publish().ref_count()`. See [`RefCount`].
     fn share(self) -> RefCount<Self::Observable, Subject<Self::Item, Self::Error>>
     where
         Self::Observable: Clone + Send + Sync + 'static,
@@ -854,7 +855,7 @@ pub trait ObservableExt: IntoObservable {
         self.publish().ref_count()
     }
 
-    /// [`share`](Self::share) that first gives what `replay` retains. See [`RefCount`].
+    /// Like [`share`](Self::share), and replays the values that `replay` retains. See [`RefCount`].
     fn share_replay<P: policy::Policy + Clone>(
         self,
         replay: Replay<P>,
@@ -867,32 +868,32 @@ pub trait ObservableExt: IntoObservable {
         RefCount::new(self.replay(replay), None, false)
     }
 
-    // -- Looking on
+    // -- Observing side effects
 
-    /// Runs `action` once when the subscription is over, in whatever way. See [`Finalize`].
+    /// Runs `action` once when the subscription ends for any reason. See [`Finalize`].
     fn finalize<F: FnOnce() + Send + 'static>(self, action: F) -> Finalize<Self::Observable, F> {
         Finalize::new(self.into_observable(), action)
     }
 
-    /// Shows each value to `look` before it is passed on. See [`Tap`].
-    fn tap<F>(self, look: F) -> Tap<Self::Observable, Callbacks<F>>
+    /// Calls `inspect` with each value before it is emitted. See [`Tap`].
+    fn tap<F>(self, inspect: F) -> Tap<Self::Observable, Callbacks<F>>
     where
         F: FnMut(&Self::Item) + Send + 'static,
     {
-        Tap::new(self.into_observable(), observer(look))
+        Tap::new(self.into_observable(), observer(inspect))
     }
 
-    /// [`tap`](Self::tap) with an observer, which is shown the end as well. See [`Tap`].
-    fn tap_with<L>(self, looker: L) -> Tap<Self::Observable, L>
+    /// Like [`tap`](Self::tap), with an observer that also receives the end. See [`Tap`].
+    fn tap_with<L>(self, observer: L) -> Tap<Self::Observable, L>
     where
         L: Observer<Self::Item, Self::Error> + Send + 'static,
     {
-        Tap::new(self.into_observable(), looker)
+        Tap::new(self.into_observable(), observer)
     }
 
     // -- Other shapes
 
-    /// Emits `value` when the source completes without one. See [`DefaultIfEmpty`].
+    /// Emits `value` if the source completes without one. See [`DefaultIfEmpty`].
     fn default_if_empty(self, value: Self::Item) -> DefaultIfEmpty<Self::Observable, Self::Item>
     where
         Self::Item: Send + 'static,
@@ -900,7 +901,7 @@ pub trait ObservableExt: IntoObservable {
         DefaultIfEmpty::new(self.into_observable(), value)
     }
 
-    /// Emits these values after the source's, when it completes. See [`EndWith`].
+    /// Emits these values after the source has completed. See [`EndWith`].
     fn end_with<I>(self, values: I) -> EndWith<Self::Observable, I>
     where
         I: IntoIterator<Item = Self::Item> + Send + 'static,
@@ -908,7 +909,7 @@ pub trait ObservableExt: IntoObservable {
         EndWith::new(self.into_observable(), values)
     }
 
-    /// Emits these values when subscribed, then all of the source. See [`StartWith`].
+    /// Emits these values at the subscription, then those of the source. See [`StartWith`].
     fn start_with<I>(self, values: I) -> StartWith<Self::Observable, I>
     where
         I: IntoIterator<Item = Self::Item>,
@@ -916,8 +917,8 @@ pub trait ObservableExt: IntoObservable {
         StartWith::new(self.into_observable(), values)
     }
 
-    /// Subscribes with a closure that need not be `Send`; values must come on this thread. See
-    /// [closures](crate::operators#closures-that-keep-values-or-stay-on-their-thread).
+    /// Subscribes with a closure that need not be `Send`; values must arrive on this thread. See
+    /// [closures](crate::operators#closures-that-take-owned-values-or-stay-on-their-thread).
     fn subscribe_local<F>(self, next: F) -> Guard
     where
         Self::Item: 'static,
@@ -928,7 +929,7 @@ pub trait ObservableExt: IntoObservable {
             .subscribe_with(Pinned::new(observer(next)))
     }
 
-    /// Hides the chain in a box; see [`BoxObservable`].
+    /// Hides the type of the chain in a box; see [`BoxObservable`].
     fn boxed(self) -> BoxObservable<Self::Item, Self::Error>
     where
         Self::Observable: Send + 'static,
@@ -938,8 +939,8 @@ pub trait ObservableExt: IntoObservable {
         BoxObservable::new(self.into_observable())
     }
 
-    /// Subscribes with a closure that is given values, not references. See
-    /// [closures](crate::operators#closures-that-keep-values-or-stay-on-their-thread).
+    /// Subscribes with a closure that receives owned values instead of references. See
+    /// [closures](crate::operators#closures-that-take-owned-values-or-stay-on-their-thread).
     fn subscribe_owned<F>(self, next: F) -> Guard
     where
         Self::Item: Clone,
@@ -949,7 +950,8 @@ pub trait ObservableExt: IntoObservable {
             .subscribe_with(owned::OwnedObserver(next))
     }
 
-    /// The values as an asynchronous stream, which holds what `policy` says. See [`IntoStream`].
+    /// Returns the values as an asynchronous stream, with a queue that follows `policy`. See
+    /// [`IntoStream`].
     fn into_stream<P: Policy>(self, policy: P) -> IntoStream<Self::Item, P>
     where
         Self: IntoObservable<Error = Infallible>,
@@ -966,7 +968,7 @@ pub trait ObservableExt: IntoObservable {
         TryIntoStream::new(self, policy)
     }
 
-    /// A future of the first value, `Ok(None)` where there is none. See [`FirstValue`].
+    /// Returns a future of the first value, `Ok(None)` if there is none. See [`FirstValue`].
     fn first_value(self) -> FirstValue<Self::Item, Self::Error>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -974,7 +976,7 @@ pub trait ObservableExt: IntoObservable {
         FirstValue::new(self)
     }
 
-    /// A future of the last value, `Ok(None)` where there is none. See [`LastValue`].
+    /// Returns a future of the last value, `Ok(None)` if there is none. See [`LastValue`].
     fn last_value(self) -> LastValue<Self::Item, Self::Error>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -985,8 +987,8 @@ pub trait ObservableExt: IntoObservable {
 
 impl<S: IntoObservable> ObservableExt for S {}
 
-/// Makes a pair of clones.
+/// A function that makes a pair of clones.
 type Pairing<A, B> = fn(&A, &B) -> (A, B);
 
-/// Makes a pair.
+/// A function that makes a pair.
 type Pair<A, B> = fn(A, B) -> (A, B);

@@ -3,10 +3,10 @@ use std::cmp::Ordering;
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
 
-/// What [`min`](crate::ObservableExt::min) gives.
+/// The observable returned by [`min`](crate::ObservableExt::min).
 ///
-/// Emits the least value when the source completes, the first of equals; nothing when there were none.
-/// Keeps one value.
+/// Emits the least value (the first of equals) when the source completes; nothing if there were none.
+/// Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -40,10 +40,10 @@ where
     }
 }
 
-/// What [`max`](crate::ObservableExt::max) gives.
+/// The observable returned by [`max`](crate::ObservableExt::max).
 ///
-/// Emits the greatest value when the source completes, the last of equals; nothing when there were
-/// none. Keeps one value.
+/// Emits the greatest value (the last of equals) when the source completes; nothing if there were none.
+/// Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -77,9 +77,9 @@ where
     }
 }
 
-/// What [`min_by`](crate::ObservableExt::min_by) gives.
+/// The observable returned by [`min_by`](crate::ObservableExt::min_by).
 ///
-/// As [`min`](crate::ObservableExt::min), in the order that `compare` gives.
+/// Like [`min`](crate::ObservableExt::min), in the order of `compare`.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -117,7 +117,7 @@ where
         let mut compare = self.compare;
         self.source.subscribe_with(AccumulateObserver {
             observer,
-            accumulator: Champion {
+            accumulator: Best {
                 best: None,
                 beats: move |value: &S::Item, best: &S::Item| compare(value, best).is_lt(),
             },
@@ -125,9 +125,9 @@ where
     }
 }
 
-/// What [`max_by`](crate::ObservableExt::max_by) gives.
+/// The observable returned by [`max_by`](crate::ObservableExt::max_by).
 ///
-/// As [`max`](crate::ObservableExt::max), in the order that `compare` gives.
+/// Like [`max`](crate::ObservableExt::max), in the order of `compare`.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -165,7 +165,7 @@ where
         let mut compare = self.compare;
         self.source.subscribe_with(AccumulateObserver {
             observer,
-            accumulator: Champion {
+            accumulator: Best {
                 best: None,
                 beats: move |value: &S::Item, best: &S::Item| compare(value, best).is_ge(),
             },
@@ -173,13 +173,13 @@ where
     }
 }
 
-struct Champion<T, F> {
+struct Best<T, F> {
     best: Option<T>,
-    /// Whether a value takes the place of the best.
+    /// Returns whether a value replaces the best one.
     beats: F,
 }
 
-impl<T, F: FnMut(&T, &T) -> bool> Champion<T, F> {
+impl<T, F: FnMut(&T, &T) -> bool> Best<T, F> {
     #[inline]
     fn is_beaten_by(&mut self, value: &T) -> bool {
         match &self.best {
@@ -189,7 +189,7 @@ impl<T, F: FnMut(&T, &T) -> bool> Champion<T, F> {
     }
 }
 
-impl<T: Clone, F: FnMut(&T, &T) -> bool> Accumulate<T> for Champion<T, F> {
+impl<T: Clone, F: FnMut(&T, &T) -> bool> Accumulate<T> for Best<T, F> {
     type Output = T;
 
     #[inline]

@@ -1,9 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`filter`](crate::ObservableExt::filter) gives.
+/// The observable returned by [`filter`](crate::ObservableExt::filter).
 ///
-/// Emits the values for which `keep` says so.
+/// Emits the values for which `predicate` holds.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -17,12 +17,12 @@ use crate::{Guard, Observable, Observer};
 #[derive(Clone, Debug)]
 pub struct Filter<S, F> {
     source: S,
-    keep: F,
+    predicate: F,
 }
 
 impl<S, F> Filter<S, F> {
-    pub(super) fn new(source: S, keep: F) -> Self {
-        Self { source, keep }
+    pub(super) fn new(source: S, predicate: F) -> Self {
+        Self { source, predicate }
     }
 }
 
@@ -40,14 +40,14 @@ where
     {
         self.source.subscribe_with(FilterObserver {
             observer,
-            keep: self.keep,
+            predicate: self.predicate,
         })
     }
 }
 
 struct FilterObserver<O, F> {
     observer: O,
-    keep: F,
+    predicate: F,
 }
 
 impl<T, E, O, F> Observer<T, E> for FilterObserver<O, F>
@@ -57,14 +57,14 @@ where
 {
     #[inline]
     fn next(&mut self, value: &T) {
-        if (self.keep)(value) {
+        if (self.predicate)(value) {
             self.observer.next(value);
         }
     }
 
     #[inline]
     fn next_owned(&mut self, value: T) {
-        if (self.keep)(&value) {
+        if (self.predicate)(&value) {
             self.observer.next_owned(value);
         }
     }

@@ -1,9 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`filter_map`](crate::ObservableExt::filter_map) gives.
+/// The observable returned by [`filter_map`](crate::ObservableExt::filter_map).
 ///
-/// Emits what `f` makes of each value, and nothing where it makes nothing.
+/// Emits the value in each `Some` that `f` returns.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -5,17 +5,16 @@ use crate::operators::forward::forward;
 use crate::sync::{Mutex, lock};
 use crate::{Guard, Observable, Observer};
 
-/// What [`finalize`](crate::ObservableExt::finalize) gives.
+/// The observable returned by [`finalize`](crate::ObservableExt::finalize).
 ///
-/// Runs `action` once when the subscription is over, however that comes about: after the end has been
-/// passed on, when the guard is dropped, or when the source drops the observer because nothing more is
-/// wanted. Runs on the thread that ends it.
+/// Runs `action` once when the subscription ends: after the end has been passed on, when the guard is
+/// dropped, or when the source drops a closed observer. Runs on the thread that ends the subscription.
 ///
 /// ```
 /// use fanline::prelude::*;
 ///
 /// let guard = fanline::never::<u32>()
-///     .finalize(|| println!("nobody listens any more"))
+///     .finalize(|| println!("unsubscribed"))
 ///     .subscribe(|_| unreachable!());
 /// drop(guard); // prints
 /// ```
@@ -48,7 +47,7 @@ where
             observer,
             action: RunOnDrop(action.clone()),
         });
-        // After the source's own guard, so that the action finds the subscription undone.
+        // After the source's own guard, so that `action` runs after the unsubscription.
         if action.contains(0) {
             guard.add(Guard::registered(action, 0));
         }
@@ -58,7 +57,7 @@ where
 
 struct FinalizeObserver<O, F: FnOnce()> {
     observer: O,
-    /// Behind the observer, so that what that one holds is gone first when both are dropped.
+    /// After the observer, so that the observer's data is dropped first.
     action: RunOnDrop<F>,
 }
 
@@ -80,7 +79,7 @@ where
     forward!(next, is_closed);
 }
 
-/// An action that is run by whoever comes first: the end, or one of two guards.
+/// An action that runs once: at the end, or when the first of two guards is dropped.
 struct Once<F>(Mutex<Option<F>>);
 
 impl<F: FnOnce()> Once<F> {
@@ -102,7 +101,7 @@ impl<F: FnOnce() + Send> Registry for Once<F> {
     }
 }
 
-/// A source that drops its observer without an end has ended the subscription too.
+/// Runs the action when a source drops its observer without an end, which also ends the subscription.
 struct RunOnDrop<F: FnOnce()>(Arc<Once<F>>);
 
 impl<F: FnOnce()> Drop for RunOnDrop<F> {

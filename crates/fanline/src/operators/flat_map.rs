@@ -5,26 +5,23 @@ use super::funnel::Funnel;
 use crate::sync::{Mutex, lock};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// What [`flat_map`](crate::ObservableExt::flat_map) and
-/// [`concat_map`](crate::ObservableExt::concat_map) give.
+/// The observable returned by [`flat_map`](crate::ObservableExt::flat_map) and
+/// [`concat_map`](crate::ObservableExt::concat_map).
 ///
-/// Emits what the observables that `f` makes of the values emit, as it comes, from at most `most`
-/// of them at a time; `usize::MAX` for no limit.
+/// Emits the values of the observables that `f` returns, as they arrive, subscribed to at most
+/// `concurrent_max` at a time; `usize::MAX` means no limit.
 ///
-/// `f` is called as values come; what it gives back beyond `most` waits, not subscribed, without
-/// bound. Completes when the source and all of them have; fails with the first that fails. A panic
-/// of `f` ends it without a word. For work in parallel see
+/// `f` is called for each value at once. Observables beyond `concurrent_max` are queued without bound, and
+/// not subscribed to yet. Completes when the source and all observables have; fails with the first error.
+/// If `f` panics, it ends without a call to the observer. For parallel work see
 /// [`flat_map_on`](crate::ObservableExt::flat_map_on).
 ///
-/// [`concat_map`](crate::ObservableExt::concat_map): emits all of the observable that `f` makes of
-/// the first value, then all of the one made of the second, and so on:
-/// [`flat_map`](crate::ObservableExt::flat_map) with one at a time.
-///
-/// `f` is called as values come; what it gives back waits, not subscribed, without bound.
+/// [`concat_map`](crate::ObservableExt::concat_map) subscribes to one observable at a time: it emits all
+/// values of the first one, then those of the second, and so on.
 ///
 /// # Panics
 ///
-/// When `most` is 0.
+/// If `concurrent_max` is 0.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -46,14 +43,18 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 #[derive(Clone, Debug)]
 pub struct FlatMap<S, F> {
     source: S,
-    most: usize,
+    concurrent_max: usize,
     f: F,
 }
 
 impl<S, F> FlatMap<S, F> {
-    pub(super) fn new(source: S, most: usize, f: F) -> Self {
-        assert!(most > 0, "`most` must be at least 1");
-        Self { source, most, f }
+    pub(super) fn new(source: S, concurrent_max: usize, f: F) -> Self {
+        assert!(concurrent_max > 0, "`concurrent_max` must be at least 1");
+        Self {
+            source,
+            concurrent_max,
+            f,
+        }
     }
 }
 
@@ -71,19 +72,19 @@ where
     where
         O: Observer<R::Item, S::Error> + Send + 'static,
     {
-        let hub = Arc::new(Hub {
+        let shared = Arc::new(Shared {
             funnel: Funnel::new(observer),
-            line: Mutex::new(Line {
-                waiting: VecDeque::new(),
+            inners: Mutex::new(Inners {
+                queue: VecDeque::new(),
                 running: 0,
-                most: self.most,
+                concurrent_max: self.concurrent_max,
                 outer_complete: false,
             }),
         });
-        let guard = hub.funnel.guard();
-        hub.funnel.gate().connect(|key| {
+        let guard = shared.funnel.guard();
+        shared.funnel.gate().connect(|key| {
             self.source.subscribe_with(Outer {
-                hub: Arc::clone(&hub),
+                shared: Arc::clone(&shared),
                 f: self.f,
                 key,
             })
@@ -92,25 +93,25 @@ where
     }
 }
 
-struct Hub<I, T, E, O>
+struct Shared<I, T, E, O>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
     O: Observer<T, E> + Send + 'static,
 {
     funnel: Funnel<T, E, O>,
-    line: Mutex<Line<I>>,
+    inners: Mutex<Inners<I>>,
 }
 
-struct Line<I> {
-    /// Not yet subscribed, because as many as may are running.
-    waiting: VecDeque<I>,
+struct Inners<I> {
+    /// Observables not subscribed to yet, because the maximum is running.
+    queue: VecDeque<I>,
     running: usize,
-    most: usize,
+    concurrent_max: usize,
     outer_complete: bool,
 }
 
-impl<I, T, E, O> Hub<I, T, E, O>
+impl<I, T, E, O> Shared<I, T, E, O>
 where
     I: Observable<Item = T, Error = E> + Send + 'static,
     T: Clone + Send + 'static,
@@ -118,61 +119,61 @@ where
     O: Observer<T, E> + Send + 'static,
 {
     fn add(self: &Arc<Self>, inner: I) {
-        let mut line = lock(&self.line);
-        if line.running < line.most {
-            line.running += 1;
-            drop(line);
+        let mut inners = lock(&self.inners);
+        if inners.running < inners.concurrent_max {
+            inners.running += 1;
+            drop(inners);
             self.run(inner);
         } else {
-            line.waiting.push_back(inner);
+            inners.queue.push_back(inner);
         }
     }
 
-    /// Subscribes the inner source, and what follows it for as long as each ends inside its own
-    /// subscription. No turn at the gate is held, so values go straight through.
+    /// Subscribes to the inner source, and to the next one if it ends inside its own subscription. The gate
+    /// is free meanwhile, so values pass at once.
     fn run(self: &Arc<Self>, mut inner: I) {
         let upstreams = self.funnel.upstreams();
         while let Some(key) = upstreams.reserve() {
-            let hub = Arc::clone(self);
+            let shared = Arc::clone(self);
             let guard = inner.subscribe_with(self.funnel.inlet(move |funnel| {
-                // Still inside its own subscription: whoever subscribes it goes on.
+                // If it is still inside its own subscription, the loop below continues with the next one.
                 if funnel.upstreams().finish(key)
-                    && let Some(next) = hub.one_less()
+                    && let Some(next) = shared.inner_complete()
                 {
-                    hub.run(next);
+                    shared.run(next);
                 }
             }));
             if upstreams.set(key, guard) {
                 return;
             }
-            match self.one_less() {
+            match self.inner_complete() {
                 Some(next) => inner = next,
                 None => return,
             }
         }
     }
 
-    /// An inner source is complete: the one to run in its place, if any.
-    fn one_less(&self) -> Option<I> {
-        let mut line = lock(&self.line);
-        if let Some(next) = line.waiting.pop_front() {
+    /// Handles the completion of an inner source. Returns the next one to run, if any.
+    fn inner_complete(&self) -> Option<I> {
+        let mut inners = lock(&self.inners);
+        if let Some(next) = inners.queue.pop_front() {
             return Some(next);
         }
-        line.running -= 1;
-        let all_over = line.outer_complete && line.running == 0;
-        drop(line);
-        if all_over {
+        inners.running -= 1;
+        let all_complete = inners.outer_complete && inners.running == 0;
+        drop(inners);
+        if all_complete {
             self.funnel.complete();
         }
         None
     }
 
     fn outer_complete(&self) {
-        let mut line = lock(&self.line);
-        line.outer_complete = true;
-        let all_over = line.running == 0;
-        drop(line);
-        if all_over {
+        let mut inners = lock(&self.inners);
+        inners.outer_complete = true;
+        let all_complete = inners.running == 0;
+        drop(inners);
+        if all_complete {
             self.funnel.complete();
         }
     }
@@ -184,7 +185,7 @@ where
     E: Clone + Send + 'static,
     O: Observer<T, E> + Send + 'static,
 {
-    hub: Arc<Hub<I, T, E, O>>,
+    shared: Arc<Shared<I, T, E, O>>,
     f: F,
     key: u64,
 }
@@ -200,24 +201,24 @@ where
     O: Observer<R::Item, R::Error> + Send + 'static,
 {
     fn next(&mut self, value: &V) {
-        if self.hub.funnel.is_over() {
+        if self.shared.funnel.is_over() {
             return;
         }
-        let panicked = self.hub.funnel.gate().close_on_panic();
-        self.hub.add((self.f)(value).into_observable());
+        let panicked = self.shared.funnel.gate().close_on_panic();
+        self.shared.add((self.f)(value).into_observable());
         panicked.disarm();
     }
 
     fn error(&mut self, error: &R::Error) {
-        self.hub.funnel.error(error);
+        self.shared.funnel.error(error);
     }
 
     fn complete(&mut self) {
-        self.hub.outer_complete();
-        self.hub.funnel.upstreams().finish(self.key);
+        self.shared.outer_complete();
+        self.shared.funnel.upstreams().finish(self.key);
     }
 
     fn is_closed(&self) -> bool {
-        self.hub.funnel.is_over()
+        self.shared.funnel.is_over()
     }
 }

@@ -2,13 +2,13 @@ use super::FlatMap;
 use super::delay_subscription::subscribe_later;
 use crate::{Guard, IntoObservable, Observable, Observer, Scheduler};
 
-/// What [`flat_map_on`](crate::ObservableExt::flat_map_on) gives.
+/// The observable returned by [`flat_map_on`](crate::ObservableExt::flat_map_on).
 ///
-/// [`flat_map`](crate::ObservableExt::flat_map) that subscribes each observable on a worker of its
-/// own of `scheduler`: a map in parallel, `most` at a time, in the order of completion.
+/// Like [`flat_map`](crate::ObservableExt::flat_map), but subscribes to each observable on its own worker
+/// of `scheduler`: a parallel map, `concurrent_max` at a time, in the order of completion.
 ///
-/// (`observe_on` moves values to one other thread, in order, and so makes nothing parallel.) The
-/// work belongs in the observable, not in `f`, which is called on the source's thread:
+/// (`observe_on` moves values to one other thread, in order, so it does not make anything parallel.) Put
+/// the work into the observable, not into `f`, which is called on the source's thread:
 ///
 /// ```
 /// use fanline::{prelude::*, scheduler::ThreadPool};
@@ -22,22 +22,22 @@ use crate::{Guard, IntoObservable, Observable, Observer, Scheduler};
 ///
 /// # Panics
 ///
-/// When `most` is 0.
+/// If `concurrent_max` is 0.
 #[derive(Clone, Debug)]
 pub struct FlatMapOn<S, C, F> {
     source: S,
     scheduler: C,
-    most: usize,
+    concurrent_max: usize,
     f: F,
 }
 
 impl<S, C, F> FlatMapOn<S, C, F> {
-    pub(super) fn new(source: S, scheduler: C, most: usize, f: F) -> Self {
-        assert!(most > 0, "`most` must be at least 1");
+    pub(super) fn new(source: S, scheduler: C, concurrent_max: usize, f: F) -> Self {
+        assert!(concurrent_max > 0, "`concurrent_max` must be at least 1");
         Self {
             source,
             scheduler,
-            most,
+            concurrent_max,
             f,
         }
     }
@@ -60,18 +60,20 @@ where
         let Self {
             source,
             scheduler,
-            most,
+            concurrent_max,
             mut f,
         } = self;
-        FlatMap::new(source, most, move |value: &S::Item| SubscribedOn {
-            source: f(value).into_observable(),
-            scheduler: scheduler.clone(),
+        FlatMap::new(source, concurrent_max, move |value: &S::Item| {
+            SubscribedOn {
+                source: f(value).into_observable(),
+                scheduler: scheduler.clone(),
+            }
         })
         .subscribe_with(observer)
     }
 }
 
-/// A source that is subscribed on a worker of its own.
+/// A source that is subscribed to on its own worker.
 struct SubscribedOn<S, C> {
     source: S,
     scheduler: C,

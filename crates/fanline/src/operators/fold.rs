@@ -1,10 +1,10 @@
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
 
-/// What [`fold`](crate::ObservableExt::fold) gives.
+/// The observable returned by [`fold`](crate::ObservableExt::fold).
 ///
-/// Emits, when the source completes, what `f` has made of `initial` and of one value after the other;
-/// `initial` when there were none.
+/// Emits, when the source completes, the result of folding all values with `f`, starting from `initial`;
+/// `initial` itself if there were no values.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -51,7 +51,7 @@ where
 }
 
 struct Folded<A, F> {
-    /// Empty while `f` has it, and for good when `f` has panicked.
+    /// `None` while `f` runs, and for ever after `f` has panicked.
     state: Option<A>,
     f: F,
 }
@@ -71,10 +71,10 @@ impl<T, A, F: FnMut(A, &T) -> A> Accumulate<T> for Folded<A, F> {
     }
 }
 
-/// What [`reduce`](crate::ObservableExt::reduce) gives.
+/// The observable returned by [`reduce`](crate::ObservableExt::reduce).
 ///
-/// Emits, when the source completes, what `f` has made of the first value and of one after the
-/// other that followed; nothing when there were none.
+/// Emits, when the source completes, the result of folding all values with `f`, starting from the first
+/// one. Emits nothing if there were no values.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,9 +1,9 @@
-//! What nearly every operator's observer does the same way.
+//! Common parts of the observers of operators.
 
 use crate::Observer;
 
-/// Methods of an `impl<T, E, ..> Observer<T, E>` that hand the call to `self.observer` as it is.
-/// `T` and `E` are the impl's own names.
+/// Defines methods of an `impl<T, E, ..> Observer<T, E>` that forward the call to `self.observer`. `T` and
+/// `E` are the names that the impl uses.
 macro_rules! forward {
     ($($method:ident),+) => { $($crate::operators::forward::forward!(@$method);)+ };
     (@next) => {
@@ -41,7 +41,7 @@ macro_rules! forward {
 }
 pub(crate) use forward;
 
-/// Completes, unless the observer has ended by itself.
+/// Completes the observer, unless it is closed.
 #[inline]
 pub(crate) fn complete<T, E>(observer: &mut impl Observer<T, E>) {
     if !observer.is_closed() {
@@ -49,7 +49,7 @@ pub(crate) fn complete<T, E>(observer: &mut impl Observer<T, E>) {
     }
 }
 
-/// Emits the values one by one for as long as they are wanted, and tells whether they still are.
+/// Emits the values one by one until the observer is closed. Returns whether it is still open.
 pub(crate) fn emit_all<T, E>(
     observer: &mut impl Observer<T, E>,
     values: impl IntoIterator<Item = T>,

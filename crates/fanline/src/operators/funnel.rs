@@ -1,4 +1,4 @@
-//! The gate with nothing behind it but the observer: for operators that only let many speak to one.
+//! A gate whose stage is only the observer, for operators in which many sources call one observer.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use super::upstreams::Upstreams;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::{Guard, Observable, Observer};
 
-/// An observer that many may call at once.
+/// An observer that many sources may call concurrently.
 pub(super) struct Funnel<T, E, O>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
     O: Observer<T, E> + Send + 'static,
 {
-    gate: Gate<Mouth<T, E, O>>,
+    gate: Gate<FunnelStage<T, E, O>>,
 }
 
-pub(super) struct Mouth<T, E, O> {
+pub(super) struct FunnelStage<T, E, O> {
     out: Out<O>,
-    taken: PhantomData<fn(T, E)>,
+    types: PhantomData<fn(T, E)>,
 }
 
-impl<T, E, O> Stage for Mouth<T, E, O>
+impl<T, E, O> Stage for FunnelStage<T, E, O>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
@@ -48,9 +48,9 @@ where
 {
     pub(super) fn new(observer: O) -> Self {
         Self {
-            gate: Gate::new(Mouth {
+            gate: Gate::new(FunnelStage {
                 out: Out::new(observer),
-                taken: PhantomData,
+                types: PhantomData,
             }),
         }
     }
@@ -59,7 +59,7 @@ where
     pub(super) fn next(&self, value: &T) {
         self.gate.enter(
             value,
-            |mouth, value, _| mouth.out.next(value),
+            |stage, value, _| stage.out.next(value),
             |value| Event::Next(value.clone()),
         );
     }
@@ -68,7 +68,7 @@ where
     pub(super) fn next_owned(&self, value: T) {
         self.gate.enter(
             value,
-            |mouth, value, _| mouth.out.next_owned(value),
+            |stage, value, _| stage.out.next_owned(value),
             Event::Next,
         );
     }
@@ -76,7 +76,7 @@ where
     pub(super) fn next_slice(&self, values: &[T]) {
         self.gate.enter(
             values,
-            |mouth, values, _| mouth.out.next_slice(values),
+            |stage, values, _| stage.out.next_slice(values),
             |values| Event::Slice(values.to_vec()),
         );
     }
@@ -84,7 +84,7 @@ where
     pub(super) fn error(&self, error: &E) {
         self.gate.enter(
             error,
-            |mouth, error, _| mouth.out.error(error),
+            |stage, error, _| stage.out.error(error),
             |error| Event::Error(error.clone()),
         );
     }
@@ -97,7 +97,7 @@ where
         self.gate.is_over()
     }
 
-    pub(super) fn gate(&self) -> &Gate<Mouth<T, E, O>> {
+    pub(super) fn gate(&self) -> &Gate<FunnelStage<T, E, O>> {
         &self.gate
     }
 
@@ -123,8 +123,8 @@ where
     }
 }
 
-/// Sources that flow together: completes with the last of a number known from the start.
-pub(super) struct Confluence<T, E, O>
+/// Merged sources: completes with the last of a number known from the start.
+pub(super) struct MergedSources<T, E, O>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
@@ -134,7 +134,7 @@ where
     open: Arc<AtomicUsize>,
 }
 
-impl<T, E, O> Confluence<T, E, O>
+impl<T, E, O> MergedSources<T, E, O>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
@@ -162,7 +162,7 @@ where
         self.funnel.gate().connect(|key| {
             let open = Arc::clone(&self.open);
             source.subscribe_with(self.funnel.inlet(move |funnel| {
-                // Acquire and release: the last one's completion comes after what the others left.
+                // Acquire and release: the last completion comes after the values of the others.
                 if open.fetch_sub(1, Ordering::AcqRel) == 1 {
                     funnel.complete();
                 } else {
@@ -173,8 +173,7 @@ where
     }
 }
 
-/// An observer that passes on to a funnel what it hears, and does what its operator wants on
-/// completion.
+/// An observer that forwards values and errors to a funnel, and lets its operator handle completion.
 pub(super) struct Inlet<T, E, O, F>
 where
     T: Clone + Send + 'static,

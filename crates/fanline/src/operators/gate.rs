@@ -1,4 +1,4 @@
-//! The gate in front of what several upstreams share: one at a time goes in, the others leave a
+//! The gate in front of state that several upstreams share: one caller at a time enters, the others leave a
 //! message and go on.
 
 use std::collections::VecDeque;
@@ -9,45 +9,44 @@ use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, Observer, Time, Worker};
 
-/// What stands behind a [`Gate`]: the downstream observer and what an operator keeps.
+/// The state behind a [`Gate`]: the downstream observer and the data of an operator.
 pub(super) trait Stage: Sized + Send + 'static {
-    /// What is left at the gate when someone else is inside.
+    /// A call made while another caller is inside.
     type Message: Send + 'static;
 
-    /// Deals with a message that was left.
+    /// Handles a message.
     fn receive(&mut self, message: Self::Message, gate: &Gate<Self>);
 
-    /// Whether it has ended, or nobody downstream wants more. Asked after each turn; then all is
-    /// dropped, upstream subscriptions included.
+    /// Returns whether the operator has ended, or the observer downstream is closed. Checked after each
+    /// message; if so, everything is dropped, including upstream subscriptions.
     fn is_over(&self) -> bool;
 }
 
-/// Lets one caller at a time to the [`Stage`] and never blocks for longer than a few instructions.
+/// Admits one caller at a time to the [`Stage`], and never blocks for longer than a few instructions.
 ///
-/// Whoever finds the gate free takes the stage out, works on it with no lock held, then deals with
-/// the messages that others left meanwhile, and puts it back. Whoever finds it taken, on another
-/// thread or further out on the same one, leaves a message. So calls never overlap, what one
-/// upstream says keeps its order, and re-entrance is breadth first.
+/// A caller that finds the gate free takes the stage out and works on it without a lock. Then it handles
+/// the messages that others left meanwhile, and puts the stage back. A caller that finds it taken, on
+/// another thread or further up on the same stack, leaves a message. So calls never overlap, the calls of
+/// one upstream stay in order, and re-entrant calls are handled breadth first.
 ///
-/// A panic inside a turn ends everything: the stage is dropped while unwinding.
+/// If a caller panics inside, everything ends: the stage is dropped while unwinding.
 pub(super) struct Gate<S: Stage> {
     shared: Arc<Shared<S>>,
 }
 
 struct Shared<S: Stage> {
     cell: Mutex<Cell<S>>,
-    /// Says to a source in a loop that it can stop; what is decided is decided under the lock, so
-    /// relaxed loads and stores suffice.
+    /// Tells a source in a loop to stop. Relaxed suffices, because decisions are made under the lock.
     over: AtomicBool,
     upstreams: Upstreams,
 }
 
 struct Cell<S: Stage> {
-    /// In a box, to be taken out and put back by moving a pointer. `None` while someone is inside,
-    /// and when all is over.
+    /// Boxed, so that taking it out moves only a pointer. `None` while a caller is inside, and after the
+    /// end.
     stage: Option<Box<S>>,
-    /// Empty whenever the stage is here.
-    waiting: VecDeque<S::Message>,
+    /// Empty whenever the stage is present.
+    queue: VecDeque<S::Message>,
     over: bool,
 }
 
@@ -63,7 +62,7 @@ impl<S: Stage> Gate<S> {
             shared: Arc::new(Shared {
                 cell: Mutex::new(Cell {
                     stage: Some(Box::new(stage)),
-                    waiting: VecDeque::new(),
+                    queue: VecDeque::new(),
                     over: false,
                 }),
                 over: AtomicBool::new(false),
@@ -72,22 +71,22 @@ impl<S: Stage> Gate<S> {
         }
     }
 
-    /// Brings `input` to the stage with `direct`, or leaves what `later` makes of it.
+    /// Passes `input` to the stage with `direct`, or queues the message that `to_message` makes of it.
     #[inline]
     pub(super) fn enter<I>(
         &self,
         input: I,
         direct: impl FnOnce(&mut S, I, &Self),
-        later: impl FnOnce(I) -> S::Message,
+        to_message: impl FnOnce(I) -> S::Message,
     ) {
         match self.shared.take_stage() {
-            Entry::Free(stage) => self.turn(stage, |stage| direct(stage, input, self)),
-            Entry::Taken => self.leave(later(input)),
+            Entry::Free(stage) => self.run(stage, |stage| direct(stage, input, self)),
+            Entry::Taken => self.enqueue(to_message(input)),
             Entry::Over => {}
         }
     }
 
-    /// Brings a message, at once or later.
+    /// Sends a message to the stage, at once or later.
     pub(super) fn send(&self, message: S::Message) {
         self.enter(
             message,
@@ -96,49 +95,51 @@ impl<S: Stage> Gate<S> {
         );
     }
 
-    /// Brings a message when it is due, unless all is over before.
+    /// Sends a message at the time `due`, unless everything has ended before.
     pub(super) fn send_at(&self, worker: &impl Worker, due: Time, message: S::Message) {
         self.connect(|key| {
             worker.schedule_at(due, (self.clone(), message), move |(gate, message), _| {
                 gate.send(message);
-                // After: until then whoever unsubscribes and waits has to find the action.
+                // Last: until then an unsubscription that waits must find the action.
                 gate.upstreams().finish(key);
             })
         });
     }
 
-    /// Leaves a message for whoever is inside; the gate may have come free since it was made.
+    /// Queues a message for the caller inside; the gate may have become free since the first check.
     #[cold]
-    fn leave(&self, message: S::Message) {
+    fn enqueue(&self, message: S::Message) {
         let mut cell = lock(&self.shared.cell);
         if cell.over {
             drop(cell);
             drop(message);
         } else if let Some(stage) = cell.stage.take() {
             drop(cell);
-            self.turn(stage, |stage| stage.receive(message, self));
+            self.run(stage, |stage| stage.receive(message, self));
         } else {
-            cell.waiting.push_back(message);
+            cell.queue.push_back(message);
         }
     }
 
-    fn turn(&self, stage: Box<S>, first: impl FnOnce(&mut S)) {
-        let mut turn = Turn {
+    fn run(&self, stage: Box<S>, first: impl FnOnce(&mut S)) {
+        let mut guard = StageGuard {
             shared: &self.shared,
             stage: Some(stage),
         };
-        let Some(stage) = &mut turn.stage else { return };
+        let Some(stage) = &mut guard.stage else {
+            return;
+        };
         first(stage);
-        while let Some(stage) = &mut turn.stage {
+        while let Some(stage) = &mut guard.stage {
             if stage.is_over() {
-                return; // The turn's end drops the stage.
+                return; // The guard drops the stage.
             }
             let mut cell = lock(&self.shared.cell);
             if cell.over {
                 return;
             }
-            let Some(message) = cell.waiting.pop_front() else {
-                cell.stage = turn.stage.take();
+            let Some(message) = cell.queue.pop_front() else {
+                cell.stage = guard.stage.take();
                 return;
             };
             drop(cell);
@@ -150,7 +151,7 @@ impl<S: Stage> Gate<S> {
         self.shared.over.load(Ordering::Relaxed)
     }
 
-    /// Ends everything without a word to the observer.
+    /// Ends everything without a call to the observer.
     pub(super) fn close(&self) {
         self.shared.close();
     }
@@ -159,19 +160,19 @@ impl<S: Stage> Gate<S> {
         &self.shared.upstreams
     }
 
-    /// The guard to give to the subscriber.
+    /// Returns the guard for the subscriber.
     pub(super) fn guard(&self) -> Guard {
         Guard::registered(Arc::clone(&self.shared) as Arc<dyn Registry>, 0)
     }
 
-    /// Keeps the guard that `subscribe` gives back for the key that it is given, unless all is over.
+    /// Calls `subscribe` with a new key and stores the guard it returns, unless everything has ended.
     pub(super) fn connect(&self, subscribe: impl FnOnce(u64) -> Guard) {
         if let Some(key) = self.upstreams().reserve() {
             self.upstreams().set(key, subscribe(key));
         }
     }
 
-    /// Closes everything if the caller's user code panics before [`CloseOnPanic::disarm`].
+    /// Closes everything if user code panics before [`CloseOnPanic::disarm`].
     pub(super) fn close_on_panic(&self) -> CloseOnPanic<'_, S> {
         CloseOnPanic { gate: Some(self) }
     }
@@ -198,23 +199,23 @@ impl<S: Stage> Shared<S> {
 
     fn close(&self) {
         self.over.store(true, Ordering::Relaxed);
-        let taken_out = {
+        let removed = {
             let mut cell = lock(&self.cell);
             cell.over = true;
-            (cell.stage.take(), std::mem::take(&mut cell.waiting))
+            (cell.stage.take(), std::mem::take(&mut cell.queue))
         };
         self.upstreams.close();
-        drop(taken_out);
+        drop(removed);
     }
 }
 
-/// Ends everything when a turn ends with the stage in its hands: because it is over, or by a panic.
-struct Turn<'a, S: Stage> {
+/// Ends everything if it is dropped while it holds the stage: after the end, or by a panic.
+struct StageGuard<'a, S: Stage> {
     shared: &'a Shared<S>,
     stage: Option<Box<S>>,
 }
 
-impl<S: Stage> Drop for Turn<'_, S> {
+impl<S: Stage> Drop for StageGuard<'_, S> {
     fn drop(&mut self) {
         if let Some(stage) = self.stage.take() {
             self.shared.close();
@@ -229,7 +230,7 @@ impl<S: Stage> Registry for Shared<S> {
     }
 
     fn remove_and_wait(&self, _key: u64) {
-        // Marked first, so that the caller inside stops after this message.
+        // Marked first, so that the caller inside stops after the current message.
         self.over.store(true, Ordering::Relaxed);
         lock(&self.cell).over = true;
         self.upstreams.close_and_wait();
@@ -241,7 +242,7 @@ impl<S: Stage> Registry for Shared<S> {
     }
 }
 
-/// See [`Gate::close_on_panic`].
+/// A guard that closes a gate on a panic; see [`Gate::close_on_panic`].
 pub(super) struct CloseOnPanic<'a, S: Stage> {
     gate: Option<&'a Gate<S>>,
 }
@@ -260,7 +261,7 @@ impl<S: Stage> Drop for CloseOnPanic<'_, S> {
     }
 }
 
-/// One call of an observer, as a value.
+/// A call of an observer, as a value.
 pub(super) enum Event<T, E> {
     Next(T),
     Slice(Vec<T>),
@@ -287,8 +288,7 @@ impl<T, E> Event<T, E> {
     }
 }
 
-/// An observer that remembers that it has ended, and hears nothing after; no end either when it has
-/// closed itself.
+/// An observer that is not called after its end, and not ended after it has closed itself.
 pub(super) struct Out<O> {
     observer: O,
     ended: bool,
@@ -302,7 +302,7 @@ impl<O> Out<O> {
         }
     }
 
-    /// Ends it without a word.
+    /// Ends without a call to the observer.
     pub(super) fn abandon(&mut self) {
         self.ended = true;
     }
@@ -346,29 +346,29 @@ impl<T, E, O: Observer<T, E>> Observer<T, E> for Out<O> {
     }
 }
 
-/// Every interleaving of two threads, by loom.
+/// loom models: all interleavings of two threads.
 #[cfg(all(test, fanline_loom))]
 mod models {
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex};
 
-    use crate::operators::funnel::{Confluence, Funnel};
+    use crate::operators::funnel::{Funnel, MergedSources};
     use crate::{Guard, Observable, Observer};
 
-    /// What the observer was told, 0 for the end.
+    /// The calls of the observer; 0 stands for the completion.
     type Seen = Arc<Mutex<Vec<u32>>>;
 
-    /// Its state is not loom's: it adds nothing to explore but the moment inside each call, at which
-    /// another call would show.
-    struct Witness {
+    /// An observer that detects overlapping calls. Its state is not loom's: it adds no interleavings but
+    /// the moment inside each call.
+    struct OverlapDetector {
         seen: Seen,
         inside: Arc<AtomicBool>,
         /// Dropped with the observer.
         _token: Arc<()>,
     }
 
-    impl Witness {
+    impl OverlapDetector {
         fn call(&self, value: u32) {
             assert!(!self.inside.swap(true, Ordering::SeqCst), "calls overlap");
             loom::thread::yield_now();
@@ -377,7 +377,7 @@ mod models {
         }
     }
 
-    impl Observer<u32> for Witness {
+    impl Observer<u32> for OverlapDetector {
         fn next(&mut self, value: &u32) {
             self.call(*value);
         }
@@ -391,20 +391,20 @@ mod models {
         }
     }
 
-    fn witness() -> (Witness, Seen, Arc<()>) {
+    fn overlap_detector() -> (OverlapDetector, Seen, Arc<()>) {
         let (seen, token) = (Seen::default(), Arc::new(()));
-        let witness = Witness {
+        let overlap_detector = OverlapDetector {
             seen: Arc::clone(&seen),
             inside: Arc::default(),
             _token: Arc::clone(&token),
         };
-        (witness, seen, token)
+        (overlap_detector, seen, token)
     }
 
-    /// Hands its observer out, to be called from the thread that the model likes.
-    struct Handed(Arc<Mutex<Option<Box<dyn Observer<u32> + Send>>>>);
+    /// A source that stores its observer, so that a model can call it on any thread.
+    struct ObserverCapture(Arc<Mutex<Option<Box<dyn Observer<u32> + Send>>>>);
 
-    impl Observable for Handed {
+    impl Observable for ObserverCapture {
         type Item = u32;
         type Error = Infallible;
 
@@ -414,9 +414,11 @@ mod models {
         }
     }
 
-    fn arm(confluence: &Confluence<u32, Infallible, Witness>) -> Box<dyn Observer<u32> + Send> {
+    fn arm(
+        merged: &MergedSources<u32, Infallible, OverlapDetector>,
+    ) -> Box<dyn Observer<u32> + Send> {
         let slot = Arc::default();
-        confluence.add(Handed(Arc::clone(&slot)));
+        merged.add(ObserverCapture(Arc::clone(&slot)));
         let observer = slot.lock().unwrap().take();
         observer.unwrap()
     }
@@ -428,12 +430,12 @@ mod models {
     }
 
     #[test]
-    fn loom_two_at_the_gate_lose_nothing_and_end_once() {
+    fn loom_two_callers_deliver_all_values_and_end_once() {
         explore(|| {
-            let (witness, seen, token) = witness();
-            let confluence = Confluence::new(witness, 2);
-            let (mut one, mut other) = (arm(&confluence), arm(&confluence));
-            drop(confluence);
+            let (overlap_detector, seen, token) = overlap_detector();
+            let merged = MergedSources::new(overlap_detector, 2);
+            let (mut one, mut other) = (arm(&merged), arm(&merged));
+            drop(merged);
             let thread = loom::thread::spawn(move || {
                 one.next(&1);
                 one.next_owned(2);
@@ -446,15 +448,15 @@ mod models {
             let seen = seen.lock().unwrap();
             let expected = [[1, 2, 3, 0], [1, 3, 2, 0], [3, 1, 2, 0]];
             assert!(expected.iter().any(|all| *all == **seen), "{seen:?}");
-            assert_eq!(Arc::strong_count(&token), 1, "the observer is gone");
+            assert_eq!(Arc::strong_count(&token), 1, "the observer is dropped");
         });
     }
 
     #[test]
-    fn loom_an_end_that_meets_values_is_the_last_word() {
+    fn loom_end_concurrent_with_values_is_last() {
         explore(|| {
-            let (witness, seen, token) = witness();
-            let funnel = Funnel::<u32, Infallible, _>::new(witness);
+            let (overlap_detector, seen, token) = overlap_detector();
+            let funnel = Funnel::<u32, Infallible, _>::new(overlap_detector);
             let other = funnel.clone();
             let thread = loom::thread::spawn(move || {
                 other.next(&1);
@@ -466,15 +468,15 @@ mod models {
             let seen = seen.lock().unwrap();
             let ends = seen.iter().filter(|value| **value == 0).count();
             assert_eq!((ends, seen.last()), (1, Some(&0)), "{seen:?}");
-            assert_eq!(Arc::strong_count(&token), 1, "the observer is gone");
+            assert_eq!(Arc::strong_count(&token), 1, "the observer is dropped");
         });
     }
 
     #[test]
-    fn loom_who_unsubscribes_leaves_nothing_behind() {
+    fn loom_unsubscription_drops_observer() {
         explore(|| {
-            let (witness, seen, token) = witness();
-            let funnel = Funnel::<u32, Infallible, _>::new(witness);
+            let (overlap_detector, seen, token) = overlap_detector();
+            let funnel = Funnel::<u32, Infallible, _>::new(overlap_detector);
             let guard = funnel.guard();
             let other = funnel.clone();
             let thread = loom::thread::spawn(move || {
@@ -484,7 +486,7 @@ mod models {
             drop(guard);
             thread.join().unwrap();
             assert!([1, 2].starts_with(&seen.lock().unwrap()), "a beginning");
-            assert_eq!(Arc::strong_count(&token), 1, "the observer is gone");
+            assert_eq!(Arc::strong_count(&token), 1, "the observer is dropped");
             drop(funnel);
         });
     }

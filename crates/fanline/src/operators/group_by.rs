@@ -5,18 +5,18 @@ use std::sync::Arc;
 use super::unicast::{Feed, FromUnicast, Leases, Unicast};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// What [`group_by`](crate::ObservableExt::group_by) gives.
+/// The observable returned by [`group_by`](crate::ObservableExt::group_by).
 ///
-/// Sorts the values by what `key` makes of them: emits a [`Grouped`](crate::operators::Grouped)
-/// observable when a key comes first, and its values there.
+/// Groups the values by `key`: emits a [`Grouped`](crate::operators::Grouped) observable at the first value
+/// of a key, and the values of that key in it.
 ///
-/// A group keeps its values, without bound, until it is subscribed; that has to be done once, the
-/// first subscription gets everything, and a later one gets an end. A group that nobody holds any
-/// more, or whose observer has gone, drops its values; it does not come again. Groups live on when
-/// no more of them are wanted, and the source is unsubscribed when the last has gone.
+/// A group buffers its values, without bound, until it is subscribed to. The first subscription receives
+/// all values; a later one only a completion. A group without handles, or whose observer is gone, drops its
+/// values; it is not emitted again. Groups continue after the subscriber has stopped taking groups; the
+/// source is unsubscribed when the last group is gone.
 ///
-/// The source's end is the end of all groups, in the order in which they came, then of this. Keeps
-/// one entry for each key.
+/// The end of the source ends all groups, in the order in which they were emitted, then this observable.
+/// Stores one entry for each key.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -69,17 +69,17 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    /// What all values of the group have in common.
+    /// Returns the key of the group.
     pub fn key(&self) -> &K {
         &self.key
     }
 
-    /// Calls `next` with each value; errors and completion are not looked at.
+    /// Calls `next` with each value; errors and completion are ignored.
     pub fn subscribe(&self, next: impl FnMut(&T) + Send + 'static) -> Guard {
         self.values.subscribe(next)
     }
 
-    /// Subscribes an observer, which gets what has been kept before this returns.
+    /// Subscribes an observer, which receives the buffered values before this returns.
     pub fn subscribe_with(&self, observer: impl Observer<T, E> + Send + 'static) -> Guard {
         self.values.subscribe_with(observer)
     }
@@ -156,11 +156,11 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    /// Until it has closed.
+    /// `None` after it has closed.
     observer: Option<O>,
     key: F,
     numbers: HashMap<K, usize>,
-    /// In the order in which they came, which is the order in which they end.
+    /// In the order in which they were emitted, in which they also end.
     groups: Vec<Feed<T, E>>,
     leases: Arc<Leases>,
 }
@@ -171,7 +171,7 @@ where
     E: Clone + Send + 'static,
     O: Observer<Grouped<K, T, E>, E>,
 {
-    /// The observer, if it wants more groups.
+    /// Returns the observer, unless it is closed.
     fn outer(&mut self) -> Option<&mut O> {
         let open = self
             .observer
@@ -209,7 +209,7 @@ where
             feed.next(value);
             self.numbers.insert(key, self.groups.len());
             self.groups.push(feed);
-            self.outer(); // Lets go of one that has enough.
+            self.outer(); // Drops the observer if it is closed.
         }
     }
 

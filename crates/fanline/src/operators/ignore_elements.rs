@@ -1,9 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`ignore_elements`](crate::ObservableExt::ignore_elements) gives.
+/// The observable returned by [`ignore_elements`](crate::ObservableExt::ignore_elements).
 ///
-/// Emits no value, only the end.
+/// Emits only the end.
 ///
 /// ```
 /// use fanline::prelude::*;

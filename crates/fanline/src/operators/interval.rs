@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// Emits 0, 1, 2 and so on: the first after `period`, then one every `period`. Never ends.
+/// Emits 0, 1, 2, and so on: the first after `period`, then one every `period`. Never ends.
 ///
-/// Emits on a worker of `scheduler`. A value that comes late does not delay those after it; values that
-/// were missed are made up for.
+/// Emits on a worker of `scheduler`. A late value does not delay later ones; missed values are caught up.
 ///
 /// # Panics
-/// When `period` is zero.
+///
+/// If `period` is zero.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,7 +26,7 @@ pub fn interval<C: Scheduler>(period: Duration, scheduler: C) -> Interval<C> {
     Interval { period, scheduler }
 }
 
-/// See [`interval`].
+/// An observable that emits periodically; see [`interval`].
 #[derive(Clone, Debug)]
 pub struct Interval<C> {
     period: Duration,
@@ -75,7 +75,7 @@ pub fn timer<C: Scheduler>(delay: Duration, scheduler: C) -> Timer<C> {
     Timer { delay, scheduler }
 }
 
-/// See [`timer`].
+/// An observable that emits once after a delay; see [`timer`].
 #[derive(Clone, Debug)]
 pub struct Timer<C> {
     delay: Duration,

@@ -1,11 +1,11 @@
-//! Two unlike sources behind one gate.
+//! Two sources of different types behind one gate.
 
 use std::marker::PhantomData;
 
 use super::gate::{Gate, Stage};
 use crate::{Guard, Observable, Observer};
 
-/// What an operator on two sources makes of them. Calls never overlap.
+/// The behavior of an operator with two sources. Calls never overlap.
 pub(super) trait Join<A, B, E>: Send + 'static {
     fn left(&mut self, value: &A);
 
@@ -23,28 +23,28 @@ pub(super) trait Join<A, B, E>: Send + 'static {
 
     fn right_complete(&mut self);
 
-    /// The left source has gone without an end, or its end has been dealt with. What could not come any
-    /// more without it must not be waited for: the other source would keep all of this for as long as
-    /// it lives.
+    /// Called when the left source has gone without an end, or its end has been handled. An operator that
+    /// can emit nothing more without this source must end here; otherwise the other source would hold
+    /// everything for as long as it lives.
     fn left_gone(&mut self) {}
 
-    /// The same of the right source.
+    /// The same for the right source.
     fn right_gone(&mut self) {}
 
-    /// Of either source.
+    /// Called for an error of either source.
     fn error(&mut self, error: &E);
 
     fn is_over(&self) -> bool;
 }
 
-/// Which source is subscribed first.
+/// The source that is subscribed to first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum First {
     Left,
     Right,
 }
 
-/// Subscribes both sources; the second only if the first has not ended everything.
+/// Subscribes to both sources; to the second only if the first has not ended everything.
 pub(super) fn join<A, B, J>(left: A, right: B, join: J, first: First) -> Guard
 where
     A: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -53,7 +53,7 @@ where
 {
     let gate = Gate::new(Joined {
         join,
-        taken: PhantomData,
+        types: PhantomData,
     });
     let guard = gate.guard();
     let subscribe_left = || gate.connect(|key| left.subscribe_with(Left::input(&gate, key)));
@@ -70,16 +70,16 @@ where
 
 struct Joined<J, A, B, E> {
     join: J,
-    taken: PhantomData<fn(A, B, E)>,
+    types: PhantomData<fn(A, B, E)>,
 }
 
 enum Message<A, B, E> {
-    Left(Word<A, E>),
-    Right(Word<B, E>),
+    Left(SourceEvent<A, E>),
+    Right(SourceEvent<B, E>),
 }
 
-/// What a source says.
-enum Word<T, E> {
+/// An event of a source.
+enum SourceEvent<T, E> {
     Next(T),
     Error(E),
     Complete,
@@ -97,8 +97,8 @@ where
 
     fn receive(&mut self, message: Self::Message, _gate: &Gate<Self>) {
         match message {
-            Message::Left(word) => Left::hear(&mut self.join, word),
-            Message::Right(word) => Right::hear(&mut self.join, word),
+            Message::Left(event) => Left::receive_event(&mut self.join, event),
+            Message::Right(event) => Right::receive_event(&mut self.join, event),
         }
     }
 
@@ -125,18 +125,18 @@ where
 
     fn gone(join: &mut J);
 
-    fn message(word: Word<Self::Value, E>) -> Message<A, B, E>;
+    fn message(event: SourceEvent<Self::Value, E>) -> Message<A, B, E>;
 
-    fn hear(join: &mut J, word: Word<Self::Value, E>) {
-        match word {
-            Word::Next(value) => Self::next_owned(join, value),
-            Word::Error(error) => join.error(&error),
-            Word::Complete => Self::complete(join),
-            Word::Gone => Self::gone(join),
+    fn receive_event(join: &mut J, event: SourceEvent<Self::Value, E>) {
+        match event {
+            SourceEvent::Next(value) => Self::next_owned(join, value),
+            SourceEvent::Error(error) => join.error(&error),
+            SourceEvent::Complete => Self::complete(join),
+            SourceEvent::Gone => Self::gone(join),
         }
     }
 
-    /// The observer of this source.
+    /// Returns the observer of this source.
     fn input(gate: &Gate<Joined<J, A, B, E>>, key: u64) -> Input<Self, J, A, B, E> {
         Input {
             gate: gate.clone(),
@@ -175,8 +175,8 @@ where
         join.left_gone();
     }
 
-    fn message(word: Word<A, E>) -> Message<A, B, E> {
-        Message::Left(word)
+    fn message(event: SourceEvent<A, E>) -> Message<A, B, E> {
+        Message::Left(event)
     }
 }
 
@@ -209,12 +209,12 @@ where
         join.right_gone();
     }
 
-    fn message(word: Word<B, E>) -> Message<A, B, E> {
-        Message::Right(word)
+    fn message(event: SourceEvent<B, E>) -> Message<A, B, E> {
+        Message::Right(event)
     }
 }
 
-/// Observes one of the two sources.
+/// The observer of one of the two sources.
 struct Input<S, J, A, B, E>
 where
     S: Side<J, A, B, E>,
@@ -241,7 +241,7 @@ where
         self.gate.enter(
             value,
             |stage, value, _| S::next(&mut stage.join, value),
-            |value| S::message(Word::Next(value.clone())),
+            |value| S::message(SourceEvent::Next(value.clone())),
         );
     }
 
@@ -250,7 +250,7 @@ where
         self.gate.enter(
             value,
             |stage, value, _| S::next_owned(&mut stage.join, value),
-            |value| S::message(Word::Next(value)),
+            |value| S::message(SourceEvent::Next(value)),
         );
     }
 
@@ -258,12 +258,12 @@ where
         self.gate.enter(
             error,
             |stage, error, _| stage.join.error(error),
-            |error| S::message(Word::Error(error.clone())),
+            |error| S::message(SourceEvent::Error(error.clone())),
         );
     }
 
     fn complete(&mut self) {
-        self.gate.send(S::message(Word::Complete));
+        self.gate.send(S::message(SourceEvent::Complete));
         self.gate.upstreams().finish(self.key);
     }
 
@@ -281,7 +281,7 @@ where
     E: Send + 'static,
 {
     fn drop(&mut self) {
-        // After an end of all, or an unsubscription, there is nobody left to hear it.
-        self.gate.send(S::message(Word::Gone));
+        // Has no effect after the end or an unsubscription.
+        self.gate.send(S::message(SourceEvent::Gone));
     }
 }

@@ -1,9 +1,9 @@
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
 
-/// What [`last`](crate::ObservableExt::last) gives.
+/// The observable returned by [`last`](crate::ObservableExt::last).
 ///
-/// Emits the last value when the source completes; nothing when there was none. Keeps one value.
+/// Emits the last value when the source completes; nothing if there was none. Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,8 +1,8 @@
 use crate::{Guard, Observable, Observer};
 
-/// What [`map`](crate::ObservableExt::map) gives.
+/// The observable returned by [`map`](crate::ObservableExt::map).
 ///
-/// Emits what `f` makes of each value.
+/// Emits the result of `f` for each value.
 ///
 /// ```
 /// use fanline::prelude::*;

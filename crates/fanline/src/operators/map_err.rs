@@ -5,9 +5,9 @@ use std::marker::PhantomData;
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`map_err`](crate::ObservableExt::map_err) gives.
+/// The observable returned by [`map_err`](crate::ObservableExt::map_err).
 ///
-/// Fails with what `f` makes of the error. Values pass.
+/// Maps the error with `f`. Values pass unchanged.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -68,9 +68,9 @@ where
     forward!(next, complete, is_closed);
 }
 
-/// What [`with_error_type`](crate::ObservableExt::with_error_type) gives.
+/// The observable returned by [`with_error_type`](crate::ObservableExt::with_error_type).
 ///
-/// Gives an observable that cannot fail the error type of one that can, to go together with it.
+/// Gives an observable that cannot fail the error type of another, to combine the two.
 ///
 /// ```
 /// use fanline::BoxObservable;

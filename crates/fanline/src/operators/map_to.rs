@@ -1,7 +1,7 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`map_to`](crate::ObservableExt::map_to) gives.
+/// The observable returned by [`map_to`](crate::ObservableExt::map_to).
 ///
 /// Emits `value` for each value.
 ///

@@ -3,7 +3,7 @@ use std::convert::Infallible;
 use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
-/// What an observer is called with, as a value.
+/// A call of an observer, as a value.
 ///
 /// ```
 /// use fanline::{Notification, prelude::*};
@@ -21,16 +21,16 @@ use crate::{Guard, Observable, Observer};
 pub enum Notification<T, E = Infallible> {
     /// A value.
     Next(T),
-    /// The source failed.
+    /// The error of the source.
     Error(E),
-    /// The source is done.
+    /// The completion of the source.
     Complete,
 }
 
-/// What [`materialize`](crate::ObservableExt::materialize) gives.
+/// The observable returned by [`materialize`](crate::ObservableExt::materialize).
 ///
-/// Emits what comes as [`Notification`](crate::operators::Notification)s, the end among them, and
-/// completes after that one. Cannot fail any more.
+/// Emits values and the end as [`Notification`](crate::operators::Notification)s, and completes after the
+/// end. Cannot fail.
 ///
 /// ```
 /// use fanline::operators::Notification;
@@ -115,10 +115,10 @@ where
     }
 }
 
-/// What [`dematerialize`](crate::ObservableExt::dematerialize) gives.
+/// The observable returned by [`dematerialize`](crate::ObservableExt::dematerialize).
 ///
-/// Emits, fails and completes as the [`Notification`](crate::operators::Notification)s say: undoes
-/// [`materialize`](crate::ObservableExt::materialize). Ends with the first that is an end.
+/// Emits, fails, and completes according to the [`Notification`](crate::operators::Notification)s: reverses
+/// [`materialize`](crate::ObservableExt::materialize). Ends with the first notification of an end.
 ///
 /// ```
 /// use fanline::operators::Notification;

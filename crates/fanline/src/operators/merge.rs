@@ -1,13 +1,13 @@
-use super::funnel::Confluence;
+use super::funnel::MergedSources;
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// What [`merge`](crate::ObservableExt::merge) gives.
+/// The observable returned by [`merge`](crate::ObservableExt::merge).
 ///
-/// Emits the values of this source and of `other` as they come.
+/// Emits the values of this source and of `other` as they arrive.
 ///
-/// Completes when both have; fails with the first that fails. Values that come on two threads at
-/// once are delivered by one of them, the other leaves a clone and goes on; nothing else is kept.
-/// [`merge_all`](crate::operators::merge_all) does it for a list.
+/// Completes when both have; fails with the first error. If values arrive on two threads at once, one of
+/// the threads emits both; the other queues a clone and goes on. Stores nothing else.
+/// [`merge_all`](crate::operators::merge_all) takes a list.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -41,25 +41,25 @@ where
     where
         O: Observer<A::Item, A::Error> + Send + 'static,
     {
-        let confluence = Confluence::new(observer, 2);
-        let guard = confluence.guard();
-        confluence.add(self.first);
-        confluence.add(self.second);
+        let merged = MergedSources::new(observer, 2);
+        let guard = merged.guard();
+        merged.add(self.first);
+        merged.add(self.second);
         guard
     }
 }
 
-/// All of several sources of one type; see [`merge_all`].
+/// The merged values of several sources of one type; see [`merge_all`].
 #[derive(Clone, Debug)]
 pub struct MergeAll<S> {
     sources: Vec<S>,
 }
 
-/// Emits the values of all sources as they come; see [`ObservableExt::merge`](crate::ObservableExt::merge).
+/// Emits the values of all sources as they arrive; see
+/// [`ObservableExt::merge`](crate::ObservableExt::merge).
 ///
-/// Subscribes in the order given. Completes with the last source, at once when there is none; fails
-/// with the first that fails. Sources of unlike types are [`boxed`](crate::ObservableExt::boxed)
-/// first.
+/// Subscribes in the given order. Completes with the last source; an empty list completes at once. Fails
+/// with the first error. Sources of different types must be [`boxed`](crate::ObservableExt::boxed) first.
 ///
 /// ```
 /// use fanline::{ObservableExt, Observable, Subject, operators::merge_all};
@@ -96,13 +96,13 @@ where
             observer.complete();
             return Guard::closed();
         }
-        let confluence = Confluence::new(observer, self.sources.len());
-        let guard = confluence.guard();
+        let merged = MergedSources::new(observer, self.sources.len());
+        let guard = merged.guard();
         for source in self.sources {
-            if confluence.is_over() {
+            if merged.is_over() {
                 break;
             }
-            confluence.add(source);
+            merged.add(source);
         }
         guard
     }

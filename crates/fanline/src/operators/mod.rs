@@ -1,15 +1,15 @@
 //! Operators: observables made of observables.
 //!
-//! All of them are methods of [`ObservableExt`]; the type that a method gives back says in full what
-//! it emits, when it ends, what it keeps and when it panics, with an example.
+//! All operators are methods of [`ObservableExt`]. The type that a method returns documents in full which
+//! values it emits, when it ends, what it stores, and when it panics, with an example.
 //!
-//! # From Rx to here
+//! # From Rx to Fanline
 //!
-//! Names of other Rx libraries on the left, where they differ or where somebody may look for them.
+//! The left column has the names of other Rx libraries, where they differ or are likely to be searched for.
 //!
-//! | Rx | here |
+//! | Rx | Fanline |
 //! | --- | --- |
-//! | **Make** | |
+//! | **Create** | |
 //! | `just`, `return`, `of` | [`of`](crate::of) |
 //! | `from`, `fromIterable`, `toObservable` | [`from_iter`](crate::from_iter), [`try_from_iter`](crate::try_from_iter) |
 //! | `range`, `empty`, `never`, `throw`, `defer`, `create`, `generate` | the same: [`range`](crate::range()), [`empty`](crate::empty), [`never`](crate::never), [`throw`](crate::throw), [`defer`](crate::defer), [`create`](crate::create()), [`generate`](crate::generate) |
@@ -70,24 +70,24 @@
 //! | **Threads** | |
 //! | `observeOn`, `subscribeOn` | [`observe_on`](ObservableExt::observe_on), bounded [`observe_on_with`](ObservableExt::observe_on_with); [`subscribe_on`](ObservableExt::subscribe_on) |
 //! | `serialize`, `synchronize` | [`serialize`](ObservableExt::serialize), for an observer [`Serialized`] |
-//! | **Look on, leave** | |
+//! | **Observe, leave** | |
 //! | `do`, `tap`, `doOnNext`, `doOnError`, `doOnComplete` | [`tap`](ObservableExt::tap), [`tap_with`](ObservableExt::tap_with) |
 //! | `finally`, `doFinally`, `finalize` | [`finalize`](ObservableExt::finalize) |
 //! | `materialize`, `dematerialize` | [`materialize`](ObservableExt::materialize), [`dematerialize`](ObservableExt::dematerialize) |
 //! | `toFuture`, `firstAsync`, `lastAsync` | [`first_value`](ObservableExt::first_value), [`last_value`](ObservableExt::last_value) |
 //! | `toFlowable(strategy)` | [`into_stream`](ObservableExt::into_stream) with a [policy](crate::stream) |
 //!
-//! # Types that stay short
+//! # Short types
 //!
-//! A chain has the type of its last operator, which names those before it. Where it has to be written
-//! down, as in a field or at the border of a module, [`boxed`](ObservableExt::boxed) hides it: a
+//! A chain has the type of its last operator, which includes the types of those before it. Where the type
+//! must be written, as in a field or at a module boundary, [`boxed`](ObservableExt::boxed) hides it: a
 //! [`BoxObservable`](crate::BoxObservable) is named by its values and errors alone.
 //!
-//! # Closures that keep values or stay on their thread
+//! # Closures that take owned values or stay on their thread
 //!
-//! [`subscribe_owned`](ObservableExt::subscribe_owned) takes a closure that keeps what it gets: it is
-//! given values, not references. One that others get too is cloned; one that an operator made is not.
-//! Ends are not looked at.
+//! [`subscribe_owned`](ObservableExt::subscribe_owned) takes a closure that receives owned values instead
+//! of references. A value that other observers receive too is cloned; a value made by an operator is moved.
+//! The closure ignores the end.
 //!
 //! ```
 //! use fanline::prelude::*;
@@ -95,19 +95,18 @@
 //! let (tx, rx) = std::sync::mpsc::channel();
 //! fanline::from_iter(1..=2)
 //!     .map(|n| format!("no. {n}"))
-//!     .subscribe_owned(move |text| tx.send(text).expect("still there"))
+//!     .subscribe_owned(move |text| tx.send(text).expect("receiver exists"))
 //!     .detach();
 //! assert_eq!(rx.iter().collect::<Vec<_>>(), ["no. 1", "no. 2"]);
 //! ```
 //!
-//! [`subscribe_local`](ObservableExt::subscribe_local) takes a closure that need not be `Send`: it stays
-//! on this thread, and the values must come on this thread. Where the chain ends on another thread,
-//! [`observe_on`](ObservableExt::observe_on) an event loop that this thread drives brings them here. A
-//! value that comes on another thread makes the observer panic there. When the guard is dropped on
-//! another thread, the closure is dropped when this thread ends.
+//! [`subscribe_local`](ObservableExt::subscribe_local) takes a closure that need not be `Send`: it stays on
+//! this thread, and values must arrive on this thread. If the chain ends on another thread,
+//! [`observe_on`](ObservableExt::observe_on) with an event loop of this thread moves the values here. A
+//! value that arrives on another thread makes the observer panic there. If the guard is dropped on another
+//! thread, the closure is dropped when this thread ends.
 
 mod accumulate;
-mod again;
 mod buffer_count;
 mod buffer_time;
 mod catch;
@@ -149,9 +148,11 @@ mod observe_on;
 mod on_error_return;
 mod owned;
 mod pairwise;
+mod predicate;
 mod race;
 mod ref_count;
 mod repeat;
+mod resubscribe;
 mod retry;
 mod sample;
 mod sample_every;
@@ -179,7 +180,6 @@ mod timeout;
 mod timestamp;
 mod unicast;
 mod upstreams;
-mod verdict;
 mod window_count;
 mod window_time;
 mod with_latest_from;
@@ -223,6 +223,7 @@ pub use multicast::{Connectable, FromShared, Hub, Shareable};
 pub use observe_on::ObserveOn;
 pub use on_error_return::OnErrorReturn;
 pub use pairwise::Pairwise;
+pub use predicate::{All, Any, Contains, IsEmpty};
 pub use race::{Race, RaceAll, race_all};
 pub use ref_count::{AutoConnect, RefCount};
 pub use repeat::Repeat;
@@ -249,7 +250,6 @@ pub use throttle::{Edge, Throttle};
 pub use timeout::Timeout;
 pub use timestamp::{TimeInterval, Timestamp, Timestamped, WithInterval};
 pub use unicast::{FromUnicast, Unicast};
-pub use verdict::{All, Any, Contains, IsEmpty};
 pub use window_count::WindowCount;
 pub use window_time::WindowTime;
 pub use with_latest_from::WithLatestFrom;

@@ -9,22 +9,22 @@ use crate::{
     Source, Subject, observer,
 };
 
-/// A subject that a source can be multicast through: [`Subject`], [`BehaviorSubject`],
-/// [`AsyncSubject`] and [`ReplaySubject`].
+/// A subject through which a source is multicast: [`Subject`], [`BehaviorSubject`], [`AsyncSubject`], or
+/// [`ReplaySubject`].
 ///
-/// Sealed: it is cloned, and asked whether it has ended, while the state of a connection is locked, and
-/// the library knows that its own subjects then call nobody else.
+/// Sealed: the library clones it and checks whether it has ended while the state of a connection is locked.
+/// The library's own subjects call no other code then.
 pub trait Hub<T, E = Infallible>:
     sealed::Sealed + Observer<T, E> + Clone + Send + Sync + 'static
 {
-    /// Drops the observers without a word.
+    /// Drops the observers without notifying them.
     fn dispose(&self);
-    /// Where to subscribe.
+    /// Returns the source to subscribe to.
     fn source(&self) -> Source<T, E>;
 }
 
 mod sealed {
-    /// Keeps [`Hub`](super::Hub) to the subjects of this library.
+    /// Seals [`Hub`](super::Hub).
     pub trait Sealed {}
 }
 
@@ -55,25 +55,22 @@ macro_rules! hub {
 
 hub!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);
 
-/// A source behind a subject, subscribed when [`connect`](Connectable::connect) is called and once for
-/// all observers; see [`ObservableExt::publish`](crate::ObservableExt::publish).
+/// A source behind a subject, subscribed to once for all observers when [`connect`](Connectable::connect)
+/// is called; see [`ObservableExt::publish`](crate::ObservableExt::publish).
 ///
-/// A handle: clones are the same. Observers may subscribe before and after; what they get of the past
-/// is the subject's matter. When the source ends, the subject does; the next `connect` begins with a
-/// new one, except for a subject given to [`multicast`](crate::ObservableExt::multicast). A connection
-/// that is closed before leaves the observers where they are: another may feed them. An observer that
-/// panics is removed; the panic hook reports it, and the source and the other observers go on.
+/// It is a handle: clones refer to the same connectable. Observers may subscribe before and after the
+/// connection; the subject determines which earlier values they receive. When the source ends, the subject
+/// ends. The next `connect` creates a new subject, except for one passed to
+/// [`multicast`](crate::ObservableExt::multicast). If the connection is closed before the end, the
+/// observers stay subscribed, and another connection may serve them. An observer that panics is removed and
+/// the panic hook reports it; the source and the other observers continue.
 ///
-/// [`publish`](crate::ObservableExt::publish): a source that is subscribed once for all its
-/// observers, when `connect` is called, and multicast through a [`Subject`](crate::Subject): late
-/// observers get what comes after.
-///
-/// [`replay`](crate::ObservableExt::replay): [`publish`](crate::ObservableExt::publish) through a
-/// [`ReplaySubject`](crate::ReplaySubject): late observers get what `replay` retains first.
-///
-/// [`multicast`](crate::ObservableExt::multicast): [`publish`](crate::ObservableExt::publish)
-/// through a subject of your own, which others may feed as well. When it has ended, connecting
-/// again does nothing more.
+/// - [`publish`](crate::ObservableExt::publish) multicasts through a [`Subject`](crate::Subject): late
+///   observers receive only later values.
+/// - [`replay`](crate::ObservableExt::replay) multicasts through a [`ReplaySubject`](crate::ReplaySubject):
+///   late observers first receive the values that `replay` retains.
+/// - [`multicast`](crate::ObservableExt::multicast) multicasts through your own subject, which may have
+///   other sources. After the subject has ended, connecting again has no effect.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -153,7 +150,7 @@ impl<S, H> Connectable<S, H> {
         }
     }
 
-    /// Whether the source is subscribed.
+    /// Returns whether the source is subscribed to.
     pub fn is_connected(&self) -> bool {
         lock(&self.inner.state)
             .connection
@@ -179,9 +176,9 @@ where
         + 'static,
     H: Hub<S::Item, S::Error>,
 {
-    /// Subscribes to the source; dropping the guard unsubscribes. What the source has ready is
-    /// delivered before this returns. When it is connected already, this is one more guard of the same
-    /// connection, which the first that is dropped closes.
+    /// Subscribes to the source; dropping the guard unsubscribes. Values that the source has available are
+    /// delivered before this returns. If it is already connected, returns another guard of the same
+    /// connection; the first guard that is dropped closes it.
     ///
     /// ```
     /// use fanline::prelude::*;
@@ -211,20 +208,20 @@ where
             }
             state.hub.clone()
         };
-        drop(fresh); // Now the one that has ended.
+        drop(fresh); // By now the subject that has ended.
         let guard = connection.guard();
         if let Some(key) = connection.reserve() {
             let subscription = self.inner.source.clone().subscribe_with(Relay {
                 hub,
                 connection: Arc::clone(&connection),
-                taken: std::marker::PhantomData,
+                types: std::marker::PhantomData,
             });
             connection.set(key, subscription);
         }
         guard
     }
 
-    /// Calls `next` with each value; errors and completion are not looked at.
+    /// Calls `next` with each value; errors and completion are ignored.
     pub fn subscribe(&self, next: impl FnMut(&S::Item) + Send + 'static) -> Guard {
         self.subscribe_with(observer(next))
     }
@@ -238,7 +235,7 @@ where
         hub.source().subscribe_with(observer)
     }
 
-    /// A source that connects with the first observer and disconnects when the last has gone; see
+    /// Returns a source that connects with the first observer and disconnects with the last; see
     /// [`RefCount`](super::RefCount).
     ///
     /// ```
@@ -256,9 +253,9 @@ where
         super::RefCount::new(self, None, true)
     }
 
-    /// [`ref_count`](Connectable::ref_count) that stays connected for `grace` after the last observer
-    /// has gone: one that comes before finds the connection, and the subject with what it has retained,
-    /// as they were. The wait is on a worker of `scheduler`.
+    /// Like [`ref_count`](Connectable::ref_count), but stays connected for `grace` after the last observer
+    /// has left. An observer that subscribes within that time finds the connection and the subject's
+    /// retained values unchanged. The wait runs on a worker of `scheduler`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -281,8 +278,8 @@ where
         super::RefCount::new(self, Some(wait), true)
     }
 
-    /// A source that connects with the observer number `count`, at once when that is 0, and never
-    /// disconnects.
+    /// Returns a source that connects when its observer number `count` subscribes (at once if `count` is
+    /// 0), and never disconnects.
     ///
     /// ```
     /// use fanline::prelude::*;
@@ -299,15 +296,15 @@ where
     }
 }
 
-/// Listens to the source for all.
+/// Passes the events of the source to the subject.
 struct Relay<T, E, H: Hub<T, E>> {
     hub: H,
     connection: Arc<Upstreams>,
-    taken: std::marker::PhantomData<fn(T, E)>,
+    types: std::marker::PhantomData<fn(T, E)>,
 }
 
 impl<T, E, H: Hub<T, E>> Relay<T, E, H> {
-    /// A panic of one observer stays here: in the source it would cost all others the connection. The
+    /// Catches the panic of an observer, which in the source would cost all observers the connection. The
     /// panic hook has reported it, and the subject has removed the observer.
     #[inline]
     fn call(&mut self, call: impl FnOnce(&mut H)) {
@@ -329,7 +326,7 @@ impl<T, E, H: Hub<T, E>> Observer<T, E> for Relay<T, E, H> {
     }
 
     fn error(&mut self, error: &E) {
-        // Closed first: an observer that connects again on hearing the end gets a new connection.
+        // Closed first: an observer that reconnects at the end gets a new connection.
         self.connection.close();
         self.call(|hub| hub.error(error));
     }
@@ -345,8 +342,8 @@ impl<T, E, H: Hub<T, E>> Observer<T, E> for Relay<T, E, H> {
 }
 
 impl<T, E, H: Hub<T, E>> Drop for Relay<T, E, H> {
-    /// A source that goes away without a word takes the observers along: nothing could reach them, and
-    /// they may hold the connectable that holds the subject.
+    /// A source that goes away without an end disposes of the subject: nothing could reach its observers,
+    /// and they may hold the connectable that holds the subject.
     fn drop(&mut self) {
         if !self.connection.is_closed() {
             self.connection.close();
@@ -357,11 +354,11 @@ impl<T, E, H: Hub<T, E>> Drop for Relay<T, E, H> {
     }
 }
 
-/// What is subscribed to through a shared reference.
+/// A source that can be subscribed to through a shared reference.
 pub trait Shareable: Clone {
-    /// What it emits.
+    /// The type of the values.
     type Item;
-    /// With what it fails.
+    /// The type of the error.
     type Error;
 
     /// Subscribes an observer.
@@ -370,8 +367,8 @@ pub trait Shareable: Clone {
         O: Observer<Self::Item, Self::Error> + Send + 'static;
 }
 
-/// A [`Connectable`], [`RefCount`](super::RefCount) or [`AutoConnect`](super::AutoConnect) at the head
-/// of a chain of operators.
+/// A [`Connectable`], [`RefCount`](super::RefCount), or [`AutoConnect`](super::AutoConnect) at the head of
+/// a chain of operators.
 #[derive(Clone, Debug)]
 pub struct FromShared<C> {
     shared: C,

@@ -1,21 +1,19 @@
 use crate::scheduler::{Bound, ScheduledObserver};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// What [`observe_on`](crate::ObservableExt::observe_on) and
-/// [`observe_on_with`](crate::ObservableExt::observe_on_with) give.
+/// The observable returned by [`observe_on`](crate::ObservableExt::observe_on) and
+/// [`observe_on_with`](crate::ObservableExt::observe_on_with).
 ///
-/// Calls the observer on a worker of `scheduler`, in order, the end after the values.
+/// Calls the observer on a worker of `scheduler`, in order, with the end after the values.
 ///
-/// The thread that emits puts values in an unbounded queue and never waits; clones them if they
-/// are emitted by reference, as subjects do. The worker empties the queue in bursts, one at a time:
-/// this moves the work to another thread and does not spread it over several. When the observer
-/// panics the subscription ends, and the panic goes where the scheduler sends panics.
-/// Unsubscribing drops what is queued.
+/// The emitting thread puts values into an unbounded queue and never waits. It clones values that are
+/// emitted by reference, as by subjects. The worker empties the queue in bursts, one at a time: this moves
+/// the work to another thread, and does not spread it over several. If the observer panics, the
+/// subscription ends, and the scheduler handles the panic. Unsubscribing drops the queued values.
 ///
-/// [`observe_on_with`](crate::ObservableExt::observe_on_with):
-/// [`observe_on`](crate::ObservableExt::observe_on) with a queue that holds a number of values at
-/// most. [`Bound`](crate::scheduler::Bound) says how many, and what happens to one more: it blocks
-/// the thread that emits, drops the oldest, drops the newest, or ends with an error.
+/// [`observe_on_with`](crate::ObservableExt::observe_on_with) has a bounded queue.
+/// [`Bound`](crate::scheduler::Bound) sets its capacity and the reaction when it is full: block the
+/// emitting thread, drop the oldest value, drop the newest value, or end with an error.
 ///
 /// ```
 /// use std::sync::mpsc;

@@ -2,9 +2,9 @@ use std::convert::Infallible;
 
 use crate::{Guard, Observable, Observer};
 
-/// What [`on_error_return`](crate::ObservableExt::on_error_return) gives.
+/// The observable returned by [`on_error_return`](crate::ObservableExt::on_error_return).
 ///
-/// In place of an error, emits what `f` makes of it and completes.
+/// On an error, emits the result of `f` and completes.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,6 +1,6 @@
 use crate::Observer;
 
-/// Gives a closure values of its own; see
+/// An observer that passes owned values to a closure; see
 /// [`ObservableExt::subscribe_owned`](crate::ObservableExt::subscribe_owned).
 pub(super) struct OwnedObserver<F>(pub(super) F);
 

@@ -1,9 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`pairwise`](crate::ObservableExt::pairwise) gives.
+/// The observable returned by [`pairwise`](crate::ObservableExt::pairwise).
 ///
-/// Emits each value but the first with the one before it. Keeps one value.
+/// Emits each value with the previous one, from the second value on. Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -4,11 +4,11 @@ use super::upstreams::Upstreams;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// What [`race`](crate::ObservableExt::race) gives.
+/// The observable returned by [`race`](crate::ObservableExt::race).
 ///
-/// Is this source or `other`, whichever says something first, be it an end; the one that was slower
-/// is unsubscribed. Rx also calls it `amb`. Keeps nothing. [`race_all`](crate::operators::race_all)
-/// does it for a list.
+/// Behaves like this source or `other`, whichever emits a value or ends first. The slower one is
+/// unsubscribed. Rx also calls it `amb`. Stores no values. [`race_all`](crate::operators::race_all) takes a
+/// list.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -51,15 +51,16 @@ where
     }
 }
 
-/// The first of several sources of one type; see [`race_all`].
+/// The winner of several sources of one type; see [`race_all`].
 #[derive(Clone, Debug)]
 pub struct RaceAll<S> {
     sources: Vec<S>,
 }
 
-/// Is the first of the sources to say anything; see [`ObservableExt::race`](crate::ObservableExt::race).
+/// Behaves like the first of the sources to emit a value or end; see
+/// [`ObservableExt::race`](crate::ObservableExt::race).
 ///
-/// Subscribes in the order given, until one has won. Completes at once when there is none.
+/// Subscribes in the given order, until one has won. An empty list completes at once.
 ///
 /// ```
 /// use fanline::{Observable, Subject, operators::race_all};
@@ -103,9 +104,9 @@ impl<S: Observable> Observable for RaceAll<S> {
 }
 
 struct Track<O> {
-    /// Taken by the winner, who then calls it without a lock.
+    /// Taken by the winner, which then calls it without a lock.
     prize: Mutex<Option<O>>,
-    /// Says to the others that they can stop; the prize decides, so relaxed loads and stores suffice.
+    /// Tells the other sources to stop. Relaxed suffices, because `prize` decides.
     won: AtomicBool,
     upstreams: Arc<Upstreams>,
 }
@@ -140,13 +141,13 @@ impl<O> Track<O> {
 
 struct Runner<O> {
     track: Arc<Track<O>>,
-    /// Here once this one has won.
+    /// Set once this source has won.
     observer: Option<O>,
     key: u64,
 }
 
 impl<O> Runner<O> {
-    /// The observer, for the one that has won or wins by asking.
+    /// Returns the observer if this source has won, or wins now.
     #[inline]
     fn prize(&mut self) -> Option<&mut O> {
         if self.observer.is_none() && !self.track.won.load(Ordering::Relaxed) {
@@ -160,7 +161,7 @@ impl<O> Runner<O> {
         self.observer = lock(&self.track.prize).take();
         if self.observer.is_some() {
             self.track.won.store(true, Ordering::Relaxed);
-            self.track.upstreams.keep_only(self.key);
+            self.track.upstreams.close_others(self.key);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{Connectable, upstreams::Upstreams};
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer, Scheduler, Worker, observer};
 
-/// Runs an action after the time of grace.
+/// Runs an action after the grace period.
 type Wait = Box<dyn Fn(Box<dyn FnOnce() + Send>) -> Guard + Send + Sync>;
 
 pub(super) fn wait<C: Scheduler>(grace: Duration, scheduler: C) -> Wait {
@@ -17,23 +17,18 @@ pub(super) fn wait<C: Scheduler>(grace: Duration, scheduler: C) -> Wait {
     })
 }
 
-/// A source that is subscribed once while there are observers: what
-/// [`share`](crate::ObservableExt::share) gives.
+/// A source that is subscribed to once while it has observers; returned by
+/// [`share`](crate::ObservableExt::share).
 ///
-/// A handle: clones are the same. The first observer connects, and when the last has gone the source
-/// is unsubscribed. Who comes after that, or after the source's end, begins anew: with a new
-/// subscription to a clone of the source, and a new subject. (After
-/// [`share_replay`](crate::ObservableExt::share_replay) an end is kept.)
+/// It is a handle: clones refer to the same source. The first observer connects, and when the last one
+/// leaves, the source is unsubscribed. An observer that subscribes after that, or after the source's end,
+/// starts over: with a new subscription to a clone of the source, and a new subject.
 ///
-/// [`share`](crate::ObservableExt::share): a source that can be subscribed many times and is itself
-/// subscribed once, while there are observers: `publish().ref_count()`.
-///
-/// [`share_replay`](crate::ObservableExt::share_replay): [`share`](crate::ObservableExt::share)
-/// that gives late observers what `replay` retains.
-///
-/// When the source has ended, observers that come get what is retained, and its end, and the source
-/// is not subscribed again; when all have gone before it ended, the next begins anew with nothing
-/// retained.
+/// - [`share`](crate::ObservableExt::share) is `publish().ref_count()`.
+/// - [`share_replay`](crate::ObservableExt::share_replay) replays the values that `replay` retains to late
+///   observers. After the source's end late observers receive the retained values and the end, and the
+///   source is not subscribed to again. If all observers leave before the end, the next one starts over
+///   with nothing retained.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -53,7 +48,7 @@ pub(super) fn wait<C: Scheduler>(grace: Duration, scheduler: C) -> Wait {
 ///
 /// let shared = fanline::from_iter(0..3).share_replay(Replay::all());
 /// shared.subscribe(|value| println!("{value}")).detach();
-/// shared.subscribe(|value| println!("{value}")).detach(); // the same, kept
+/// shared.subscribe(|value| println!("{value}")).detach(); // the same, replayed
 /// ```
 pub struct RefCount<S, H> {
     inner: Arc<Inner<S, H>>,
@@ -62,17 +57,17 @@ pub struct RefCount<S, H> {
 struct Inner<S, H> {
     connectable: Connectable<S, H>,
     wait: Option<Wait>,
-    /// Whether an observer that comes after the end subscribes to the source again.
-    begins_anew: bool,
+    /// Whether an observer that subscribes after the end subscribes to the source again.
+    restarts: bool,
     count: Mutex<Count>,
 }
 
 #[derive(Default)]
 struct Count {
     observers: usize,
-    /// The subject belongs to a connection that was closed.
+    /// Whether the subject belongs to a connection that was closed.
     stale: bool,
-    /// Counts the times of grace, so that one that is over late does nothing.
+    /// Number of the grace period, so that one that expires late has no effect.
     grace: u64,
     waiting: Guard,
 }
@@ -103,27 +98,23 @@ where
         + 'static,
     H: Hub<S::Item, S::Error>,
 {
-    pub(super) fn new(
-        connectable: Connectable<S, H>,
-        wait: Option<Wait>,
-        begins_anew: bool,
-    ) -> Self {
+    pub(super) fn new(connectable: Connectable<S, H>, wait: Option<Wait>, restarts: bool) -> Self {
         Self {
             inner: Arc::new(Inner {
                 connectable,
                 wait,
-                begins_anew,
+                restarts,
                 count: Mutex::new(Count::default()),
             }),
         }
     }
 
-    /// Calls `next` with each value; errors and completion are not looked at.
+    /// Calls `next` with each value; errors and completion are ignored.
     pub fn subscribe(&self, next: impl FnMut(&S::Item) + Send + 'static) -> Guard {
         self.subscribe_with(observer(next))
     }
 
-    /// Subscribes an observer, and to the source when it is the first.
+    /// Subscribes an observer; the first one also subscribes to the source.
     pub fn subscribe_with(
         &self,
         observer: impl Observer<S::Item, S::Error> + Send + 'static,
@@ -160,14 +151,14 @@ where
         self.connectable.state().hub.is_closed()
     }
 
-    /// Counts one more, and tells whether that one has to connect.
+    /// Counts an observer, and returns whether it must connect.
     fn enter(&self) -> bool {
         let mut fresh = None;
         loop {
             let mut count = lock(&self.count);
-            let anew =
-                count.observers == 0 && (count.stale || (self.begins_anew && self.has_ended()));
-            if anew && fresh.is_none() {
+            let restart =
+                count.observers == 0 && (count.stale || (self.restarts && self.has_ended()));
+            if restart && fresh.is_none() {
                 drop(count);
                 fresh = Some(self.connectable.make_hub());
                 continue;
@@ -175,7 +166,7 @@ where
             count.observers += 1;
             count.grace += 1;
             let waiting = std::mem::take(&mut count.waiting);
-            if let (true, Some(fresh)) = (anew, &mut fresh) {
+            if let (true, Some(fresh)) = (restart, &mut fresh) {
                 count.stale = false;
                 std::mem::swap(&mut self.connectable.state().hub, fresh);
             }
@@ -187,7 +178,7 @@ where
         }
     }
 
-    /// Counts one less; the last disconnects.
+    /// Discounts an observer; the last one disconnects.
     fn leave(self: &Arc<Self>) {
         let grace = {
             let mut count = lock(&self.count);
@@ -215,8 +206,8 @@ where
         }
     }
 
-    /// The decision and the taking of the connection are one step: an observer that comes after finds
-    /// none and makes its own.
+    /// Takes the connection in the same step as the decision, so that a later observer finds none and makes
+    /// its own.
     fn disconnect_if(&self, condition: impl FnOnce(&Count) -> bool) {
         let connection: Option<Arc<Upstreams>> = {
             let mut count = lock(&self.count);
@@ -235,7 +226,7 @@ where
     }
 }
 
-/// Counts for as long as the subject keeps the observer.
+/// Counts an observer for as long as the subject stores it.
 struct Ticket<S, H> {
     inner: Arc<Inner<S, H>>,
     leave: fn(&Arc<Inner<S, H>>),
@@ -257,7 +248,7 @@ impl<T, E, S, H, O: Observer<T, E>> Observer<T, E> for Counted<S, H, O> {
     super::forward::forward!(next, error, complete, is_closed);
 }
 
-/// A source that is subscribed once there are so many observers; see [`Connectable::auto_connect`].
+/// A source that is subscribed to once it has a number of observers; see [`Connectable::auto_connect`].
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -310,18 +301,18 @@ where
         }
     }
 
-    /// Calls `next` with each value; errors and completion are not looked at.
+    /// Calls `next` with each value; errors and completion are ignored.
     pub fn subscribe(&self, next: impl FnMut(&S::Item) + Send + 'static) -> Guard {
         self.subscribe_with(observer(next))
     }
 
-    /// Subscribes an observer, and to the source when that is the one waited for.
+    /// Subscribes an observer; the last one that is waited for also subscribes to the source.
     pub fn subscribe_with(
         &self,
         observer: impl Observer<S::Item, S::Error> + Send + 'static,
     ) -> Guard {
         let guard = self.connectable.subscribe_with(observer);
-        // Relaxed: each gets a number of its own, and nothing else is handed over.
+        // Relaxed: each observer gets its own number, and no other data is ordered.
         if self.seen.fetch_add(1, Ordering::Relaxed) + 1 == self.count {
             self.connectable.connect().detach();
         }

@@ -1,18 +1,18 @@
-use super::again::{NoWait, Policy, Round, Verdict};
+use super::resubscribe::{Decision, NoWait, Policy, Round};
 use super::series::Series;
 use crate::{Guard, Observable, Observer};
 
-/// What [`repeat`](crate::ObservableExt::repeat) gives.
+/// The observable returned by [`repeat`](crate::ObservableExt::repeat).
 ///
-/// Subscribes to a clone of the source again each time it completes, until it has run `times`
-/// times; `usize::MAX` for ever, 0 to complete at once.
+/// Subscribes to a clone of the source again each time it completes, until it has run `times` times.
+/// `usize::MAX` means without limit; with 0 it completes at once.
 ///
-/// Fails when a run fails. The stack does not grow with the runs. Keeps no values.
+/// Fails when a run fails. The stack does not grow with the runs. Stores no values.
 ///
-/// Keeps a clone of the source until the end, or until the guard is dropped. Subjects and their
-/// sources do not mind: a subject is over when its last handle or its producer has gone, and drops its
-/// observers. A [`Connectable`](crate::operators::Connectable) that is not connected has nobody to tell
-/// it so, and a detached subscription of this kind keeps it alive.
+/// Holds a clone of the source until the end, or until the guard is dropped. This is harmless for subjects
+/// and their sources: a subject ends and drops its observers when its last handle or its producer is
+/// dropped. But a detached subscription of this kind keeps a [`Connectable`](crate::operators::Connectable)
+/// alive that is not connected.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -61,17 +61,17 @@ struct Rounds {
 }
 
 impl<E> Policy<E> for Rounds {
-    fn after_error(&mut self, _error: &E) -> Verdict {
-        Verdict::Stop
+    fn after_error(&mut self, _error: &E) -> Decision {
+        Decision::Stop
     }
 
-    fn after_completion(&mut self) -> Verdict {
+    fn after_completion(&mut self) -> Decision {
         match self.left.checked_sub(1) {
             Some(left) => {
                 self.left = left;
-                Verdict::Again
+                Decision::Resubscribe
             }
-            None => Verdict::Stop,
+            None => Decision::Stop,
         }
     }
 }

@@ -1,22 +1,22 @@
 use std::time::Duration;
 
-use super::again::{NoWait, OnWorker, Policy, Round, Verdict};
+use super::resubscribe::{Decision, NoWait, OnWorker, Policy, Round};
 use super::series::Series;
 use crate::{Guard, Observable, Observer, Scheduler};
 
-/// What [`retry`](crate::ObservableExt::retry) gives.
+/// The observable returned by [`retry`](crate::ObservableExt::retry).
 ///
-/// Subscribes to a clone of the source again when it fails, at most `times` times; then the error
-/// is passed on. `usize::MAX` for ever.
+/// Subscribes to a clone of the source again when it fails, at most `times` times (`usize::MAX`: without
+/// limit); then passes the error on.
 ///
-/// Values of the failed attempts stand. Completes with the first attempt that does. The stack does
-/// not grow with the attempts. Keeps no values. A source that fails at once is tried again at once:
+/// Values of failed attempts have already been emitted. Completes with the first attempt that does. The
+/// stack does not grow with the attempts. Stores no values. A source that fails at once is retried at once;
 /// [`retry_with`](crate::ObservableExt::retry_with) waits between attempts.
 ///
-/// Keeps a clone of the source until the end, or until the guard is dropped. Subjects and their
-/// sources do not mind: a subject is over when its last handle or its producer has gone, and drops its
-/// observers. A [`Connectable`](crate::operators::Connectable) that is not connected has nobody to tell
-/// it so, and a detached subscription of this kind keeps it alive.
+/// Holds a clone of the source until the end, or until the guard is dropped. This is harmless for subjects
+/// and their sources: a subject ends and drops its observers when its last handle or its producer is
+/// dropped. But a detached subscription of this kind keeps a [`Connectable`](crate::operators::Connectable)
+/// alive that is not connected.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -61,25 +61,25 @@ struct Attempts {
 }
 
 impl<E> Policy<E> for Attempts {
-    fn after_error(&mut self, _error: &E) -> Verdict {
+    fn after_error(&mut self, _error: &E) -> Decision {
         match self.left.checked_sub(1) {
             Some(left) => {
                 self.left = left;
-                Verdict::Again
+                Decision::Resubscribe
             }
-            None => Verdict::Stop,
+            None => Decision::Stop,
         }
     }
 
-    fn after_completion(&mut self) -> Verdict {
-        Verdict::Stop
+    fn after_completion(&mut self) -> Decision {
+        Decision::Stop
     }
 }
 
-/// How long [`retry_with`](crate::ObservableExt::retry_with) waits before each new attempt, and how
-/// many there are.
+/// The delays of [`retry_with`](crate::ObservableExt::retry_with) before each new attempt, and the number
+/// of attempts.
 ///
-/// The waits are the same in every run: nothing is drawn at random.
+/// The delays are the same in every run: there is no random jitter.
 ///
 /// ```
 /// use std::time::Duration;
@@ -101,7 +101,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The same wait each time, without end.
+    /// The same delay each time, without limit of attempts.
     pub const fn constant(delay: Duration) -> Self {
         Self {
             first: delay,
@@ -112,7 +112,7 @@ impl Backoff {
         }
     }
 
-    /// A wait that doubles each time, without end.
+    /// A delay that doubles each time, without limit of attempts.
     pub const fn exponential(first: Duration) -> Self {
         Self {
             factor: 2,
@@ -120,29 +120,30 @@ impl Backoff {
         }
     }
 
-    /// By how much each wait is longer than the one before it, instead of 2.
+    /// Sets the factor between successive delays, instead of 2.
     ///
     /// # Panics
-    /// When `factor` is 0.
+    ///
+    /// If `factor` is 0.
     #[must_use]
     pub const fn factor(self, factor: u32) -> Self {
         assert!(factor > 0, "`factor` must be at least 1");
         Self { factor, ..self }
     }
 
-    /// The longest wait.
+    /// Sets the maximum delay.
     #[must_use]
     pub const fn at_most(self, most: Duration) -> Self {
         Self { most, ..self }
     }
 
-    /// How often the source is subscribed again before its error is passed on.
+    /// Sets the maximum number of new attempts before the error is passed on.
     #[must_use]
     pub const fn attempts(self, attempts: usize) -> Self {
         Self { attempts, ..self }
     }
 
-    /// Starts counting anew when a value has come: for sources that live long and fail now and then.
+    /// Restarts counting after each value, for long-lived sources with occasional failures.
     #[must_use]
     pub const fn anew_after_value(self) -> Self {
         Self {
@@ -151,7 +152,8 @@ impl Backoff {
         }
     }
 
-    /// The wait after so many attempts that failed since counting began; none when they are used up.
+    /// Returns the delay after `failed` failed attempts since counting began; `None` if the attempts are
+    /// used up.
     pub fn delay(&self, failed: usize) -> Option<Duration> {
         if failed >= self.attempts {
             return None;
@@ -164,10 +166,10 @@ impl Backoff {
     }
 }
 
-/// What [`retry_with`](crate::ObservableExt::retry_with) gives.
+/// The observable returned by [`retry_with`](crate::ObservableExt::retry_with).
 ///
-/// [`retry`](crate::ObservableExt::retry) that waits on `scheduler` before each new attempt, for as
-/// long and as often as `backoff` says.
+/// Like [`retry`](crate::ObservableExt::retry), but waits on `scheduler` before each new attempt; `backoff`
+/// determines the delays and their number.
 ///
 /// ```
 /// use std::time::Duration;
@@ -232,18 +234,18 @@ struct BackingOff {
 }
 
 impl<E> Policy<E> for BackingOff {
-    fn after_error(&mut self, _error: &E) -> Verdict {
+    fn after_error(&mut self, _error: &E) -> Decision {
         match self.backoff.delay(self.failed) {
             Some(delay) => {
                 self.failed += 1;
-                Verdict::AgainAfter(delay)
+                Decision::ResubscribeAfter(delay)
             }
-            None => Verdict::Stop,
+            None => Decision::Stop,
         }
     }
 
-    fn after_completion(&mut self) -> Verdict {
-        Verdict::Stop
+    fn after_completion(&mut self) -> Decision {
+        Decision::Stop
     }
 
     fn on_value(&mut self) {

@@ -3,12 +3,12 @@ use super::join::{First, Join, join};
 use super::signal::Signal;
 use crate::{Guard, Observable, Observer};
 
-/// What [`sample_by`](crate::ObservableExt::sample_by) gives.
+/// The observable returned by [`sample_by`](crate::ObservableExt::sample_by).
 ///
 /// Emits the latest value whenever `sampler` emits, if there is a new one since.
 ///
-/// Completes when either completes, and a value not sampled by then is dropped; fails with the
-/// first that fails. Keeps one value.
+/// Completes when either completes; a value not yet sampled is dropped. Fails with the first error. Stores
+/// one value.
 ///
 /// ```
 /// use fanline::prelude::*;

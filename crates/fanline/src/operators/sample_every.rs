@@ -4,17 +4,17 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// What [`sample`](crate::ObservableExt::sample) gives.
+/// The observable returned by [`sample`](crate::ObservableExt::sample).
 ///
 /// Emits the latest value every `period`, if there is a new one.
 ///
-/// Completes with the source, at once, and a value not sampled by then is dropped; an error is
-/// passed on at once. Keeps one value. Emits on a worker of `scheduler`.
-/// [`sample_by`](crate::ObservableExt::sample_by) has another source in place of the clock.
+/// Completes with the source, at once; a value not yet sampled is dropped. An error is passed on at once.
+/// Stores one value. Emits on a worker of `scheduler`. [`sample_by`](crate::ObservableExt::sample_by) uses
+/// another source instead of a clock.
 ///
 /// # Panics
 ///
-/// When `period` is zero.
+/// If `period` is zero.
 ///
 /// ```
 /// use std::time::Duration;
@@ -103,7 +103,7 @@ where
     }
 
     fn tick(&mut self, alarm: &mut Alarm<W>) {
-        // From the planned time, so that lateness does not add up.
+        // From the planned time, so that delays do not accumulate.
         self.next_at = self.next_at + self.period;
         alarm.set(self.next_at);
         if let Some(value) = self.latest.take() {

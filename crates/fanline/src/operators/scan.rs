@@ -1,10 +1,10 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`scan`](crate::ObservableExt::scan) gives.
+/// The observable returned by [`scan`](crate::ObservableExt::scan).
 ///
-/// Emits, for each value, what `f` makes of it and of what it made before; of `initial` at first. The
-/// last of them alone is [`fold`](crate::ObservableExt::fold).
+/// Folds the values with `f`, starting from `initial`, and emits each intermediate result.
+/// [`fold`](crate::ObservableExt::fold) emits only the last one.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -51,7 +51,7 @@ where
 
 struct ScanObserver<O, A, F> {
     observer: O,
-    /// Empty while `f` has it, and for good when `f` has panicked.
+    /// `None` while `f` runs, and for ever after `f` has panicked.
     state: Option<A>,
     f: F,
 }

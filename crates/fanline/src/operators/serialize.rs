@@ -1,13 +1,13 @@
 use super::funnel::Funnel;
 use crate::{Guard, Observable, Observer};
 
-/// What [`serialize`](crate::ObservableExt::serialize) gives.
+/// The observable returned by [`serialize`](crate::ObservableExt::serialize).
 ///
-/// Puts a gate before the observer that makes sure of the rules: one call at a time, re-entrance
-/// breadth first, nothing after the end.
+/// Puts a gate in front of the observer that enforces the rules of [`Observer`](crate::Observer): no
+/// overlapping calls, breadth-first re-entrance, and no calls after the end.
 ///
-/// All observables of this library keep to the rules by themselves; it is for sources written by
-/// hand. To let several callers share an observer, see [`Serialized`](crate::operators::Serialized).
+/// All observables of this library follow the rules; this is for hand-written sources. To share an observer
+/// between several callers, see [`Serialized`](crate::operators::Serialized).
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -47,12 +47,11 @@ where
     }
 }
 
-/// An observer that many may call at once, on any thread: clones are handles of the same one.
+/// An observer that many callers may call at once, on any thread: clones are handles to the same observer.
 ///
-/// Whoever calls while another call is in progress, on another thread or further out on the same one,
-/// leaves its value for that one to deliver and returns. So the observer inside is called by one
-/// thread at a time, what one caller says keeps its order, and the first end is the last call. What
-/// waits is not bounded.
+/// A call during another call, on another thread or further up on the same stack, queues its value for the
+/// other caller and returns. So one thread at a time calls the observer inside, the calls of one caller
+/// stay in order, and the first end is the last call. The queue is unbounded.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -83,7 +82,7 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    /// Puts the observer behind a gate, in a box.
+    /// Puts the boxed observer behind a gate.
     pub fn new(observer: impl Observer<T, E> + Send + 'static) -> Self {
         Self::unboxed(Box::new(observer))
     }
@@ -95,7 +94,7 @@ where
     E: Clone + Send + 'static,
     O: Observer<T, E> + Send + 'static,
 {
-    /// Puts the observer behind a gate.
+    /// Puts the observer behind a gate, without a box.
     pub fn unboxed(observer: O) -> Self {
         Self {
             funnel: Funnel::new(observer),

@@ -1,5 +1,5 @@
-//! One source after the other for the same observer: what follows an end is subscribed without
-//! growing the stack.
+//! A series of sources for the same observer: each one is subscribed to after the end of the previous one,
+//! without growing the stack.
 
 use std::sync::Arc;
 
@@ -7,23 +7,21 @@ use crate::Guard;
 use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
-/// A source about to be subscribed, with the observer and all that decides what comes after.
+/// A source to subscribe to, with the observer and the state that determines the next source.
 ///
-/// It owns the observer and moves into the subscription, so nothing is shared and nothing locked per
-/// value. When its source ends and another has to follow, the next episode goes to
-/// [`Series::follow`].
+/// It owns the observer and moves into the subscription, so nothing is shared and no value takes a lock.
+/// When its source ends and another must follow, pass the next episode to [`Series::follow`].
 pub(super) trait Episode: Sized + Send + 'static {
     fn start(self, series: &Arc<Series<Self>>) -> Guard;
 }
 
 /// Starts [`Episode`]s one after the other.
 ///
-/// An episode that is over inside its own start leaves the next one here, and the caller of that start
-/// goes on with it: a loop where there would be recursion.
+/// An episode that ends during its own start stores the next one here, and the caller of that start
+/// continues with it: a loop instead of a recursion.
 pub(super) struct Series<P> {
     state: Mutex<State<P>>,
-    /// Says to a source in a loop that it can stop; what is decided is decided under the lock, so
-    /// relaxed loads and stores suffice.
+    /// Tells a source in a loop to stop. Relaxed suffices, because decisions are made under the lock.
     closed: AtomicBool,
 }
 
@@ -92,7 +90,7 @@ impl<P: Episode> Series<P> {
         panicked.done = true;
     }
 
-    /// Nothing follows.
+    /// Closes the series: no episode follows.
     pub(super) fn close(&self) {
         drop(self.take_all());
     }
@@ -125,7 +123,7 @@ impl<P: Episode> Registry for Series<P> {
     }
 }
 
-/// A start that panics leaves nothing that could follow.
+/// Closes the series if a start panics.
 struct CloseUnless<'a, P: Episode> {
     series: &'a Series<P>,
     done: bool,

@@ -1,4 +1,4 @@
-//! A source of which only the moments count.
+//! A source whose values carry no data.
 
 use crate::{Guard, Observable, Observer};
 

@@ -1,7 +1,7 @@
 use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
-/// Why there is no single value; see [`ObservableExt::single`](crate::ObservableExt::single).
+/// The reason why there is no single value; see [`ObservableExt::single`](crate::ObservableExt::single).
 ///
 /// ```
 /// use fanline::{operators::NotSingle, prelude::*};
@@ -29,10 +29,10 @@ impl std::fmt::Display for NotSingle {
 
 impl std::error::Error for NotSingle {}
 
-/// What [`single`](crate::ObservableExt::single) gives.
+/// The observable returned by [`single`](crate::ObservableExt::single).
 ///
-/// Emits `Ok` with the source's only value when the source completes; `Err` when it completes without
-/// one, or at once when there is a second. Then completes. Keeps one value.
+/// Emits `Ok` with the source's only value when the source completes. Emits `Err` when it completes without
+/// a value, or at once when there is a second one. Then completes. Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -80,12 +80,12 @@ struct SingleObserver<O, T> {
 }
 
 impl<O, T> SingleObserver<O, T> {
-    fn end<E>(&mut self, verdict: Result<T, NotSingle>)
+    fn end<E>(&mut self, result: Result<T, NotSingle>)
     where
         O: Observer<Result<T, NotSingle>, E>,
     {
         self.done = true;
-        self.observer.next_owned(verdict);
+        self.observer.next_owned(result);
         complete(&mut self.observer);
     }
 }
@@ -119,8 +119,8 @@ where
 
     fn complete(&mut self) {
         if !self.done {
-            let verdict = self.value.take().ok_or(NotSingle::Empty);
-            self.end(verdict);
+            let result = self.value.take().ok_or(NotSingle::Empty);
+            self.end(result);
         }
     }
 

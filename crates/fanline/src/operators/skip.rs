@@ -1,9 +1,9 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`skip`](crate::ObservableExt::skip) gives.
+/// The observable returned by [`skip`](crate::ObservableExt::skip).
 ///
-/// Leaves the first `count` values out.
+/// Drops the first `count` values.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -3,12 +3,12 @@ use super::join::{First, Join, join};
 use super::signal::Signal;
 use crate::{Guard, Observable, Observer};
 
-/// What [`skip_until`](crate::ObservableExt::skip_until) gives.
+/// The observable returned by [`skip_until`](crate::ObservableExt::skip_until).
 ///
 /// Drops values until `notifier` emits, then emits all.
 ///
-/// `notifier` is subscribed first. Completes with this source; a `notifier` that completes without
-/// a value lets nothing through. Fails with the first that fails. Keeps nothing.
+/// `notifier` is subscribed to first. Completes with this source; if `notifier` completes without a value,
+/// all values are dropped. Fails with the first error. Stores no values.
 ///
 /// ```
 /// use fanline::prelude::*;

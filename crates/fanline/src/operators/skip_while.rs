@@ -1,9 +1,10 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`skip_while`](crate::ObservableExt::skip_while) gives.
+/// The observable returned by [`skip_while`](crate::ObservableExt::skip_while).
 ///
-/// Leaves values out until `unwanted` first says no, and is not asked again.
+/// Drops values while `predicate` holds; after the first value for which it does not, it is not called
+/// again.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -17,12 +18,12 @@ use crate::{Guard, Observable, Observer};
 #[derive(Clone, Debug)]
 pub struct SkipWhile<S, F> {
     source: S,
-    unwanted: F,
+    predicate: F,
 }
 
 impl<S, F> SkipWhile<S, F> {
-    pub(super) fn new(source: S, unwanted: F) -> Self {
-        Self { source, unwanted }
+    pub(super) fn new(source: S, predicate: F) -> Self {
+        Self { source, predicate }
     }
 }
 
@@ -40,7 +41,7 @@ where
     {
         self.source.subscribe_with(SkipWhileObserver {
             observer,
-            unwanted: self.unwanted,
+            predicate: self.predicate,
             open: false,
         })
     }
@@ -48,7 +49,7 @@ where
 
 struct SkipWhileObserver<O, F> {
     observer: O,
-    unwanted: F,
+    predicate: F,
     open: bool,
 }
 
@@ -59,7 +60,7 @@ where
 {
     #[inline]
     fn next(&mut self, value: &T) {
-        if self.open || !(self.unwanted)(value) {
+        if self.open || !(self.predicate)(value) {
             self.open = true;
             self.observer.next(value);
         }
@@ -67,7 +68,7 @@ where
 
     #[inline]
     fn next_owned(&mut self, value: T) {
-        if self.open || !(self.unwanted)(&value) {
+        if self.open || !(self.predicate)(&value) {
             self.open = true;
             self.observer.next_owned(value);
         }
@@ -77,7 +78,7 @@ where
         let from = if self.open {
             Some(0)
         } else {
-            values.iter().position(|value| !(self.unwanted)(value))
+            values.iter().position(|value| !(self.predicate)(value))
         };
         if let Some(from) = from {
             self.open = true;

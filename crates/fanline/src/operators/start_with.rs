@@ -1,9 +1,9 @@
 use crate::operators::forward::{emit_all, forward};
 use crate::{Guard, Observable, Observer};
 
-/// What [`start_with`](crate::ObservableExt::start_with) gives.
+/// The observable returned by [`start_with`](crate::ObservableExt::start_with).
 ///
-/// Emits these values when subscribed, then subscribes to the source.
+/// Emits these values at the subscription, then subscribes to the source.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -46,9 +46,9 @@ where
     }
 }
 
-/// What [`end_with`](crate::ObservableExt::end_with) gives.
+/// The observable returned by [`end_with`](crate::ObservableExt::end_with).
 ///
-/// Emits these values after the source's, when it completes; not after an error.
+/// Emits these values after the source has completed, but not after an error.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -92,7 +92,7 @@ where
 
 struct EndWithObserver<O, I> {
     observer: O,
-    /// Gone at the end.
+    /// `None` after the end.
     values: Option<I>,
 }
 

@@ -4,17 +4,16 @@ use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// What [`subscribe_on`](crate::ObservableExt::subscribe_on) gives.
+/// The observable returned by [`subscribe_on`](crate::ObservableExt::subscribe_on).
 ///
-/// Subscribes on a worker of `scheduler`: what the source does on subscription, such as going
-/// through an iterator, is done there. Values and the end are passed on where the source emits
-/// them.
+/// Subscribes on a worker of `scheduler`. Work that the source does during the subscription, such as
+/// running an iterator, happens there. Values and the end are passed on where the source emits them.
 ///
-/// Unsubscribing before the scheduler came to it means that the source is never subscribed. After
-/// that it stops a source that is at it after the value in progress, by
-/// [`is_closed`](crate::Observer::is_closed), and unsubscribes from any other on the thread that
-/// unsubscribes, or on the scheduler with [`and_unsubscribe`](SubscribeOn::and_unsubscribe). A
-/// panic of the source goes where the scheduler sends panics.
+/// If the guard is dropped before the scheduler has run the action, the source is never subscribed to.
+/// Afterwards a source that emits during the subscription stops after the current value, by
+/// [`is_closed`](crate::Observer::is_closed). Any other source is unsubscribed on the thread that drops the
+/// guard, or on the scheduler with [`and_unsubscribe`](SubscribeOn::and_unsubscribe). The scheduler handles
+/// a panic of the source.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -46,9 +45,8 @@ impl<S, C> SubscribeOn<S, C> {
         }
     }
 
-    /// Unsubscribes from the source on the scheduler as well, for sources whose guards must be dropped
-    /// there. The source still hears at once, by
-    /// [`is_closed`](Observer::is_closed), that nothing more is wanted.
+    /// Also unsubscribes from the source on the scheduler, for sources whose guards must be dropped there.
+    /// The source still sees at once, by [`is_closed`](Observer::is_closed), that it can stop.
     #[must_use]
     pub fn and_unsubscribe(mut self) -> Self {
         self.unsubscribe = true;
@@ -90,9 +88,10 @@ where
     }
 }
 
-/// How far it is. The observer has it, and with the observer the action, and then the source.
+/// The progress of the subscription. The observer owns it; the action owns the observer, and later the
+/// source does.
 struct Subscription<W> {
-    /// Read by the source's thread after each value. It tells it to stop and guards no data: relaxed.
+    /// Read by the source's thread after each value. Relaxed: it tells it to stop and protects no data.
     cancelled: AtomicBool,
     stage: Mutex<Stage>,
     unsubscribe_on: Option<W>,
@@ -101,7 +100,7 @@ struct Subscription<W> {
 enum Stage {
     /// The action has not begun.
     Waiting(Guard),
-    /// The action is subscribing, which for a source that is ready takes until its end.
+    /// The action is subscribing. A source that emits at once stays here until its end.
     Subscribing(Guard),
     /// The source may emit.
     Subscribed(Guard),
@@ -122,7 +121,7 @@ impl<W: Worker> Subscription<W> {
         drop(unused);
     }
 
-    /// The action begins; whether it shall subscribe.
+    /// Begins the action. Returns whether it must subscribe.
     fn begin(&self) -> bool {
         let mut stage = lock(&self.stage);
         match std::mem::replace(&mut *stage, Stage::Over) {
@@ -147,7 +146,7 @@ impl<W: Worker> Subscription<W> {
         drop(before);
     }
 
-    /// Gives back the guard of what is to be undone.
+    /// Ends the subscription, and returns the guard to drop.
     fn end(&self) -> Guard {
         self.cancelled.store(true, Ordering::Relaxed);
         let stage = std::mem::replace(&mut *lock(&self.stage), Stage::Over);

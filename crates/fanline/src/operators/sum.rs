@@ -3,10 +3,10 @@ use std::ops::AddAssign;
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
 
-/// What [`sum`](crate::ObservableExt::sum) gives.
+/// The observable returned by [`sum`](crate::ObservableExt::sum).
 ///
-/// Emits the sum of the values when the source completes; the type's default when there were none.
-/// Overflow is that of `+=`: it panics where that does.
+/// Emits the sum of the values when the source completes; the type's default if there were none. Overflow
+/// is that of `+=`: it panics where that does.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -58,10 +58,10 @@ impl<T: Default + for<'a> AddAssign<&'a T>> Accumulate<T> for Summed<T> {
     }
 }
 
-/// What [`average`](crate::ObservableExt::average) gives.
+/// The observable returned by [`average`](crate::ObservableExt::average).
 ///
-/// Emits the mean of the values when the source completes; nothing when there were none. Counted in
-/// `f64`: [`map`](crate::ObservableExt::map) what does not turn into it by itself.
+/// Emits the mean of the values when the source completes; nothing if there were none. Computes in `f64`;
+/// [`map`](crate::ObservableExt::map) values that do not convert into it.
 ///
 /// ```
 /// use fanline::prelude::*;

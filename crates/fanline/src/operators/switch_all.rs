@@ -1,9 +1,9 @@
 use super::SwitchMap;
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// What [`switch_all`](crate::ObservableExt::switch_all) gives.
+/// The observable returned by [`switch_all`](crate::ObservableExt::switch_all).
 ///
-/// Emits the values of the observable that came last, of a source that emits observables:
+/// Emits the values of the latest observable of a source of observables:
 /// [`switch_map`](crate::ObservableExt::switch_map) without a closure.
 ///
 /// ```
@@ -14,7 +14,7 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// let (first, second) = (fanline::Subject::new(), fanline::Subject::new());
 /// channel.next(first.clone());
 /// channel.next(second.clone());
-/// first.next(1); // nobody listens any more
+/// first.next(1); // no longer subscribed to
 /// second.next(2);
 /// ```
 #[derive(Clone, Debug)]

@@ -4,13 +4,13 @@ use super::gate::{Event, Gate, Out, Stage};
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// What [`switch_map`](crate::ObservableExt::switch_map) gives.
+/// The observable returned by [`switch_map`](crate::ObservableExt::switch_map).
 ///
-/// Emits what the observable emits that `f` makes of the latest value; the one before it is
+/// Emits the values of the observable that `f` returns for the latest value. The previous observable is
 /// unsubscribed first.
 ///
-/// Completes when the source and the latest observable have; fails with the first of these that
-/// fails. Keeps nothing. A panic of `f` ends it without a word.
+/// Completes when the source and the latest observable have; fails with the first error of these. Stores no
+/// values. If `f` panics, it ends without a call to the observer.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -51,7 +51,7 @@ where
             out: Out::new(observer),
             current: None,
             outer_complete: false,
-            taken: std::marker::PhantomData,
+            types: std::marker::PhantomData,
         });
         let guard = gate.guard();
         gate.connect(|key| {
@@ -69,10 +69,10 @@ where
 
 struct Switch<T, E, O> {
     out: Out<O>,
-    /// The inner source that may speak, while it has not completed.
+    /// The key of the inner source that may emit, until it completes.
     current: Option<u64>,
     outer_complete: bool,
-    taken: std::marker::PhantomData<fn(T, E)>,
+    types: std::marker::PhantomData<fn(T, E)>,
 }
 
 enum Message<T, E> {
@@ -86,9 +86,9 @@ impl<T, E, O> Switch<T, E, O>
 where
     O: Observer<T, E>,
 {
-    fn inner(&mut self, key: u64, speak: impl FnOnce(&mut Out<O>)) {
+    fn inner(&mut self, key: u64, call: impl FnOnce(&mut Out<O>)) {
         if self.current == Some(key) {
-            speak(&mut self.out);
+            call(&mut self.out);
         }
     }
 
@@ -137,8 +137,8 @@ where
     O: Observer<T, E> + Send + 'static,
 {
     gate: Gate<Switch<T, E, O>>,
-    /// The key of the latest inner source. An older one in a loop sees that it can stop; what it still
-    /// sends is held back at the stage, so relaxed loads and stores suffice.
+    /// The key of the latest inner source. An older source in a loop stops when it sees the change. Relaxed
+    /// suffices, because the stage drops its later values.
     latest: Arc<AtomicU64>,
     f: F,
     key: u64,

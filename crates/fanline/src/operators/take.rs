@@ -1,10 +1,10 @@
 use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
-/// What [`take`](crate::ObservableExt::take) gives.
+/// The observable returned by [`take`](crate::ObservableExt::take).
 ///
-/// Emits the first `count` values, and completes with the last of them. With zero it completes when
-/// subscribed, and does not subscribe to the source.
+/// Emits the first `count` values, and completes with the last of them. With zero it completes at the
+/// subscription, and does not subscribe to the source.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -61,21 +61,21 @@ where
 
 struct TakeObserver<O> {
     observer: O,
-    /// At zero it has completed.
+    /// Number of values left; it has completed at zero.
     left: usize,
 }
 
 impl<O> TakeObserver<O> {
-    /// Counts `values` that come to one call of the observer, and completes after the last.
+    /// Emits `values` values with one call of the observer, and completes after the last.
     #[inline]
-    fn pass<T, E>(&mut self, values: usize, call: impl FnOnce(&mut O))
+    fn emit<T, E>(&mut self, values: usize, call: impl FnOnce(&mut O))
     where
         O: Observer<T, E>,
     {
         if self.left == 0 {
             return;
         }
-        // First: a panic of the observer must not make room for another value.
+        // First: after a panic of the observer the value still counts.
         self.left -= values;
         call(&mut self.observer);
         if self.left == 0 {
@@ -87,18 +87,18 @@ impl<O> TakeObserver<O> {
 impl<T, E, O: Observer<T, E>> Observer<T, E> for TakeObserver<O> {
     #[inline]
     fn next(&mut self, value: &T) {
-        self.pass(1, |observer| observer.next(value));
+        self.emit(1, |observer| observer.next(value));
     }
 
     #[inline]
     fn next_owned(&mut self, value: T) {
-        self.pass(1, |observer| observer.next_owned(value));
+        self.emit(1, |observer| observer.next_owned(value));
     }
 
     #[inline]
     fn next_slice(&mut self, values: &[T]) {
         let count = values.len().min(self.left);
-        self.pass(count, |observer| observer.next_slice(&values[..count]));
+        self.emit(count, |observer| observer.next_slice(&values[..count]));
     }
 
     fn error(&mut self, error: &E) {

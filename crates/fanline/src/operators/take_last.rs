@@ -3,9 +3,9 @@ use std::collections::VecDeque;
 use crate::operators::forward::{emit_all, forward};
 use crate::{Guard, Observable, Observer};
 
-/// What [`take_last`](crate::ObservableExt::take_last) gives.
+/// The observable returned by [`take_last`](crate::ObservableExt::take_last).
 ///
-/// Emits the last `count` values when the source completes. Keeps that many.
+/// Emits the last `count` values when the source completes. Stores `count` values.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -42,7 +42,7 @@ where
     {
         self.source.subscribe_with(TakeLastObserver {
             observer,
-            kept: VecDeque::new(),
+            buffer: VecDeque::new(),
             count: self.count,
         })
     }
@@ -50,7 +50,7 @@ where
 
 struct TakeLastObserver<O, T> {
     observer: O,
-    kept: VecDeque<T>,
+    buffer: VecDeque<T>,
     count: usize,
 }
 
@@ -66,21 +66,21 @@ impl<T: Clone, E, O: Observer<T, E>> Observer<T, E> for TakeLastObserver<O, T> {
         if self.count == 0 {
             return;
         }
-        if self.kept.len() == self.count {
-            self.kept.pop_front();
+        if self.buffer.len() == self.count {
+            self.buffer.pop_front();
         }
-        self.kept.push_back(value);
+        self.buffer.push_back(value);
     }
 
     fn next_slice(&mut self, values: &[T]) {
         let last = &values[values.len().saturating_sub(self.count)..];
         let room = self.count - last.len();
-        self.kept.drain(..self.kept.len().saturating_sub(room));
-        self.kept.extend(last.iter().cloned());
+        self.buffer.drain(..self.buffer.len().saturating_sub(room));
+        self.buffer.extend(last.iter().cloned());
     }
 
     fn complete(&mut self) {
-        if emit_all(&mut self.observer, std::mem::take(&mut self.kept)) {
+        if emit_all(&mut self.observer, std::mem::take(&mut self.buffer)) {
             self.observer.complete();
         }
     }
@@ -88,10 +88,10 @@ impl<T: Clone, E, O: Observer<T, E>> Observer<T, E> for TakeLastObserver<O, T> {
     forward!(error, is_closed);
 }
 
-/// What [`skip_last`](crate::ObservableExt::skip_last) gives.
+/// The observable returned by [`skip_last`](crate::ObservableExt::skip_last).
 ///
-/// Leaves the last `count` values out: each is emitted when that many have come after it. Keeps
-/// `count` values.
+/// Drops the last `count` values: emits each value after `count` others have followed. Stores `count`
+/// values.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -128,7 +128,7 @@ where
     {
         self.source.subscribe_with(SkipLastObserver {
             observer,
-            held: VecDeque::new(),
+            buffer: VecDeque::new(),
             count: self.count,
         })
     }
@@ -136,7 +136,7 @@ where
 
 struct SkipLastObserver<O, T> {
     observer: O,
-    held: VecDeque<T>,
+    buffer: VecDeque<T>,
     count: usize,
 }
 
@@ -146,9 +146,9 @@ impl<T: Clone, E, O: Observer<T, E>> Observer<T, E> for SkipLastObserver<O, T> {
     }
 
     fn next_owned(&mut self, value: T) {
-        self.held.push_back(value);
-        if self.held.len() > self.count
-            && let Some(value) = self.held.pop_front()
+        self.buffer.push_back(value);
+        if self.buffer.len() > self.count
+            && let Some(value) = self.buffer.pop_front()
         {
             self.observer.next_owned(value);
         }

@@ -3,12 +3,12 @@ use super::join::{First, Join, join};
 use super::signal::Signal;
 use crate::{Guard, Observable, Observer};
 
-/// What [`take_until`](crate::ObservableExt::take_until) gives.
+/// The observable returned by [`take_until`](crate::ObservableExt::take_until).
 ///
 /// Emits values until `notifier` emits, then completes.
 ///
-/// `notifier` is subscribed first, so that one that emits at once lets nothing through; its
-/// completion without a value means nothing. Fails with the first that fails. Keeps nothing.
+/// `notifier` is subscribed to first, so that one that emits at once lets no value through. Its completion
+/// without a value has no effect. Fails with the first error. Stores no values.
 ///
 /// ```
 /// use fanline::prelude::*;

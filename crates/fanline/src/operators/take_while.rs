@@ -1,14 +1,12 @@
 use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
-/// What [`take_while`](crate::ObservableExt::take_while) and
-/// [`take_while_inclusive`](crate::ObservableExt::take_while_inclusive) give.
+/// The observable returned by [`take_while`](crate::ObservableExt::take_while) and
+/// [`take_while_inclusive`](crate::ObservableExt::take_while_inclusive).
 ///
-/// Emits values until `wanted` first says no, and completes there.
+/// Emits values while `predicate` holds, and completes at the first value for which it does not.
 ///
-/// [`take_while_inclusive`](crate::ObservableExt::take_while_inclusive): as
-/// [`take_while`](crate::ObservableExt::take_while), and emits the value to which `wanted` said no
-/// as well.
+/// [`take_while_inclusive`](crate::ObservableExt::take_while_inclusive) also emits that value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -27,15 +25,15 @@ use crate::{Guard, Observable, Observer};
 #[derive(Clone, Debug)]
 pub struct TakeWhile<S, F> {
     source: S,
-    wanted: F,
+    predicate: F,
     inclusive: bool,
 }
 
 impl<S, F> TakeWhile<S, F> {
-    pub(super) fn new(source: S, wanted: F, inclusive: bool) -> Self {
+    pub(super) fn new(source: S, predicate: F, inclusive: bool) -> Self {
         Self {
             source,
-            wanted,
+            predicate,
             inclusive,
         }
     }
@@ -55,7 +53,7 @@ where
     {
         self.source.subscribe_with(TakeWhileObserver {
             observer,
-            wanted: self.wanted,
+            predicate: self.predicate,
             inclusive: self.inclusive,
             done: false,
         })
@@ -64,19 +62,19 @@ where
 
 struct TakeWhileObserver<O, F> {
     observer: O,
-    wanted: F,
+    predicate: F,
     inclusive: bool,
     done: bool,
 }
 
 impl<O, F> TakeWhileObserver<O, F> {
-    /// Passes the value on with `call` if it is wanted, or is the last and belongs to the rest.
+    /// Emits the value with `call`, unless it is the last one and excluded.
     #[inline]
-    fn pass<T, E>(&mut self, wanted: bool, call: impl FnOnce(&mut O))
+    fn emit<T, E>(&mut self, holds: bool, call: impl FnOnce(&mut O))
     where
         O: Observer<T, E>,
     {
-        if wanted {
+        if holds {
             call(&mut self.observer);
             return;
         }
@@ -96,16 +94,16 @@ where
     #[inline]
     fn next(&mut self, value: &T) {
         if !self.done {
-            let wanted = (self.wanted)(value);
-            self.pass(wanted, |observer| observer.next(value));
+            let holds = (self.predicate)(value);
+            self.emit(holds, |observer| observer.next(value));
         }
     }
 
     #[inline]
     fn next_owned(&mut self, value: T) {
         if !self.done {
-            let wanted = (self.wanted)(&value);
-            self.pass(wanted, |observer| observer.next_owned(value));
+            let holds = (self.predicate)(&value);
+            self.emit(holds, |observer| observer.next_owned(value));
         }
     }
 

@@ -1,13 +1,13 @@
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};
 
-/// What [`tap`](crate::ObservableExt::tap) and [`tap_with`](crate::ObservableExt::tap_with) give.
+/// The observable returned by [`tap`](crate::ObservableExt::tap) and [`tap_with`](crate::ObservableExt::tap_with).
 ///
-/// Shows each value to `look` before it is passed on. Values that come as a slice are shown all
-/// before the first is passed on.
+/// Calls `inspect` with each value before it is emitted. With a slice, all its values are inspected before
+/// the first is emitted.
 ///
-/// [`tap_with`](crate::ObservableExt::tap_with): as [`tap`](crate::ObservableExt::tap), with an
-/// observer, which is shown the end as well: `tap_with(observer(|value| ..).on_complete(|| ..))`.
+/// [`tap_with`](crate::ObservableExt::tap_with) takes an observer instead, which also receives the end:
+/// `tap_with(observer(|value| ..).on_complete(|| ..))`.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -31,12 +31,12 @@ use crate::{Guard, Observable, Observer};
 #[derive(Clone, Debug)]
 pub struct Tap<S, L> {
     source: S,
-    looker: L,
+    inspector: L,
 }
 
 impl<S, L> Tap<S, L> {
-    pub(super) fn new(source: S, looker: L) -> Self {
-        Self { source, looker }
+    pub(super) fn new(source: S, inspector: L) -> Self {
+        Self { source, inspector }
     }
 }
 
@@ -54,14 +54,14 @@ where
     {
         self.source.subscribe_with(TapObserver {
             observer,
-            looker: self.looker,
+            inspector: self.inspector,
         })
     }
 }
 
 struct TapObserver<O, L> {
     observer: O,
-    looker: L,
+    inspector: L,
 }
 
 impl<T, E, O, L> Observer<T, E> for TapObserver<O, L>
@@ -71,38 +71,38 @@ where
 {
     #[inline]
     fn next(&mut self, value: &T) {
-        if !self.looker.is_closed() {
-            self.looker.next(value);
+        if !self.inspector.is_closed() {
+            self.inspector.next(value);
         }
         self.observer.next(value);
     }
 
     #[inline]
     fn next_owned(&mut self, value: T) {
-        if !self.looker.is_closed() {
-            self.looker.next(&value);
+        if !self.inspector.is_closed() {
+            self.inspector.next(&value);
         }
         self.observer.next_owned(value);
     }
 
     #[inline]
     fn next_slice(&mut self, values: &[T]) {
-        if !self.looker.is_closed() {
-            self.looker.next_slice(values);
+        if !self.inspector.is_closed() {
+            self.inspector.next_slice(values);
         }
         self.observer.next_slice(values);
     }
 
     fn error(&mut self, error: &E) {
-        if !self.looker.is_closed() {
-            self.looker.error(error);
+        if !self.inspector.is_closed() {
+            self.inspector.error(error);
         }
         self.observer.error(error);
     }
 
     fn complete(&mut self) {
-        if !self.looker.is_closed() {
-            self.looker.complete();
+        if !self.inspector.is_closed() {
+            self.inspector.complete();
         }
         self.observer.complete();
     }

@@ -4,7 +4,7 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// Which value of a period [`throttle`](crate::ObservableExt::throttle) lets through.
+/// The value of each period that [`throttle`](crate::ObservableExt::throttle) emits.
 ///
 /// ```
 /// use std::{sync::{Arc, Mutex}, time::Duration};
@@ -32,17 +32,17 @@ pub enum Edge {
     Leading,
     /// The last, at the end of the period.
     Trailing,
-    /// The first at once, and the last at the end when there were more.
+    /// The first at once, and the last at the end of the period if there were more.
     Both,
 }
 
-/// What [`throttle`](crate::ObservableExt::throttle) gives.
+/// The observable returned by [`throttle`](crate::ObservableExt::throttle).
 ///
-/// Lets one value, or two, of each `period` through. A period begins with the first value after the
-/// end of the one before; [`Edge`](crate::operators::Edge) says which of its values are let through.
+/// Emits one or two values of each `period`. A period begins with the first value after the end of the
+/// previous one; [`Edge`](crate::operators::Edge) determines the emitted values.
 ///
-/// On completion the value that waits is emitted first; an error is passed on at once and drops it.
-/// Keeps one value. What waits is emitted on a worker of `scheduler`.
+/// On completion the pending value is emitted first; an error is passed on at once and drops it. Stores one
+/// value. The pending value is emitted on a worker of `scheduler`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -100,7 +100,7 @@ where
     }
 }
 
-/// A period is running while the alarm is set.
+/// Throttles values; a period is in progress while the alarm is set.
 struct Throttled<T, O> {
     out: Out<O>,
     period: Duration,
@@ -142,7 +142,7 @@ where
             return;
         };
         if self.edge == Edge::Both {
-            // What follows waits for the end of a period of its own, or the rate would double.
+            // A later value waits for the end of another period; otherwise the rate would double.
             alarm.set(alarm.now() + self.period);
         }
         self.out.next_owned(value);

@@ -1,13 +1,13 @@
-//! One source and an alarm behind one gate: what the operators that wait have in common.
+//! One source and an alarm behind one gate, for operators that wait.
 
 use std::marker::PhantomData;
 
 use super::gate::{Event, Gate, Stage};
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// What an operator makes of a source and of an alarm. Calls never overlap.
+/// The behavior of an operator with a source and an alarm. Calls never overlap.
 pub(super) trait Timed<T, E, W: Worker>: Send + 'static {
-    /// Before the source is subscribed.
+    /// Called before the source is subscribed to.
     fn start(&mut self, _alarm: &mut Alarm<W>) {}
 
     fn next(&mut self, value: &T, alarm: &mut Alarm<W>);
@@ -20,20 +20,21 @@ pub(super) trait Timed<T, E, W: Worker>: Send + 'static {
 
     fn complete(&mut self, alarm: &mut Alarm<W>);
 
-    /// What the alarm was set for has come.
+    /// Called when the alarm goes off.
     fn tick(&mut self, alarm: &mut Alarm<W>);
 
-    /// The source has gone without an end. What waits may still come, and then there is nothing left.
+    /// Called when the source has gone without an end. Pending values may still be emitted; then the
+    /// operator ends.
     fn source_gone(&mut self) {}
 
     fn is_over(&self) -> bool;
 }
 
-/// Goes off once for each time it is set.
+/// A timer that goes off once per setting.
 ///
-/// Setting it again before puts it off. That touches the scheduler only when nothing is scheduled: an
-/// action that comes before the deadline schedules itself again, so a deadline that moves with every
-/// value costs one action per period and not one per value. A deadline never moves to an earlier time.
+/// Setting it again postpones it. The scheduler is called only if no action is scheduled: an action that
+/// runs before the deadline reschedules itself. So a deadline that moves with every value costs one action
+/// per period, not one per value. A deadline never moves to an earlier time.
 pub(super) struct Alarm<W> {
     worker: W,
     deadline: Option<Time>,
@@ -53,7 +54,7 @@ impl<W: Worker> Alarm<W> {
         self.deadline.is_some()
     }
 
-    /// Takes the deadline, if it has come.
+    /// Takes the deadline, if it has passed.
     fn is_due(&mut self) -> bool {
         self.deadline
             .take_if(|deadline| *deadline <= self.worker.now())
@@ -61,7 +62,7 @@ impl<W: Worker> Alarm<W> {
     }
 }
 
-/// Subscribes `source` with the operator before the observer.
+/// Subscribes to `source` with the operator in front of the observer.
 pub(super) fn timed<S, C, J>(source: S, scheduler: &C, operator: J) -> Guard
 where
     S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -90,7 +91,7 @@ where
             deadline: None,
             scheduled: false,
         },
-        taken: PhantomData,
+        types: PhantomData,
     })
 }
 
@@ -112,7 +113,7 @@ where
 pub(super) struct Operator<T, E, J, W> {
     operator: J,
     alarm: Alarm<W>,
-    taken: PhantomData<fn(T, E)>,
+    types: PhantomData<fn(T, E)>,
 }
 
 pub(super) enum Message<T, E> {
@@ -129,7 +130,7 @@ where
     J: Timed<T, E, W>,
     W: Worker,
 {
-    /// Does `work` and schedules what it has set.
+    /// Runs `work`, and schedules the alarm it has set.
     #[inline]
     fn work(&mut self, gate: &Gate<Self>, work: impl FnOnce(&mut J, &mut Alarm<W>)) {
         work(&mut self.operator, &mut self.alarm);
@@ -240,7 +241,7 @@ where
     W: Worker,
 {
     fn drop(&mut self) {
-        // After an end, or an unsubscription, there is nobody left to hear it.
+        // Has no effect after the end or an unsubscription.
         self.gate.send(Message::SourceGone);
     }
 }

@@ -4,13 +4,13 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// What [`timeout`](crate::ObservableExt::timeout) gives.
+/// The observable returned by [`timeout`](crate::ObservableExt::timeout).
 ///
-/// Fails with what `error` gives when no value has come for `limit`, counted from the subscription
-/// and then from each value; the source is unsubscribed.
+/// Fails with the result of `error` if no value arrives within `limit` of the subscription or of the
+/// previous value; the source is unsubscribed.
 ///
-/// Keeps nothing. Fails on a worker of `scheduler`. A source that cannot fail is given an error type
-/// first; [`catch`](crate::ObservableExt::catch) after it switches to another source.
+/// Stores no values. Fails on a worker of `scheduler`. A source that cannot fail needs an error type first.
+/// To switch to another source, put [`catch`](crate::ObservableExt::catch) after it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -61,7 +61,7 @@ where
         let operator = Limited {
             out: Out::new(observer),
             limit: self.limit,
-            late: Some(self.error),
+            make_error: Some(self.error),
         };
         timed(self.source, &self.scheduler, operator)
     }
@@ -70,7 +70,7 @@ where
 struct Limited<O, F> {
     out: Out<O>,
     limit: Duration,
-    late: Option<F>,
+    make_error: Option<F>,
 }
 
 impl<T, E, W, O, F> Timed<T, E, W> for Limited<O, F>
@@ -102,8 +102,8 @@ where
     }
 
     fn tick(&mut self, _alarm: &mut Alarm<W>) {
-        if let Some(late) = self.late.take() {
-            let error = late();
+        if let Some(make_error) = self.make_error.take() {
+            let error = make_error();
             self.out.error(&error);
         }
     }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::operators::forward::forward;
 use crate::{Clock, Guard, Observable, Observer, Time};
 
-/// A value and when it came; see [`ObservableExt::timestamp`](crate::ObservableExt::timestamp).
+/// A value and its time of arrival; see [`ObservableExt::timestamp`](crate::ObservableExt::timestamp).
 ///
 /// ```
 /// use fanline::{Precise, prelude::*};
@@ -14,11 +14,11 @@ use crate::{Clock, Guard, Observable, Observer, Time};
 pub struct Timestamped<T> {
     /// The value.
     pub value: T,
-    /// When it came.
+    /// The time of arrival.
     pub at: Time,
 }
 
-/// A value and how long it took to come; see
+/// A value and the time since the previous one; see
 /// [`ObservableExt::time_interval`](crate::ObservableExt::time_interval).
 ///
 /// ```
@@ -33,13 +33,13 @@ pub struct Timestamped<T> {
 pub struct TimeInterval<T> {
     /// The value.
     pub value: T,
-    /// The time since the value before; for the first, since the subscription.
+    /// The time since the previous value; for the first value, since the subscription.
     pub interval: Duration,
 }
 
-/// What [`timestamp`](crate::ObservableExt::timestamp) gives.
+/// The observable returned by [`timestamp`](crate::ObservableExt::timestamp).
 ///
-/// Emits each value with the time at which it came, on `clock`. Times never go back.
+/// Emits each value with its time of arrival, on `clock`. Times never go back.
 ///
 /// ```
 /// use fanline::{Precise, prelude::*};
@@ -86,7 +86,7 @@ where
 struct TimestampObserver<O, C> {
     observer: O,
     clock: C,
-    /// The latest reading: none that follows counts as earlier.
+    /// The latest reading: no later one counts as earlier.
     latest: Time,
 }
 
@@ -111,9 +111,9 @@ where
     forward!(error, complete, is_closed);
 }
 
-/// What [`time_interval`](crate::ObservableExt::time_interval) gives.
+/// The observable returned by [`time_interval`](crate::ObservableExt::time_interval).
 ///
-/// Emits each value with the time since the one before it, on `clock`; for the first, since the
+/// Emits each value with the time since the previous one, on `clock`; for the first value, since the
 /// subscription.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! The inner observables of windows and groups: one queue, one observer.
+//! The inner observables of windows and groups: one queue for one observer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use super::gate::{Event, Gate, Out, Stage};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, lock};
 use crate::{BoxObserver, Guard, IntoObservable, Observable, Observer, observer};
 
-/// An observable for one observer: what comes before that one is kept, without bound, and given to it
-/// first. What a [`window_count`](crate::ObservableExt::window_count) or
-/// [`group_by`](crate::ObservableExt::group_by) emits.
+/// An observable for one observer, emitted by [`window_count`](crate::ObservableExt::window_count) and
+/// [`group_by`](crate::ObservableExt::group_by). Values that arrive before the subscription are buffered
+/// without bound, and delivered first.
 ///
-/// A handle: clones are the same. The first subscription gets everything; one that comes after it gets
-/// its completion at once and nothing else ([`share`](crate::ObservableExt::share) it for more). When
-/// all handles have been dropped and nobody has subscribed, what is kept is dropped, and what comes.
+/// It is a handle: clones refer to the same observable. The first subscription receives all values. A later
+/// one receives only its completion, at once; [`share`](crate::ObservableExt::share) it for several
+/// observers. If all handles are dropped before a subscription, buffered and later values are dropped.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
 /// use fanline::{operators::Unicast, prelude::*};
 ///
 /// let windows: Arc<Mutex<Vec<Unicast<u32>>>> = Arc::default();
-/// let kept = windows.clone();
+/// let sink = windows.clone();
 /// fanline::range(1..=4)
 ///     .window_count(2)
-///     .subscribe(move |window| kept.lock().unwrap().push(window.clone()))
+///     .subscribe(move |window| sink.lock().unwrap().push(window.clone()))
 ///     .detach();
-/// // Nobody has listened, so the values are still there.
+/// // The values are buffered until the subscription.
 /// let second = windows.lock().unwrap()[1].clone();
 /// second.sum().subscribe(|sum| assert_eq!(*sum, 7)).detach();
 /// ```
@@ -43,8 +43,8 @@ where
     E: Clone + Send + 'static,
 {
     gate: Gate<Mailbox<T, E>>,
-    /// Whether somebody has subscribed. Only who comes first matters, and the gate orders all else, so
-    /// relaxed suffices.
+    /// Whether there has been a subscription. Relaxed: only the first swap matters, and the gate orders
+    /// everything else.
     subscribed: AtomicBool,
 }
 
@@ -65,12 +65,12 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    /// Calls `next` with each value; errors and completion are not looked at.
+    /// Calls `next` with each value; errors and completion are ignored.
     pub fn subscribe(&self, next: impl FnMut(&T) + Send + 'static) -> Guard {
         self.subscribe_with(observer(next))
     }
 
-    /// Subscribes an observer, which gets what has been kept before this returns.
+    /// Subscribes an observer, which receives the buffered values before this returns.
     pub fn subscribe_with(&self, mut observer: impl Observer<T, E> + Send + 'static) -> Guard {
         if self.handle.subscribed.swap(true, Ordering::Relaxed) {
             if !observer.is_closed() {
@@ -149,9 +149,9 @@ where
 }
 
 struct Mailbox<T, E> {
-    kept: VecDeque<Event<T, E>>,
+    buffered: VecDeque<Event<T, E>>,
     observer: Option<Out<BoxObserver<T, E>>>,
-    /// Keeps the source subscribed for as long as somebody may listen here.
+    /// Holds the subscription to the source for as long as this observable can have an observer.
     _lease: Lease,
 }
 
@@ -166,10 +166,10 @@ impl<T: Send + 'static, E: Send + 'static> Stage for Mailbox<T, E> {
     fn receive(&mut self, message: Message<T, E>, _gate: &Gate<Self>) {
         match (message, &mut self.observer) {
             (Message::Event(event), Some(out)) => event.deliver(out),
-            (Message::Event(event), None) => self.kept.push_back(event),
+            (Message::Event(event), None) => self.buffered.push_back(event),
             (Message::Attach(observer), _) => {
                 let out = self.observer.insert(Out::new(observer));
-                for event in std::mem::take(&mut self.kept) {
+                for event in std::mem::take(&mut self.buffered) {
                     if out.is_closed() {
                         break;
                     }
@@ -186,7 +186,7 @@ impl<T: Send + 'static, E: Send + 'static> Stage for Mailbox<T, E> {
     }
 }
 
-/// The end of a [`Unicast`] that emits.
+/// The emitting end of a [`Unicast`].
 pub(super) struct Feed<T, E>
 where
     T: Clone + Send + 'static,
@@ -202,7 +202,7 @@ where
 {
     pub(super) fn new(lease: Lease) -> (Self, Unicast<T, E>) {
         let gate = Gate::new(Mailbox {
-            kept: VecDeque::new(),
+            buffered: VecDeque::new(),
             observer: None,
             _lease: lease,
         });
@@ -220,7 +220,7 @@ where
             value,
             |mailbox, value, _| match &mut mailbox.observer {
                 Some(out) => out.next(value),
-                None => mailbox.kept.push_back(Event::Next(value.clone())),
+                None => mailbox.buffered.push_back(Event::Next(value.clone())),
             },
             |value| Message::Event(Event::Next(value.clone())),
         );
@@ -235,13 +235,13 @@ where
     }
 }
 
-/// Counts who needs the source: the subscriber of the windows or groups, and each of these. The last
-/// to go closes the subscription.
+/// A share in the subscription to the source. The subscriber of the windows or groups has one, and so has
+/// each of these. The last one to be dropped unsubscribes.
 pub(super) struct Lease {
     shared: Arc<Leases>,
 }
 
-/// See [`Lease`].
+/// The count of the leases and the subscription; see [`Lease`].
 pub(super) struct Leases {
     held: AtomicUsize,
     state: Mutex<Subscription>,
@@ -251,12 +251,12 @@ pub(super) struct Leases {
 struct Subscription {
     guard: Guard,
     over: bool,
-    /// Whether the subscriber's lease is still held.
+    /// Whether the subscriber's lease exists.
     outer: bool,
 }
 
 impl Leases {
-    /// The leases of a new subscription, one of them the subscriber's.
+    /// Creates the leases of a new subscription, with one for the subscriber.
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             held: AtomicUsize::new(1),
@@ -268,19 +268,20 @@ impl Leases {
     }
 
     pub(super) fn lease(self: &Arc<Self>) -> Lease {
-        // Relaxed: hands nothing over. (One made after the last has gone finds the source closed.)
+        // Relaxed: it orders no other data. A lease made after the last one was dropped finds the source
+        // closed.
         self.held.fetch_add(1, Ordering::Relaxed);
         Lease {
             shared: Arc::clone(self),
         }
     }
 
-    /// Whether the subscriber listens for windows or groups.
+    /// Returns whether the subscriber still takes windows or groups.
     pub(super) fn outer_is_open(&self) -> bool {
         lock(&self.state).outer
     }
 
-    /// The subscriber listens no more.
+    /// Drops the subscriber's lease.
     pub(super) fn close_outer(&self) {
         let held = std::mem::replace(&mut lock(&self.state).outer, false);
         if held {
@@ -288,13 +289,13 @@ impl Leases {
         }
     }
 
-    /// Nobody needs the source any more.
+    /// Returns whether there are no leases.
     pub(super) fn is_over(&self) -> bool {
-        // Relaxed: only asks to stop.
+        // Relaxed: only a hint to stop.
         self.held.load(Ordering::Relaxed) == 0
     }
 
-    /// Keeps the subscription to the source until the last lease is over.
+    /// Stores the subscription to the source until the last lease is dropped.
     pub(super) fn set(&self, guard: Guard) {
         let mut state = lock(&self.state);
         if state.over {
@@ -305,18 +306,18 @@ impl Leases {
         }
     }
 
-    /// The guard for the subscriber.
+    /// Returns the guard for the subscriber.
     pub(super) fn guard(self: &Arc<Self>) -> Guard {
         Guard::registered(Arc::clone(self) as Arc<dyn crate::guard::Registry>, 0)
     }
 
     fn release(&self) {
-        drop(self.give_up());
+        drop(self.release_one());
     }
 
-    /// One lease less. The source's guard, if it was the last.
-    fn give_up(&self) -> Guard {
-        // Acquire and release: the last one closes after whatever the others did.
+    /// Drops one lease. Returns the source's guard if it was the last.
+    fn release_one(&self) -> Guard {
+        // Acquire and release: the last one closes after the others' changes.
         if self.held.fetch_sub(1, Ordering::AcqRel) > 1 {
             return Guard::closed();
         }
@@ -331,11 +332,11 @@ impl crate::guard::Registry for Leases {
         self.close_outer();
     }
 
-    /// Waits only when no window or group is left: as long as one is, the source is not unsubscribed.
+    /// Waits only if no window or group is left: otherwise the source stays subscribed to.
     fn remove_and_wait(&self, _key: u64) {
         let held = std::mem::replace(&mut lock(&self.state).outer, false);
         if held {
-            self.give_up().unsubscribe_and_wait();
+            self.release_one().unsubscribe_and_wait();
         }
     }
 

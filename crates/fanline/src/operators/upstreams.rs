@@ -1,4 +1,4 @@
-//! The guards of an operator's own subscriptions, and of what it has scheduled.
+//! Guards of the subscriptions and scheduled actions of an operator.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,17 +7,16 @@ use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, Observer};
 
-/// Keeps the guards of what an operator has subscribed to or scheduled, until each is over or all
+/// Stores the guards of an operator's subscriptions and scheduled actions, until each is finished or all
 /// are closed.
 ///
-/// A key is reserved before subscribing and the guard put there after, because a source may end
-/// inside the subscription: whoever comes second learns of it. A guard that comes after its key has
-/// finished, or after all was closed, is dropped at once. Guards are dropped outside the lock.
+/// A key is reserved before the subscription and its guard is set afterwards, because a source may end
+/// during the subscription. The second of the two calls sees the first. A guard that is set after its key
+/// was finished, or after all were closed, is dropped at once. Guards are dropped outside the lock.
 #[derive(Default)]
 pub(super) struct Upstreams {
     slots: Mutex<Slots>,
-    /// Says to a source in a loop that it can stop; what is decided is decided under the lock, so
-    /// relaxed loads and stores suffice.
+    /// Tells a source in a loop to stop. Relaxed suffices, because decisions are made under the lock.
     closed: AtomicBool,
 }
 
@@ -30,7 +29,7 @@ struct Slots {
 }
 
 impl Upstreams {
-    /// A key for a subscription about to be made; none when all is over.
+    /// Reserves a key for a subscription; `None` if all are closed.
     pub(super) fn reserve(&self) -> Option<u64> {
         let mut slots = lock(&self.slots);
         if slots.closed {
@@ -42,7 +41,7 @@ impl Upstreams {
         Some(key)
     }
 
-    /// Keeps the guard; false, and the guard is dropped, when the key is over already.
+    /// Stores the guard of a key. If the key is already finished, drops the guard and returns `false`.
     pub(super) fn set(&self, key: u64, guard: Guard) -> bool {
         match lock(&self.slots).guards.get_mut(&key) {
             Some(slot) => {
@@ -53,26 +52,26 @@ impl Upstreams {
         }
     }
 
-    /// Forgets the key and drops its guard. False when the guard has not come yet: whoever is
-    /// subscribing finds out from [`set`](Self::set).
+    /// Removes the key and drops its guard. Returns `false` if the guard has not been set; the subscribing
+    /// thread learns that from [`set`](Self::set).
     pub(super) fn finish(&self, key: u64) -> bool {
         let slot = lock(&self.slots).guards.remove(&key);
         matches!(slot, Some(Some(_)))
     }
 
-    /// Forgets all keys but one and drops their guards.
-    pub(super) fn keep_only(&self, key: u64) {
+    /// Removes all keys but one, and drops their guards.
+    pub(super) fn close_others(&self, key: u64) {
         let others = {
             let mut slots = lock(&self.slots);
-            let kept = slots.guards.remove_entry(&key);
+            let retained = slots.guards.remove_entry(&key);
             let others = std::mem::take(&mut slots.guards);
-            slots.guards.extend(kept);
+            slots.guards.extend(retained);
             others
         };
         drop(others);
     }
 
-    /// Drops all guards, and from now on each as it comes.
+    /// Drops all guards, and each later guard when it is set.
     pub(super) fn close(&self) {
         drop(self.take_all());
     }
@@ -95,7 +94,7 @@ impl Upstreams {
             .for_each(Guard::unsubscribe_and_wait);
     }
 
-    /// A guard that closes all.
+    /// Returns a guard that closes all.
     pub(super) fn guard(self: &Arc<Self>) -> Guard {
         Guard::registered(Arc::clone(self) as Arc<dyn Registry>, 0)
     }
@@ -115,7 +114,7 @@ impl Registry for Upstreams {
     }
 }
 
-/// Tells its source that it can stop when all is closed, and closes all with the source's end.
+/// An observer that stops its source when all is closed, and closes all when the source ends.
 pub(super) struct UntilClosed<O> {
     pub(super) observer: O,
     pub(super) upstreams: Arc<Upstreams>,
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_is_dropped_when_its_key_is_over_before_or_after() {
+    fn guard_is_dropped_when_key_finishes_before_or_after_set() {
         let drops = Arc::new(AtomicU32::new(0));
         let upstreams = Upstreams::default();
         let early = upstreams.reserve().unwrap();
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_drops_what_is_there_and_what_comes() {
+    fn close_drops_present_and_later_guards() {
         let drops = Arc::new(AtomicU32::new(0));
         let upstreams = Upstreams::default();
         let (there, coming) = (upstreams.reserve().unwrap(), upstreams.reserve().unwrap());
@@ -196,15 +195,15 @@ mod tests {
     }
 
     #[test]
-    fn keeping_one_drops_the_others() {
+    fn close_others_drops_all_but_one() {
         let drops = Arc::new(AtomicU32::new(0));
         let upstreams = Upstreams::default();
         let keys: Vec<u64> = (0..3).map(|_| upstreams.reserve().unwrap()).collect();
         for &key in &keys {
             assert!(upstreams.set(key, counted(&drops)));
         }
-        upstreams.keep_only(keys[1]);
+        upstreams.close_others(keys[1]);
         assert_eq!(drops.load(Ordering::Relaxed), 2);
-        assert!(upstreams.finish(keys[1]), "still there");
+        assert!(upstreams.finish(keys[1]), "still present");
     }
 }

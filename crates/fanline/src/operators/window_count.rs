@@ -3,18 +3,18 @@ use std::sync::Arc;
 use super::unicast::{Feed, Leases, Unicast};
 use crate::{Guard, Observable, Observer};
 
-/// What [`window_count`](crate::ObservableExt::window_count) gives.
+/// The observable returned by [`window_count`](crate::ObservableExt::window_count).
 ///
-/// Emits the values in observables of `count` each, the last of which may have fewer: a window is
-/// emitted when its first value comes, and completes with its last.
+/// Emits observables of `count` values each; the last one may have fewer. A window is emitted when its
+/// first value arrives, and completes with its last one.
 ///
-/// A window keeps its values until it is subscribed, once; see
-/// [`Unicast`](crate::operators::Unicast). The source's end is the end of the open window, then of
-/// this. A window lives on when no more of them are wanted.
+/// A window buffers its values until it is subscribed to, which is possible once; see
+/// [`Unicast`](crate::operators::Unicast). The end of the source ends the open window first, then this
+/// observable. An open window continues after the subscriber has stopped taking windows.
 ///
 /// # Panics
 ///
-/// When `count` is 0.
+/// If `count` is 0.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -52,28 +52,28 @@ where
         let leases = Leases::new();
         let guard = leases.guard();
         let subscription = self.source.subscribe_with(Windowing {
-            panes: Panes::new(observer, Arc::clone(&leases)),
+            windows: Windows::new(observer, Arc::clone(&leases)),
             count: self.count,
-            held: 0,
+            len: 0,
         });
         leases.set(subscription);
         guard
     }
 }
 
-/// The observer of the windows, and the window that is open.
-pub(super) struct Panes<O, T, E>
+/// The observer of the windows, and the open window.
+pub(super) struct Windows<O, T, E>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    /// Until it has closed.
+    /// `None` after it has closed.
     observer: Option<O>,
     open: Option<Feed<T, E>>,
     leases: Arc<Leases>,
 }
 
-impl<O, T, E> Panes<O, T, E>
+impl<O, T, E> Windows<O, T, E>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
@@ -103,14 +103,14 @@ where
         self.open.is_some()
     }
 
-    /// Opens a window, if any more are wanted.
+    /// Opens a window, unless the observer is closed.
     pub(super) fn open(&mut self) {
         let leases = Arc::clone(&self.leases);
         if let Some(observer) = self.outer() {
             let (feed, window) = Feed::new(leases.lease());
             observer.next_owned(window);
             self.open = Some(feed);
-            self.outer(); // Lets go of one that has enough.
+            self.outer(); // Drops the observer if it is closed.
         }
     }
 
@@ -120,7 +120,7 @@ where
         }
     }
 
-    /// Completes the window.
+    /// Completes the open window.
     pub(super) fn close(&mut self) {
         if let Some(window) = self.open.take() {
             window.complete();
@@ -155,10 +155,10 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    panes: Panes<O, T, E>,
+    windows: Windows<O, T, E>,
     count: usize,
-    /// Values in the open window.
-    held: usize,
+    /// Number of values in the open window.
+    len: usize,
 }
 
 impl<O, T, E> Observer<T, E> for Windowing<O, T, E>
@@ -168,26 +168,26 @@ where
     O: Observer<Unicast<T, E>, E>,
 {
     fn next(&mut self, value: &T) {
-        if !self.panes.is_open() {
-            self.panes.open();
-            self.held = 0;
+        if !self.windows.is_open() {
+            self.windows.open();
+            self.len = 0;
         }
-        self.panes.next(value);
-        self.held += 1;
-        if self.held == self.count {
-            self.panes.close();
+        self.windows.next(value);
+        self.len += 1;
+        if self.len == self.count {
+            self.windows.close();
         }
     }
 
     fn error(&mut self, error: &E) {
-        self.panes.error(error);
+        self.windows.error(error);
     }
 
     fn complete(&mut self) {
-        self.panes.complete();
+        self.windows.complete();
     }
 
     fn is_closed(&self) -> bool {
-        self.panes.is_over()
+        self.windows.is_over()
     }
 }

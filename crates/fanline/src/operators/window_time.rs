@@ -3,25 +3,24 @@ use std::time::Duration;
 
 use super::timed::{Alarm, Timed, gate_of, subscribe};
 use super::unicast::{Leases, Unicast};
-use super::window_count::Panes;
+use super::window_count::Windows;
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// What [`window_time`](crate::ObservableExt::window_time) and
-/// [`window_time_or_count`](crate::ObservableExt::window_time_or_count) give.
+/// The observable returned by [`window_time`](crate::ObservableExt::window_time) and
+/// [`window_time_or_count`](crate::ObservableExt::window_time_or_count).
 ///
-/// Emits the values of each `period` in an observable of their own, the first at once.
+/// Emits the values of each `period` as one observable, starting at the subscription.
 ///
-/// A window keeps its values until it is subscribed, once; see
-/// [`Unicast`](crate::operators::Unicast). The source's end is the end of the open window, then of
-/// this. A window lives on when no more of them are wanted.
+/// A window buffers its values until it is subscribed to, which is possible once; see
+/// [`Unicast`](crate::operators::Unicast). The end of the source ends the open window first, then this
+/// observable. An open window continues after the subscriber has stopped taking windows.
 ///
-/// [`window_time_or_count`](crate::ObservableExt::window_time_or_count):
-/// [`window_time`](crate::ObservableExt::window_time) with windows of at most `count` values: a
-/// full one completes at once, and the next `period` begins then.
+/// [`window_time_or_count`](crate::ObservableExt::window_time_or_count) limits windows to `count` values: a
+/// full window completes at once, and the next `period` begins then.
 ///
 /// # Panics
 ///
-/// When `period` is zero, or `count` is.
+/// If `period` or `count` is zero.
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,9 +48,9 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// let _guard = source
 ///     .window_time_or_count(Duration::from_secs(1), 2, time.clone())
 ///     .flat_map(usize::MAX, |window| window.clone().sum())
-///     .subscribe_owned(move |sum| seen.send(sum).expect("still there"));
+///     .subscribe_owned(move |sum| seen.send(sum).expect("receiver exists"));
 /// tx.next(1);
-/// tx.next(2); // full, before the second is over
+/// tx.next(2); // full before the end of the second
 /// assert_eq!(sums.try_recv(), Ok(3));
 /// ```
 #[derive(Clone, Debug)]
@@ -92,10 +91,10 @@ where
         let gate = gate_of(
             &self.scheduler,
             Windowing {
-                panes: Panes::new(observer, Arc::clone(&leases)),
+                windows: Windows::new(observer, Arc::clone(&leases)),
                 period: self.period,
                 count: self.count,
-                held: 0,
+                len: 0,
                 until: Time::ZERO,
                 source_gone: false,
             },
@@ -111,11 +110,11 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    panes: Panes<O, T, E>,
+    windows: Windows<O, T, E>,
     period: Duration,
     count: usize,
-    /// Values in the open window.
-    held: usize,
+    /// Number of values in the open window.
+    len: usize,
     until: Time,
     source_gone: bool,
 }
@@ -127,11 +126,11 @@ where
     O: Observer<Unicast<T, E>, E>,
 {
     fn open<W: Worker>(&mut self, from: Time, alarm: &mut Alarm<W>) {
-        self.panes.close();
-        self.held = 0;
+        self.windows.close();
+        self.len = 0;
         self.until = from + self.period;
         alarm.set(self.until);
-        self.panes.open();
+        self.windows.open();
     }
 }
 
@@ -147,23 +146,23 @@ where
     }
 
     fn next(&mut self, value: &T, alarm: &mut Alarm<W>) {
-        self.panes.next(value);
-        self.held += 1;
-        if self.held == self.count {
+        self.windows.next(value);
+        self.len += 1;
+        if self.len == self.count {
             self.open(alarm.now(), alarm);
         }
     }
 
     fn error(&mut self, error: &E) {
-        self.panes.error(error);
+        self.windows.error(error);
     }
 
     fn complete(&mut self, _alarm: &mut Alarm<W>) {
-        self.panes.complete();
+        self.windows.complete();
     }
 
     fn tick(&mut self, alarm: &mut Alarm<W>) {
-        // From the planned time, so that lateness does not add up.
+        // From the planned time, so that delays do not accumulate.
         self.open(self.until, alarm);
     }
 
@@ -172,6 +171,6 @@ where
     }
 
     fn is_over(&self) -> bool {
-        self.source_gone || self.panes.is_over()
+        self.source_gone || self.windows.is_over()
     }
 }

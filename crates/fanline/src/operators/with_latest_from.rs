@@ -2,19 +2,16 @@ use super::gate::Out;
 use super::join::{First, Join, join};
 use crate::{Guard, Observable, Observer};
 
-/// What [`with_latest_from`](crate::ObservableExt::with_latest_from) and
-/// [`with_latest_from_with`](crate::ObservableExt::with_latest_from_with) give.
+/// The observable returned by [`with_latest_from`](crate::ObservableExt::with_latest_from) and
+/// [`with_latest_from_with`](crate::ObservableExt::with_latest_from_with).
 ///
-/// Emits each value with the latest of `other`; values that come before `other` had one are
+/// Emits each value with the latest value of `other`; values that arrive before `other` has emitted are
 /// dropped.
 ///
-/// `other` is subscribed first. Completes with this source, whatever `other` does; fails with the
-/// first that fails. Keeps one value of `other`. See
-/// [`with_latest_from_with`](crate::ObservableExt::with_latest_from_with) for pairs without clones.
-///
-/// [`with_latest_from_with`](crate::ObservableExt::with_latest_from_with):
-/// [`with_latest_from`](crate::ObservableExt::with_latest_from) with what `f` makes of the value
-/// and the latest.
+/// `other` is subscribed to first. Completes with this source, whatever `other` does; fails with the first
+/// error. Stores one value of `other`.
+/// [`with_latest_from_with`](crate::ObservableExt::with_latest_from_with) takes a closure `f` instead of
+/// cloning values into a pair.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -67,7 +64,7 @@ where
             f: self.f,
             latest: None,
         };
-        // The other first: what it has ready is there for the first value of the source.
+        // `other` first: its available value is there for the first value of the source.
         join(self.source, self.other, stage, First::Right)
     }
 }

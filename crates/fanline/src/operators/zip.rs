@@ -4,15 +4,13 @@ use super::gate::Out;
 use super::join::{First, Join, join};
 use crate::{Guard, Observable, Observer};
 
-/// What [`zip`](crate::ObservableExt::zip) and [`zip_with`](crate::ObservableExt::zip_with) give.
+/// The observable returned by [`zip`](crate::ObservableExt::zip) and [`zip_with`](crate::ObservableExt::zip_with).
 ///
 /// Emits the first values of both sources as a pair, then the second ones, and so on.
 ///
-/// Completes when one has completed and all its values are paired; fails with the first that fails.
-/// Keeps, without bound, what the faster one is ahead.
-///
-/// [`zip_with`](crate::ObservableExt::zip_with): [`zip`](crate::ObservableExt::zip) with what `f`
-/// makes of the two values.
+/// Completes when one source has completed and all its values are paired; fails with the first error.
+/// Stores, without bound, the values of the faster source that are not paired yet.
+/// [`zip_with`](crate::ObservableExt::zip_with) takes a closure `f` instead of making a pair.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -75,9 +73,9 @@ struct Zipped<A, B, O, F> {
     right: Side<B>,
 }
 
-/// What one source has sent and the other not yet; at most one of the two has any.
+/// Unpaired values of one source; at most one of the two has any.
 struct Side<T> {
-    waiting: VecDeque<T>,
+    unpaired: VecDeque<T>,
     complete: bool,
     gone: bool,
 }
@@ -85,7 +83,7 @@ struct Side<T> {
 impl<T> Default for Side<T> {
     fn default() -> Self {
         Self {
-            waiting: VecDeque::new(),
+            unpaired: VecDeque::new(),
             complete: false,
             gone: false,
         }
@@ -93,14 +91,14 @@ impl<T> Default for Side<T> {
 }
 
 impl<T> Side<T> {
-    /// No more pairs can come.
-    fn is_spent(&self) -> bool {
-        self.complete && self.waiting.is_empty()
+    /// Returns whether no more pairs can follow, after completion.
+    fn is_exhausted(&self) -> bool {
+        self.complete && self.unpaired.is_empty()
     }
 
-    /// No more pairs can come, and no end either.
+    /// Returns whether no more pairs can follow, and no end either.
     fn is_lost(&self) -> bool {
-        self.gone && self.waiting.is_empty()
+        self.gone && self.unpaired.is_empty()
     }
 }
 
@@ -112,7 +110,7 @@ impl<A, B, O, F> Zipped<A, B, O, F> {
     {
         let value = (self.f)(left, right);
         self.out.next_owned(value);
-        if self.left.is_spent() || self.right.is_spent() {
+        if self.left.is_exhausted() || self.right.is_exhausted() {
             self.out.complete();
         } else if self.left.is_lost() || self.right.is_lost() {
             self.out.abandon();
@@ -132,9 +130,9 @@ where
     }
 
     fn left_owned(&mut self, value: A) {
-        match self.right.waiting.pop_front() {
+        match self.right.unpaired.pop_front() {
             Some(right) => self.emit(value, right),
-            None => self.left.waiting.push_back(value),
+            None => self.left.unpaired.push_back(value),
         }
     }
 
@@ -143,22 +141,22 @@ where
     }
 
     fn right_owned(&mut self, value: B) {
-        match self.left.waiting.pop_front() {
+        match self.left.unpaired.pop_front() {
             Some(left) => self.emit(left, value),
-            None => self.right.waiting.push_back(value),
+            None => self.right.unpaired.push_back(value),
         }
     }
 
     fn left_complete(&mut self) {
         self.left.complete = true;
-        if self.left.is_spent() || self.right.complete {
+        if self.left.is_exhausted() || self.right.complete {
             self.out.complete();
         }
     }
 
     fn right_complete(&mut self) {
         self.right.complete = true;
-        if self.right.is_spent() || self.left.complete {
+        if self.right.is_exhausted() || self.left.complete {
             self.out.complete();
         }
     }

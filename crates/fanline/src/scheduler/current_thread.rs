@@ -5,20 +5,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::task::{self, Place, Task, Timetable};
+use super::task::{self, Task, TaskKey, TaskQueue};
 use super::tasks::Tasks;
 use super::{Scheduler, Worker};
 use crate::sync::{Condvar, Mutex, lock, wait_timeout};
 use crate::{Clock, Guard, Precise, Time};
 
-/// Runs actions on the thread that schedules them, one after the other: a trampoline.
+/// A scheduler that runs actions on the thread that schedules them, one after the other: a trampoline.
 ///
-/// The first action runs inside the call that schedules it. What actions schedule meanwhile is queued
-/// and runs after them, by due time, before that first call returns; delays block the thread. So
-/// recursion costs no stack. Each thread has a queue of its own, and workers are only a name for the
-/// queue of the thread that uses them.
+/// The first action runs inside the call that schedules it. Actions that it schedules are queued, and run
+/// after it, by due time, before that first call returns. Delays block the thread. So recursion uses no
+/// stack. Each thread has its own queue, and all workers on a thread share it.
 ///
-/// When an action panics, what is queued still runs; then the panic goes on, out of the first call.
+/// If an action panics, the queued actions still run. Then the panic resumes out of the first call.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -40,7 +39,7 @@ use crate::{Clock, Guard, Precise, Time};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CurrentThread;
 
-/// The lane of [`CurrentThread`]: a name for the queue of the thread that uses it.
+/// The worker of [`CurrentThread`]: a handle of the queue of the thread that uses it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CurrentThreadWorker;
 
@@ -49,7 +48,7 @@ thread_local! {
     static DRAINING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The queue of a thread. Only that thread runs it; guards reach it from others.
+/// The queue of one thread. Only that thread runs it; guards use it from other threads.
 struct Trampoline {
     tasks: Mutex<Tasks<CurrentThreadWorker>>,
     cancelled: Condvar,
@@ -78,7 +77,7 @@ impl Worker for CurrentThreadWorker {
         A: FnOnce(S, &Self) + Send + 'static,
     {
         let trampoline = current();
-        let task = task::once(trampoline.timetable(), state, action);
+        let task = task::once(trampoline.task_queue(), state, action);
         trampoline.run(due, task)
     }
 
@@ -89,7 +88,7 @@ impl Worker for CurrentThreadWorker {
     {
         let trampoline = current();
         let due = Precise.now() + period;
-        let task = task::periodic(trampoline.timetable(), due, period, state, action);
+        let task = task::periodic(trampoline.task_queue(), due, period, state, action);
         trampoline.run(due, task)
     }
 
@@ -110,12 +109,12 @@ impl Trampoline {
         }
     }
 
-    fn timetable(self: &Arc<Self>) -> Weak<dyn Timetable> {
+    fn task_queue(self: &Arc<Self>) -> Weak<dyn TaskQueue> {
         let trampoline: Weak<Self> = Arc::downgrade(self);
         trampoline
     }
 
-    /// Queues the task, and runs the queue unless that goes on already.
+    /// Queues a task, and runs the queue unless this thread is running it already.
     fn run(&self, due: Time, (task, guard): task::Scheduled<CurrentThreadWorker>) -> Guard {
         self.push(due, task);
         if DRAINING.replace(true) {
@@ -136,7 +135,7 @@ impl Trampoline {
         drop(inserted);
     }
 
-    /// Runs until the queue is empty; gives back the first panic.
+    /// Runs until the queue is empty. Returns the first panic.
     fn drain(&self) -> Option<Box<dyn Any + Send>> {
         let mut panic = None;
         while let Some(task) = self.next() {
@@ -164,15 +163,15 @@ impl Trampoline {
     }
 }
 
-impl Timetable for Trampoline {
-    fn forget(&self, place: &Place) {
-        let removed = lock(&self.tasks).remove(place);
+impl TaskQueue for Trampoline {
+    fn remove_cancelled(&self, key: &TaskKey) {
+        let removed = lock(&self.tasks).remove(key);
         self.cancelled.notify_one();
         drop(removed);
     }
 }
 
-/// The queue of this thread is being run.
+/// A guard that exists while this thread runs its queue.
 struct Draining;
 
 impl Drop for Draining {

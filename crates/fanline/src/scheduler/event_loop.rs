@@ -3,21 +3,21 @@ use std::time::Duration;
 
 use super::Scheduler;
 use super::panics::PanicHook;
-use super::thread_lane::{Driver, Manner, ThreadWorker};
+use super::thread_worker::{Config, Driver, ThreadWorker};
 use crate::{Clock, Precise, Time};
 
-/// One thread for all workers: what is scheduled, from any thread, runs one after the other.
+/// A scheduler with one thread for all workers. Actions, scheduled from any thread, run one after the other.
 ///
-/// The thread starts with the first action. It ends when every handle of the loop and of its workers
-/// is gone and the queue is empty, or before that after [`exit_when_idle`](EventLoopOptions::exit_when_idle);
-/// the next action then starts another, without two ever running at once.
+/// The thread starts with the first action. It ends when all handles of the loop and of its workers are
+/// dropped and the queue is empty, or earlier after [`exit_when_idle`](EventLoopOptions::exit_when_idle). The
+/// next action then starts another thread; two never run at the same time.
 ///
-/// An action that panics ends alone: the process's panic hook reports it, then the loop's own hook
-/// ([`on_panic`](EventLoopOptions::on_panic)) gets the payload, and the loop goes on. Scheduling
-/// panics when the system refuses to start the thread.
+/// A panic ends only its own action: the process's panic hook reports it, the loop's own hook
+/// ([`on_panic`](EventLoopOptions::on_panic)) gets the payload, and the loop continues. Scheduling panics if
+/// the system cannot start the thread.
 ///
-/// An application that has a loop already, such as one for its user interface, drives one by
-/// [`manual`](EventLoop::manual).
+/// An application that already has a loop, for example for its user interface, can drive the event loop
+/// itself; see [`manual`](EventLoop::manual).
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -38,12 +38,12 @@ pub struct EventLoop {
 }
 
 impl EventLoop {
-    /// A loop with a thread of its own, named `fanline-loop`.
+    /// Returns a loop with its own thread, named `fanline-loop`.
     pub fn new() -> Self {
         Self::options().build()
     }
 
-    /// A loop with a thread that is as wished.
+    /// Returns a builder of a loop with its own thread.
     pub fn options() -> EventLoopOptions {
         EventLoopOptions {
             name: "fanline-loop".to_owned(),
@@ -52,9 +52,9 @@ impl EventLoop {
         }
     }
 
-    /// A loop without a thread, for one that exists: its owner calls the driver. `wake` is called, on
-    /// the thread that schedules, whenever the driver should come by sooner than it last heard: it
-    /// pokes a loop that sleeps in the system, and must not call the driver itself.
+    /// Returns a loop without a thread, for an application that calls the driver from its own loop. The loop
+    /// calls `wake` on the scheduling thread whenever the driver should run earlier than its last call
+    /// returned. `wake` must interrupt the application's sleep, and must not call the driver itself.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
@@ -70,8 +70,8 @@ impl EventLoop {
     /// assert_eq!(driver.run_pending(), None);
     /// ```
     pub fn manual(wake: impl Fn() + Send + Sync + 'static) -> (Self, LoopDriver) {
-        let worker = ThreadWorker::new(Manner {
-            driver: Driver::Visitor(Box::new(wake)),
+        let worker = ThreadWorker::new(Config {
+            driver: Driver::External(Box::new(wake)),
             on_panic: PanicHook::default(),
         });
         let driver = LoopDriver {
@@ -80,18 +80,17 @@ impl EventLoop {
         (Self { worker }, driver)
     }
 
-    /// Drops what is queued, and from now on what is scheduled. The action that runs is not
-    /// interrupted.
+    /// Drops queued actions, and from now on newly scheduled ones. Does not interrupt the running action.
     pub fn shut_down(&self) {
         self.worker.shut_down();
     }
 
-    /// Whether [`shut_down`](EventLoop::shut_down) was called.
+    /// Returns whether [`shut_down`](EventLoop::shut_down) was called.
     pub fn is_shut_down(&self) -> bool {
         self.worker.is_shut_down()
     }
 
-    /// How many actions wait, delayed ones included.
+    /// Returns the number of queued actions, including delayed ones.
     pub fn queued(&self) -> usize {
         self.worker.queued()
     }
@@ -115,7 +114,7 @@ impl Scheduler for EventLoop {
     }
 }
 
-/// How an [`EventLoop`] is to be; from [`EventLoop::options`].
+/// A builder of an [`EventLoop`]; see [`EventLoop::options`].
 ///
 /// ```
 /// use std::{sync::mpsc, time::Duration};
@@ -139,27 +138,27 @@ pub struct EventLoopOptions {
 }
 
 impl EventLoopOptions {
-    /// The thread's name.
+    /// Sets the thread's name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Ends the thread when it had nothing to do for this long. The loop remains usable.
+    /// Makes the thread end after it had nothing to do for this duration. The loop remains usable.
     pub fn exit_when_idle(mut self, after: Duration) -> Self {
         self.idle_max = Some(after);
         self
     }
 
-    /// Called on the loop's thread with what an action panicked with.
+    /// Sets a hook that gets the payload of each action's panic, on the loop's thread.
     pub fn on_panic(mut self, hook: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static) -> Self {
         self.on_panic = PanicHook::new(hook);
         self
     }
 
-    /// Makes the loop. Its thread starts with the first action.
+    /// Builds the loop. Its thread starts with the first action.
     pub fn build(self) -> EventLoop {
-        let worker = ThreadWorker::new(Manner {
+        let worker = ThreadWorker::new(Config {
             driver: Driver::Own {
                 name: self.name,
                 idle_max: self.idle_max,
@@ -179,15 +178,15 @@ impl std::fmt::Debug for EventLoopOptions {
     }
 }
 
-/// Runs the actions of a [manual](EventLoop::manual) loop on the thread that calls it. A panic of an
-/// action unwinds to that caller; what else is queued stays queued.
+/// The driver of a [manual](EventLoop::manual) loop: runs actions on the calling thread. A panic of an action
+/// unwinds to the caller; the other actions stay queued.
 ///
 /// ```
 /// use fanline::{Scheduler, scheduler::EventLoop};
 ///
 /// let (event_loop, mut driver) = EventLoop::manual(|| ());
 /// std::thread::spawn(move || event_loop.schedule(|| println!("here")).detach()).join().unwrap();
-/// driver.run(); // until nothing more can come
+/// driver.run(); // until no more actions can come
 /// ```
 #[derive(Debug)]
 pub struct LoopDriver {
@@ -195,15 +194,15 @@ pub struct LoopDriver {
 }
 
 impl LoopDriver {
-    /// Runs the actions that are due, and gives back when the next one will be. Actions that become
-    /// due meanwhile are left for the next call; the loop's `wake` is then not called for them, so
-    /// come again at the moment given back.
+    /// Runs the actions that are due, and returns the due time of the next one. Actions that become due in
+    /// the meantime are left for the next call. The loop does not call `wake` for them, so call this again at
+    /// the returned time.
     pub fn run_pending(&mut self) -> Option<Time> {
         self.worker.run_pending()
     }
 
-    /// Runs actions as they come and become due, blocking in between, until the loop is
-    /// [shut down](EventLoop::shut_down), or all its handles are gone and the queue is empty.
+    /// Runs actions when they become due, and blocks in between, until the loop is [shut
+    /// down](EventLoop::shut_down), or all its handles are dropped and the queue is empty.
     pub fn run(&mut self) {
         self.worker.run_to_end();
     }

@@ -4,11 +4,11 @@ use std::time::Duration;
 use super::{Scheduler, Worker};
 use crate::{Clock, Guard, Precise, Time};
 
-/// Runs actions inside the call that schedules them.
+/// A scheduler that runs actions inside the call that schedules them.
 ///
-/// A delay blocks the caller, and so does a periodic action until it breaks off; the guard of an
-/// action is closed by the time it is given back. An action that schedules another nests it on the
-/// stack: for recursion take [`CurrentThread`](super::CurrentThread). Panics unwind to the caller.
+/// A delay blocks the caller, and a periodic action blocks it until the action breaks. The returned guard is
+/// already closed. An action that schedules another nests it on the stack; for recursion use
+/// [`CurrentThread`](super::CurrentThread). Panics unwind to the caller.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ impl Scheduler for Immediate {
     }
 }
 
-/// The lane of [`Immediate`].
+/// The worker of [`Immediate`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImmediateWorker;
 

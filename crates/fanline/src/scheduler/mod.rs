@@ -1,4 +1,4 @@
-//! Where and when things run: the contract of [`Scheduler`] and [`Worker`].
+//! Schedulers: where and when actions run. [`Scheduler`] and [`Worker`] define the contract.
 
 mod current_thread;
 mod event_loop;
@@ -8,8 +8,8 @@ mod panics;
 mod pool_queue;
 mod task;
 mod tasks;
-mod thread_lane;
 mod thread_pool;
+mod thread_worker;
 #[cfg(feature = "tokio")]
 mod tokio_runtime;
 mod virtual_time;
@@ -21,8 +21,8 @@ pub use current_thread::{CurrentThread, CurrentThreadWorker};
 pub use event_loop::{EventLoop, EventLoopOptions, LoopDriver};
 pub use immediate::{Immediate, ImmediateWorker};
 pub use new_thread::NewThread;
-pub use thread_lane::ThreadWorker;
 pub use thread_pool::{PoolWorker, ThreadPool, ThreadPoolOptions};
+pub use thread_worker::ThreadWorker;
 #[cfg(feature = "tokio")]
 pub use tokio_runtime::{TokioScheduler, TokioWorker};
 pub use virtual_time::{VirtualTime, VirtualWorker};
@@ -31,11 +31,11 @@ pub use crate::hand_over::{Bound, ScheduledObserver};
 
 use crate::{Guard, Time};
 
-/// Gives out [`Worker`]s, on which actions run in order.
+/// A source of [`Worker`]s, each of which runs actions in order.
 ///
-/// A scheduler is a handle: clones refer to the same threads and the same time. What is scheduled on
-/// the scheduler itself gets a lane of its own; actions that are to run one after the other, in order,
-/// share a worker.
+/// A scheduler is a handle: clones refer to the same threads and the same time. Each action that is scheduled
+/// on the scheduler itself gets its own worker. To run actions one after the other, in order, schedule them
+/// on one worker.
 ///
 /// ```
 /// use std::{ops::ControlFlow, sync::mpsc, time::Duration};
@@ -55,36 +55,35 @@ use crate::{Guard, Time};
 /// let (tx, rx) = mpsc::channel();
 /// let guard = beat(&ThreadPool::global(), tx);
 /// assert_eq!(rx.iter().take(3).collect::<Vec<_>>(), [1, 2, 3]);
-/// drop(guard); // no more
+/// drop(guard); // no more beats
 /// ```
 pub trait Scheduler: Clone + Send + Sync + 'static {
-    /// A lane of this scheduler.
+    /// The worker type of this scheduler.
     type Worker: Worker;
 
-    /// A new lane. Its actions never overlap each other; those of unlike workers may.
+    /// Returns a new worker. Its actions never overlap; actions of different workers may.
     fn worker(&self) -> Self::Worker;
 
-    /// The time on this scheduler's clock.
+    /// Returns the time on this scheduler's clock.
     fn now(&self) -> Time;
 
-    /// Runs `action` as soon as the scheduler can, on a lane of its own, unless the guard is dropped
-    /// before.
+    /// Runs `action` as soon as possible, on its own worker, unless the guard is dropped before.
     fn schedule(&self, action: impl FnOnce() + Send + 'static) -> Guard {
         self.worker().schedule((), move |(), _| action())
     }
 
-    /// Runs `action` at `due`, on a lane of its own; as soon as possible when that is over.
+    /// Runs `action` at `due`, on its own worker; as soon as possible if `due` has passed.
     fn schedule_at(&self, due: Time, action: impl FnOnce() + Send + 'static) -> Guard {
         self.worker().schedule_at(due, (), move |(), _| action())
     }
 
-    /// Runs `action` after `delay`, on a lane of its own.
+    /// Runs `action` after `delay`, on its own worker.
     fn schedule_after(&self, delay: Duration, action: impl FnOnce() + Send + 'static) -> Guard {
         self.worker()
             .schedule_after(delay, (), move |(), _| action())
     }
 
-    /// Runs `action` after `period` and then every `period`, on a lane of its own, until it gives back
+    /// Runs `action` after `period` and then every `period`, on its own worker, until it returns
     /// [`Break`](ControlFlow::Break) or the guard is dropped; see [`Worker::schedule_periodic`].
     fn schedule_periodic(
         &self,
@@ -96,22 +95,22 @@ pub trait Scheduler: Clone + Send + Sync + 'static {
     }
 }
 
-/// A serial lane of a [`Scheduler`]: runs one action at a time, by due time, and first in first out
-/// among those that are due at the same time.
+/// A serial queue of a [`Scheduler`]. It runs one action at a time, by due time, and first in, first out
+/// among actions with the same due time.
 ///
-/// Actions are handed their state by value and the worker by reference, so an action that goes on
-/// (schedules itself again) moves its state along and captures nothing. Dropping the guard of an
-/// action that has not begun cancels it and drops its state at once; it never interrupts one that
-/// runs. An action that panics harms no other: see each scheduler for where the panic goes.
+/// An action gets its state by value and the worker by reference, so an action that schedules itself again
+/// passes its state on and captures nothing. Dropping the guard of an action that has not started cancels the
+/// action and drops its state at once. It never interrupts a running action. A panic ends only its own
+/// action; each scheduler documents where the panic goes.
 ///
-/// Clones are handles of the same lane. When the last is dropped, actions that were scheduled and
-/// whose guards were detached still run.
+/// Clones are handles of the same queue. After the last one is dropped, scheduled actions with detached
+/// guards still run.
 ///
 /// ```
 /// use std::sync::mpsc;
 /// use fanline::{Scheduler, Worker, scheduler::NewThread};
 ///
-/// /// Counts down, one action for each number; the state goes from one to the next.
+/// /// Counts down, with one action for each number. Each action passes the state to the next.
 /// fn count_down<W: Worker>((n, tx): (u32, mpsc::Sender<u32>), worker: &W) {
 ///     tx.send(n).unwrap();
 ///     if n > 0 {
@@ -124,10 +123,10 @@ pub trait Scheduler: Clone + Send + Sync + 'static {
 /// assert_eq!(rx.iter().collect::<Vec<_>>(), [3, 2, 1, 0]);
 /// ```
 pub trait Worker: Clone + Send + Sync + 'static {
-    /// The time on the scheduler's clock.
+    /// Returns the time on the scheduler's clock.
     fn now(&self) -> Time;
 
-    /// Runs `action` with `state` at `due`; as soon as possible when that is over.
+    /// Runs `action` with `state` at `due`; as soon as possible if `due` has passed.
     fn schedule_at<S, A>(&self, due: Time, state: S, action: A) -> Guard
     where
         S: Send + 'static,
@@ -151,21 +150,20 @@ pub trait Worker: Clone + Send + Sync + 'static {
         self.schedule_at(self.now() + delay, state, action)
     }
 
-    /// Runs `action` after `period` and then every `period`, each time with the state that it left,
-    /// until it gives back [`Break`](ControlFlow::Break) or the guard is dropped. Runs never
-    /// overlap; one that comes late does not delay those after it, and runs that were missed
-    /// altogether are made up for one after the other.
+    /// Runs `action` after `period` and then every `period`, until it returns [`Break`](ControlFlow::Break)
+    /// or the guard is dropped. All runs share `state`. Runs never overlap. A late run does not delay the
+    /// following ones, and missed runs are made up for one after the other.
     fn schedule_periodic<S, A>(&self, period: Duration, state: S, action: A) -> Guard
     where
         S: Send + 'static,
         A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static;
 
-    /// Whether the calling thread is needed to run this lane: waiting there for one of its actions
-    /// could take for ever.
+    /// Returns whether this worker needs the calling thread to run its actions. If so, waiting on this thread
+    /// for one of its actions could block forever.
     fn runs_here(&self) -> bool;
 
-    /// Whether [`schedule`](Worker::schedule) always runs the action before it returns, whatever else
-    /// runs: then there is no need for a queue in front of this lane.
+    /// Returns whether [`schedule`](Worker::schedule) always runs the action before it returns. If so, no
+    /// queue is needed in front of this worker.
     fn runs_at_once(&self) -> bool {
         false
     }

@@ -1,15 +1,15 @@
 use super::Scheduler;
 use super::panics::PanicHook;
-use super::thread_lane::{Driver, Manner, ThreadWorker};
+use super::thread_worker::{Config, Driver, ThreadWorker};
 use crate::{Clock, Precise, Time};
 
-/// A thread for each worker.
+/// A scheduler with one thread for each worker.
 ///
-/// The thread is named `fanline-worker`, starts with the worker's first action, and ends when the
-/// worker's handles are dropped and its queue is empty. An action that panics ends alone: the process's
-/// panic hook reports it, and the thread goes on to the next.
+/// The thread is named `fanline-worker`, starts with the worker's first action, and ends when the worker's
+/// handles are dropped and its queue is empty. A panic ends only its own action: the process's panic hook
+/// reports it, and the thread continues.
 ///
-/// Scheduling panics when the system refuses to start a thread.
+/// Scheduling panics if the system cannot start a thread.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -28,7 +28,7 @@ impl Scheduler for NewThread {
     type Worker = ThreadWorker;
 
     fn worker(&self) -> ThreadWorker {
-        ThreadWorker::new(Manner {
+        ThreadWorker::new(Config {
             driver: Driver::Own {
                 name: "fanline-worker".to_owned(),
                 idle_max: None,

@@ -1,4 +1,4 @@
-//! Where panics of actions go.
+//! Panics of actions.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 type Hook = Arc<dyn Fn(Box<dyn Any + Send>) + Send + Sync>;
 
-/// What a scheduler does with an action's panic, after the process's panic hook has reported it.
+/// The hook that gets an action's panic after the process's panic hook has reported it.
 #[derive(Clone, Default)]
 pub(super) struct PanicHook(Option<Hook>);
 
@@ -15,12 +15,12 @@ impl PanicHook {
         Self(Some(Arc::new(hook)))
     }
 
-    /// Runs something on a thread that must outlive it.
+    /// Runs a closure on a thread that must survive its panic.
     pub(super) fn guard(&self, run: impl FnOnce()) {
         let Err(payload) = catch_unwind(AssertUnwindSafe(run)) else {
             return;
         };
-        // The hook is the user's, and so is the payload's `Drop`.
+        // The hook and the payload's `Drop` are user code, which may panic too.
         let _ = catch_unwind(AssertUnwindSafe(|| match &self.0 {
             Some(hook) => hook(payload),
             None => drop(payload),

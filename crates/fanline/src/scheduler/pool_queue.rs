@@ -1,12 +1,12 @@
-//! What the threads of a pool work off: lanes that have something due.
+//! The queue of a pool: lanes with due actions. A lane is the serial queue of one worker.
 //!
-//! Two kinds of lock, always taken in this order: a lane's, then the queue's.
+//! Lock order: a lane's lock, then the pool queue's lock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::task::{Place, Task, Timetable};
+use super::task::{Task, TaskKey, TaskQueue};
 use super::tasks::{Key, Tasks};
 use super::thread_pool::PoolWorker;
 use crate::sync::{
@@ -14,7 +14,7 @@ use crate::sync::{
 };
 use crate::{Clock, Precise, Time};
 
-/// The actions of one worker. At most one thread runs it.
+/// The actions of one worker. At most one thread runs it at a time.
 pub(super) struct Lane {
     queue: Arc<Queue>,
     state: Mutex<LaneState>,
@@ -22,32 +22,33 @@ pub(super) struct Lane {
 
 struct LaneState {
     tasks: Tasks<PoolWorker>,
-    turn: Turn,
-    /// Under which key the queue has noted when to look at this lane, while it is idle.
+    status: LaneStatus,
+    /// The key of the lane's alarm in the queue, while the lane is idle.
     alarm: Option<Key>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    /// Nothing is due.
+enum LaneStatus {
+    /// No action is due.
     Idle,
-    /// In the queue.
+    /// In the queue of ready lanes.
     Ready,
-    /// With a thread.
+    /// Run by a thread.
     Running,
 }
 
-/// The queue of a pool: lanes that are ready, and when to look at those that are not.
+/// The queue of a pool: ready lanes, and alarms for idle lanes with delayed actions.
 pub(super) struct Queue {
     state: Mutex<QueueState>,
     /// Threads wait on it for a token.
     work: Condvar,
     /// The one thread that waits for the first alarm waits on it.
     alarm: Condvar,
-    /// Handles of the pool and of its workers. Who takes it to zero then takes the lock, under which
-    /// threads look at it before they wait: relaxed suffices for the count itself.
+    /// Number of handles of the pool and its workers. A thread that decrements it to zero then takes the
+    /// lock, under which waiting threads check it. So Relaxed suffices for the count.
     handles: AtomicUsize,
-    /// A copy of the state's, for a look without the lock that need not be up to date: relaxed.
+    /// A copy of the field in `QueueState`, for checks without the lock. It may be stale, so Relaxed
+    /// suffices.
     shut_down: AtomicBool,
 }
 
@@ -55,33 +56,33 @@ struct QueueState {
     ready: VecDeque<Arc<Lane>>,
     alarms: BTreeMap<Key, Arc<Lane>>,
     alarms_set: u64,
-    /// Threads that wait for work and have not been given a token.
+    /// Number of threads that wait for work and have no token yet.
     waiting: usize,
-    /// Wake-ups that were given and not yet taken, so that each wakes a thread of its own.
+    /// Number of wake-ups that no thread has consumed yet; each wakes a different thread.
     tokens: usize,
     /// Whether a thread waits for the first alarm.
-    watched: bool,
+    has_alarm_waiter: bool,
     shut_down: bool,
 }
 
-/// Whom to wake when the locks are released.
+/// The thread to wake after the locks are released.
 #[must_use]
 enum Wake {
-    Nobody,
-    Waiting,
-    Watch,
+    NoThread,
+    TokenWaiter,
+    AlarmWaiter,
 }
 
-/// Who hands something to the queue.
+/// The origin of a change to the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Caller {
-    /// A thread of the pool that comes to the queue next, so that nobody need be woken.
+    /// A thread of the pool that checks the queue next, so no thread must be woken.
     Pool,
     Other,
 }
 
-/// When the queue is to look at a lane.
-enum Look {
+/// The time at which the queue must run a lane.
+enum NextRun {
     Now,
     At(Time),
     Never,
@@ -93,7 +94,7 @@ impl Lane {
             queue,
             state: Mutex::new(LaneState {
                 tasks: Tasks::new(),
-                turn: Turn::Idle,
+                status: LaneStatus::Idle,
                 alarm: None,
             }),
         })
@@ -107,7 +108,7 @@ impl Lane {
         Arc::as_ptr(&self.queue)
     }
 
-    /// Queues a task; false when the pool was shut down.
+    /// Queues a task. Returns false if the pool was shut down.
     pub(super) fn push(self: &Arc<Self>, due: Time, task: Arc<dyn Task<PoolWorker>>) -> bool {
         let now = Precise.now();
         let mut state = lock(&self.state);
@@ -116,18 +117,18 @@ impl Lane {
             drop(cancelled);
             return true;
         }
-        // A thread that has the lane, or will, looks at all its tasks.
-        let wake = match state.turn {
-            Turn::Idle => self.arrange(&mut state, now, Caller::Other),
-            Turn::Ready | Turn::Running => Wake::Nobody,
+        // A thread that runs the lane, or will, checks all its tasks.
+        let wake = match state.status {
+            LaneStatus::Idle => self.reschedule(&mut state, now, Caller::Other),
+            LaneStatus::Ready | LaneStatus::Running => Wake::NoThread,
         };
-        let dropped = self.dropped(&mut state);
+        let dropped = self.take_if_shut_down(&mut state);
         drop(state);
         self.queue.wake(wake);
         dropped.is_none()
     }
 
-    /// The first task when it is due.
+    /// Removes and returns the first task, if it is due.
     pub(super) fn pop_due(&self) -> Option<Arc<dyn Task<PoolWorker>>> {
         if self.queue.shut_down.load(Ordering::Relaxed) {
             return None;
@@ -137,56 +138,61 @@ impl Lane {
         Some(task)
     }
 
-    /// A thread has done enough for this lane.
-    pub(super) fn end_turn(self: &Arc<Self>) {
+    /// Releases the lane after a thread has run enough of its actions.
+    pub(super) fn stop_running(self: &Arc<Self>) {
         let now = Precise.now();
         let mut state = lock(&self.state);
-        let wake = self.arrange(&mut state, now, Caller::Pool);
-        let dropped = self.dropped(&mut state);
+        let wake = self.reschedule(&mut state, now, Caller::Pool);
+        let dropped = self.take_if_shut_down(&mut state);
         drop(state);
         self.queue.wake(wake);
         drop(dropped);
     }
 
-    /// Has the queue look at the lane when its first task is due.
-    fn arrange(self: &Arc<Self>, state: &mut LaneState, now: Time, caller: Caller) -> Wake {
-        let look = match state.tasks.next_due() {
-            Some(due) if due <= now => Look::Now,
-            Some(due) => Look::At(due),
-            None => Look::Never,
+    /// Adds the lane to the ready queue or sets an alarm, by the due time of its first task.
+    fn reschedule(self: &Arc<Self>, state: &mut LaneState, now: Time, caller: Caller) -> Wake {
+        let next_run = match state.tasks.next_due() {
+            Some(due) if due <= now => NextRun::Now,
+            Some(due) => NextRun::At(due),
+            None => NextRun::Never,
         };
-        state.turn = match look {
-            Look::Now => Turn::Ready,
-            Look::At(_) | Look::Never => Turn::Idle,
+        state.status = match next_run {
+            NextRun::Now => LaneStatus::Ready,
+            NextRun::At(_) | NextRun::Never => LaneStatus::Idle,
         };
-        if let (Look::At(due), Some((alarm, _))) = (&look, state.alarm)
+        if let (NextRun::At(due), Some((alarm, _))) = (&next_run, state.alarm)
             && *due == alarm
         {
-            return Wake::Nobody;
+            return Wake::NoThread;
         }
         let wake;
-        (state.alarm, wake) = self.queue.place(self, state.alarm, &look, caller);
+        (state.alarm, wake) = self
+            .queue
+            .update_entry(self, state.alarm, &next_run, caller);
         wake
     }
 
-    /// What a lane of a pool that was shut down still holds; the caller drops it after the lock.
-    fn dropped(&self, state: &mut LaneState) -> Option<BTreeMap<Key, Arc<dyn Task<PoolWorker>>>> {
+    /// Returns the remaining tasks of a lane whose pool was shut down. The caller drops them after the lock.
+    fn take_if_shut_down(
+        &self,
+        state: &mut LaneState,
+    ) -> Option<BTreeMap<Key, Arc<dyn Task<PoolWorker>>>> {
         let shut_down = self.queue.shut_down.load(Ordering::Relaxed);
         shut_down.then(|| state.tasks.take_all())
     }
 
-    /// A thread takes the lane, unless it is with one already.
-    fn begin_turn(&self, from: Turn) -> bool {
+    /// Takes the lane for the calling thread, if its status is `from`.
+    fn start_running(&self, from: LaneStatus) -> bool {
         let mut state = lock(&self.state);
-        let free = state.turn == from;
+        let free = state.status == from;
         if free {
-            state.turn = Turn::Running;
+            state.status = LaneStatus::Running;
         }
         free
     }
 
-    /// The alarm has gone off, whether or not the lane is taken for it.
-    fn alarm_over(&self, key: Key) {
+    /// Clears the alarm after it went off, whether or not the lane was taken for it.
+    fn clear_alarm(&self, key: Key) {
         let mut state = lock(&self.state);
         if state.alarm == Some(key) {
             state.alarm = None;
@@ -194,12 +200,12 @@ impl Lane {
     }
 }
 
-impl Timetable for Lane {
-    fn forget(&self, place: &Place) {
+impl TaskQueue for Lane {
+    fn remove_cancelled(&self, key: &TaskKey) {
         let mut state = lock(&self.state);
-        let removed = state.tasks.remove(place);
-        // An alarm for a lane with other tasks may go off for nothing; one for a lane with none would
-        // keep the lane and the pool.
+        let removed = state.tasks.remove(key);
+        // An alarm for a lane with other tasks may go off in vain. One for an empty lane would keep the lane
+        // and the pool alive.
         let alarm = if state.tasks.is_empty() {
             state.alarm.take()
         } else {
@@ -221,7 +227,7 @@ impl Queue {
                 alarms_set: 0,
                 waiting: 0,
                 tokens: 0,
-                watched: false,
+                has_alarm_waiter: false,
                 shut_down: false,
             }),
             work: Condvar::new(),
@@ -237,7 +243,7 @@ impl Queue {
 
     pub(super) fn drop_handle(&self) {
         if self.handles.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // Threads may be about to wait for what now never comes.
+            // Threads may be about to wait for an event that can no longer occur.
             drop(lock(&self.state));
             self.wake_all();
         }
@@ -261,8 +267,8 @@ impl Queue {
         lock(&self.state).shut_down
     }
 
-    /// The next lane for a thread, which has it to itself until it ends the turn. None when the
-    /// thread shall end.
+    /// Returns the next lane. The calling thread owns it until it calls `stop_running`. Returns `None` if the
+    /// thread must end.
     pub(super) fn next(&self) -> Option<Arc<Lane>> {
         let mut state = lock(&self.state);
         loop {
@@ -273,11 +279,11 @@ impl Queue {
             let until = first.map(|(due, _)| Precise.until(due));
             if let (Some(key), Some(Duration::ZERO)) = (first, until) {
                 let lane = state.alarms.remove(&key);
-                state = self.leave(state);
+                state = self.hand_over_alarms(state);
                 drop(state);
                 if let Some(lane) = lane {
-                    lane.alarm_over(key);
-                    if lane.begin_turn(Turn::Idle) {
+                    lane.clear_alarm(key);
+                    if lane.start_running(LaneStatus::Idle) {
                         return Some(lane);
                     }
                 }
@@ -285,8 +291,8 @@ impl Queue {
                 continue;
             }
             if let Some(lane) = state.ready.pop_front() {
-                drop(self.leave(state));
-                if lane.begin_turn(Turn::Ready) {
+                drop(self.hand_over_alarms(state));
+                if lane.start_running(LaneStatus::Ready) {
                     return Some(lane);
                 }
                 state = lock(&self.state);
@@ -298,10 +304,10 @@ impl Queue {
                 return None;
             }
             state = match until {
-                Some(until) if !state.watched => {
-                    state.watched = true;
+                Some(until) if !state.has_alarm_waiter => {
+                    state.has_alarm_waiter = true;
                     state = wait_timeout(&self.alarm, state, until);
-                    state.watched = false;
+                    state.has_alarm_waiter = false;
                     state
                 }
                 _ => self.wait_for_token(state),
@@ -327,49 +333,52 @@ impl Queue {
         }
     }
 
-    /// A thread goes to work: another watches for the alarms that remain.
-    fn leave<'a>(&self, mut state: MutexGuard<'a, QueueState>) -> MutexGuard<'a, QueueState> {
-        if !state.watched && !state.alarms.is_empty() {
-            let wake = state.call_waiting();
+    /// Before the thread runs a lane, makes another thread wait for the remaining alarms.
+    fn hand_over_alarms<'a>(
+        &self,
+        mut state: MutexGuard<'a, QueueState>,
+    ) -> MutexGuard<'a, QueueState> {
+        if !state.has_alarm_waiter && !state.alarms.is_empty() {
+            let wake = state.assign_token();
             self.wake(wake);
         }
         state
     }
 
-    /// No work is left and none can come, except from lanes that other threads run; those come here
-    /// again themselves.
+    /// Returns whether no work is left and none can come, except from lanes that other threads run. Those
+    /// threads check the queue again.
     fn is_over(&self, state: &QueueState) -> bool {
         self.handles.load(Ordering::Relaxed) == 0
             && state.ready.is_empty()
             && state.alarms.is_empty()
     }
 
-    /// Replaces what was noted about a lane. Gives back the key of its new alarm.
-    fn place(
+    /// Replaces the queue's entry for a lane. Returns the key of its new alarm.
+    fn update_entry(
         &self,
         lane: &Arc<Lane>,
         alarm: Option<Key>,
-        look: &Look,
+        next_run: &NextRun,
         caller: Caller,
     ) -> (Option<Key>, Wake) {
         let mut state = lock(&self.state);
-        // The caller holds the lane: this is never the last handle of it.
+        // The caller holds a reference, so this never drops the last one of the lane.
         let replaced = alarm.and_then(|key| state.alarms.remove(&key));
-        let placed = match look {
-            _ if state.shut_down => (None, Wake::Nobody),
-            Look::Never => (None, Wake::Nobody),
-            Look::Now => {
+        let updated = match next_run {
+            _ if state.shut_down => (None, Wake::NoThread),
+            NextRun::Never => (None, Wake::NoThread),
+            NextRun::Now => {
                 state.ready.push_back(Arc::clone(lane));
                 (None, state.wake_for_work(caller))
             }
-            Look::At(due) => {
+            NextRun::At(due) => {
                 let (key, first) = state.set_alarm(*due, lane);
                 (Some(key), state.wake_for_alarm(first, caller))
             }
         };
         drop(state);
         drop(replaced);
-        placed
+        updated
     }
 
     fn remove_alarm(&self, key: Key) -> Option<Arc<Lane>> {
@@ -385,9 +394,9 @@ impl Queue {
 
     fn wake(&self, wake: Wake) {
         match wake {
-            Wake::Nobody => {}
-            Wake::Waiting => self.work.notify_one(),
-            Wake::Watch => self.alarm.notify_one(),
+            Wake::NoThread => {}
+            Wake::TokenWaiter => self.work.notify_one(),
+            Wake::AlarmWaiter => self.alarm.notify_one(),
         }
     }
 
@@ -398,7 +407,7 @@ impl Queue {
 }
 
 impl QueueState {
-    /// Notes when to look at a lane; whether that is now the first.
+    /// Sets an alarm for a lane. Returns whether it is now the first one.
     fn set_alarm(&mut self, due: Time, lane: &Arc<Lane>) -> (Key, bool) {
         let key = (due, self.alarms_set);
         self.alarms_set += 1;
@@ -410,28 +419,28 @@ impl QueueState {
 
     fn wake_for_work(&mut self, caller: Caller) -> Wake {
         match caller {
-            Caller::Pool => Wake::Nobody,
-            Caller::Other if self.waiting > 0 => self.call_waiting(),
-            Caller::Other if self.watched => Wake::Watch,
-            Caller::Other => Wake::Nobody,
+            Caller::Pool => Wake::NoThread,
+            Caller::Other if self.waiting > 0 => self.assign_token(),
+            Caller::Other if self.has_alarm_waiter => Wake::AlarmWaiter,
+            Caller::Other => Wake::NoThread,
         }
     }
 
     fn wake_for_alarm(&mut self, first: bool, caller: Caller) -> Wake {
-        match (self.watched, caller) {
-            (true, _) if first => Wake::Watch,
-            (false, Caller::Other) => self.call_waiting(),
-            (true, _) | (false, Caller::Pool) => Wake::Nobody,
+        match (self.has_alarm_waiter, caller) {
+            (true, _) if first => Wake::AlarmWaiter,
+            (false, Caller::Other) => self.assign_token(),
+            (true, _) | (false, Caller::Pool) => Wake::NoThread,
         }
     }
 
-    /// Gives a token to a thread that waits, if any does.
-    fn call_waiting(&mut self) -> Wake {
+    /// Gives a token to a waiting thread, if there is one.
+    fn assign_token(&mut self) -> Wake {
         if self.waiting == 0 {
-            return Wake::Nobody;
+            return Wake::NoThread;
         }
         self.waiting -= 1;
         self.tokens += 1;
-        Wake::Waiting
+        Wake::TokenWaiter
     }
 }

@@ -1,4 +1,4 @@
-//! What schedulers queue: an action with its state, which its guard can take out again.
+//! Tasks: actions with their state, which their guards can cancel.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
@@ -10,44 +10,44 @@ use crate::guard::Registry;
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait};
 use crate::{Guard, Time};
 
-/// A queued action, for a lane whose handle is `W`. One allocation holds it, its state and what its
-/// guard needs.
+/// A queued action, for a worker of type `W`. One allocation holds the action, its state, and the data of its
+/// guard.
 pub(super) trait Task<W>: Send + Sync {
-    /// Runs the action, unless it was cancelled. Gives back when to run again.
+    /// Runs the action, unless it was cancelled. Returns the due time of the next run.
     fn run(&self, worker: &W) -> Option<Time>;
 
-    /// Whether there is nothing left to run.
+    /// Returns whether nothing is left to run.
     fn is_cancelled(&self) -> bool;
 
-    /// Where it stands in its lane.
-    fn place(&self) -> &Place;
+    /// Returns the key under which the task is queued.
+    fn key(&self) -> &TaskKey;
 }
 
-/// Where tasks stand until they run. The lane that implements it takes the task out under its lock
-/// and drops it after.
-pub(super) trait Timetable: Send + Sync {
-    /// Drops the entry of a task that was cancelled, if it is still there. `place` is read under the
-    /// lane's lock, since a task that repeats changes its place.
-    fn forget(&self, place: &Place);
+/// The queue of tasks that have not run yet. An implementation removes a task under its lock and drops it
+/// afterwards.
+pub(super) trait TaskQueue: Send + Sync {
+    /// Drops the entry of a cancelled task, if it still exists. Reads `key` under the queue's lock, because a
+    /// periodic task changes its key.
+    fn remove_cancelled(&self, key: &TaskKey);
 }
 
-/// A task, and the guard that cancels it.
+/// A task and the guard that cancels it.
 pub(super) type Scheduled<W> = (Arc<dyn Task<W>>, Guard);
 
-/// An action that runs once.
-pub(super) fn once<W, S, A>(timetable: Weak<dyn Timetable>, state: S, action: A) -> Scheduled<W>
+/// Returns an action that runs once.
+pub(super) fn once<W, S, A>(task_queue: Weak<dyn TaskQueue>, state: S, action: A) -> Scheduled<W>
 where
     S: Send + 'static,
     A: FnOnce(S, &W) + Send + 'static,
 {
-    let task = Arc::new(Once(Slot::new(timetable, (state, action))));
+    let task = Arc::new(Once(Slot::new(task_queue, (state, action))));
     let guard = Guard::registered(Arc::<Once<S, A>>::clone(&task), 0);
     (task, guard)
 }
 
-/// An action that runs again and again, first at `due`.
+/// Returns an action that runs periodically, first at `due`.
 pub(super) fn periodic<W, S, A>(
-    timetable: Weak<dyn Timetable>,
+    task_queue: Weak<dyn TaskQueue>,
     due: Time,
     period: Duration,
     state: S,
@@ -59,7 +59,7 @@ where
 {
     let work = Periodically { state, action, due };
     let task = Arc::new(Periodic {
-        slot: Slot::new(timetable, work),
+        slot: Slot::new(task_queue, work),
         period,
     });
     let guard = Guard::registered(Arc::<Periodic<S, A>>::clone(&task), 0);
@@ -85,8 +85,8 @@ where
         self.0.is_empty()
     }
 
-    fn place(&self) -> &Place {
-        &self.0.place
+    fn key(&self) -> &TaskKey {
+        &self.0.key
     }
 }
 
@@ -113,7 +113,7 @@ struct Periodic<S, A> {
 struct Periodically<S, A> {
     state: S,
     action: A,
-    /// When the next run is due, however late the one before it came.
+    /// Due time of the next run; it does not depend on how late the previous run was.
     due: Time,
 }
 
@@ -138,8 +138,8 @@ where
         self.slot.is_empty()
     }
 
-    fn place(&self) -> &Place {
-        &self.slot.place
+    fn key(&self) -> &TaskKey {
+        &self.slot.key
     }
 }
 
@@ -158,21 +158,21 @@ impl<S: Send, A: Send> Registry for Periodic<S, A> {
     }
 }
 
-/// Holds what a task needs until it runs or is cancelled, whichever comes first.
+/// The state of a task until it runs or is cancelled, whichever comes first.
 struct Slot<C> {
     work: Mutex<Work<C>>,
     over: Condvar,
-    timetable: Weak<dyn Timetable>,
-    place: Place,
+    task_queue: Weak<dyn TaskQueue>,
+    key: TaskKey,
 }
 
-/// Under which key a task stands. Written and read under the lane's lock: relaxed suffices.
-pub(super) struct Place {
+/// The key under which a task is queued. Accessed under the queue's lock, so Relaxed suffices.
+pub(super) struct TaskKey {
     due: AtomicU64,
     sequence: AtomicU64,
 }
 
-impl Place {
+impl TaskKey {
     fn new() -> Self {
         Self {
             due: AtomicU64::new(0),
@@ -200,12 +200,12 @@ enum Work<C> {
 }
 
 impl<C> Slot<C> {
-    fn new(timetable: Weak<dyn Timetable>, content: C) -> Self {
+    fn new(task_queue: Weak<dyn TaskQueue>, content: C) -> Self {
         Self {
             work: Mutex::new(Work::Waiting(content)),
             over: Condvar::new(),
-            timetable,
-            place: Place::new(),
+            task_queue,
+            key: TaskKey::new(),
         }
     }
 
@@ -241,13 +241,13 @@ impl<C> Slot<C> {
             Work::Over => return,
         };
         drop(work);
-        if let Some(timetable) = self.timetable.upgrade() {
-            timetable.forget(&self.place);
+        if let Some(task_queue) = self.task_queue.upgrade() {
+            task_queue.remove_cancelled(&self.key);
         }
         drop(content);
     }
 
-    /// Waits for a run in progress, unless this is the thread it is on.
+    /// Waits for a run in progress, unless it is on the calling thread.
     fn wait_until_over(&self) {
         let current = std::thread::current().id();
         let mut work = lock(&self.work);
@@ -268,11 +268,11 @@ impl<C> Slot<C> {
     }
 }
 
-/// A run in progress. Dropped, also by a panic of the action, it says that the task is over.
+/// A guard for a run in progress. Its drop, including one by a panic of the action, ends the task.
 struct Running<'a, C>(&'a Slot<C>);
 
 impl<C> Running<'_, C> {
-    /// The run is over and the task goes on, unless it was cancelled meanwhile.
+    /// Ends a run of a periodic task. Returns false if the task was cancelled in the meantime.
     fn finish(self, content: C) -> bool {
         let mut work = lock(&self.0.work);
         if let Work::Running {

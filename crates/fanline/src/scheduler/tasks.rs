@@ -1,15 +1,15 @@
-//! The order in which a lane runs its tasks.
+//! The order in which a worker runs its tasks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::task::{Place, Task};
+use super::task::{Task, TaskKey};
 use crate::Time;
 
-/// By due time, then in the order of scheduling.
+/// A key that sorts by due time, and then by the order of scheduling.
 pub(super) type Key = (Time, u64);
 
-/// Tasks in the order in which they will run. A lane keeps it under its lock.
+/// Tasks in the order in which they will run. Protected by the lock of the worker's queue.
 pub(super) struct Tasks<W> {
     entries: BTreeMap<Key, Arc<dyn Task<W>>>,
     scheduled: u64,
@@ -23,44 +23,44 @@ impl<W> Tasks<W> {
         }
     }
 
-    /// Adds a task, unless it was cancelled in the meantime; whether it is now the first.
+    /// Adds a task, unless it was cancelled in the meantime. Returns whether it is now the first.
     pub(super) fn insert(
         &mut self,
         due: Time,
         task: Arc<dyn Task<W>>,
     ) -> Result<bool, Cancelled<W>> {
-        // Whoever cancels empties the task first and comes for its entry after, under the lane's
-        // lock: the entry is either never made, or found.
+        // A cancelling thread first empties the task, and then removes its entry under the queue's lock. So
+        // the entry is either never added, or found.
         if task.is_cancelled() {
             return Err(task);
         }
         let key = (due, self.scheduled);
         self.scheduled += 1;
-        task.place().set(key);
+        task.key().set(key);
         let first = self.next_due().is_none_or(|next| due < next);
         self.entries.insert(key, task);
         Ok(first)
     }
 
-    /// When the first task is due.
+    /// Returns the due time of the first task.
     pub(super) fn next_due(&self) -> Option<Time> {
         self.entries.first_key_value().map(|(key, _)| key.0)
     }
 
-    /// The first task, when it is due at `now`, and the moment for which it was due.
+    /// Removes the first task if it is due at `now`, and returns it with its due time.
     pub(super) fn pop_due(&mut self, now: Time) -> Option<(Time, Arc<dyn Task<W>>)> {
         let entry = self.entries.first_entry()?;
         let due = entry.key().0;
         (due <= now).then(|| (due, entry.remove()))
     }
 
-    /// Takes a cancelled task out; the caller drops it after its lock.
+    /// Removes a cancelled task. The caller drops it after releasing the lock.
     #[must_use]
-    pub(super) fn remove(&mut self, place: &Place) -> Option<Arc<dyn Task<W>>> {
-        self.entries.remove(&place.get())
+    pub(super) fn remove(&mut self, key: &TaskKey) -> Option<Arc<dyn Task<W>>> {
+        self.entries.remove(&key.get())
     }
 
-    /// Takes everything out; the caller drops it after its lock.
+    /// Removes all tasks. The caller drops them after releasing the lock.
     #[must_use]
     pub(super) fn take_all(&mut self) -> BTreeMap<Key, Arc<dyn Task<W>>> {
         std::mem::take(&mut self.entries)
@@ -75,5 +75,5 @@ impl<W> Tasks<W> {
     }
 }
 
-/// A task that has nothing left to run, to be dropped after the lane's lock.
+/// A cancelled task. The caller drops it after releasing the lock.
 pub(super) type Cancelled<W> = Arc<dyn Task<W>>;

@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use super::panics::PanicHook;
 use super::pool_queue::{Lane, Queue};
-use super::task::{self, Timetable};
+use super::task::{self, TaskQueue};
 use super::{Scheduler, Worker};
 use crate::{Clock, Guard, Precise, Time};
 
-/// A fixed number of threads, which work for all workers.
+/// A scheduler with a fixed number of threads, which all workers share.
 ///
-/// Each worker is a lane: its actions run one after the other, on whichever thread is free, and those
-/// of unlike workers run side by side. A lane gives way to others after a few dozen actions. Delayed
-/// actions occupy no thread until they are due.
+/// The actions of one worker run one after the other, on any free thread. Actions of different workers run in
+/// parallel. A thread switches to another worker after a few dozen actions. Delayed actions occupy no thread
+/// until they are due.
 ///
-/// An action that panics ends alone: the process's panic hook reports it, then the pool's own hook
-/// ([`on_panic`](ThreadPoolOptions::on_panic)) gets the payload, and the thread goes on. Actions that
-/// block occupy a thread; as many of them as there are threads stop the pool until one is done.
+/// A panic ends only its own action: the process's panic hook reports it, the pool's own hook
+/// ([`on_panic`](ThreadPoolOptions::on_panic)) gets the payload, and the thread continues. An action that
+/// blocks occupies a thread. If all threads are blocked, the pool stops until one of the actions ends.
 ///
-/// The threads, named `fanline-pool`, end when every handle of the pool and of its workers is gone
-/// and all work is done.
+/// The threads, named `fanline-pool`, end when all handles of the pool and of its workers are dropped and all
+/// work is done.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -40,29 +40,29 @@ pub struct ThreadPool {
     queue: Arc<Queue>,
 }
 
-/// A serial lane of a [`ThreadPool`].
+/// A worker of a [`ThreadPool`].
 pub struct PoolWorker {
     lane: Arc<Lane>,
-    /// The handle that is passed to actions does not keep the pool going.
+    /// Whether this handle keeps the pool alive. The handle that is passed to actions does not.
     counted: bool,
 }
 
 thread_local! {
-    /// Which pool the thread belongs to; only ever compared.
+    /// The pool that the thread belongs to; only compared, never dereferenced.
     static POOL: Cell<*const Queue> = const { Cell::new(std::ptr::null()) };
 }
 
 impl ThreadPool {
-    /// A pool with `threads` threads.
+    /// Returns a pool with `threads` threads.
     ///
     /// # Panics
     ///
-    /// When `threads` is 0, and when the system refuses to start one.
+    /// If `threads` is 0, or the system cannot start a thread.
     pub fn new(threads: usize) -> Self {
         Self::options().threads(threads).build()
     }
 
-    /// A pool that is as wished; by default with as many threads as the machine runs at once.
+    /// Returns a builder. By default the pool has as many threads as the machine can run in parallel.
     pub fn options() -> ThreadPoolOptions {
         ThreadPoolOptions {
             name: "fanline-pool".to_owned(),
@@ -71,31 +71,31 @@ impl ThreadPool {
         }
     }
 
-    /// The pool of the process, with as many threads as the machine runs at once. It is made by the
-    /// first call and never ends.
+    /// Returns the pool of the process, with as many threads as the machine can run in parallel. The first
+    /// call creates it, and it never ends.
     ///
     /// # Panics
     ///
-    /// When the system refuses to start a thread.
+    /// If the system cannot start a thread.
     pub fn global() -> Self {
         static GLOBAL: OnceLock<ThreadPool> = OnceLock::new();
         GLOBAL.get_or_init(|| Self::options().build()).clone()
     }
 
-    /// Drops what waits, and from now on what is scheduled; the threads end. Actions that run are not
-    /// interrupted.
+    /// Drops queued actions, and from now on newly scheduled ones; the threads end. Does not interrupt
+    /// running actions.
     pub fn shut_down(&self) {
         self.queue.shut_down();
     }
 
-    /// Whether [`shut_down`](ThreadPool::shut_down) was called.
+    /// Returns whether [`shut_down`](ThreadPool::shut_down) was called.
     pub fn is_shut_down(&self) -> bool {
         self.queue.is_shut_down()
     }
 }
 
 impl Default for ThreadPool {
-    /// The [global](ThreadPool::global) pool.
+    /// Returns the [global](ThreadPool::global) pool.
     fn default() -> Self {
         Self::global()
     }
@@ -138,7 +138,7 @@ impl std::fmt::Debug for ThreadPool {
     }
 }
 
-/// How a [`ThreadPool`] is to be; from [`ThreadPool::options`].
+/// A builder of a [`ThreadPool`]; see [`ThreadPool::options`].
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -157,34 +157,34 @@ pub struct ThreadPoolOptions {
 }
 
 impl ThreadPoolOptions {
-    /// How many threads.
+    /// Sets the number of threads.
     ///
     /// # Panics
     ///
-    /// When `threads` is 0.
+    /// If `threads` is 0.
     pub fn threads(mut self, threads: usize) -> Self {
         assert!(threads > 0, "`threads` must be at least 1");
         self.threads = Some(threads);
         self
     }
 
-    /// The threads' name.
+    /// Sets the threads' name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Called on the pool's thread with what an action panicked with.
+    /// Sets a hook that gets the payload of each action's panic, on the pool's thread.
     pub fn on_panic(mut self, hook: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static) -> Self {
         self.on_panic = PanicHook::new(hook);
         self
     }
 
-    /// Starts the threads.
+    /// Builds the pool and starts its threads.
     ///
     /// # Panics
     ///
-    /// When the system refuses to start one.
+    /// If the system cannot start a thread.
     pub fn build(self) -> ThreadPool {
         let threads = self
             .threads
@@ -199,7 +199,7 @@ impl ThreadPoolOptions {
             std::thread::Builder::new()
                 .name(self.name.clone())
                 .spawn(move || work(&queue, &on_panic))
-                .expect("a thread for the pool can be started");
+                .expect("failed to start a thread for the pool");
         }
         pool
     }
@@ -214,10 +214,10 @@ impl std::fmt::Debug for ThreadPoolOptions {
     }
 }
 
-/// How many actions of one lane a thread runs before it looks at other lanes.
-const TURN_ACTIONS_MAX: usize = 64;
+/// Number of actions of one lane that a thread runs before it checks other lanes.
+const ACTIONS_BEFORE_YIELD: usize = 64;
 
-/// A thread of the pool.
+/// Runs a thread of the pool.
 fn work(queue: &Arc<Queue>, on_panic: &PanicHook) {
     POOL.set(Arc::as_ptr(queue));
     while let Some(lane) = queue.next() {
@@ -225,21 +225,21 @@ fn work(queue: &Arc<Queue>, on_panic: &PanicHook) {
             lane: Arc::clone(&lane),
             counted: false,
         };
-        for _ in 0..TURN_ACTIONS_MAX {
+        for _ in 0..ACTIONS_BEFORE_YIELD {
             let Some(task) = lane.pop_due() else { break };
             on_panic.guard(|| {
                 if let Some(due) = task.run(&worker) {
-                    // A pool that was shut down meanwhile drops the task; so it ends here.
+                    // If the pool was shut down in the meantime, `push` drops the periodic task.
                     lane.push(due, task);
                 }
             });
         }
-        lane.end_turn();
+        lane.stop_running();
     }
 }
 
 impl PoolWorker {
-    fn timetable(&self) -> Weak<dyn Timetable> {
+    fn task_queue(&self) -> Weak<dyn TaskQueue> {
         let lane: Weak<Lane> = Arc::downgrade(&self.lane);
         lane
     }
@@ -263,7 +263,7 @@ impl Worker for PoolWorker {
         S: Send + 'static,
         A: FnOnce(S, &Self) + Send + 'static,
     {
-        self.schedule_task(due, task::once(self.timetable(), state, action))
+        self.schedule_task(due, task::once(self.task_queue(), state, action))
     }
 
     fn schedule<S, A>(&self, state: S, action: A) -> Guard
@@ -281,12 +281,12 @@ impl Worker for PoolWorker {
         A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static,
     {
         let due = Precise.now() + period;
-        let task = task::periodic(self.timetable(), due, period, state, action);
+        let task = task::periodic(self.task_queue(), due, period, state, action);
         self.schedule_task(due, task)
     }
 
     fn runs_here(&self) -> bool {
-        // Were all its threads to wait for lanes of their own pool, none would be left to run them.
+        // If all threads of a pool waited for workers of that pool, none would be left to run them.
         POOL.get() == self.lane.queue_ptr()
     }
 }

@@ -9,24 +9,23 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::panics::PanicHook;
-use super::task::{self, Place, Task, Timetable};
+use super::task::{self, Task, TaskKey, TaskQueue};
 use super::tasks::Tasks;
 use super::{Scheduler, Worker};
 use crate::clock::beginning;
 use crate::sync::{Mutex, lock};
 use crate::{Guard, Time};
 
-/// How many actions a lane runs before it lets other tasks of the runtime go first.
-const TURN_ACTIONS_MAX: usize = 64;
+/// Number of actions that a worker runs before it yields to other tasks of the runtime.
+const ACTIONS_BEFORE_YIELD: usize = 64;
 
-/// Runs actions on a tokio runtime. Needs the feature `tokio`, and a runtime with its timer enabled.
+/// A scheduler on a tokio runtime. Needs the feature `tokio`, and a runtime with its timer enabled.
 ///
-/// Each worker is a lane: a task of the runtime, which exists while the lane has actions and runs them
-/// one after the other. Time is the runtime's: where a test pauses it, actions wait for it.
+/// Each worker is a task of the runtime, which exists while the worker has actions and runs them one after
+/// the other. The clock is the runtime's: if a test pauses it, actions wait.
 ///
-/// An action must not block, as nothing on a runtime may. One that panics ends alone: the process's
-/// panic hook reports it, and the lane goes on. When the runtime shuts down, actions that wait are
-/// dropped with it.
+/// Actions must not block, like all code on a runtime. A panic ends only its own action: the process's panic
+/// hook reports it, and the worker continues. When the runtime shuts down, it drops queued actions.
 ///
 /// ```
 /// use fanline::{Scheduler, scheduler::TokioScheduler};
@@ -47,7 +46,7 @@ pub struct TokioScheduler {
     handle: Handle,
 }
 
-/// A serial lane of a [`TokioScheduler`].
+/// A worker of a [`TokioScheduler`].
 #[derive(Clone)]
 pub struct TokioWorker {
     lane: Arc<Lane>,
@@ -60,23 +59,23 @@ struct Lane {
 
 struct State {
     tasks: Tasks<TokioWorker>,
-    /// Whether there is a task of the runtime for this lane.
+    /// Whether a task of the runtime exists for this lane.
     driven: bool,
-    /// Wakes that task when it waits for a due time.
+    /// Wakes that task while it waits for a due time.
     waker: Option<Waker>,
 }
 
 impl TokioScheduler {
-    /// A scheduler on the runtime of this handle.
+    /// Returns a scheduler on the runtime of this handle.
     pub fn new(handle: Handle) -> Self {
         Self { handle }
     }
 
-    /// A scheduler on the runtime that this is called in.
+    /// Returns a scheduler on the current runtime.
     ///
     /// # Panics
     ///
-    /// When it is not called in a runtime.
+    /// If it is called outside of a runtime.
     pub fn current() -> Self {
         Self::new(Handle::current())
     }
@@ -107,7 +106,7 @@ impl Scheduler for TokioScheduler {
     }
 }
 
-/// The runtime's time; it may be paused there.
+/// Returns the runtime's time, which a test may have paused.
 fn now(handle: &Handle) -> Time {
     let _entered = handle.enter();
     Time::ZERO
@@ -139,7 +138,7 @@ impl TokioWorker {
         }
     }
 
-    fn timetable(&self) -> Weak<dyn Timetable> {
+    fn task_queue(&self) -> Weak<dyn TaskQueue> {
         let lane: Weak<Lane> = Arc::downgrade(&self.lane);
         lane
     }
@@ -155,7 +154,7 @@ impl Worker for TokioWorker {
         S: Send + 'static,
         A: FnOnce(S, &Self) + Send + 'static,
     {
-        let (task, guard) = task::once(self.timetable(), state, action);
+        let (task, guard) = task::once(self.task_queue(), state, action);
         self.push(task, due);
         guard
     }
@@ -166,13 +165,13 @@ impl Worker for TokioWorker {
         A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static,
     {
         let due = self.now() + period;
-        let (task, guard) = task::periodic(self.timetable(), due, period, state, action);
+        let (task, guard) = task::periodic(self.task_queue(), due, period, state, action);
         self.push(task, due);
         guard
     }
 
     fn runs_here(&self) -> bool {
-        // A thread of the runtime must not wait for the runtime.
+        // A thread of the runtime must not block on the runtime.
         Handle::try_current().is_ok_and(|current| current.id() == self.lane.handle.id())
     }
 }
@@ -183,11 +182,11 @@ impl std::fmt::Debug for TokioWorker {
     }
 }
 
-impl Timetable for Lane {
-    fn forget(&self, place: &Place) {
+impl TaskQueue for Lane {
+    fn remove_cancelled(&self, key: &TaskKey) {
         let mut state = lock(&self.state);
-        let removed = state.tasks.remove(place);
-        // A task of the runtime that waits for nothing else can end.
+        let removed = state.tasks.remove(key);
+        // If the task of the runtime waits for nothing else, it can end.
         let waker = if state.tasks.is_empty() {
             state.waker.take()
         } else {
@@ -201,7 +200,7 @@ impl Timetable for Lane {
     }
 }
 
-/// The task of the runtime that runs a lane, until there is nothing to run.
+/// The task of the runtime that runs a lane until it is empty.
 struct Driver {
     worker: TokioWorker,
     sleep: Option<Pin<Box<Sleep>>>,
@@ -211,7 +210,7 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        for _ in 0..TURN_ACTIONS_MAX {
+        for _ in 0..ACTIONS_BEFORE_YIELD {
             let now = self.worker.now();
             let mut state = lock(&self.worker.lane.state);
             let due = match (state.tasks.pop_due(now), state.tasks.next_due()) {
@@ -253,7 +252,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The runtime was shut down, unless the lane has run empty.
+        // If the lane is not empty, the runtime was shut down.
         let mut state = lock(&self.worker.lane.state);
         let dropped = if state.driven {
             state.tasks.take_all()

@@ -2,22 +2,22 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::task::{self, Place, Task, Timetable};
+use super::task::{self, Task, TaskKey, TaskQueue};
 use super::tasks::Tasks;
 use super::{Scheduler, Worker};
 use crate::sync::{Mutex, lock};
 use crate::{Clock, Guard, Time};
 
-/// A scheduler whose time passes only when told to: for tests.
+/// A scheduler for tests, whose time advances only on request.
 ///
-/// It is also a [`Clock`], and all its workers are one lane. [`advance_to`](VirtualTime::advance_to),
-/// [`advance_by`](VirtualTime::advance_by) and [`run`](VirtualTime::run) run the actions that become
-/// due, on the calling thread, by due time and in the order of scheduling among equals; during each,
-/// the clock stands at its due time. What is scheduled for a moment that is over runs at the time that
-/// it is, as soon as the clock is advanced, by nothing even. Nothing ever runs inside the call that
-/// schedules it. A panic of an action unwinds to whoever advances the clock; the rest stays queued.
+/// It is also a [`Clock`]. All its workers share one queue. [`advance_to`](VirtualTime::advance_to),
+/// [`advance_by`](VirtualTime::advance_by), and [`run`](VirtualTime::run) run the actions that become due, on
+/// the calling thread, by due time and then in the order of scheduling. During each action, the clock shows
+/// its due time. An action with a due time in the past runs at the current time, on the next advance, even
+/// one by zero. No action runs inside the call that schedules it. A panic of an action unwinds to the caller
+/// that advances the clock; the other actions stay queued.
 ///
-/// Observers and observables for tests that go with it are in [`testing`](crate::testing).
+/// For observers and observables for such tests, see [`testing`](crate::testing).
 ///
 /// ```
 /// use std::{sync::{Arc, Mutex}, time::Duration};
@@ -41,7 +41,7 @@ pub struct VirtualTime {
     shared: Arc<Shared>,
 }
 
-/// The lane of a [`VirtualTime`].
+/// The worker of a [`VirtualTime`].
 #[derive(Clone, Debug)]
 pub struct VirtualWorker {
     time: VirtualTime,
@@ -59,12 +59,12 @@ struct State {
 }
 
 impl VirtualTime {
-    /// A clock at [`Time::ZERO`], with nothing scheduled.
+    /// Returns a clock at [`Time::ZERO`], with no actions.
     pub fn new() -> Self {
         Self::starting_at(Time::ZERO)
     }
 
-    /// A clock that begins at another moment.
+    /// Returns a clock that starts at `now`.
     pub fn starting_at(now: Time) -> Self {
         let state = State {
             now,
@@ -79,25 +79,24 @@ impl VirtualTime {
         }
     }
 
-    /// The time that it is. The same as [`Clock::now`] and [`Scheduler::now`], which cannot
-    /// be told apart by a call on this type.
+    /// Returns the current time. The same as [`Clock::now`] and [`Scheduler::now`], between which a call on
+    /// this type would be ambiguous.
     pub fn now(&self) -> Time {
         lock(&self.shared.state).now
     }
 
-    /// Runs what is due until `time`, inclusive, and leaves the clock there; where it stands when an
-    /// action calls [`stop`](VirtualTime::stop).
+    /// Runs the actions that are due until `time`, inclusive, and sets the clock to `time`. If an action
+    /// calls [`stop`](VirtualTime::stop), the clock keeps that action's time.
     ///
     /// # Panics
     ///
-    /// When `time` is over, and when the clock is being advanced already, be it by an action that
-    /// calls this or by another thread.
+    /// If `time` has passed, or the clock is already being advanced, by a calling action or another thread.
     pub fn advance_to(&self, time: Time) {
         let advance = Advance::begin(&self.shared);
         let now = self.now();
         assert!(
             time >= now,
-            "`time` must not be over: it is {now:?}, not {time:?}"
+            "`time` must not be earlier than {now:?}, got {time:?}"
         );
         self.run_until(time);
         let mut state = lock(&self.shared.state);
@@ -108,45 +107,45 @@ impl VirtualTime {
         drop(advance);
     }
 
-    /// Runs what is due within `duration`, and leaves the clock that much later; see
+    /// Runs the actions that are due within `duration`, and advances the clock by it; see
     /// [`advance_to`](VirtualTime::advance_to).
     ///
     /// # Panics
     ///
-    /// When the clock is being advanced already.
+    /// If the clock is already being advanced.
     pub fn advance_by(&self, duration: Duration) {
         self.advance_to(self.now() + duration);
     }
 
-    /// Runs all there is, and leaves the clock at the last due time. Does not return while something
-    /// goes on for ever, such as an interval, unless an action calls [`stop`](VirtualTime::stop).
+    /// Runs all actions, and leaves the clock at the last due time. Does not return while actions repeat
+    /// forever, such as an interval, unless an action calls [`stop`](VirtualTime::stop).
     ///
     /// # Panics
     ///
-    /// When the clock is being advanced already.
+    /// If the clock is already being advanced.
     pub fn run(&self) {
         let _advance = Advance::begin(&self.shared);
         self.run_until(Time::from_nanos(u64::MAX));
     }
 
-    /// Ends the advance in progress after the action that runs. Without one it does nothing.
+    /// Ends the advance in progress after the running action. Has no effect without an advance.
     pub fn stop(&self) {
         let mut state = lock(&self.shared.state);
         state.stopped = state.advancing;
     }
 
-    /// Moves the clock and runs nothing, as an action does that takes this long.
+    /// Moves the clock without running actions, like an action that takes this long.
     pub fn sleep(&self, duration: Duration) {
         let mut state = lock(&self.shared.state);
         state.now = state.now + duration;
     }
 
-    /// How many actions wait.
+    /// Returns the number of queued actions.
     pub fn queued(&self) -> usize {
         lock(&self.shared.state).tasks.len()
     }
 
-    /// When the first of the waiting actions is due.
+    /// Returns the due time of the first queued action.
     pub fn next_due(&self) -> Option<Time> {
         lock(&self.shared.state).tasks.next_due()
     }
@@ -160,7 +159,7 @@ impl VirtualTime {
         }
     }
 
-    fn timetable(&self) -> Weak<dyn Timetable> {
+    fn task_queue(&self) -> Weak<dyn TaskQueue> {
         let shared: Weak<Shared> = Arc::downgrade(&self.shared);
         shared
     }
@@ -191,7 +190,7 @@ impl Scheduler for VirtualTime {
 }
 
 impl VirtualWorker {
-    /// The scheduler that it is of.
+    /// Returns the scheduler of this worker.
     pub fn time(&self) -> &VirtualTime {
         &self.time
     }
@@ -207,7 +206,7 @@ impl Worker for VirtualWorker {
         S: Send + 'static,
         A: FnOnce(S, &Self) + Send + 'static,
     {
-        let (task, guard) = task::once(self.time.timetable(), state, action);
+        let (task, guard) = task::once(self.time.task_queue(), state, action);
         self.time.shared.push(due, task);
         guard
     }
@@ -218,13 +217,13 @@ impl Worker for VirtualWorker {
         A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static,
     {
         let due = self.time.now() + period;
-        let (task, guard) = task::periodic(self.time.timetable(), due, period, state, action);
+        let (task, guard) = task::periodic(self.time.task_queue(), due, period, state, action);
         self.time.shared.push(due, task);
         guard
     }
 
     fn runs_here(&self) -> bool {
-        // Whoever advances the clock may be the one who waits.
+        // The thread that waits may be the one that advances the clock.
         true
     }
 }
@@ -247,27 +246,27 @@ impl Shared {
         drop(inserted);
     }
 
-    /// Moves the clock to the first task that is due until `time`.
+    /// Removes the first task that is due until `time`, and moves the clock to its due time.
     fn next(&self, time: Time) -> Option<Arc<dyn Task<VirtualWorker>>> {
         let mut state = lock(&self.state);
         if state.stopped {
             return None;
         }
         let (due, task) = state.tasks.pop_due(time)?;
-        // An action that slept may have moved the clock past it.
+        // An action that called `sleep` may have moved the clock further.
         state.now = state.now.max(due);
         Some(task)
     }
 }
 
-impl Timetable for Shared {
-    fn forget(&self, place: &Place) {
-        let removed = lock(&self.state).tasks.remove(place);
+impl TaskQueue for Shared {
+    fn remove_cancelled(&self, key: &TaskKey) {
+        let removed = lock(&self.state).tasks.remove(key);
         drop(removed);
     }
 }
 
-/// An advance of the clock; it ends also by a panic.
+/// A guard for an advance of the clock. A panic ends it as well.
 struct Advance<'a>(&'a Shared);
 
 impl<'a> Advance<'a> {
@@ -280,7 +279,7 @@ impl<'a> Advance<'a> {
         drop(state);
         assert!(
             !nested,
-            "the clock is being advanced already, by a caller of this action or by another thread"
+            "the clock is already being advanced, by a caller of this action or by another thread"
         );
         Self(shared)
     }

@@ -7,19 +7,19 @@ use futures_core::Stream;
 use super::task::{Poller, spawn};
 use crate::{Guard, Observable, Observer, Scheduler};
 
-/// An observable of what `stream` yields, polled on a worker of `scheduler`; it completes when the
-/// stream ends.
+/// Creates an observable of the values of `stream`, polled on a worker of `scheduler`. It completes when
+/// the stream ends.
 ///
-/// Nothing is polled before the subscription, and only there: the stream's waker schedules a turn of
-/// the worker. A turn passes on at most 64 values and then lets the others on its thread have theirs,
-/// so a stream that always has a value ready keeps nobody out. Nothing is buffered. Unsubscribing
-/// drops the stream at once, or at the end of the turn that is running.
+/// Polling begins at the subscription: the stream's waker schedules a run on the worker. A run emits at
+/// most 64 values and then yields, so a stream that always has a value ready does not starve other work on
+/// its thread. Nothing is buffered. Unsubscribing drops the stream at once, or at the end of the current
+/// run.
 ///
-/// A stream that panics ends the subscription without a call to the observer; the panic goes where
-/// `scheduler` lets panics go.
+/// If the stream panics, the subscription ends without a call to the observer; `scheduler` handles the
+/// panic.
 ///
-/// The observable is subscribed once; it can be cloned before that if the stream can. Each
-/// subscription costs three allocations: for the stream, its task and the worker's handle.
+/// The observable is subscribed to once; it can be cloned before that if the stream can. Each subscription
+/// makes three allocations: for the stream, its task, and the worker's handle.
 ///
 /// ```
 /// use fanline::{ObservableExt, from_stream, scheduler::NewThread, stream::Unbounded};
@@ -36,7 +36,7 @@ where
     FromStream { stream, scheduler }
 }
 
-/// [`from_stream`] for a stream of results: an `Err` is the observable's error, and the end.
+/// [`from_stream`] for a stream of results: an `Err` ends the observable as its error.
 ///
 /// ```
 /// use fanline::{ObservableExt, scheduler::NewThread, stream::Unbounded, try_from_stream};
@@ -53,8 +53,8 @@ where
     TryFromStream { stream, scheduler }
 }
 
-/// An observable of the one value that `future` gives, which then completes. The future is polled on
-/// a worker of `scheduler`, from the subscription on; unsubscribing drops it.
+/// Creates an observable of the value of `future`, after which it completes. The future is polled on a
+/// worker of `scheduler`, from the subscription on; unsubscribing drops it.
 ///
 /// ```
 /// use fanline::{ObservableExt, from_future, scheduler::NewThread};
@@ -86,28 +86,28 @@ where
     TryFromFuture { future, scheduler }
 }
 
-/// See [`from_stream`].
+/// An observable of a stream; see [`from_stream`].
 #[derive(Clone, Debug)]
 pub struct FromStream<S, Sch> {
     stream: S,
     scheduler: Sch,
 }
 
-/// See [`try_from_stream`].
+/// An observable of a stream of results; see [`try_from_stream`].
 #[derive(Clone, Debug)]
 pub struct TryFromStream<S, Sch> {
     stream: S,
     scheduler: Sch,
 }
 
-/// See [`from_future`].
+/// An observable of a future; see [`from_future`].
 #[derive(Clone, Debug)]
 pub struct FromFuture<F, Sch> {
     future: F,
     scheduler: Sch,
 }
 
-/// See [`try_from_future`].
+/// An observable of a future of a result; see [`try_from_future`].
 #[derive(Clone, Debug)]
 pub struct TryFromFuture<F, Sch> {
     future: F,
@@ -207,7 +207,7 @@ where
     }
 }
 
-/// Dropped with its value.
+/// The future, dropped when it has its value.
 struct OfFuture<F>(Option<Pin<Box<F>>>);
 
 impl<F: Future + Send + 'static> Poller for OfFuture<F> {
@@ -224,7 +224,7 @@ impl<F: Future + Send + 'static> Poller for OfFuture<F> {
     }
 }
 
-/// Dropped with its value.
+/// The future, dropped when it has its result.
 struct OfResult<F>(Option<Pin<Box<F>>>);
 
 impl<F, T, E> Poller for OfResult<F>

@@ -12,17 +12,14 @@ use crate::IntoObservable;
 /// The values of a source that cannot fail, as a stream; made by
 /// [`into_stream`](crate::ObservableExt::into_stream).
 ///
-/// Ends after the source's completion, and when the source is disposed or its producer dropped. What
-/// waited until then is yielded first. Dropping the stream unsubscribes, and drops what it holds.
+/// Ends after the source's completion, and when the source is disposed of or its producer is dropped.
+/// Queued values are yielded first. Dropping the stream unsubscribes, and drops the queued values.
 ///
 /// [`next`](IntoStream::next) and `poll_next` are cancel safe: a value leaves the queue only when it is
-/// yielded. After the end they go on yielding `None`.
+/// yielded. After the end they return `None`.
 ///
-/// [`into_stream`](crate::ObservableExt::into_stream): the values as an asynchronous stream, which
-/// holds between the source and its consumer what `policy` says; see [`stream`](crate::stream) for
-/// the choice. Subscribes at once; dropping the stream unsubscribes.
-///
-/// The stream ends after the source's completion, and when the source goes away without one.
+/// [`into_stream`](crate::ObservableExt::into_stream) subscribes at once. Its `policy` determines how many
+/// values the queue between source and consumer holds; see [`stream`](crate::stream) for the choice.
 /// [`try_into_stream`](crate::ObservableExt::try_into_stream) is for sources that can fail.
 ///
 /// ```
@@ -47,12 +44,7 @@ pub struct IntoStream<T, P> {
 /// The values of a source that can fail, as a stream; made by
 /// [`try_into_stream`](crate::ObservableExt::try_into_stream).
 ///
-/// As [`IntoStream`], with each item in `Ok`, and the source's error, if it comes to one, as the last
-/// item.
-///
-/// [`try_into_stream`](crate::ObservableExt::try_into_stream):
-/// [`into_stream`](crate::ObservableExt::into_stream) for a source that can fail: what the source
-/// emits comes as `Ok`, its error as the last item.
+/// Like [`IntoStream`], with each item in `Ok`. If the source fails, its error is the last item.
 ///
 /// ```
 /// use fanline::{ObservableExt, stream::Unbounded};
@@ -82,14 +74,14 @@ impl<T, P: Policy> IntoStream<T, P> {
         }
     }
 
-    /// The next item, or `None` after the end.
+    /// Returns the next item, or `None` after the end.
     pub async fn next(&mut self) -> Option<P::Item<T>> {
         std::future::poll_fn(|context| self.poll_item(context)).await
     }
 
-    /// Waits on this thread for the next item, or the end.
+    /// Blocks this thread until the next item or the end.
     ///
-    /// Not for asynchronous code: it would hold up every other task of its thread.
+    /// Do not call it in asynchronous code: it would block all other tasks of the thread.
     ///
     /// ```
     /// use fanline::{ObservableExt, stream::Unbounded};
@@ -105,7 +97,7 @@ impl<T, P: Policy> IntoStream<T, P> {
         block_on(|context| self.poll_item(context))
     }
 
-    /// An iterator over the items that waits for each on its thread, until the end.
+    /// Returns an iterator over the items, which blocks its thread until each one arrives.
     ///
     /// ```
     /// use fanline::{ObservableExt, stream::Unbounded};
@@ -136,7 +128,7 @@ impl<T, P: Policy> IntoStream<T, P> {
 }
 
 impl<T, P> IntoStream<T, P> {
-    /// How many values this stream has lost to its policy since it began.
+    /// Returns the number of values that the policy has dropped so far.
     pub fn lost(&self) -> u64 {
         self.receiver.lost()
     }
@@ -155,17 +147,17 @@ impl<T, E, P: Policy> TryIntoStream<T, E, P> {
         }
     }
 
-    /// The next item, or `None` after the end.
+    /// Returns the next item, or `None` after the end.
     pub async fn next(&mut self) -> Option<Result<P::Item<T>, E>> {
         std::future::poll_fn(|context| self.poll_item(context)).await
     }
 
-    /// Waits on this thread for the next item, or the end; see [`IntoStream::blocking_next`].
+    /// Blocks this thread until the next item or the end; see [`IntoStream::blocking_next`].
     pub fn blocking_next(&mut self) -> Option<Result<P::Item<T>, E>> {
         block_on(|context| self.poll_item(context))
     }
 
-    /// An iterator over the items that waits for each on its thread, until the end.
+    /// Returns an iterator over the items, which blocks its thread until each one arrives.
     ///
     /// ```
     /// use fanline::{ObservableExt, stream::Unbounded};
@@ -196,7 +188,7 @@ impl<T, E, P: Policy> TryIntoStream<T, E, P> {
 }
 
 impl<T, E, P> TryIntoStream<T, E, P> {
-    /// How many values this stream has lost to its policy since it began.
+    /// Returns the number of values that the policy has dropped so far.
     pub fn lost(&self) -> u64 {
         self.receiver.lost()
     }
@@ -209,7 +201,7 @@ impl<T, P: Policy> Stream for IntoStream<T, P> {
         self.get_mut().poll_item(context)
     }
 
-    /// At least what waits now; there is no telling how much more will come.
+    /// At least the queued values; the number of later ones is unknown.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.receiver.ready(), None)
     }
@@ -222,7 +214,7 @@ impl<T, E, P: Policy> Stream for TryIntoStream<T, E, P> {
         self.get_mut().poll_item(context)
     }
 
-    /// At least what waits now; there is no telling how much more will come.
+    /// At least the queued values; the number of later ones is unknown.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.receiver.ready(), None)
     }
@@ -250,7 +242,7 @@ impl<T, E, P> std::fmt::Debug for TryIntoStream<T, E, P> {
     }
 }
 
-/// Iterates over a stream and waits on its thread for each item; made by
+/// An iterator over a stream that blocks its thread until each item arrives; made by
 /// [`IntoStream::blocking_iter`] and [`TryIntoStream::blocking_iter`].
 #[derive(Debug)]
 pub struct BlockingIter<S> {

@@ -1,18 +1,18 @@
-//! Waiting on a plain thread for what is otherwise awaited.
+//! Blocking waits on a plain thread, for futures.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::sync::thread;
 
-/// Polls until it is ready, and parks the thread in between.
+/// Polls until the result is ready, and parks the thread in between.
 pub(super) fn block_on<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {
         match poll(&mut context) {
             Poll::Ready(value) => return value,
-            // May return for no reason, or for another's; asked again, it is pending again.
+            // May return spuriously; another poll then returns pending again.
             Poll::Pending => thread::park(),
         }
     }

@@ -1,12 +1,12 @@
-//! What is held for a consumer that is slower than its source.
+//! Policies for a consumer that is slower than its source.
 
 use super::queue::{Rule, WhenFull};
 
-/// How much waits between a source and the consumer of its stream, and what happens when that is
-/// exceeded; see [`stream`](crate::stream#which-policy-do-i-want). Implemented by the policies of this module
-/// alone.
+/// The capacity of the queue between a source and the consumer of its stream, and the reaction when it is
+/// full; see [`stream`](crate::stream#choose-a-policy). Sealed: only the policies of this module implement
+/// it.
 pub trait Policy: Rules {
-    /// What the stream yields for a source of `T`.
+    /// The item of the stream for a source of `T`.
     type Item<T>;
 
     #[doc(hidden)]
@@ -14,31 +14,31 @@ pub trait Policy: Rules {
 }
 
 pub(super) mod sealed {
-    /// Keeps [`Policy`](super::Policy) to this module's own types.
+    /// Seals [`Policy`](super::Policy).
     pub trait Rules {
         #[doc(hidden)]
         fn rule(&self) -> Rule;
     }
 
-    /// How a queue behaves.
+    /// The rule of a queue.
     #[derive(Clone, Copy, Debug)]
     pub struct Rule(pub(in crate::stream) super::Rule);
 
-    /// What a queue has for its consumer.
+    /// An event in a queue for its consumer.
     #[derive(Debug)]
     pub enum Event<T> {
         Value(T),
-        /// So many values are missing here.
+        /// This many values are missing here.
         Lost(u64),
-        /// The queue was full and may not be; nothing follows.
+        /// The queue overflowed; nothing follows.
         Overflow,
     }
 }
 
 use sealed::{Event, Rules};
 
-/// Holds everything: nothing is lost and nobody waits. Memory is bounded only by how far the consumer
-/// lags behind.
+/// Queues all values: none is lost and the source never waits. Memory is bounded only by how far the
+/// consumer lags behind.
 ///
 /// ```
 /// use fanline::{ObservableExt, stream::Unbounded};
@@ -52,7 +52,7 @@ use sealed::{Event, Rules};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unbounded;
 
-/// Holds the last value that the consumer has not seen: a newer one takes its place.
+/// Queues only the last value: a newer one replaces it.
 ///
 /// ```
 /// use fanline::{ObservableExt, stream::Latest};
@@ -68,14 +68,13 @@ pub struct Unbounded;
 pub struct Latest;
 
 impl Latest {
-    /// Also yields [`Lagged`] in front of a value that took the place of others.
+    /// Also yields [`Lagged`] before a value that replaced others.
     pub fn report_lag(self) -> ReportLag<Self> {
         ReportLag(self)
     }
 }
 
-/// Holds at most so many values that the consumer has not seen, and does when there are more what the
-/// constructor's name says.
+/// A queue with a capacity; the constructors name the reaction when it is full.
 ///
 /// ```
 /// use fanline::{ObservableExt, stream::Bounded};
@@ -92,13 +91,13 @@ impl Latest {
 pub struct Bounded(Rule);
 
 impl Bounded {
-    /// The source waits while the queue is full: nothing is lost, and the call of `next` blocks its
-    /// thread, and with it every other observer of the source, until the consumer has come for more and
-    /// about half of the capacity is free, or has dropped the stream.
+    /// Blocks the source while the queue is full. Nothing is lost, but the call of `next` blocks its
+    /// thread, and with it all other observers of the source. It continues when the consumer has polled and
+    /// about half of the capacity is free, or when the stream is dropped.
     ///
-    /// The consumer must therefore be on another thread than the source; on a single-threaded executor
-    /// it would wait for itself. What a source has ready when it is subscribed (retained values, an
-    /// iterator's items) is taken whole, because the consumer cannot be there yet.
+    /// The consumer must therefore not run on the source's thread; on a single-threaded executor it would
+    /// deadlock. Values that are available at the subscription (retained values, an iterator's items) are
+    /// all queued, because the consumer cannot read them yet.
     ///
     /// # Panics
     ///
@@ -107,7 +106,7 @@ impl Bounded {
         Self(Rule::bounded(capacity, WhenFull::Block))
     }
 
-    /// The oldest value in the queue is dropped for the new one.
+    /// Drops the oldest queued value for the new one.
     ///
     /// # Panics
     ///
@@ -116,7 +115,7 @@ impl Bounded {
         Self(Rule::bounded(capacity, WhenFull::DropOldest))
     }
 
-    /// The new value is dropped while the queue is full.
+    /// Drops the new value while the queue is full.
     ///
     /// # Panics
     ///
@@ -125,7 +124,8 @@ impl Bounded {
         Self(Rule::bounded(capacity, WhenFull::DropNewest))
     }
 
-    /// The stream unsubscribes, yields what it holds and then [`Overflow`], and ends.
+    /// Unsubscribes when the queue overflows: the stream yields the queued values, then [`Overflow`], and
+    /// ends.
     ///
     /// ```
     /// use fanline::{ObservableExt, stream::{Bounded, Overflow}};
@@ -165,19 +165,19 @@ impl Bounded {
     }
 }
 
-/// Holds at most so many values and ends the stream when there are more; made by [`Bounded::fail`].
+/// A queue with a capacity that ends the stream when it overflows; made by [`Bounded::fail`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailWhenFull(Rule);
 
-/// Drops as `P` does, and says so: made by [`Bounded::report_lag`] and [`Latest::report_lag`].
+/// A policy that drops like `P` and reports it; made by [`Bounded::report_lag`] and [`Latest::report_lag`].
 ///
-/// [`Lagged`] comes where the values are missing, and one stands for all that are missing in one
-/// place. It is not an end: the values after it follow.
+/// [`Lagged`] stands where values are missing, once for all that are missing at one position. It does not
+/// end the stream: later values follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportLag<P>(P);
 
-/// So many values are missing here, because the consumer was too slow for its policy. The stream goes
-/// on with the value after them.
+/// The number of values missing here, because the consumer was too slow for its policy. The stream
+/// continues with the next value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lagged(pub u64);
 

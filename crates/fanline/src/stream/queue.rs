@@ -1,9 +1,10 @@
 //! The queue between an observer, which the source calls, and the one consumer of a stream.
 //!
-//! Where every value is kept, the consumer takes many at a time, so that a burst costs it one lock;
-//! where values are dropped it takes one, so that what is dropped is always what it has not seen.
+//! If all values are delivered, the consumer takes many at a time, so that a burst costs it one lock. If
+//! values may be dropped, it takes one at a time, so that only unread values are dropped.
 //!
-//! One mutex, held for a few moves and no more: values, wakers and errors are taken out under it and
+//! One mutex, held for a few moves: values, wakers, and errors are taken out under it, and dropped, woken,
+//! and cloned outside.
 //! dropped, woken and cloned outside.
 
 use std::collections::VecDeque;
@@ -14,11 +15,11 @@ use super::policy::sealed::Event;
 use crate::sync::{AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// A buffer with room for more values than this is freed when it has been emptied, so that one burst
-/// does not hold its memory for as long as the stream lives.
-const KEPT_CAPACITY_MAX: usize = 1024;
+/// Capacity above which an emptied buffer is freed, so that one burst does not occupy memory for the life
+/// of the stream.
+const RETAINED_CAPACITY_MAX: usize = 1024;
 
-/// How much a queue holds and what happens beyond.
+/// The capacity of a queue, and the reaction when it is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     capacity: usize,
@@ -41,6 +42,8 @@ impl Rule {
         when_full: WhenFull::Grow,
     };
 
+    /// Creates a rule with a capacity.
+    ///
     /// # Panics
     ///
     /// If `capacity` is 0.
@@ -53,17 +56,17 @@ impl Rule {
         }
     }
 
-    /// Whether every value is taken in as long as the stream goes on. Then the consumer can be given
-    /// many at once; where values are dropped, they must be within reach.
-    fn keeps_all(self) -> bool {
+    /// Returns whether every value is accepted until the stream ends. Then the consumer may take many at
+    /// once; otherwise values must stay in the queue, so that they can be dropped.
+    fn delivers_all(self) -> bool {
         match self.when_full {
             WhenFull::Grow | WhenFull::Block | WhenFull::Fail => true,
             WhenFull::DropOldest | WhenFull::DropNewest => false,
         }
     }
 
-    /// How many values the consumer takes at once: with a capacity half of it, so that the source can
-    /// fill one half while the consumer reads the other.
+    /// Maximum number of values that the consumer takes at once. With a capacity it is half of that, so
+    /// that the source can fill one half while the consumer reads the other.
     fn batch_max(self) -> usize {
         match self.when_full {
             WhenFull::Grow => usize::MAX,
@@ -75,38 +78,39 @@ impl Rule {
 struct Queue<T, E> {
     rule: Rule,
     state: Mutex<State<T, E>>,
-    /// Where the source waits under [`WhenFull::Block`].
+    /// Notified when there is room, for a source that waits under [`WhenFull::Block`].
     room: Condvar,
-    /// Nothing more is wanted. Relaxed: it only spares the source work that would come to nothing;
+    /// The consumer needs no more values. Relaxed: it only saves the source useless work;
     /// `State::is_closed` decides.
     closed: AtomicBool,
-    /// How many values of its batch the consumer has still to read; they count towards the capacity.
-    /// Relaxed: a number and nothing else. Read late it is too high, and the source then waits until
-    /// the consumer comes for more.
-    in_hand: AtomicUsize,
+    /// Number of values in the consumer's batch that it has not read; they count towards the capacity.
+    /// Relaxed: it protects no other data. An outdated value is too high; the source then waits until the
+    /// consumer polls for more.
+    unread: AtomicUsize,
 }
 
 struct State<T, E> {
     values: VecDeque<T>,
-    /// Values that left the front, taken or dropped: the number of the value at the front.
+    /// Number of values that have left the front, taken or dropped: the position of the value at the front.
     passed: u64,
-    /// What the consumer took along last: at least as many as it has in hand.
+    /// Size of the consumer's last batch: an upper bound of its unread values.
     batch: usize,
-    /// Where values are missing, in order; at most one per value held and one behind the last.
+    /// Positions of missing values, in order; at most one per queued value and one behind the last.
     gaps: VecDeque<Gap>,
     lost: u64,
     end: Option<End<E>>,
     waker: Option<Waker>,
-    /// The consumer is gone.
+    /// Whether the consumer is gone.
     is_closed: bool,
-    /// The subscription is still being made, on the consumer's thread: waiting for it would never end.
+    /// Whether the subscription is in progress, on the consumer's thread: waiting for the consumer would
+    /// deadlock.
     is_subscribing: bool,
-    /// The source waits for room.
+    /// Whether the source waits for room.
     is_blocked: bool,
 }
 
 struct Gap {
-    /// The number of the value behind it.
+    /// Position of the value that follows the gap.
     before: u64,
     lost: u64,
 }
@@ -117,7 +121,7 @@ enum End<E> {
     Overflow,
 }
 
-/// What a consumer is given.
+/// The result of a poll by the consumer.
 pub(super) enum Taken<T, E> {
     Event(Event<T>),
     Error(E),
@@ -127,7 +131,7 @@ pub(super) enum Taken<T, E> {
 /// The observer's end of a queue. Dropping it ends the stream.
 pub(super) struct Sender<T, E> {
     queue: Arc<Queue<T, E>>,
-    /// Copies of a slice on their way into the queue; empty otherwise, and kept for its buffer.
+    /// Copies of a slice that are being queued; empty otherwise, and its buffer is reused.
     staged: VecDeque<T>,
     has_ended: bool,
 }
@@ -135,13 +139,13 @@ pub(super) struct Sender<T, E> {
 /// The consumer's end of a queue. Dropping it unsubscribes.
 pub(super) struct Receiver<T, E> {
     queue: Arc<Queue<T, E>>,
-    /// What was taken out of a queue that keeps all, many at once.
+    /// The batch taken from a queue that delivers all values.
     batch: VecDeque<T>,
     guard: Guard,
     has_ended: bool,
 }
 
-/// Subscribes an observer that `wrap` makes of a queue's sender.
+/// Subscribes the observer that `wrap` makes of a queue's sender.
 pub(super) fn subscribe<S, W, O>(source: S, rule: Rule, wrap: W) -> Receiver<S::Item, S::Error>
 where
     S: IntoObservable,
@@ -182,11 +186,11 @@ impl<T, E> Queue<T, E> {
             }),
             room: Condvar::new(),
             closed: AtomicBool::new(false),
-            in_hand: AtomicUsize::new(0),
+            unread: AtomicUsize::new(0),
         }
     }
 
-    /// How many more values may be put in.
+    /// Returns how many more values the queue may take.
     fn room(&self, state: &State<T, E>) -> usize {
         if self.rule.when_full == WhenFull::Block && state.is_subscribing {
             return usize::MAX;
@@ -198,22 +202,22 @@ impl<T, E> Queue<T, E> {
         if room > 0 || state.batch == 0 {
             return room;
         }
-        // Only now, because the consumer writes to it all the time.
-        let in_hand = self.in_hand.load(Ordering::Relaxed);
+        // Read only here, because the consumer writes to it all the time.
+        let unread = self.unread.load(Ordering::Relaxed);
         self.rule
             .capacity
-            .saturating_sub(state.values.len() + in_hand)
+            .saturating_sub(state.values.len() + unread)
     }
 
     fn push(&self, value: T) {
         let mut state = lock(&self.state);
-        let mut unneeded = None;
+        let mut dropped = None;
         if !state.is_over() && self.room(&state) == 0 {
             match self.rule.when_full {
                 WhenFull::Grow | WhenFull::Block => state = self.wait_for_room(state),
-                WhenFull::DropOldest => unneeded = state.drop_oldest(),
+                WhenFull::DropOldest => dropped = state.drop_oldest(),
                 WhenFull::DropNewest => {
-                    state.count_newest();
+                    state.count_dropped_newest();
                     drop(state);
                     return;
                 }
@@ -227,11 +231,11 @@ impl<T, E> Queue<T, E> {
         state.values.push_back(value);
         let waker = state.waker.take();
         drop(state);
-        drop(unneeded);
+        drop(dropped);
         wake(waker);
     }
 
-    /// Puts in as many as there is room for at a time; for a queue that keeps all.
+    /// Appends as many values as there is room for at a time. For queues that deliver all values.
     fn append(&self, values: &mut VecDeque<T>) {
         while !values.is_empty() {
             let mut state = lock(&self.state);
@@ -275,7 +279,7 @@ impl<T, E> Queue<T, E> {
 
     fn end(&self, end: End<E>) {
         let mut state = lock(&self.state);
-        // An overflow has ended it before.
+        // An overflow may have ended it before.
         let refused = if state.end.is_none() && !state.is_closed {
             state.end.replace(end)
         } else {
@@ -287,7 +291,7 @@ impl<T, E> Queue<T, E> {
         wake(waker);
     }
 
-    /// The consumer is gone.
+    /// Closes the queue when the consumer is gone.
     fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         let mut state = lock(&self.state);
@@ -304,14 +308,14 @@ impl<T, E> Queue<T, E> {
     }
 
     fn poll(&self, batch: &mut VecDeque<T>, context: &Context<'_>) -> Poll<Taken<T, E>> {
-        // A waker's clone and drop are user code and stay outside the lock, so a new one is made
-        // between two looks. Declared before the lock, and so dropped after it.
+        // A waker's clone and drop are user code and stay outside the lock, so a new one is cloned between
+        // two checks. Declared before the lock, and so dropped after it.
         let mut fresh = None;
         let mut state = lock(&self.state);
         loop {
             if let Some(taken) = state.take(self.rule, batch) {
                 state.batch = batch.len();
-                self.in_hand.store(batch.len(), Ordering::Relaxed);
+                self.unread.store(batch.len(), Ordering::Relaxed);
                 let held = state.values.len() + batch.len();
                 let has_room = state.is_blocked && held <= self.rule.capacity / 2;
                 drop(state);
@@ -343,7 +347,7 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
-/// Moves up to `count` values from the front of one to the back of the other.
+/// Moves up to `count` values from the front of one queue to the back of the other.
 fn move_front<T>(count: usize, from: &mut VecDeque<T>, to: &mut VecDeque<T>) {
     if count < from.len() {
         to.extend(from.drain(..count));
@@ -355,13 +359,13 @@ fn move_front<T>(count: usize, from: &mut VecDeque<T>, to: &mut VecDeque<T>) {
 }
 
 impl<T, E> State<T, E> {
-    /// Whether no value is taken in any more.
+    /// Returns whether no more values are accepted.
     fn is_over(&self) -> bool {
         self.is_closed || self.end.is_some()
     }
 
     fn take(&mut self, rule: Rule, batch: &mut VecDeque<T>) -> Option<Taken<T, E>> {
-        let value = if rule.keeps_all() {
+        let value = if rule.delivers_all() {
             move_front(rule.batch_max(), &mut self.values, batch);
             batch.pop_front()
         } else if let Some(gap) = self.gaps.pop_front_if(|gap| gap.before <= self.passed) {
@@ -396,8 +400,8 @@ impl<T, E> State<T, E> {
         oldest
     }
 
-    /// Takes note of a value that is not taken in.
-    fn count_newest(&mut self) {
+    /// Counts a value that is dropped on arrival.
+    fn count_dropped_newest(&mut self) {
         self.lost += 1;
         let held = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
         let before = self.passed.saturating_add(held);
@@ -413,7 +417,7 @@ impl<T, E> Sender<T, E> {
         self.queue.push(value);
     }
 
-    /// Ends the stream; what comes after it is not looked at.
+    /// Ends the stream; later calls have no effect.
     fn end(&mut self, end: End<E>) {
         if !self.has_ended {
             self.has_ended = true;
@@ -429,7 +433,7 @@ impl<T, E> Sender<T, E> {
         self.end(End::Complete);
     }
 
-    pub(super) fn is_unwanted(&self) -> bool {
+    pub(super) fn is_queue_closed(&self) -> bool {
         self.queue.closed.load(Ordering::Relaxed)
     }
 }
@@ -444,7 +448,7 @@ impl<T: Clone, E: Clone> Observer<T, E> for Sender<T, E> {
     }
 
     fn next_slice(&mut self, values: &[T]) {
-        if self.queue.rule.keeps_all() {
+        if self.queue.rule.delivers_all() {
             // Not empty only after a clone that panicked.
             self.staged.clear();
             self.staged.extend(values.iter().cloned());
@@ -452,7 +456,7 @@ impl<T: Clone, E: Clone> Observer<T, E> for Sender<T, E> {
             return;
         }
         for value in values {
-            if self.is_unwanted() {
+            if self.is_queue_closed() {
                 break;
             }
             self.queue.push(value.clone());
@@ -468,31 +472,32 @@ impl<T: Clone, E: Clone> Observer<T, E> for Sender<T, E> {
     }
 
     fn is_closed(&self) -> bool {
-        self.is_unwanted()
+        self.is_queue_closed()
     }
 }
 
 impl<T, E> Drop for Sender<T, E> {
-    /// The source went away, with or without an end.
+    /// Ends the stream when the source goes away, with or without an end.
     fn drop(&mut self) {
         self.finish();
     }
 }
 
 impl<T, E> Receiver<T, E> {
-    /// After an error, an overflow or the end there is only the end, and the source is let go.
+    /// Takes the next event. After an error, an overflow, or the end, returns only the end and
+    /// unsubscribes.
     pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<Taken<T, E>> {
         if let Some(value) = self.batch.pop_front() {
             if self.queue.rule.when_full != WhenFull::Grow {
-                let in_hand = self.batch.len();
-                self.queue.in_hand.store(in_hand, Ordering::Relaxed);
+                let unread = self.batch.len();
+                self.queue.unread.store(unread, Ordering::Relaxed);
             }
             return Poll::Ready(Taken::Event(Event::Value(value)));
         }
         if self.has_ended {
             return Poll::Ready(Taken::End);
         }
-        if self.batch.capacity() > KEPT_CAPACITY_MAX {
+        if self.batch.capacity() > RETAINED_CAPACITY_MAX {
             self.batch = VecDeque::new();
         }
         let taken = self.queue.poll(&mut self.batch, context);
@@ -503,7 +508,7 @@ impl<T, E> Receiver<T, E> {
         taken
     }
 
-    /// Lets the source go; what is in the queue stays.
+    /// Unsubscribes; queued values stay.
     pub(super) fn unsubscribe(&mut self) {
         self.guard = Guard::closed();
     }
@@ -512,7 +517,7 @@ impl<T, E> Receiver<T, E> {
         lock(&self.queue.state).lost
     }
 
-    /// Values that are there to be taken.
+    /// Returns the number of values that can be taken now.
     pub(super) fn ready(&self) -> usize {
         lock(&self.queue.state).values.len() + self.batch.len()
     }
@@ -520,7 +525,7 @@ impl<T, E> Receiver<T, E> {
 
 impl<T, E> Drop for Receiver<T, E> {
     fn drop(&mut self) {
-        // First, so that a source that waits for room goes on and can be unsubscribed.
+        // First, so that a source that waits for room continues and can be unsubscribed.
         self.queue.close();
         self.guard = Guard::closed();
     }
@@ -532,7 +537,7 @@ mod loom_tests {
     use super::*;
     use crate::sync::thread;
 
-    /// A thread emits three values and goes; what the consumer has got by then.
+    /// Emits three values on a thread, and checks the values and losses that the consumer receives.
     fn model(rule: Rule, check: impl Fn(&[u32], u64) + Send + Sync + 'static) {
         loom::model(move || {
             let queue = Arc::new(Queue::new(rule));
@@ -567,19 +572,19 @@ mod loom_tests {
     }
 
     #[test]
-    fn loom_nothing_is_lost_and_nobody_sleeps_on() {
+    fn loom_consumer_receives_all_values_and_wakes() {
         model(Rule::UNBOUNDED, |seen, _| assert_eq!(seen, [0, 1, 2]));
     }
 
     #[test]
-    fn loom_a_source_that_waits_is_woken() {
+    fn loom_blocked_source_is_woken() {
         model(Rule::bounded(1, WhenFull::Block), |seen, _| {
             assert_eq!(seen, [0, 1, 2]);
         });
     }
 
     #[test]
-    fn loom_what_is_dropped_is_counted() {
+    fn loom_dropped_values_are_counted() {
         model(Rule::bounded(1, WhenFull::DropOldest), |seen, lost| {
             assert_eq!(seen.len() as u64 + lost, 3);
             assert!(seen.is_sorted());
@@ -588,7 +593,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn loom_a_consumer_that_goes_frees_a_source_that_waits() {
+    fn loom_closing_consumer_unblocks_source() {
         loom::model(|| {
             let queue = Arc::new(Queue::<u32, u32>::new(Rule::bounded(1, WhenFull::Block)));
             lock(&queue.state).is_subscribing = false;

@@ -1,4 +1,4 @@
-//! Producers and subjects as the end of a stream.
+//! Producers and subjects as sinks of a stream.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use crate::policy::Policy;
 use crate::subject::Entry;
 use crate::{AsyncSubject, BehaviorSubject, Producer, ReplaySubject, Subject};
 
-/// The subject that was sent to has ended: it was closed, completed, failed or disposed of.
+/// The error of sending to a subject that has ended: it was closed, completed, failed, or disposed of.
 ///
 /// ```
 /// use fanline::{Subject, stream::Closed};
@@ -32,8 +32,8 @@ impl std::fmt::Display for Closed {
 
 impl std::error::Error for Closed {}
 
-/// Emits what it is sent, at once: a producer is always ready and has nothing to flush. Closing it
-/// completes the subject; the producer then emits nothing more, and sending is an error.
+/// Emits each value at once: a producer is always ready and has nothing to flush. Closing it completes the
+/// subject; later sends return an error.
 ///
 /// ```
 /// use futures::{SinkExt, StreamExt, stream};
@@ -49,7 +49,7 @@ impl std::error::Error for Closed {}
 ///
 /// # Panics
 ///
-/// As the producer's own methods: when an observer did, after everybody else has got the value.
+/// As the producer's own methods: if an observer panicked, after all others have received the value.
 impl<T, E, P: Policy, L: Entry<T, E>> Sink<T> for Producer<T, E, P, L> {
     type Error = Closed;
 
@@ -81,13 +81,14 @@ impl<T, E, P: Policy, L: Entry<T, E>> Sink<T> for Producer<T, E, P, L> {
     }
 }
 
-// No value is pinned in it: they move on to the subject.
+// Values move on to the subject: none is ever pinned in it.
 impl<T, E, P: Policy, L: Entry<T, E>> Unpin for Producer<T, E, P, L> {}
 
 macro_rules! sink {
     ($name:ident, $handle:ty) => {
-        /// Emits what it is sent: a subject is always ready and has nothing to flush. Closing it
-        /// completes the subject, for all its handles. Sending to a subject that has ended is an error.
+        /// Emits each value at once: a subject is always ready and has nothing to flush. Closing it
+        /// completes the subject, for all its handles. Sending to a subject that has ended returns an
+        /// error.
         impl<T, E> Sink<T> for $handle
         where
             T: Send + Sync + 'static,
@@ -107,7 +108,7 @@ macro_rules! sink {
             }
 
             fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
-                // Asked for in `poll_ready`; ended since, the subject ignores the value.
+                // Checked in `poll_ready`. If the subject has ended since, it ignores the value.
                 $name::next(&self, value);
                 Ok(())
             }

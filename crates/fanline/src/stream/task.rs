@@ -1,4 +1,4 @@
-//! A stream or future that is polled on a worker, and the observer of what it yields.
+//! A task that polls a stream or future on a worker, and calls an observer with its values.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -8,16 +8,16 @@ use crate::sync::thread::{self, ThreadId};
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock};
 use crate::{Guard, Observer, Worker};
 
-/// Values that are passed on in one turn of a worker. Then the others on its thread have theirs: a
-/// stream that always has a value ready must not keep an event loop to itself.
-const TURN_VALUES_MAX: usize = 64;
+/// Maximum number of values per run on a worker. Then other work on its thread continues: a stream that
+/// always has a value ready must not monopolize an event loop.
+const RUN_VALUES_MAX: usize = 64;
 
-/// What is polled.
+/// A stream or future of values.
 pub(super) trait Poller: Send + 'static {
     type Item;
     type Error;
 
-    /// The next value; `None` when there is no more. Not asked again after `None` or an error.
+    /// Returns the next value; `None` at the end. Not called again after `None` or an error.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Self::Item, Self::Error>>>;
 }
 
@@ -43,31 +43,31 @@ where
 
 struct Task<S, O, W> {
     phase: Mutex<Phase<S, O, W>>,
-    /// Where those wait who must know that the turn is over.
+    /// Notified at the end of a run.
     over: Condvar,
-    /// Looked at between two values. Relaxed: `phase` decides; this only ends a turn early.
+    /// Checked between two values. Relaxed: `phase` decides; this only ends a run early.
     cancelled: AtomicBool,
 }
 
 struct Body<S, O, W> {
     poller: S,
     observer: O,
-    /// Shared, because the worker's own clone is not to be called under a lock.
+    /// Shared, because the worker's own clone must not run under a lock.
     worker: Arc<W>,
 }
 
-/// Who holds the body, and what is next.
+/// The owner of the body, and the next step.
 enum Phase<S, O, W> {
-    /// The stream has nothing; its waker has.
+    /// Waits for the stream's waker.
     Idle(Body<S, O, W>),
-    /// A turn is scheduled.
+    /// A run is scheduled.
     Queued(Body<S, O, W>),
-    /// A turn is running, and has the body.
+    /// A run is in progress, and has the body.
     Running { thread: ThreadId, woken: bool },
-    /// A turn is over and schedules the next.
+    /// A run is over and schedules the next.
     Yielding(Body<S, O, W>),
-    /// The worker ran the next turn at once, inside the one that is over; that one goes on instead,
-    /// so that a worker without a queue does not use up the stack.
+    /// The worker has started the next run at once, inside the previous one. The previous one continues
+    /// instead, so that a worker without a queue does not exhaust the stack.
     Yielded(Body<S, O, W>),
     /// Ended or cancelled.
     Over,
@@ -93,22 +93,22 @@ where
     W: Worker,
 {
     fn schedule(self: Arc<Self>, worker: &W) {
-        // Cancelling empties the task, so what waits on the worker then is a husk.
+        // Detached: cancelling empties the task, so a run scheduled by then does nothing.
         worker.schedule(self, |task, _| task.run()).detach();
     }
 
     fn run(self: Arc<Self>) {
         let Some(mut body) = self.begin() else { return };
-        // The same for all turns of the loop: a waker is compared with the one that is registered.
+        // The same for all runs of the loop: a stream compares it with its registered waker.
         let waker = Waker::from(self.clone());
         let mut context = Context::from_waker(&waker);
         loop {
             let mut unwinding = OnUnwind(Some(&*self));
-            let turn = self.turn(&mut body, &mut context);
+            let outcome = self.poll_values(&mut body, &mut context);
             unwinding.0 = None;
             match self
-                .finish(body, turn)
-                .and_then(|worker| self.pass(&worker))
+                .finish(body, outcome)
+                .and_then(|worker| self.schedule_next(&worker))
             {
                 Some(again) => body = again,
                 None => return,
@@ -116,7 +116,7 @@ where
         }
     }
 
-    /// The body, if it is this turn's.
+    /// Returns the body, if it belongs to this run.
     fn begin(&self) -> Option<Body<S, O, W>> {
         let mut phase = lock(&self.phase);
         match phase.take() {
@@ -135,20 +135,20 @@ where
         }
     }
 
-    fn turn(&self, body: &mut Body<S, O, W>, context: &mut Context<'_>) -> Turn {
-        for _ in 0..TURN_VALUES_MAX {
+    fn poll_values(&self, body: &mut Body<S, O, W>, context: &mut Context<'_>) -> Outcome {
+        for _ in 0..RUN_VALUES_MAX {
             if self.cancelled.load(Ordering::Relaxed) {
-                return Turn::Over;
+                return Outcome::Over;
             }
             match body.poller.poll(context) {
-                Poll::Pending => return Turn::Pending,
+                Poll::Pending => return Outcome::Pending,
                 Poll::Ready(Some(Ok(value))) => {
                     if self.cancelled.load(Ordering::Relaxed) {
-                        return Turn::Over;
+                        return Outcome::Over;
                     }
                     body.observer.next_owned(value);
                     if body.observer.is_closed() {
-                        return Turn::Over;
+                        return Outcome::Over;
                     }
                 }
                 Poll::Ready(end) => {
@@ -158,40 +158,40 @@ where
                             _ => body.observer.complete(),
                         }
                     }
-                    return Turn::Over;
+                    return Outcome::Over;
                 }
             }
         }
-        Turn::UsedUp
+        Outcome::Yield
     }
 
-    /// Puts the body back; gives the worker on which to go on, if it is known that there is more.
-    fn finish(&self, body: Body<S, O, W>, turn: Turn) -> Option<Arc<W>> {
+    /// Puts the body back. Returns the worker for the next run, if one is needed now.
+    fn finish(&self, body: Body<S, O, W>, outcome: Outcome) -> Option<Arc<W>> {
         let mut phase = lock(&self.phase);
         let woken = matches!(phase.take(), Phase::Running { woken: true, .. });
-        let turn = if self.cancelled.load(Ordering::Relaxed) {
-            Turn::Over
+        let outcome = if self.cancelled.load(Ordering::Relaxed) {
+            Outcome::Over
         } else {
-            turn
+            outcome
         };
-        let mut unneeded = None;
+        let mut dropped = None;
         let mut next = None;
-        match turn {
-            Turn::Over => unneeded = Some(body),
-            Turn::Pending if !woken => *phase = Phase::Idle(body),
-            Turn::Pending | Turn::UsedUp => {
+        match outcome {
+            Outcome::Over => dropped = Some(body),
+            Outcome::Pending if !woken => *phase = Phase::Idle(body),
+            Outcome::Pending | Outcome::Yield => {
                 next = Some(body.worker.clone());
                 *phase = Phase::Yielding(body);
             }
         }
         drop(phase);
         self.over.notify_all();
-        drop(unneeded);
+        drop(dropped);
         next
     }
 
-    /// Schedules the next turn; gives the body back if the worker has tried to run it at once.
-    fn pass(self: &Arc<Self>, worker: &W) -> Option<Body<S, O, W>> {
+    /// Schedules the next run. Returns the body if the worker has tried to start it at once.
+    fn schedule_next(self: &Arc<Self>, worker: &W) -> Option<Body<S, O, W>> {
         self.clone().schedule(worker);
         let mut phase = lock(&self.phase);
         match phase.take() {
@@ -212,25 +212,25 @@ where
 
     fn cancel(&self) {
         let mut phase = lock(&self.phase);
-        // Under the lock, so that the end of a turn either sees it or has put the body back.
+        // Under the lock, so that the end of a run either sees it or has put the body back.
         self.cancelled.store(true, Ordering::Relaxed);
-        let unneeded = match *phase {
-            // Its turn has the body, and drops it.
+        let dropped = match *phase {
+            // The run has the body, and drops it.
             Phase::Running { .. } => None,
             _ => Some(phase.take()),
         };
         drop(phase);
-        drop(unneeded);
+        drop(dropped);
     }
 }
 
-/// How a turn ended.
-enum Turn {
+/// The result of a run.
+enum Outcome {
     /// Nothing to do until the waker is called.
     Pending,
-    /// There may be more at once.
-    UsedUp,
-    /// There is no more, or no more is wanted.
+    /// There may be more values.
+    Yield,
+    /// The stream has ended, or the observer is closed.
     Over,
 }
 
@@ -287,7 +287,7 @@ where
     }
 }
 
-/// A turn that panics is the last: the body is lost with it.
+/// Ends the task when a run panics: the body is lost with it.
 struct OnUnwind<'a, S, O, W>(Option<&'a Task<S, O, W>>);
 
 impl<S, O, W> Drop for OnUnwind<'_, S, O, W> {
@@ -304,7 +304,7 @@ impl<S, O, W> Drop for OnUnwind<'_, S, O, W> {
 mod loom_tests {
     use std::collections::VecDeque;
     use std::ops::ControlFlow;
-    use std::sync::Mutex as Unseen;
+    use std::sync::Mutex as StdMutex;
     use std::time::Duration;
 
     use super::*;
@@ -313,11 +313,11 @@ mod loom_tests {
 
     type Action = Box<dyn FnOnce() + Send>;
 
-    /// Actions wait until they are run; loom need not see this lock, which is never waited for.
+    /// Scheduled actions, run on demand. loom need not see this lock, because it is never contended.
     #[derive(Clone, Default)]
-    struct Turns(Arc<Unseen<VecDeque<Action>>>);
+    struct ManualWorker(Arc<StdMutex<VecDeque<Action>>>);
 
-    impl Turns {
+    impl ManualWorker {
         fn run_all(&self) {
             loop {
                 let action = self.0.lock().unwrap().pop_front();
@@ -327,7 +327,7 @@ mod loom_tests {
         }
     }
 
-    impl Worker for Turns {
+    impl Worker for ManualWorker {
         fn now(&self) -> Time {
             Time::ZERO
         }
@@ -356,13 +356,13 @@ mod loom_tests {
         }
     }
 
-    /// Has a value as soon as the flag is up, and keeps the waker where the flag's owner finds it.
-    struct Flagged {
+    /// Completes once the flag is set, and stores the waker for the flag's owner.
+    struct FlagPoller {
         flag: Arc<AtomicBool>,
         waker: Arc<Mutex<Option<Waker>>>,
     }
 
-    impl Poller for Flagged {
+    impl Poller for FlagPoller {
         type Item = u32;
         type Error = u32;
 
@@ -388,19 +388,19 @@ mod loom_tests {
         }
     }
 
-    /// Raises the flag on another thread while a turn runs; `cancel` also unsubscribes there.
+    /// Sets the flag on another thread during a run; with `cancel`, that thread also unsubscribes.
     fn model(cancel: bool) {
         loom::model(move || {
             let (flag, waker) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
             let completed = Arc::new(AtomicUsize::new(0));
-            let turns = Turns::default();
-            let poller = Flagged {
+            let worker = ManualWorker::default();
+            let poller = FlagPoller {
                 flag: flag.clone(),
                 waker: waker.clone(),
             };
-            let mut guard = Some(spawn(poller, Count(completed.clone()), turns.clone()));
+            let mut guard = Some(spawn(poller, Count(completed.clone()), worker.clone()));
             let unsubscribed = if cancel { guard.take() } else { None };
-            let raiser = thread::spawn(move || {
+            let setter = thread::spawn(move || {
                 flag.store(true, Ordering::SeqCst);
                 let waker = lock(&waker).take();
                 if let Some(waker) = waker {
@@ -408,23 +408,23 @@ mod loom_tests {
                 }
                 drop(unsubscribed);
             });
-            turns.run_all();
-            raiser.join().unwrap();
-            turns.run_all();
+            worker.run_all();
+            setter.join().unwrap();
+            worker.run_all();
             let count = completed.load(Ordering::SeqCst);
             assert!(count == 1 || cancel && count == 0, "{count} ends");
-            // Nothing holds the observer any more.
+            // Nothing refers to the observer any more.
             assert_eq!(Arc::strong_count(&completed), 1);
         });
     }
 
     #[test]
-    fn loom_a_wake_is_not_lost() {
+    fn loom_wake_during_run_is_not_lost() {
         model(false);
     }
 
     #[test]
-    fn loom_a_cancelled_task_lets_go() {
+    fn loom_cancelled_task_drops_observer() {
         model(true);
     }
 }

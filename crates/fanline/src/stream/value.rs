@@ -6,15 +6,13 @@ use super::policy::sealed::Event;
 use super::queue::{Receiver, Rule, Sender, Taken, subscribe};
 use crate::{AsyncSubject, IntoObservable, ObservableExt, Observer};
 
-/// A future of a source's first value; see
-/// [`first_value`](crate::ObservableExt::first_value).
+/// A future of the first value of a source; see [`first_value`](crate::ObservableExt::first_value).
 ///
-/// `Ok(None)` when the source ends, or goes away, without a value; `Err` when it fails before.
-/// Asked again after it was ready, it is ready with `Ok(None)`.
+/// `Ok(None)` if the source ends, or goes away, without a value; `Err` if it fails before. Polled again
+/// after it was ready, it returns `Ok(None)`.
 ///
-/// [`first_value`](crate::ObservableExt::first_value): a future of the first value: `Ok(None)` when
-/// the source ends without one. Subscribes at once and unsubscribes with the first value; dropping
-/// the future unsubscribes too.
+/// [`first_value`](crate::ObservableExt::first_value) subscribes at once and unsubscribes at the first
+/// value. Dropping the future also unsubscribes.
 ///
 /// ```
 /// use fanline::ObservableExt;
@@ -33,15 +31,14 @@ pub struct FirstValue<T, E> {
     receiver: Receiver<T, E>,
 }
 
-/// A future of a source's last value; see [`last_value`](crate::ObservableExt::last_value).
+/// A future of the last value of a source; see [`last_value`](crate::ObservableExt::last_value).
 ///
-/// Ready when the source ends, with the last value before that; `Ok(None)` when there was none, and
-/// `Err` when the source failed, whatever came before. A source that goes away without an end counts
-/// as complete. Asked again after it was ready, it is ready with `Ok(None)`.
+/// Ready when the source ends, with the last value before that; `Ok(None)` if there was none, and `Err` if
+/// the source failed, whatever came before. A source that goes away without an end counts as complete.
+/// Polled again after it was ready, it returns `Ok(None)`.
 ///
-/// [`last_value`](crate::ObservableExt::last_value): a future of the last value: ready when the
-/// source ends, `Ok(None)` when it ends without a value. Subscribes at once; dropping the future
-/// unsubscribes. Keeps one value and takes no lock per value.
+/// [`last_value`](crate::ObservableExt::last_value) subscribes at once; dropping the future unsubscribes.
+/// It stores one value and takes no lock per value.
 ///
 /// ```
 /// use fanline::ObservableExt;
@@ -72,8 +69,8 @@ impl<T, E> FirstValue<T, E> {
         }
     }
 
-    /// Waits on this thread. Not for asynchronous code: it would hold up every other task of its
-    /// thread.
+    /// Blocks this thread until the value is there. Do not call it in asynchronous code: it would block all
+    /// other tasks of the thread.
     ///
     /// # Errors
     ///
@@ -98,8 +95,8 @@ impl<T, E> LastValue<T, E> {
         }
     }
 
-    /// Waits on this thread. Not for asynchronous code: it would hold up every other task of its
-    /// thread.
+    /// Blocks this thread until the value is there. Do not call it in asynchronous code: it would block all
+    /// other tasks of the thread.
     ///
     /// # Errors
     ///
@@ -141,21 +138,21 @@ impl<T, E> std::fmt::Debug for LastValue<T, E> {
     }
 }
 
-/// Awaited, a subject gives its last value once it has completed, `Ok(None)` when it completed without
-/// one, and `Err` when it failed. Ready at once when it has ended before.
+/// Awaits the last value of the subject: ready once it has completed, with `Ok(None)` if it completed
+/// without a value, and with `Err` if it failed.
 ///
-/// Disposed of, and when every handle is dropped before the end, it gives `Ok(None)`. To await a
-/// subject and keep the handle, await a reference.
+/// If the subject is disposed of, or all handles are dropped before the end, the result is `Ok(None)`.
+/// Await a reference to retain the handle.
 ///
 /// ```
 /// let answer = fanline::AsyncSubject::<u32>::new();
-/// let asked = answer.clone();
+/// let receiver = answer.clone();
 /// let thread = std::thread::spawn(move || {
 ///     answer.next(42);
 ///     answer.complete();
 /// });
 /// # futures::executor::block_on(async move {
-/// let Ok(value) = asked.await; // the subject cannot fail
+/// let Ok(value) = receiver.await; // the subject cannot fail
 /// assert_eq!(value, Some(42));
 /// # });
 /// # thread.join().unwrap();
@@ -173,7 +170,7 @@ where
     }
 }
 
-/// The same as of the subject, without using up the handle.
+/// Awaits the last value without consuming the handle.
 impl<T, E> IntoFuture for &AsyncSubject<T, E>
 where
     T: Clone + Send + Sync + 'static,
@@ -192,7 +189,7 @@ where
     T: Clone + Send + Sync + 'static,
     E: Clone + Send + Sync + 'static,
 {
-    /// Waits on this thread for the end, and gives the last value; `None` when there is none. Not for
+    /// Blocks this thread until the end, and returns the last value; `None` if there is none. Not for
     /// asynchronous code, which awaits the subject.
     ///
     /// ```
@@ -226,7 +223,7 @@ fn poll_value<T, E>(
 }
 
 struct First<T, E> {
-    /// Given up with the first value, which ends the queue.
+    /// Dropped with the first value, which ends the queue.
     sender: Option<Sender<T, E>>,
 }
 
@@ -254,7 +251,7 @@ impl<T: Clone, E: Clone> Observer<T, E> for First<T, E> {
     }
 
     fn is_closed(&self) -> bool {
-        self.sender.as_ref().is_none_or(Sender::is_unwanted)
+        self.sender.as_ref().is_none_or(Sender::is_queue_closed)
     }
 }
 
@@ -264,7 +261,7 @@ struct Last<T, E> {
 }
 
 impl<T, E> Last<T, E> {
-    fn give(&mut self) {
+    fn send(&mut self) {
         if let Some(value) = self.value.take() {
             self.sender.push(value);
         }
@@ -281,7 +278,7 @@ impl<T: Clone, E: Clone> Observer<T, E> for Last<T, E> {
         self.value = Some(value);
     }
 
-    /// Only the last of them counts, and only it is cloned.
+    /// Stores, and clones, only the last value.
     fn next_slice(&mut self, values: &[T]) {
         if let Some(value) = values.last() {
             self.value = Some(value.clone());
@@ -294,17 +291,17 @@ impl<T: Clone, E: Clone> Observer<T, E> for Last<T, E> {
     }
 
     fn complete(&mut self) {
-        self.give();
+        self.send();
     }
 
     fn is_closed(&self) -> bool {
-        self.sender.is_unwanted()
+        self.sender.is_queue_closed()
     }
 }
 
 impl<T, E> Drop for Last<T, E> {
-    /// The source went away without an end.
+    /// Ends the queue when the source goes away without an end.
     fn drop(&mut self) {
-        self.give();
+        self.send();
     }
 }

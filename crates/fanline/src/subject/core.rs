@@ -1,9 +1,9 @@
-//! A subject's inside: emission, subscription and everything in between.
+//! The core of a subject: emission, subscription, and the steps between them.
 //!
-//! Whoever emits goes through [`Core::next`] and its siblings, one thread at a time: a producer owns
-//! that right, a shared subject hands it round. Everybody else takes the lock. No code of the user's
-//! runs under the lock, or while the emitter stores: what falls off is handed out as [`Debris`] and
-//! dropped afterwards.
+//! [`Core::next`] and its siblings emit; only one thread at a time may call them. A producer owns that
+//! right, and the handles of a shared subject pass it around. All other methods take the lock. User code
+//! never runs under the lock, nor while the emitter stores: entries and values removed there are returned
+//! as [`Removed`] and dropped afterwards.
 #![expect(
     unsafe_code,
     reason = "store and list are reached by the rules of the gate"
@@ -25,13 +25,13 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::gate::{Gate, Halted};
-#[cfg(not(all(test, fanline_loom)))]
-use super::latch::Latch;
-#[cfg(all(test, fanline_loom))]
-use super::latch::Modelled as Latch;
-use super::list::{Entry, Place};
-use super::log::GivenUp;
+use super::list::{Entry, SlotState};
+use super::log::Evicted;
 use super::policy::Rules;
+#[cfg(all(test, fanline_loom))]
+use super::spin_lock::ModelLock as SpinLock;
+#[cfg(not(all(test, fanline_loom)))]
+use super::spin_lock::SpinLock;
 use super::store::Store;
 use crate::clock::Time;
 use crate::fence::Fences;
@@ -41,7 +41,7 @@ use control::Control;
 use departures::Departures;
 use replaying::Replaying;
 
-/// What a panicking observer threw.
+/// The payload of an observer's panic.
 pub(super) type Panic = Box<dyn Any + Send>;
 
 /// How a subject ended.
@@ -65,42 +65,43 @@ impl<E> Clone for End<E> {
 pub(super) struct Core<T, E, P, L> {
     gate: Gate<Store<T>, L>,
     policy: P,
-    /// Whether something happened while observers were called, so that the emitter has to tidy up.
-    stirred: AtomicBool,
-    /// Observers that have not left, for whoever asks without the lock.
+    /// Whether the emitter must tidy up, because the signal was raised or an observer closed while
+    /// observers were called.
+    needs_tidying: AtomicBool,
+    /// Number of current observers, readable without the lock.
     observers: AtomicUsize,
-    control: Latch<Control<E, L>>,
+    control: SpinLock<Control<E, L>>,
     departures: Departures,
 }
 
-/// Has the code that follows begin a cache line. A loop of a few instructions around an indirect call
-/// takes up to a quarter longer when it lies across two of them, and where it lies is chance. It belongs
-/// before a loop: within one, what fills the line up would be run each time.
+/// Aligns the code that follows to a cache line. A loop of a few instructions around an indirect call takes
+/// up to 25 % longer when it crosses two lines, which otherwise depends on the layout of the program.
+/// Belongs before a loop: inside, the padding would run in each iteration.
 #[inline(always)]
 fn begin_on_a_cache_line() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a directive to the assembler; what it inserts does nothing.
+    // SAFETY: an assembler directive; the inserted padding does nothing.
     unsafe {
         std::arch::asm!(".p2align 6", options(nomem, nostack, preserves_flags));
     }
 }
 
-/// Drops something of the user's whose destructor may panic, where that must not unwind.
-fn discard<D>(fallen: D) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(fallen)));
+/// Drops a user's value and swallows a panic of its destructor, where that must not unwind.
+fn discard<D>(removed: D) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(removed)));
 }
 
-/// What fell off under the lock, to be dropped where the user's code may run.
+/// Entries and values removed under the lock, to be dropped where user code may run.
 #[must_use = "it is dropped after the lock is released"]
-struct Debris<T, L> {
+struct Removed<T, L> {
     _entries: Vec<L>,
-    _values: GivenUp<T>,
+    _values: Evicted<T>,
 }
 
-/// The same, of a subject that is disposed of. An error is the user's, too.
+/// [`Removed`] for a disposed subject, with its former end: a user's error may be in it.
 #[must_use = "it is dropped after the lock is released"]
-struct Cleared<T, E, L> {
-    _debris: Debris<T, L>,
+struct Disposed<T, E, L> {
+    _removed: Removed<T, L>,
     _end: Option<End<E>>,
 }
 
@@ -109,19 +110,19 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         Arc::new(Self {
             gate: Gate::new(Store::new(&policy), fences),
             policy,
-            stirred: AtomicBool::new(false),
+            needs_tidying: AtomicBool::new(false),
             observers: AtomicUsize::new(0),
-            control: Latch::new(Control::new()),
+            control: SpinLock::new(Control::new()),
             departures: Departures::new(),
         })
     }
 
     pub(super) fn observer_count(&self) -> usize {
-        // Relaxed: a number that may be old when it is read.
+        // Relaxed: the number may be outdated when it is read.
         self.observers.load(Ordering::Relaxed)
     }
 
-    /// With the lock held, so that adding needs no read-modify-write.
+    /// Changes the number of observers. The lock is held, so that no read-modify-write is needed.
     fn count(&self, change: isize) {
         let observers = self.observers.load(Ordering::Relaxed);
         self.observers
@@ -129,30 +130,30 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     }
 
     pub(super) fn end_so_far(&self) -> Option<End<E>> {
-        self.control.hold().end.clone()
+        self.control.lock().end.clone()
     }
 
-    /// Whether it has ended; without the lock as long as it has not.
+    /// Returns whether the subject has ended; takes the lock only if the signal is up.
     pub(super) fn has_ended(&self) -> bool {
         // The signal stays up after the end.
-        self.gate.is_signalled() && self.control.hold().end.is_some()
+        self.gate.is_signalled() && self.control.lock().end.is_some()
     }
 
-    /// Whether this thread is the one that calls observers, further up on its stack.
+    /// Returns whether this thread is calling observers, further up on its stack.
     pub(super) fn is_calling_here(&self) -> bool {
         self.gate.is_calling_here()
     }
 
     // -- The emitter
 
-    /// Emits a value. Only one thread at a time may emit; once the subject has ended nothing happens.
-    /// What an observer threw comes back.
-    // Always inlined: left to the compiler it is a call in some programs, which costs a quarter of the
-    // rate with one observer.
+    /// Emits a value, and returns the panic of an observer. Only one thread at a time may emit; after the
+    /// end of the subject this does nothing.
+    // Always inlined: the compiler alone makes it a call in some programs, which costs 25 % of the rate
+    // with one observer.
     #[inline(always)]
     pub(super) fn next(&self, value: T) -> Option<Panic> {
         let now = self.now();
-        // Written out for each case, as neither has need of the other's questions.
+        // The cases are duplicated on purpose: each skips the checks of the others.
         let alone = self.enter();
         if alone.is_some() {
             self.pass_on(value, now, alone)
@@ -165,12 +166,12 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     #[cold]
     fn next_slowly(&self, value: T, now: Time) -> Option<Panic> {
-        // Dropped after the emission, being the user's.
-        let _debris = self.enter_slowly(|core| core.enter())?;
+        // Dropped after the emission, because destructors are user code.
+        let _removed = self.enter_slowly(|core| core.enter())?;
         self.pass_on(value, now, None)
     }
 
-    /// Having entered. `alone`: as the gate said.
+    /// Emits, after the gate has been entered. `alone` is the gate's result.
     #[inline(always)]
     fn pass_on(&self, value: T, now: Time, alone: Option<NonNull<L>>) -> Option<Panic> {
         if !P::STORES {
@@ -179,43 +180,43 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
         // Dropped when the emitter has left.
-        let (slot, _given_up) = store.append(&self.policy, value, now);
+        let (slot, _evicted) = store.append(&self.policy, value, now);
         if P::HOLDS_BACK {
             self.gate.leave();
             return None;
         }
         self.gate.call();
-        // SAFETY: the value stays where it is until the emitter has left: nobody gives up values while
+        // SAFETY: the value stays in place until the emitter has left: values are not evicted while
         // observers are called.
         let call = |entry: &mut L| entry.next(unsafe { slot.as_ref() });
         if P::COUNTED && needs_drop::<T>() && self.policy.count_max() == 0 {
-            // It goes as soon as it has been passed on.
+            // The value is evicted as soon as it has been emitted.
             self.fan_out(call);
-            self.control.hold().to_give_up = true;
+            self.control.lock().must_evict = true;
             return self.leave_tidily();
         }
         self.call_all(alone, call)
     }
 
-    /// Emits values in order, in one go. `scratch` is empty, and is left so.
+    /// Emits values in order, with one call per observer. `scratch` is empty before and after.
     pub(super) fn next_slice(&self, values: &[T], scratch: &mut Vec<T>) -> Option<Panic>
     where
         T: Clone,
     {
         let now = self.now();
         if P::STORES {
-            // Cloned before anything is begun: it is the user's code that clones.
+            // Cloned before the emission begins: cloning runs user code.
             scratch.extend_from_slice(values);
         }
         let panic = self.pass_on_slice(values, scratch, now);
-        // What was not worth appending is still there.
+        // Values that were not worth appending are still in it.
         scratch.clear();
         panic
     }
 
     fn pass_on_slice(&self, values: &[T], scratch: &mut Vec<T>, now: Time) -> Option<Panic> {
         let alone = self.enter();
-        let _debris = if alone.is_some() || self.gate.may_go_on() {
+        let _removed = if alone.is_some() || self.gate.may_go_on() {
             None
         } else {
             Some(self.enter_slowly(|core| core.enter())?)
@@ -226,7 +227,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
         // Dropped when the emitter has left.
-        let _given_up = store.append_all(&self.policy, scratch, now);
+        let _evicted = store.append_all(&self.policy, scratch, now);
         if P::HOLDS_BACK {
             self.gate.leave();
             return None;
@@ -235,7 +236,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.call_all(alone, |entry| entry.next_slice(values))
     }
 
-    /// Emits values that nobody else has.
+    /// Emits values of a vector one by one.
     pub(super) fn next_owned_slice(&self, values: Vec<T>) -> Option<Panic> {
         let mut panic = None;
         for value in values {
@@ -245,16 +246,16 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         panic
     }
 
-    /// Ends the subject. Only one thread at a time may emit.
+    /// Ends the subject, and returns the panic of an observer. Only one thread at a time may emit.
     pub(super) fn end(&self, end: End<E>) -> Option<Panic> {
         let now = self.policy.now_exact();
-        let _debris = self.enter_slowly(|core| core.gate.enter_calling())?;
+        let _removed = self.enter_slowly(|core| core.gate.enter_calling())?;
         let Some(last) = self.close(&end, now) else {
             return self.leave_tidily();
         };
         self.fan_out(|entry| {
             if let Some(last) = last {
-                // SAFETY: nobody gives up values while observers are called.
+                // SAFETY: values are not evicted while observers are called.
                 if entry.next(unsafe { &last.as_ref()[0] }) {
                     return true;
                 }
@@ -269,24 +270,25 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.leave_tidily()
     }
 
-    /// From now on the subject has ended; who comes gets the end at once. None when it was disposed of
-    /// just before; else the value that was held back until now, if there is one.
+    /// Marks the subject as ended: later subscribers receive the end at once. Returns `None` if it had
+    /// ended before, for example by a concurrent disposal. Otherwise returns the held-back value, if there
+    /// is one.
     fn close(&self, end: &End<E>, now: Time) -> Option<Option<NonNull<[T]>>> {
-        let mut control = self.control.hold();
+        let mut control = self.control.lock();
         if control.end.is_some() {
             return None;
         }
-        // SAFETY: the emitter is calling, so the list is its own.
-        control.admit(unsafe { &mut *self.gate.list() });
+        // SAFETY: the emitter is calling, so it owns the list.
+        control.admit_waiting(unsafe { &mut *self.gate.list() });
         control.end = Some(end.clone());
-        control.to_give_up = P::STORES;
-        // Stays up, so that every later emission finds the end.
+        control.must_evict = P::STORES;
+        // Stays raised, so that every later emission finds the end.
         self.gate.signal();
         self.observers.store(0, Ordering::Relaxed);
         if !P::STORES {
             return Some(None);
         }
-        // SAFETY: with the lock held nobody else reaches the store while the emitter is calling.
+        // SAFETY: with the lock held, no other thread reaches the store while the emitter is calling.
         let store = unsafe { &mut *self.gate.store() };
         store.trim(&self.policy, now);
         if !P::HOLDS_BACK {
@@ -318,21 +320,21 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
     }
 
-    /// Begins an emission, after all that waits for it is done; none when the subject has ended. What
-    /// fell off comes back, to be dropped after the emission.
+    /// Begins an emission after all pending work is done. Returns `None` if the subject has ended;
+    /// otherwise the removed entries and values, to be dropped after the emission.
     #[cold]
     fn enter_slowly(
         &self,
         enter: impl Fn(&Self) -> Option<NonNull<L>>,
-    ) -> Option<Vec<Debris<T, L>>> {
+    ) -> Option<Vec<Removed<T, L>>> {
         let mut all = Vec::new();
         loop {
-            let (debris, ended) = {
-                let mut control = self.control.hold();
-                let debris = self.tidy(&mut control);
-                (debris, control.end.is_some())
+            let (removed, ended) = {
+                let mut control = self.control.lock();
+                let removed = self.tidy(&mut control);
+                (removed, control.end.is_some())
             };
-            all.push(debris);
+            all.push(removed);
             if ended {
                 return None;
             }
@@ -357,11 +359,11 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.leave()
     }
 
-    /// Calls the only observer, and leaves. Most of what the loop over many looks at needs no look here: there is
-    /// half as much to do.
+    /// Calls the only observer, and leaves. Skips most checks of the loop over many observers, which halves
+    /// the work.
     #[inline(always)]
     fn call_alone(&self, alone: *mut L, call: impl FnOnce(&mut L) -> bool) -> Option<Panic> {
-        // SAFETY: the only entry of the list, which is the emitter's own while it is calling; no other
+        // SAFETY: the only entry of the list, which the emitter owns while it is calling; no other
         // reference to it is alive.
         match catch_unwind(AssertUnwindSafe(|| call(unsafe { &mut *alone }))) {
             Ok(closed) if u8::from(closed) | self.gate.signal_byte() == 0 => {
@@ -370,22 +372,22 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             }
             Ok(closed) => {
                 cold_path();
-                self.stir_at(alone, closed);
+                self.handle_signal_at(alone, closed);
             }
-            Err(panic) => self.stir_after(panic, alone),
+            Err(panic) => self.handle_panic(panic, alone),
         }
         self.leave_tidily()
     }
 
-    /// Calls each observer that was there when it began, unless it has left meanwhile. One that says it
-    /// is closed, and one that panics, is taken out.
-    // What is rare finds out by itself what it needs to know, and says with a flag in memory that it was
-    // there: all that the loop keeps in registers is where it is and where it ends.
+    /// Calls each observer that was present at the start, unless it has left in the meantime. Removes
+    /// observers that report to be closed, and those that panic.
+    // The rare paths compute what they need themselves and set a flag in memory. So the loop keeps only its
+    // position and its end in registers.
     #[inline(always)]
     fn fan_out(&self, mut call: impl FnMut(&mut L) -> bool) {
         let list = self.gate.list();
-        // SAFETY: the emitter is calling, so the list is its own; nothing joins it meanwhile, so the
-        // entries stay where they are.
+        // SAFETY: the emitter is calling, so it owns the list. No entry is added meanwhile, so the entries
+        // stay in place.
         let Range { start, end } = unsafe { (*list).as_mut_ptr_range() };
         let mut entry = start;
         while entry != end {
@@ -395,7 +397,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                     // SAFETY: before the end, and no other reference to an entry is alive.
                     let closed = call(unsafe { &mut *entry });
                     if u8::from(closed) | self.gate.signal_byte() != 0 {
-                        self.stir_at(entry, closed);
+                        self.handle_signal_at(entry, closed);
                     }
                     // SAFETY: before the end.
                     entry = unsafe { entry.add(1) };
@@ -405,18 +407,19 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 }
             }));
             if let Err(panic) = outcome {
-                self.stir_after(panic, entry);
+                self.handle_panic(panic, entry);
                 // SAFETY: before the end.
                 entry = unsafe { entry.add(1) };
             }
         }
     }
 
-    /// An observer has panicked: it is taken out, and the panic kept until all have been called.
+    /// Removes an observer that has panicked, and stores the panic until all observers have been called.
     #[cold]
-    fn stir_after(&self, panic: Panic, entry: *mut L) {
-        let mut control = self.control.hold();
-        // The first counts. Another is dropped without the lock: what was thrown is the user's.
+    fn handle_panic(&self, panic: Panic, entry: *mut L) {
+        let mut control = self.control.lock();
+        // Only the first panic is reported. A later one is dropped without the lock, because its payload is
+        // user data.
         let another = match control.panic {
             None => {
                 control.panic = Some(panic);
@@ -426,49 +429,50 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         };
         drop(control);
         discard(another);
-        self.stir_at(entry, true);
+        self.handle_signal_at(entry, true);
     }
 
-    /// [`stir`](Self::stir), knowing where the observer lies that was called last.
+    /// Calls [`handle_signal`](Self::handle_signal) with the index of the entry that was called last.
     #[cold]
     #[inline(never)]
-    fn stir_at(&self, entry: *mut L, closed: bool) {
-        // SAFETY: the emitter is calling, so the list is its own.
+    fn handle_signal_at(&self, entry: *mut L, closed: bool) {
+        // SAFETY: the emitter is calling, so it owns the list.
         let entries = unsafe { (*self.gate.list()).as_mut_ptr_range().start };
-        // SAFETY: of the same entries, which have not moved: nothing joins or is closed up meanwhile.
+        // SAFETY: a pointer into the same entries, which have not moved: none is added and none compacted
+        // meanwhile.
         let index = unsafe { entry.offset_from_unsigned(entries) };
-        self.stir(closed.then_some(index));
-        // Relaxed: the emitter's own.
-        self.stirred.store(true, Ordering::Relaxed);
+        self.handle_signal(closed.then_some(index));
+        // Relaxed: only the emitter uses it.
+        self.needs_tidying.store(true, Ordering::Relaxed);
     }
 
-    /// Between two calls: takes out the observer at `closed` and those who have left. Who has come is
-    /// let in when the calls are over, and so does not get the value that is being passed on.
+    /// Runs between two calls: removes the observer at `closed`, and those that have unsubscribed. New
+    /// subscribers are admitted after the calls, so they do not receive the value that is being emitted.
     #[cold]
-    fn stir(&self, mut closed: Option<usize>) {
+    fn handle_signal(&self, mut closed: Option<usize>) {
         loop {
             let mut gone = Vec::new();
-            self.let_go_between_calls(closed.take(), &mut gone);
+            self.remove_between_calls(closed.take(), &mut gone);
             if gone.is_empty() {
                 return;
             }
-            // Again, because dropping an observer may unsubscribe the one to be called next. A
-            // destructor that panics must not be taken for the observer that was called.
+            // Repeated, because dropping an observer may unsubscribe the next one. A panic of its
+            // destructor must not be attributed to the observer that was called.
             gone.into_iter().for_each(discard);
         }
     }
 
-    fn let_go_between_calls(&self, closed: Option<usize>, gone: &mut Vec<L>) {
-        let mut control = self.control.hold();
-        // SAFETY: the emitter is calling, so the list is its own.
+    fn remove_between_calls(&self, closed: Option<usize>, gone: &mut Vec<L>) {
+        let mut control = self.control.lock();
+        // SAFETY: the emitter is calling, so it owns the list.
         let list = unsafe { &mut *self.gate.list() };
-        if let Some(place) = closed.and_then(|index| list.place_at(index)) {
-            if matches!(control.places.get(place), Place::Listed(_)) && control.end.is_none() {
+        if let Some(slot) = closed.and_then(|index| list.slot_at(index)) {
+            if matches!(control.slots.get(slot), SlotState::Listed(_)) && control.end.is_none() {
                 self.count(-1);
             }
-            gone.push(control.expel(list, place));
+            gone.push(control.remove_listed(list, slot));
         }
-        control.let_go(list, gone);
+        control.remove_leaving(list, gone);
         if control.end.is_none() {
             self.gate.lower_signal(&mut control.fenced);
         }
@@ -477,11 +481,11 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
     }
 
-    /// The emitter is done calling.
+    /// Ends the calls of the emitter.
     #[inline(always)]
     fn leave(&self) -> Option<Panic> {
-        // Relaxed: the emitter's own.
-        if self.stirred.load(Ordering::Relaxed) {
+        // Relaxed: only the emitter uses it.
+        if self.needs_tidying.load(Ordering::Relaxed) {
             cold_path();
             return self.leave_tidily();
         }
@@ -491,47 +495,49 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     #[cold]
     fn leave_tidily(&self) -> Option<Panic> {
-        let mut control = self.control.hold();
-        let debris = self.tidy(&mut control);
+        let mut control = self.control.lock();
+        let removed = self.tidy(&mut control);
         let panic = control.panic.take();
-        self.stirred.store(false, Ordering::Relaxed);
+        self.needs_tidying.store(false, Ordering::Relaxed);
         self.gate.leave();
         drop(control);
-        drop(debris);
+        drop(removed);
         panic
     }
 
-    /// The emitter, between emissions and with the lock, does what others have left for it.
-    fn tidy(&self, control: &mut Control<E, L>) -> Debris<T, L> {
-        // SAFETY: the emitter is idle, or about to be: the list is its own.
+    /// Performs, between emissions and with the lock held, the work that other threads have left to the
+    /// emitter.
+    fn tidy(&self, control: &mut Control<E, L>) -> Removed<T, L> {
+        // SAFETY: the emitter is idle or about to be, so it owns the list.
         let list = unsafe { &mut *self.gate.list() };
         let mut entries = Vec::new();
-        control.let_go(list, &mut entries);
-        control.admit(list);
-        control.close_up(list);
+        control.remove_leaving(list, &mut entries);
+        control.admit_waiting(list);
+        control.compact(list);
         if control.end.is_none() {
             self.gate.lower_signal(&mut control.fenced);
         }
         if control.waiters > 0 {
             self.departures.announce();
         }
-        let mut values = GivenUp::Nothing;
-        if P::STORES && std::mem::take(&mut control.to_give_up) {
-            // SAFETY: with the lock held nobody else reaches the store while the emitter does not store.
+        let mut values = Evicted::Nothing;
+        if P::STORES && std::mem::take(&mut control.must_evict) {
+            // SAFETY: with the lock held, no other thread reaches the store while the emitter is not
+            // storing.
             let store = unsafe { &mut *self.gate.store() };
             store.trim_by_count(&self.policy);
-            values = store.log.give_up();
+            values = store.log.evict();
         }
-        Debris {
+        Removed {
             _entries: entries,
             _values: values,
         }
     }
 
-    // -- Everybody else
+    // -- All other threads
 
-    /// Subscribes: what is retained is passed on here and now, on this thread, and the entry joins
-    /// behind the last value that it was given, without a gap.
+    /// Subscribes an entry. Retained values are emitted to it here, on this thread; then it joins the list
+    /// without a gap.
     pub(super) fn subscribe(self: &Arc<Self>, mut entry: L) -> Guard
     where
         Self: Registry + 'static,
@@ -543,7 +549,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let mut now = self.now();
         let mut exact = !P::TIMED;
         loop {
-            let mut control = self.control.hold();
+            let mut control = self.control.lock();
             if let Some(End::Disposed) = control.end {
                 break;
             }
@@ -552,7 +558,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 halted = self.gate.halt(&mut control.fenced);
                 if !exact && self.may_expire(now) {
                     drop(control);
-                    // Without the lock: a clock is the user's code.
+                    // Without the lock: a clock is user code.
                     now = self.policy.now_exact();
                     exact = true;
                     continue;
@@ -560,7 +566,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 exact = true;
                 if let Some(values) = replay.advance(&mut control, halted, now) {
                     drop(control);
-                    // SAFETY: pinned, so the values stay; nobody has a unique reference to one.
+                    // SAFETY: pinned, so the values stay; a unique reference to them does not exist.
                     if entry.next_slice(unsafe { values.as_ref() }) {
                         break;
                     }
@@ -584,24 +590,24 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 control.wait(entry)
             };
             self.count(1);
-            let debris = replay.finish(&mut control, halted);
+            let removed = replay.finish(&mut control, halted);
             let reference = self.reference(&mut control);
             drop(control);
-            drop(debris);
+            drop(removed);
             return Guard::joined(reference, key);
         }
         Guard::closed()
     }
 
-    /// Whether a reading that is late could keep a value that an exact one would let go. With the emitter
-    /// halted.
+    /// Returns whether a value may have expired by the exact time although it has not by `now`. The emitter
+    /// must be halted.
     fn may_expire(&self, now: Time) -> bool {
-        // SAFETY: halted, with the lock held.
+        // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &*self.gate.store() };
         store.has_expired(&self.policy, now.plus_nanos(self.policy.late_nanos_max()))
     }
 
-    /// Shows what is retained at this moment to `visit`, in order.
+    /// Calls `visit` with the values that are retained now, in order.
     pub(super) fn visit(&self, mut visit: impl FnMut(&[T])) {
         if !P::STORES {
             return;
@@ -610,7 +616,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let mut until = None;
         let now = self.policy.now_exact();
         loop {
-            let mut control = self.control.hold();
+            let mut control = self.control.lock();
             let halted = self.gate.halt(&mut control.fenced);
             let Some(values) = replay.advance(&mut control, halted, now) else {
                 break;
@@ -628,70 +634,71 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
     }
 
-    /// Shows the last value that is retained to `visit`, if there is one.
+    /// Calls `visit` with the last retained value, if there is one.
     pub(super) fn visit_last(&self, visit: impl FnOnce(&T)) {
         let mut replay = Replaying::new(self);
-        let last = replay.pin_last(&mut self.control.hold());
+        let last = replay.pin_last(&mut self.control.lock());
         if let Some(last) = last {
             // SAFETY: pinned, so the value stays.
             visit(unsafe { last.as_ref() });
         }
     }
 
-    /// Lets go of what is too old by now.
+    /// Removes values that are too old.
     pub(super) fn trim(&self) {
         if !P::STORES {
             return;
         }
         let now = self.policy.now_exact();
-        let mut control = self.control.hold();
+        let mut control = self.control.lock();
         let halted = self.gate.halt(&mut control.fenced);
         let values = self.trim_halted(&mut control, halted, now);
         drop(control);
         drop(values);
     }
 
-    /// Drops observers and values without a word, and whatever comes later.
+    /// Disposes of the subject: drops observers and values without notifying them; later calls have no
+    /// effect.
     pub(super) fn dispose(&self) {
-        let mut control = self.control.hold();
+        let mut control = self.control.lock();
         let halted = self.gate.halt(&mut control.fenced);
-        let fallen = self.clear(&mut control, halted);
+        let removed = self.clear(&mut control, halted);
         drop(control);
-        drop(fallen);
+        drop(removed);
     }
 
-    /// Nobody emits or subscribes any more, and nobody will: all that is the user's goes.
+    /// Drops all user values, when the last producer, handle, and source are gone.
     pub(super) fn abandon(self: &Arc<Self>) {
-        let mut control = self.control.hold();
+        let mut control = self.control.lock();
         self.gate.signal();
-        let fallen = self.clear(&mut control, Halted::Idle);
+        let removed = self.clear(&mut control, Halted::Idle);
         control.abandoned = true;
         let spare = std::mem::take(&mut control.spare);
         drop(control);
-        drop(fallen);
+        drop(removed);
         for _ in 0..spare {
-            // SAFETY: a reference that was left behind, and is counted no more.
+            // SAFETY: a reference that a guard has left behind; it is released once.
             unsafe { Arc::decrement_strong_count(Arc::as_ptr(self)) };
         }
     }
 
-    /// Disposed of; what falls off comes back. With the lock held and the emitter halted.
-    fn clear(&self, control: &mut Control<E, L>, halted: Halted) -> Cleared<T, E, L> {
+    /// Marks the subject as disposed, and returns what is removed. The lock is held and the emitter halted.
+    fn clear(&self, control: &mut Control<E, L>, halted: Halted) -> Disposed<T, E, L> {
         let end = control.end.replace(End::Disposed);
         self.observers.store(0, Ordering::Relaxed);
         let mut entries: Vec<L> = Vec::new();
-        for (entry, place) in control.waiting.take() {
-            control.places.release(place);
+        for (entry, slot) in control.waiting.take() {
+            control.slots.release(slot);
             entries.push(entry);
         }
-        let mut values = GivenUp::Nothing;
+        let mut values = Evicted::Nothing;
         if P::STORES {
-            // SAFETY: halted, with the lock held.
+            // SAFETY: the emitter is halted and the lock is held.
             let store = unsafe { &mut *self.gate.store() };
             store.clear();
-            control.to_give_up = true;
+            control.must_evict = true;
             if halted == Halted::Idle {
-                values = store.log.give_up();
+                values = store.log.evict();
             }
         }
         if halted == Halted::Idle {
@@ -699,13 +706,13 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             let list = unsafe { &mut *self.gate.list() };
             entries.extend(list.take().map(|(entry, _)| entry));
             control.leaving.clear();
-            control.places.release_all();
+            control.slots.release_all();
         }
         if control.waiters > 0 {
             self.departures.announce();
         }
-        Cleared {
-            _debris: Debris {
+        Disposed {
+            _removed: Removed {
                 _entries: entries,
                 _values: values,
             },
@@ -713,28 +720,28 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
     }
 
-    /// A reference for a guard: one that another has left behind, or a new one.
+    /// Returns a reference for a guard: one that another guard has left behind, or a new one.
     fn reference(self: &Arc<Self>, control: &mut Control<E, L>) -> Arc<Self> {
         if control.spare == 0 {
             return self.clone();
         }
         control.spare -= 1;
-        // SAFETY: it was left behind by `remove_last`, and is counted no more.
+        // SAFETY: `remove_last` has left this reference behind; it is taken once.
         unsafe { Arc::from_raw(Arc::as_ptr(self)) }
     }
 
-    /// With the emitter halted: applies the rules of age and number.
-    fn trim_halted(&self, control: &mut Control<E, L>, halted: Halted, now: Time) -> GivenUp<T> {
-        // SAFETY: halted, with the lock held.
+    /// Applies the limits of age and count. The emitter must be halted.
+    fn trim_halted(&self, control: &mut Control<E, L>, halted: Halted, now: Time) -> Evicted<T> {
+        // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &mut *self.gate.store() };
         if control.end.is_none() || !self.policy.freezes() {
             store.trim(&self.policy, now);
         }
         if halted == Halted::Calling {
-            // The value that is being passed on may be among them.
-            control.to_give_up = true;
-            return GivenUp::Nothing;
+            // The value that is being emitted may be among them.
+            control.must_evict = true;
+            return Evicted::Nothing;
         }
-        store.log.give_up()
+        store.log.evict()
     }
 }

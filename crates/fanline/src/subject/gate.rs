@@ -1,26 +1,26 @@
-//! Who may touch what of a subject, and when.
+//! Rules of access to a subject's store and list.
 //!
-//! One thread at a time emits, the *emitter*. It takes no lock and no read-modify-write; it writes in
-//! which [`Phase`] it is and looks at one word, the *signal*. Everybody else (who subscribes,
-//! unsubscribes, asks or disposes) holds the subject's lock, raises the signal and reads the phase:
+//! One thread at a time emits, the *emitter*. It takes no lock and makes no read-modify-write. It writes
+//! its phase (idle, storing, or calling), and reads one word, the *signal*. All other operations
+//! (subscribe, unsubscribe, read, dispose) hold the subject's lock, raise the signal, and read the phase:
 //!
 //! ```text
-//! emitter                              the one with the lock
+//! emitter                              holder of the lock
 //!   phase <- storing | calling           signal <- raised
 //!   light fence                          heavy fence
 //!   signal raised?                       read phase, until it is not storing
 //!     yes: phase <- idle, take the lock    idle:    the emitter cannot begin before it has the lock:
-//!     no:  go on                                    store and list are ours
-//!                                          calling: the store is ours, the list is the emitter's
+//!     no:  go on                                    store and list are the holder's
+//!                                          calling: the store is the holder's, the list is the emitter's
 //! ```
 //!
-//! The fences make it impossible that both miss the other's write. Storing is short and runs nothing
-//! of the user's, so waiting for its end is a matter of nanoseconds. While it calls observers the
-//! emitter looks at the signal after each of them. The signal is lowered only by the emitter, under
-//! the lock; until then whoever holds the lock need not make the heavy fence again.
+//! With the fences, at least one side sees the other's write. Storing is short and runs no user code, so
+//! waiting for its end takes nanoseconds. While it calls observers, the emitter checks the signal after
+//! each of them. Only the emitter lowers the signal, under the lock; until then the holder of the lock need
+//! not repeat the heavy fence.
 #![expect(
     unsafe_code,
-    reason = "cells that the phases share out between the emitter and the lock's holder"
+    reason = "cells that belong to the emitter or the lock's holder, by phase"
 )]
 
 use std::ptr::{NonNull, null_mut};
@@ -31,35 +31,35 @@ use crate::sync::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering, Shared
 
 const IDLE: usize = 0;
 const STORING: usize = 1;
-// Any other value: calling observers, on the thread of this token.
+// Any other value: calling observers, on the thread with this token.
 
-/// What the holder of the lock finds.
+/// The phase that the holder of the lock finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Halted {
-    /// Nothing is being emitted, and nothing can be: store and list are the holder's.
+    /// No emission is in progress, and none can begin: the holder owns store and list.
     Idle,
-    /// Observers are being called; the store is the holder's, the list is not.
+    /// Observers are being called; the holder owns the store, but not the list.
     Calling,
 }
 
 pub(super) struct Gate<S, L> {
     phase: AtomicUsize,
-    /// The only observer in the list, when the signal is down and the fences are asymmetric; else null. Most
-    /// subjects have one observer, and this one word tells the emitter that there is nothing to look at
-    /// and whom to call.
+    /// The only observer in the list, if the signal is down and the fences are asymmetric; otherwise null.
+    /// Most subjects have one observer. For these, this one word tells the emitter that there is no work to
+    /// do, and which observer to call.
     alone: AtomicPtr<L>,
-    /// 1 when somebody wants the emitter to take the lock, else 0; looked at between two observers. A
-    /// byte, so that it is asked together with what the observer says in one instruction.
+    /// 1 if the emitter has to take the lock, otherwise 0; checked between two observers. It is a byte so
+    /// that one instruction combines it with the observer's result.
     signal: AtomicU8,
-    /// The same, and always set where the emitter has to make a full fence before it looks: one word to
-    /// look at before an emission spares the usual case, in which it has not, a question of its own.
+    /// The same, but always set if the emitter needs a full fence before the check. So the usual case,
+    /// which does not need one, has only one word to check before an emission.
     look: AtomicBool,
     fences: Fences,
     store: SharedCell<S>,
     list: SharedCell<List<L>>,
 }
 
-// SAFETY: the cells are handed out by the rules above, to one thread at a time.
+// SAFETY: the rules above give access to the cells to one thread at a time.
 unsafe impl<S: Send, L: Send> Sync for Gate<S, L> {}
 
 impl<S, L: Vacant> Gate<S, L> {
@@ -75,27 +75,28 @@ impl<S, L: Vacant> Gate<S, L> {
         }
     }
 
-    /// The store: for the emitter while storing, and for the lock's holder after [`halt`](Self::halt).
+    /// Returns the store: for the emitter while storing, and for the lock's holder after
+    /// [`halt`](Self::halt).
     #[inline(always)]
     pub(super) fn store(&self) -> *mut S {
         self.store.get()
     }
 
-    /// The list: for the emitter while storing or calling, and for the lock's holder when it found the
-    /// emitter idle.
+    /// Returns the list: for the emitter while storing or calling, and for the lock's holder if the emitter
+    /// is idle.
     #[inline(always)]
     pub(super) fn list(&self) -> *mut List<L> {
         self.list.get()
     }
 
-    /// The emitter goes from idle to storing. Whom it is to call, when that is one observer and there is nothing
-    /// else to look at; else none, and it has to ask whether it [`may_go_on`](Self::may_go_on).
+    /// Moves the emitter from idle to storing. Returns the only observer, if there is one and no work to
+    /// do. Otherwise the emitter must check whether it [`may_go_on`](Self::may_go_on).
     #[inline(always)]
     pub(super) fn enter_storing(&self) -> Option<NonNull<L>> {
         self.enter(STORING)
     }
 
-    /// The same, from idle to calling.
+    /// Moves the emitter from idle to calling, otherwise like [`enter_storing`](Self::enter_storing).
     #[inline(always)]
     pub(super) fn enter_calling(&self) -> Option<NonNull<L>> {
         self.enter(thread_token())
@@ -103,20 +104,21 @@ impl<S, L: Vacant> Gate<S, L> {
 
     #[inline(always)]
     fn enter(&self, phase: usize) -> Option<NonNull<L>> {
-        // Relaxed: what orders it before the loads that follow is the fence, and nothing was written
-        // yet that a reader of this value would have to see.
+        // Relaxed: the fence orders it before the loads that follow, and nothing has been written that a
+        // reader of this value must see.
         self.phase.store(phase, Ordering::Relaxed);
         self.fences.light_if_asymmetric();
-        // Relaxed: unless it is null the signal is down, and all that others did was done before the
-        // emitter lowered it.
+        // Relaxed: if it is not null, the signal is down, and other threads finished their changes before
+        // the emitter lowered it.
         NonNull::new(self.alone.load(Ordering::Relaxed))
     }
 
-    /// Whether the emitter, having entered, finds the signal down. Else it is idle again.
+    /// Returns whether the signal is down after the emitter has entered. Otherwise makes the emitter idle
+    /// again.
     #[inline(always)]
     pub(super) fn may_go_on(&self) -> bool {
-        // Relaxed: when the signal is down, all that others did was done before the emitter lowered
-        // it, with the lock held, which orders it.
+        // Relaxed: if the signal is down, other threads finished their changes before the emitter lowered
+        // it with the lock held, which orders them.
         !self.look.load(Ordering::Relaxed) || self.may_go_on_fenced()
     }
 
@@ -131,57 +133,56 @@ impl<S, L: Vacant> Gate<S, L> {
         false
     }
 
-    /// The emitter goes from storing to calling.
+    /// Moves the emitter from storing to calling.
     #[inline(always)]
     pub(super) fn call(&self) {
-        // Release: whoever reads it sees what was stored.
+        // Release: a thread that reads it sees the stored value.
         self.phase.store(thread_token(), Ordering::Release);
     }
 
-    /// The emitter is idle again.
+    /// Makes the emitter idle.
     #[inline(always)]
     pub(super) fn leave(&self) {
-        // Release: whoever reads it sees the store and the list as the emitter left them.
+        // Release: a thread that reads it sees the store and the list as the emitter left them.
         self.phase.store(IDLE, Ordering::Release);
     }
 
-    /// Whether somebody wants the emitter to take the lock.
+    /// Returns whether the emitter has to take the lock.
     #[inline(always)]
     pub(super) fn is_signalled(&self) -> bool {
         self.signal_byte() != 0
     }
 
-    /// Not 0 when somebody wants the emitter to take the lock.
+    /// Returns a value other than 0 if the emitter has to take the lock.
     #[inline(always)]
     pub(super) fn signal_byte(&self) -> u8 {
-        // Relaxed: what it announces is read with the lock held.
+        // Relaxed: the announced work is read with the lock held.
         self.signal.load(Ordering::Relaxed)
     }
 
-    /// Raises the signal without waiting: for what can be left until the emitter comes. Only with the
-    /// lock held.
+    /// Raises the signal without waiting, for work that the emitter can do later. The lock must be held.
     pub(super) fn signal(&self) {
-        // Relaxed: what it announces is read with the lock held. An emission that misses it began
-        // before, as far as anybody can tell.
+        // Relaxed: the announced work is read with the lock held. An emission that misses the signal counts
+        // as begun before it.
         self.signal.store(1, Ordering::Relaxed);
         self.look.store(true, Ordering::Relaxed);
         self.alone.store(null_mut(), Ordering::Relaxed);
     }
 
-    /// Lowers the signal. Only for the emitter, with the lock held. `fenced` is behind the lock.
+    /// Lowers the signal. Only for the emitter, with the lock held, which also protects `fenced`.
     pub(super) fn lower_signal(&self, fenced: &mut bool) {
         self.signal.store(0, Ordering::Relaxed);
         if self.fences == Fences::Asymmetric {
             self.look.store(false, Ordering::Relaxed);
-            // SAFETY: the emitter is storing, calling or between the two, so the list is its own.
+            // SAFETY: the emitter is storing, calling, or between the two, so it owns the list.
             let alone = unsafe { (*self.list.get()).only() };
             self.alone.store(alone, Ordering::Relaxed);
         }
         *fenced = false;
     }
 
-    /// Keeps the emitter from storing, and says where it is. Only with the lock held; holds until the
-    /// lock is released. `fenced` is behind the lock: whether a fence was made since the signal is up.
+    /// Prevents the emitter from storing until the lock is released, and returns its phase. The lock must
+    /// be held. It also protects `fenced`: whether a heavy fence was made since the signal was raised.
     pub(super) fn halt(&self, fenced: &mut bool) -> Halted {
         // Relaxed: changed only with the lock held.
         if self.phase.load(Ordering::Relaxed) == thread_token() {
@@ -204,19 +205,19 @@ impl<S, L: Vacant> Gate<S, L> {
         }
     }
 
-    /// Whether this thread is the one that calls observers, further up on its stack.
+    /// Returns whether this thread is calling observers, further up on its stack.
     pub(super) fn is_calling_here(&self) -> bool {
-        // Relaxed: another thread's token is never this one's.
+        // Relaxed: the token of another thread never equals that of this one.
         self.phase.load(Ordering::Relaxed) == thread_token()
     }
 }
 
-/// A number that no other living thread has, and that is no other phase.
+/// Returns a number that differs from all phases and from the tokens of all other living threads.
 #[inline(always)]
 fn thread_token() -> usize {
     #[repr(align(8))]
-    struct Token(#[expect(dead_code, reason = "what counts is its address")] u8);
-    // loom's models run their threads on stacks of one thread, and have thread locals of their own.
+    struct Token(#[expect(dead_code, reason = "only its address matters")] u8);
+    // loom runs the threads of a model on one real thread, and has thread locals of its own.
     #[cfg(all(test, fanline_loom))]
     loom::thread_local! {
         static TOKEN: Box<Token> = Box::new(Token(0));

@@ -1,4 +1,4 @@
-//! The shared form: the classic subjects, emitted from by reference, on any thread.
+//! Shared subjects: the classic ones, which emit by reference on any thread.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::shared::Shared;
 use super::source::{FromSource, Live, Source};
 use crate::{Guard, IntoObservable, Observer, observer};
 
-/// A shared subject, whatever it retains.
+/// A shared subject with any policy.
 trait Emit<T, E>: Send + Sync {
     fn next(&self, value: T);
     fn next_slice(&self, values: &[T])
@@ -78,19 +78,21 @@ where
     }
 }
 
-/// What all shared subjects can do; the types differ in what they retain.
+/// Defines a shared subject. The types have the same methods and differ in the values they retain.
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $inner:ty) => {
         $(#[$doc])*
         ///
-        /// A handle: clones are the same subject, and when the last is dropped before the end the
-        /// subject is disposed of. Emission takes one atomic read-modify-write; two for a while after
-        /// threads were in each other's way. A value emitted from another thread, or by an observer,
-        /// while one is being emitted is queued and passed on by whoever emits, after that one: all
-        /// observers see the same order, and nobody waits. So `next` may return before its value has
-        /// reached anybody, and may also pass on values of others. After the end nothing happens.
+        /// A handle: clones refer to the same subject. When the last one is dropped before the end, the
+        /// subject is disposed of.
         ///
-        /// An observer that panics is removed and costs nobody else a value; see [`OnPanic`].
+        /// An emission takes one atomic read-modify-write, and two for a while after contention. A value
+        /// emitted during another emission, by another thread or by an observer, is queued. The thread that
+        /// is emitting emits it next. So all observers see the same order, and no thread waits. `next` may
+        /// therefore return before its value has reached any observer, and may also emit values of other
+        /// threads. After the end emissions have no effect.
+        ///
+        /// An observer that panics is removed, and no other observer misses a value; see [`OnPanic`].
         pub struct $name<T, E = Infallible>
         where
             T: Send + Sync + 'static,
@@ -104,23 +106,22 @@ macro_rules! handle {
             T: Send + Sync + 'static,
             E: Send + Sync + 'static,
         {
-            /// Passes a value on to everybody who is subscribed.
+            /// Emits a value to all observers.
             ///
             /// # Panics
             ///
-            /// When an observer did, after everybody else has got the value.
+            /// If an observer panicked, after all others have received the value.
             #[inline]
             pub fn next(&self, value: T) {
                 self.inner.next(value);
             }
 
-            /// Passes on values in one go: each observer gets all of them before the next observer
-            /// does, at the cost of one call. Queued because something is being emitted, they are
-            /// passed on one by one.
+            /// Emits several values: each observer receives all of them, with one call, before the next
+            /// observer does. If they are queued during another emission, they are emitted one by one.
             ///
             /// # Panics
             ///
-            /// When an observer did, after everybody else has got the values.
+            /// If an observer panicked, after all others have received the values.
             pub fn next_slice(&self, values: &[T])
             where
                 T: Clone,
@@ -128,32 +129,32 @@ macro_rules! handle {
                 self.inner.next_slice(values);
             }
 
-            /// Ends the subject well.
+            /// Completes the subject.
             ///
             /// # Panics
             ///
-            /// When an observer did, after everybody else has been told.
+            /// If an observer panicked, after all others have been called.
             pub fn complete(&self) {
                 self.inner.end(End::Completed);
             }
 
-            /// Ends the subject with a failure.
+            /// Ends the subject with an error.
             ///
             /// # Panics
             ///
-            /// When an observer did, after everybody else has been told.
+            /// If an observer panicked, after all others have been called.
             pub fn error(&self, error: E) {
                 self.inner.end(End::Failed(Arc::new(error)));
             }
 
-            /// Ends the subject without a word and at once: observers and retained values are dropped,
-            /// those not yet called for the value that is being emitted are not called any more, and
-            /// who subscribes later gets nothing.
+            /// Ends the subject at once, without notifying observers. Observers and retained values are
+            /// dropped. Observers that have not yet received the current value do not receive it. Later
+            /// subscribers receive nothing.
             pub fn dispose(&self) {
                 self.inner.dispose();
             }
 
-            /// The subject as those see it who only subscribe.
+            /// Returns the subscriber's half of the subject.
             pub fn source(&self) -> Source<T, E> {
                 Source::new(self.inner.live())
             }
@@ -168,19 +169,19 @@ macro_rules! handle {
                 self.inner.subscribe(Boxed::new(observer))
             }
 
-            /// Whether anybody is subscribed. False after the end.
+            /// Returns whether the subject has observers. False after the end.
             pub fn has_observers(&self) -> bool {
                 self.observer_count() > 0
             }
 
-            /// How many are subscribed. None after the end.
+            /// Returns the number of observers. 0 after the end.
             pub fn observer_count(&self) -> usize {
                 self.inner.observer_count()
             }
 
-            /// Whether what is emitted can reach anybody, now or later: somebody is subscribed, or holds
-            /// a [source](Self::source), or a chain that begins with one, where observers may subscribe.
-            /// Handles do not count. A hint, as others may come and go meanwhile.
+            /// Returns whether an emission can reach an observer, now or later. This is so if the subject
+            /// has observers, or if a [source](Self::source), or a chain of operators on one, exists.
+            /// Handles do not count. The result is a hint, as it may change at any time.
             ///
             /// ```
             /// let s = fanline::Subject::<u32>::new();
@@ -197,7 +198,7 @@ macro_rules! handle {
                 self.inner.is_reachable()
             }
 
-            /// Whether the subject has completed, failed or been disposed.
+            /// Returns whether the subject has completed, failed, or been disposed of.
             pub fn has_ended(&self) -> bool {
                 self.inner.has_ended()
             }
@@ -219,7 +220,7 @@ macro_rules! handle {
                 self
             }
 
-            /// What a late subscriber would be given now; see [`Source::snapshot`].
+            /// Returns the values that a late subscriber would receive now; see [`Source::snapshot`].
             pub fn snapshot(&self) -> Vec<T>
             where
                 T: Clone,
@@ -270,8 +271,8 @@ macro_rules! handle {
 }
 
 handle! {
-    /// A subject that retains nothing: whoever subscribes gets what comes after, and after the end the
-    /// end alone.
+    /// A subject that retains nothing: subscribers receive the values that follow, or only the end if the
+    /// subject has ended.
     ///
     /// ```
     /// let s = fanline::Subject::<u32>::new();
@@ -290,9 +291,10 @@ handle! {
 }
 
 handle! {
-    /// A subject with a current value, which whoever subscribes gets first.
+    /// A subject with a current value, which each subscriber receives first.
     ///
-    /// After the end late comers get the end alone; [`value`](BehaviorSubject::value) stays.
+    /// After the end a late subscriber receives only the end; [`value`](BehaviorSubject::value) still
+    /// works.
     ///
     /// ```
     /// let s = fanline::BehaviorSubject::new(0);
@@ -304,8 +306,8 @@ handle! {
 }
 
 handle! {
-    /// A subject that passes on its last value when it completes, to those present and to those who
-    /// come later; nothing else. When it fails there is no value, only the error.
+    /// A subject that emits only its last value, when it completes, to current and later subscribers. If it
+    /// fails, it emits no value, only the error.
     ///
     /// ```
     /// let s = fanline::AsyncSubject::new();
@@ -318,7 +320,7 @@ handle! {
 }
 
 handle! {
-    /// A subject that retains values for those who subscribe late; see [`Replay`] for which.
+    /// A subject that retains values for late subscribers; [`Replay`] chooses which.
     ///
     /// ```
     /// use fanline::{Replay, ReplaySubject};
@@ -332,7 +334,7 @@ handle! {
 }
 
 impl<T: Send + Sync + 'static> Subject<T> {
-    /// A subject that does not fail.
+    /// Creates a subject that cannot fail.
     pub fn new() -> Self {
         Self::with_error()
     }
@@ -343,7 +345,7 @@ where
     T: Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// A subject that can fail with `E`: `Subject::<u32, String>::with_error()`.
+    /// Creates a subject that can fail with `E`: `Subject::<u32, String>::with_error()`.
     pub fn with_error() -> Self {
         Self {
             inner: Arc::new(Shared::new(Publish)),
@@ -352,7 +354,7 @@ where
 }
 
 impl<T: Send + Sync + 'static> BehaviorSubject<T> {
-    /// A subject that does not fail, and its first value.
+    /// Creates a subject that cannot fail, with its first value.
     pub fn new(initial: T) -> Self {
         Self::with_error(initial)
     }
@@ -363,7 +365,7 @@ where
     T: Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// A subject that can fail with `E`, and its first value.
+    /// Creates a subject that can fail with `E`, with its first value.
     pub fn with_error(initial: T) -> Self {
         let inner = Shared::new(Current);
         inner.next(initial);
@@ -372,11 +374,11 @@ where
         }
     }
 
-    /// The current value; after completion, the last one.
+    /// Returns the current value; after completion, the last one.
     ///
     /// # Errors
     ///
-    /// The failure, once the subject has failed, or that it was disposed of.
+    /// The error, if the subject has failed, or [`NoValue::Disposed`].
     pub fn value(&self) -> Result<T, NoValue<E>>
     where
         T: Clone,
@@ -395,7 +397,7 @@ where
     }
 }
 
-/// Why a [`BehaviorSubject`] has no value.
+/// The reason why a [`BehaviorSubject`] has no value.
 ///
 /// ```
 /// use fanline::{BehaviorSubject, NoValue};
@@ -410,9 +412,9 @@ where
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum NoValue<E> {
-    /// It has failed with this.
+    /// The subject has failed with this error.
     Failed(Arc<E>),
-    /// It was disposed of.
+    /// The subject was disposed of.
     Disposed,
 }
 
@@ -438,7 +440,7 @@ impl<E: fmt::Display> fmt::Display for NoValue<E> {
 impl<E: fmt::Debug + fmt::Display> std::error::Error for NoValue<E> {}
 
 impl<T: Send + Sync + 'static> AsyncSubject<T> {
-    /// A subject that does not fail.
+    /// Creates a subject that cannot fail.
     pub fn new() -> Self {
         Self::with_error()
     }
@@ -449,7 +451,7 @@ where
     T: Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// A subject that can fail with `E`.
+    /// Creates a subject that can fail with `E`.
     pub fn with_error() -> Self {
         Self {
             inner: Arc::new(Shared::new(Last)),
@@ -458,7 +460,7 @@ where
 }
 
 impl<T: Send + Sync + 'static> ReplaySubject<T> {
-    /// A subject that does not fail.
+    /// Creates a subject that cannot fail.
     pub fn new(replay: Replay<impl Policy>) -> Self {
         Self::with_error(replay)
     }
@@ -469,14 +471,14 @@ where
     T: Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// A subject that can fail with `E`.
+    /// Creates a subject that can fail with `E`.
     pub fn with_error(replay: Replay<impl Policy>) -> Self {
         Self {
-            inner: Arc::new(Shared::new(replay.flavour)),
+            inner: Arc::new(Shared::new(replay.flavor)),
         }
     }
 
-    /// Lets go of retained values that are too old by now; see [`Source::trim`].
+    /// Removes retained values that are too old; see [`Source::trim`].
     pub fn trim(&self) {
         self.source().trim();
     }

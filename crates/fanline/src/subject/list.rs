@@ -1,7 +1,7 @@
-//! The observers of a subject, in the order in which they came.
+//! The observers of a subject, in the order of their subscription.
 //!
-//! Joining and leaving are O(1) and move nobody else: who leaves is replaced by a vacancy, and
-//! vacancies are closed up when they are many. Nothing is copied on write.
+//! Joining and leaving are O(1) and move no other observer. An observer that leaves is replaced by a
+//! vacancy; many vacancies are compacted. Nothing is copied on write.
 #![expect(
     unsafe_code,
     reason = "a boxed observer is called by its address, without its box's table"
@@ -11,34 +11,34 @@ use std::ops::Range;
 
 use crate::Observer;
 
-/// What can stand where an observer has left.
+/// An entry that can be replaced by a vacancy.
 pub trait Vacant {
-    /// Calling it does nothing.
+    /// Creates a vacancy: calling it does nothing.
     fn vacant() -> Self;
 }
 
-/// An observer as a subject keeps it.
+/// An observer as a subject stores it.
 pub trait Entry<T, E>: Vacant + Send {
-    /// Passes on a value; whether the observer wants no more.
+    /// Emits a value. Returns whether the observer is closed.
     fn next(&mut self, value: &T) -> bool;
 
-    /// Passes on values; whether the observer wants no more.
+    /// Emits values. Returns whether the observer is closed.
     fn next_slice(&mut self, values: &[T]) -> bool;
 
-    /// Passes on the failure.
+    /// Reports the error.
     fn error(&mut self, error: &E);
 
-    /// Passes on the completion.
+    /// Reports the completion.
     fn complete(&mut self);
 
-    /// Whether the observer wants no more.
+    /// Returns whether the observer is closed.
     fn is_closed(&self) -> bool;
 }
 
 /// An observer of any type, called indirectly.
 pub struct Boxed<T, E> {
-    /// `next` of the observer's own type. The box's table has it too, but one load further away, and that
-    /// load is a fifth of what a call costs.
+    /// `next` of the observer's own type. It is in the box's vtable too, but one load further away, which
+    /// costs a fifth of a call.
     next: unsafe fn(*mut (), &T) -> bool,
     observer: Box<dyn Erased<T, E> + Send>,
 }
@@ -54,9 +54,9 @@ impl<T, E> Boxed<T, E> {
 
 /// # Safety
 ///
-/// `observer` points to an `O` that nobody else has a reference to.
+/// `observer` points to an `O` to which no other reference exists.
 unsafe fn next_of<T, E, O: Observer<T, E>>(observer: *mut (), value: &T) -> bool {
-    // SAFETY: says the caller.
+    // SAFETY: guaranteed by the caller.
     Erased::next(unsafe { &mut *observer.cast::<O>() }, value)
 }
 
@@ -66,8 +66,8 @@ impl<T, E> std::fmt::Debug for Boxed<T, E> {
     }
 }
 
-/// Value and question in one indirect call: asking each observer whether it is closed with a second
-/// one would cost as much as the value.
+/// An observer of any type that takes a value and returns whether it is closed in one indirect call. A
+/// second call for the result would cost as much as the value.
 pub(super) trait Erased<T, E> {
     fn next(&mut self, value: &T) -> bool;
     fn next_slice(&mut self, values: &[T]) -> bool;
@@ -101,10 +101,10 @@ impl<T, E, O: Observer<T, E>> Erased<T, E> for O {
     }
 }
 
-/// A boxed one takes no memory, having no size.
-pub(super) struct Nobody;
+/// An observer that does nothing. A boxed one allocates nothing, because the type has no size.
+pub(super) struct NoOp;
 
-impl<T, E> Observer<T, E> for Nobody {
+impl<T, E> Observer<T, E> for NoOp {
     fn next(&mut self, _value: &T) {}
 
     fn next_slice(&mut self, _values: &[T]) {}
@@ -116,7 +116,7 @@ impl<T, E> Observer<T, E> for Nobody {
 
 impl<T, E> Vacant for Boxed<T, E> {
     fn vacant() -> Self {
-        Self::new(Nobody)
+        Self::new(NoOp)
     }
 }
 
@@ -124,7 +124,7 @@ impl<T, E> Entry<T, E> for Boxed<T, E> {
     #[inline(always)]
     fn next(&mut self, value: &T) -> bool {
         let observer = &raw mut *self.observer;
-        // SAFETY: `next` was made for the type of what is in the box, which is ours.
+        // SAFETY: `next` was made for the type in the box, which is ours.
         unsafe { (self.next)(observer.cast(), value) }
     }
 
@@ -146,7 +146,7 @@ impl<T, E> Entry<T, E> for Boxed<T, E> {
     }
 }
 
-/// An observer of a type that is known, called directly.
+/// An observer of a known type, called directly.
 #[derive(Debug)]
 pub struct Inline<O>(Option<O>);
 
@@ -196,24 +196,24 @@ impl<T, E, O: Observer<T, E> + Send> Entry<T, E> for Inline<O> {
     }
 }
 
-/// Lists this short are closed up at once.
+/// Lists up to this length are compacted even for one vacancy.
 const COMPACT_ALWAYS_MAX: usize = 32;
 
-/// Observers in order, each with the number of its [`Place`].
+/// Observers in order, each with the number of its slot in [`Slots`].
 pub(super) struct List<L> {
     entries: Vec<L>,
-    places: Vec<u32>,
+    slots: Vec<u32>,
     vacancies: usize,
 }
 
-/// In `List::places`, for a vacancy.
-const NOBODY: u32 = u32::MAX;
+/// A vacancy in `List::slots`.
+const VACANT: u32 = u32::MAX;
 
 impl<L: Vacant> List<L> {
     pub(super) const fn new() -> Self {
         Self {
             entries: Vec::new(),
-            places: Vec::new(),
+            slots: Vec::new(),
             vacancies: 0,
         }
     }
@@ -233,8 +233,8 @@ impl<L: Vacant> List<L> {
         self.entries.as_mut_ptr_range()
     }
 
-    /// The address of the only entry, or null when there is none or another. Good until one joins, or the list
-    /// is closed up.
+    /// Returns the address of the only entry; null if the list has no entry or several. Valid until an
+    /// entry is added or the list is compacted.
     pub(super) fn only(&mut self) -> *mut L {
         match &mut self.entries[..] {
             [only] => only,
@@ -246,53 +246,53 @@ impl<L: Vacant> List<L> {
         &mut self.entries[index]
     }
 
-    /// The place of the entry at `index`; none for a vacancy.
-    pub(super) fn place_at(&self, index: usize) -> Option<u32> {
-        Some(self.places[index]).filter(|place| *place != NOBODY)
+    /// Returns the slot of the entry at `index`; `None` for a vacancy.
+    pub(super) fn slot_at(&self, index: usize) -> Option<u32> {
+        Some(self.slots[index]).filter(|slot| *slot != VACANT)
     }
 
-    /// Adds an entry, and gives its index.
-    // Inlined, as `vacate`: an entry that is put on the stack by words and read again as a whole waits
-    // for the words to arrive in the cache.
+    /// Adds an entry, and returns its index.
+    // Inlined, as `vacate`: an entry written to the stack word by word and read as a whole stalls on store
+    // forwarding.
     #[inline(always)]
-    pub(super) fn push(&mut self, entry: L, place: u32) -> u32 {
+    pub(super) fn push(&mut self, entry: L, slot: u32) -> u32 {
         let index = u32::try_from(self.entries.len()).expect("fewer observers than 2^32");
         self.entries.push(entry);
-        self.places.push(place);
+        self.slots.push(slot);
         index
     }
 
-    /// Takes the entry at `index` and leaves a vacancy; nobody else moves.
+    /// Removes the entry at `index` and leaves a vacancy; the others do not move.
     #[inline(always)]
     pub(super) fn vacate(&mut self, index: u32) -> L {
         let index = index as usize;
-        self.places[index] = NOBODY;
+        self.slots[index] = VACANT;
         self.vacancies += 1;
         std::mem::replace(&mut self.entries[index], L::vacant())
     }
 
-    /// Closes up vacancies if they are many, or the list short. `moved` is told each place whose index
+    /// Removes vacancies if they are many or the list is short. Calls `moved` with each slot whose index
     /// changes.
     pub(super) fn compact(&mut self, moved: impl FnMut(u32, u32)) {
-        self.drop_last_vacancies();
+        self.remove_last_vacancies();
         if self.vacancies > 0 && (self.are_many() || self.entries.len() <= COMPACT_ALWAYS_MAX) {
-            self.close_up(moved);
+            self.remove_vacancies(moved);
         }
     }
 
-    /// Closes up vacancies if they are many, so that each who leaves has O(1) of the work.
+    /// Removes vacancies if they are many, so that the cost per leaving observer is O(1).
     #[inline(always)]
     pub(super) fn compact_if_many(&mut self, moved: impl FnMut(u32, u32)) {
-        self.drop_last_vacancies();
+        self.remove_last_vacancies();
         if self.are_many() {
-            self.close_up(moved);
+            self.remove_vacancies(moved);
         }
     }
 
     #[inline(always)]
-    fn drop_last_vacancies(&mut self) {
-        while self.places.last() == Some(&NOBODY) {
-            self.places.pop();
+    fn remove_last_vacancies(&mut self) {
+        while self.slots.last() == Some(&VACANT) {
+            self.slots.pop();
             self.entries.pop();
             self.vacancies -= 1;
         }
@@ -304,76 +304,76 @@ impl<L: Vacant> List<L> {
     }
 
     #[cold]
-    fn close_up(&mut self, mut moved: impl FnMut(u32, u32)) {
+    fn remove_vacancies(&mut self, mut moved: impl FnMut(u32, u32)) {
         let mut kept = 0;
         for index in 0..self.entries.len() {
-            let place = self.places[index];
-            if place == NOBODY {
+            let slot = self.slots[index];
+            if slot == VACANT {
                 continue;
             }
             if kept != index {
                 self.entries.swap(kept, index);
-                self.places[kept] = place;
-                moved(place, u32::try_from(kept).expect("below the length"));
+                self.slots[kept] = slot;
+                moved(slot, u32::try_from(kept).expect("below the length"));
             }
             kept += 1;
         }
         self.entries.truncate(kept);
-        self.places.truncate(kept);
+        self.slots.truncate(kept);
         self.vacancies = 0;
     }
 
-    /// Moves everybody to the end of `other`. `moved` is told each place with its index there.
+    /// Moves all entries to the end of `other`. Calls `moved` with each slot and its new index.
     pub(super) fn move_to(&mut self, other: &mut Self, mut moved: impl FnMut(u32, u32)) {
-        for (entry, place) in self.entries.drain(..).zip(self.places.drain(..)) {
-            if place != NOBODY {
-                moved(place, other.push(entry, place));
+        for (entry, slot) in self.entries.drain(..).zip(self.slots.drain(..)) {
+            if slot != VACANT {
+                moved(slot, other.push(entry, slot));
             }
         }
         self.vacancies = 0;
-        // Kept for those who come next, unless it is more than everybody needs.
+        // Its memory is reused, unless it is more than the whole list needs.
         if self.entries.capacity() > other.entries.capacity() {
             *self = Self::new();
         }
     }
 
-    /// Takes everybody, with their places.
+    /// Removes all entries, and returns them with their slots.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (L, u32)> + use<L> {
         self.vacancies = 0;
-        let places = std::mem::take(&mut self.places);
+        let slots = std::mem::take(&mut self.slots);
         std::mem::take(&mut self.entries)
             .into_iter()
-            .zip(places)
-            .filter(|(_, place)| *place != NOBODY)
+            .zip(slots)
+            .filter(|(_, slot)| *slot != VACANT)
     }
 }
 
-/// Where an observer is, by the key that its guard has.
+/// The state of a slot: where its observer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Nowhere; the number is free.
+pub(super) enum SlotState {
+    /// Not in use.
     Free,
-    /// It waits to be listed, at this index of those that wait.
+    /// The observer waits to be listed, at this index of the waiting observers.
     Waiting(u32),
-    /// At this index of the list.
+    /// The observer is at this index of the list.
     Listed(u32),
-    /// In the list at this index still, but has left: whoever emits takes it out.
+    /// The observer has unsubscribed but is still at this index of the list; the emitter removes it.
     Leaving(u32),
 }
 
-/// The places of all observers. A key is a number and how often that was used before, so that a guard
-/// which outlives its observer means nobody else.
-pub(super) struct Places {
+/// The slots of all observers. A key consists of a slot number and the slot's generation, so that a guard
+/// that outlives its observer refers to no other.
+pub(super) struct Slots {
     slots: Vec<Slot>,
     free: Vec<u32>,
 }
 
 struct Slot {
-    uses: u32,
-    place: Place,
+    generation: u32,
+    state: SlotState,
 }
 
-impl Places {
+impl Slots {
     pub(super) const fn new() -> Self {
         Self {
             slots: Vec::new(),
@@ -381,51 +381,51 @@ impl Places {
         }
     }
 
-    /// A number for an observer who is to be somewhere, and the key for its guard.
+    /// Reserves a slot for an observer. Returns its number and the key for its guard.
     #[inline]
     pub(super) fn reserve(&mut self) -> (u32, u64) {
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
-                uses: 0,
-                place: Place::Free,
+                generation: 0,
+                state: SlotState::Free,
             });
             u32::try_from(self.slots.len() - 1).expect("fewer observers than 2^32")
         });
-        let uses = self.slots[number as usize].uses;
-        (number, u64::from(uses) << 32 | u64::from(number))
+        let generation = self.slots[number as usize].generation;
+        (number, u64::from(generation) << 32 | u64::from(number))
     }
 
     #[inline]
-    pub(super) fn set(&mut self, number: u32, place: Place) {
-        self.slots[number as usize].place = place;
+    pub(super) fn set(&mut self, number: u32, state: SlotState) {
+        self.slots[number as usize].state = state;
     }
 
     #[inline]
-    pub(super) fn get(&self, number: u32) -> Place {
-        self.slots[number as usize].place
+    pub(super) fn get(&self, number: u32) -> SlotState {
+        self.slots[number as usize].state
     }
 
-    /// The number behind a key, unless its observer is gone.
+    /// Returns the slot behind a key, unless its observer is gone.
     #[inline]
-    pub(super) fn find(&self, key: u64) -> Option<(u32, Place)> {
+    pub(super) fn find(&self, key: u64) -> Option<(u32, SlotState)> {
         let number = u32::try_from(key & u64::from(u32::MAX)).expect("masked");
         let slot = self.slots.get(number as usize)?;
-        (u64::from(slot.uses) == key >> 32).then_some((number, slot.place))
+        (u64::from(slot.generation) == key >> 32).then_some((number, slot.state))
     }
 
-    /// Frees a number; keys of its observer mean nobody from now on.
+    /// Frees a slot; keys of its observer become invalid.
     #[inline]
     pub(super) fn release(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
-        slot.uses = slot.uses.wrapping_add(1);
-        slot.place = Place::Free;
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.state = SlotState::Free;
         self.free.push(number);
     }
 
-    /// Frees all numbers in use.
+    /// Frees all slots in use.
     pub(super) fn release_all(&mut self) {
         for number in 0..u32::try_from(self.slots.len()).expect("fewer observers than 2^32") {
-            if self.get(number) != Place::Free {
+            if self.get(number) != SlotState::Free {
                 self.release(number);
             }
         }
@@ -440,7 +440,7 @@ mod tests {
 
     use super::*;
 
-    /// An observer by number.
+    /// An observer with a name.
     struct Named(Option<u32>);
 
     impl Vacant for Named {
@@ -472,91 +472,100 @@ mod tests {
         ]
     }
 
-    /// The list with its places, and a vector of who is there as the twin.
+    /// The list with its slots, and a vector as the model.
     struct Pair {
         list: List<Named>,
-        places: Places,
+        slots: Slots,
         /// Name and key, in order.
-        twin: Vec<(u32, u64)>,
-        gone: Vec<u64>,
+        model: Vec<(u32, u64)>,
+        removed: Vec<u64>,
         joined: u32,
     }
 
     impl Pair {
         fn leave(&mut self, at: usize) {
-            let (name, key) = self.twin.remove(at);
-            let Some((place, Place::Listed(index))) = self.places.find(key) else {
+            let (name, key) = self.model.remove(at);
+            let Some((slot, SlotState::Listed(index))) = self.slots.find(key) else {
                 panic!("{name} is not where it was")
             };
-            self.places.release(place);
+            self.slots.release(slot);
             assert_eq!(self.list.vacate(index).0, Some(name));
-            self.gone.push(key);
+            self.removed.push(key);
         }
 
         fn apply(&mut self, op: &Op) {
             match *op {
                 Op::Join => {
-                    let (place, key) = self.places.reserve();
-                    let index = self.list.push(Named(Some(self.joined)), place);
-                    self.places.set(place, Place::Listed(index));
-                    self.twin.push((self.joined, key));
+                    let (slot, key) = self.slots.reserve();
+                    let index = self.list.push(Named(Some(self.joined)), slot);
+                    self.slots.set(slot, SlotState::Listed(index));
+                    self.model.push((self.joined, key));
                     self.joined += 1;
                 }
-                Op::Leave(at) if !self.twin.is_empty() => self.leave(at % self.twin.len()),
+                Op::Leave(at) if !self.model.is_empty() => self.leave(at % self.model.len()),
                 Op::Leave(_) => {}
                 Op::LeaveMany(step) => {
-                    for at in (0..self.twin.len()).rev().step_by(step) {
+                    for at in (0..self.model.len()).rev().step_by(step) {
                         self.leave(at);
                     }
                 }
                 Op::Compact => {
-                    let places = &mut self.places;
+                    let slots = &mut self.slots;
                     self.list
-                        .compact(|place, index| places.set(place, Place::Listed(index)));
-                    let most = (2 * self.twin.len()).max(COMPACT_ALWAYS_MAX);
-                    assert!(self.list.len() <= most, "vacancies that stay");
+                        .compact(|slot, index| slots.set(slot, SlotState::Listed(index)));
+                    let most = (2 * self.model.len()).max(COMPACT_ALWAYS_MAX);
+                    assert!(self.list.len() <= most, "too many vacancies remain");
                 }
                 Op::CompactIfMany => {
-                    let places = &mut self.places;
+                    let slots = &mut self.slots;
                     self.list
-                        .compact_if_many(|place, index| places.set(place, Place::Listed(index)));
+                        .compact_if_many(|slot, index| slots.set(slot, SlotState::Listed(index)));
                     assert!(
-                        self.list.len() <= 2 * self.twin.len(),
-                        "vacancies that stay"
+                        self.list.len() <= 2 * self.model.len(),
+                        "too many vacancies remain"
                     );
                 }
                 Op::MoveTo => {
                     let mut other = List::new();
-                    let places = &mut self.places;
-                    self.list.move_to(&mut other, |place, index| {
-                        places.set(place, Place::Listed(index))
+                    let slots = &mut self.slots;
+                    self.list.move_to(&mut other, |slot, index| {
+                        slots.set(slot, SlotState::Listed(index))
                     });
                     assert!(self.list.is_empty());
                     self.list = other;
                 }
                 Op::Take => {
                     let taken = self.list.take().map(|(named, _)| named.0);
-                    assert!(taken.eq(self.twin.iter().map(|(name, _)| Some(*name))));
-                    self.places.release_all();
-                    self.gone.extend(self.twin.drain(..).map(|(_, key)| key));
+                    assert!(taken.eq(self.model.iter().map(|(name, _)| Some(*name))));
+                    self.slots.release_all();
+                    self.removed
+                        .extend(self.model.drain(..).map(|(_, key)| key));
                 }
             }
         }
 
         fn check(&self) {
             let present = self.list.entries.iter().filter_map(|named| named.0);
-            assert!(present.eq(self.twin.iter().map(|(name, _)| *name)));
-            for (name, key) in &self.twin {
-                let Some((place, Place::Listed(index))) = self.places.find(*key) else {
-                    panic!("{name} has no place")
+            assert!(present.eq(self.model.iter().map(|(name, _)| *name)));
+            for (name, key) in &self.model {
+                let Some((slot, SlotState::Listed(index))) = self.slots.find(*key) else {
+                    panic!("{name} has no slot")
                 };
-                assert_eq!(self.list.place_at(index as usize), Some(place));
+                assert_eq!(self.list.slot_at(index as usize), Some(slot));
                 assert_eq!(self.list.entries[index as usize].0, Some(*name));
             }
-            assert!(self.gone.iter().all(|key| self.places.find(*key).is_none()));
+            assert!(
+                self.removed
+                    .iter()
+                    .all(|key| self.slots.find(*key).is_none())
+            );
             let keys: HashMap<u64, u32> =
-                self.twin.iter().map(|(name, key)| (*key, *name)).collect();
-            assert_eq!(keys.len(), self.twin.len(), "two have the same key");
+                self.model.iter().map(|(name, key)| (*key, *name)).collect();
+            assert_eq!(
+                keys.len(),
+                self.model.len(),
+                "two observers have the same key"
+            );
         }
     }
 
@@ -568,12 +577,12 @@ mod tests {
         })]
 
         #[test]
-        fn as_a_vector_would(ops in prop::collection::vec(op(), 1..200)) {
+        fn behaves_like_a_vector(ops in prop::collection::vec(op(), 1..200)) {
             let mut pair = Pair {
                 list: List::new(),
-                places: Places::new(),
-                twin: Vec::new(),
-                gone: Vec::new(),
+                slots: Slots::new(),
+                model: Vec::new(),
+                removed: Vec::new(),
                 joined: 0,
             };
             for op in ops {

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 
 use super::core::{End, Panic};
-use super::list::{Erased, List, Nobody, Place, Places, Vacant};
+use super::list::{Erased, List, NoOp, SlotState, Slots, Vacant};
 use super::producer::OnPanic;
 use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer, observer};
 
-/// A plain subject that stays on its thread: neither it nor its observers need be [`Send`], so that an
-/// observer can hold an `Rc`, or a widget. Otherwise it is a [`Subject`](crate::Subject): the same
-/// order for all, values that observers emit come after the one that they were given, who panics is
+/// A plain subject that stays on its thread. Neither it nor its observers need be [`Send`], so an observer
+/// can hold an `Rc` or a widget. Otherwise it behaves as a [`Subject`](crate::Subject): all observers see
+/// the same order, values emitted by an observer come after the current one, and an observer that panics is
 /// removed.
 ///
 /// ```
@@ -34,33 +34,33 @@ use crate::{Guard, IntoObservable, Observable, Observer, observer};
 /// assert_eq!(*seen.borrow(), [1]);
 /// ```
 ///
-/// Operators work on it too; their closures must be `Send`, since an operator does not know that it
-/// stays on a thread. For the observer at the end there is
+/// Operators work on it too. Their closures must be `Send`, since an operator does not know that it stays
+/// on a thread. The last observer may be local; see
 /// [`subscribe_local`](crate::ObservableExt::subscribe_local).
 pub struct LocalSubject<T, E = Infallible> {
     local: Rc<Local<T, E>>,
 }
 
 struct Local<T, E> {
-    /// Borrowed for as long as somebody emits.
+    /// Borrowed during an emission.
     list: RefCell<List<Entry<T, E>>>,
-    /// Never borrowed while the user's code runs.
+    /// Never borrowed while user code runs.
     state: RefCell<State<T, E>>,
-    /// Whether somebody emits, further up on the stack.
+    /// Whether an emission is in progress further up on the stack.
     emitting: Cell<bool>,
-    /// Whether there is something in the state for whoever emits.
+    /// Whether the state holds work for the emitter.
     signal: Cell<bool>,
     on_panic: Cell<OnPanic>,
     remote: Arc<Remote>,
 }
 
 struct State<T, E> {
-    places: Places,
-    /// Who subscribed while somebody emits.
+    slots: Slots,
+    /// Observers that have subscribed during an emission.
     waiting: List<Entry<T, E>>,
-    /// Who left meanwhile, and is in the list still.
+    /// Slots of observers in the list that have unsubscribed during an emission.
     leaving: Vec<u32>,
-    /// What was emitted meanwhile.
+    /// Emissions made during another one.
     queue: VecDeque<Emission<T, E>>,
     observers: usize,
     end: Option<End<E>>,
@@ -76,25 +76,25 @@ struct Entry<T, E>(Box<dyn Erased<T, E>>);
 
 impl<T, E> Vacant for Entry<T, E> {
     fn vacant() -> Self {
-        // Takes no memory, having no size.
-        Self(Box::new(Nobody))
+        // Allocates nothing, because the type has no size.
+        Self(Box::new(NoOp))
     }
 }
 
 impl<T: 'static> LocalSubject<T> {
-    /// A subject that does not fail.
+    /// Creates a subject that cannot fail.
     pub fn new() -> Self {
         Self::with_error()
     }
 }
 
 impl<T: 'static, E: 'static> LocalSubject<T, E> {
-    /// A subject that can fail with `E`.
+    /// Creates a subject that can fail with `E`.
     pub fn with_error() -> Self {
         let local = Rc::new_cyclic(|weak: &Weak<Local<T, E>>| Local {
             list: RefCell::new(List::new()),
             state: RefCell::new(State {
-                places: Places::new(),
+                slots: Slots::new(),
                 waiting: List::new(),
                 leaving: Vec::new(),
                 queue: VecDeque::new(),
@@ -116,12 +116,11 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
         self
     }
 
-    /// Passes a value on to everybody who is subscribed. From inside an observer: after the value that
-    /// is being passed on.
+    /// Emits a value to all observers. Called by an observer, it emits after the current value.
     ///
     /// # Panics
     ///
-    /// When an observer did, after everybody else has got the value.
+    /// If an observer panicked, after all others have received the value.
     #[inline]
     pub fn next(&self, value: T) {
         let local = &*self.local;
@@ -132,11 +131,11 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
         }
     }
 
-    /// Passes on values in one go: each observer gets all of them before the next observer does.
+    /// Emits several values: each observer receives all of them before the next observer does.
     ///
     /// # Panics
     ///
-    /// When an observer did, after everybody else has got the values.
+    /// If an observer panicked, after all others have received the values.
     pub fn next_slice(&self, values: &[T])
     where
         T: Clone,
@@ -149,25 +148,25 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
         }
     }
 
-    /// Ends the subject well.
+    /// Completes the subject.
     ///
     /// # Panics
     ///
-    /// When an observer did, after everybody else has been told.
+    /// If an observer panicked, after all others have been called.
     pub fn complete(&self) {
         self.local.end(End::Completed);
     }
 
-    /// Ends the subject with a failure.
+    /// Ends the subject with an error.
     ///
     /// # Panics
     ///
-    /// When an observer did, after everybody else has been told.
+    /// If an observer panicked, after all others have been called.
     pub fn error(&self, error: E) {
         self.local.end(End::Failed(Arc::new(error)));
     }
 
-    /// Ends the subject without a word and at once.
+    /// Ends the subject at once, without notifying observers.
     pub fn dispose(&self) {
         self.local.dispose();
     }
@@ -177,9 +176,8 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
         self.subscribe_with(observer(next))
     }
 
-    /// Subscribes an observer. Its guard may go to another thread; dropped there, it takes effect with
-    /// the next emission. What it says there of whether it is closed leaves out observers that have
-    /// left by themselves.
+    /// Subscribes an observer. Its guard may move to another thread. Dropped there, it unsubscribes before
+    /// the next emission. There, its `is_closed` does not see that an observer has closed itself.
     pub fn subscribe_with(&self, mut observer: impl Observer<T, E> + 'static) -> Guard {
         if observer.is_closed() {
             return Guard::closed();
@@ -201,17 +199,17 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
         Guard::registered(self.local.remote.clone(), key)
     }
 
-    /// Whether anybody is subscribed. False after the end.
+    /// Returns whether the subject has observers. False after the end.
     pub fn has_observers(&self) -> bool {
         self.observer_count() > 0
     }
 
-    /// How many are subscribed. None after the end.
+    /// Returns the number of observers. 0 after the end.
     pub fn observer_count(&self) -> usize {
         self.local.state.borrow().observers
     }
 
-    /// Whether the subject has completed, failed or been disposed of.
+    /// Returns whether the subject has completed, failed, or been disposed of.
     pub fn has_ended(&self) -> bool {
         self.local.state.borrow().end.is_some()
     }
@@ -281,7 +279,7 @@ impl<T: 'static, E: 'static> Observable for FromLocal<T, E> {
 }
 
 impl<T, E> Local<T, E> {
-    /// Leaves an emission to whoever emits.
+    /// Queues an emission for the emitter.
     #[cold]
     fn queue(&self, emission: Emission<T, E>) {
         self.state.borrow_mut().queue.push_back(emission);
@@ -300,7 +298,7 @@ impl<T, E> Local<T, E> {
     #[inline]
     fn emit(&self, emission: impl FnOnce(&Self) -> Option<Panic>) {
         self.emitting.set(true);
-        // Whatever is thrown, by destructors too, must not end the emission of others.
+        // A panic, even of a destructor, must not prevent the other emissions.
         let mut panic = catch_unwind(AssertUnwindSafe(|| emission(self))).unwrap_or_else(Some);
         if self.signal.get() {
             let thrown = self.emit_queued();
@@ -317,7 +315,7 @@ impl<T, E> Local<T, E> {
             let thrown = catch_unwind(AssertUnwindSafe(|| self.tidy()));
             panic = panic.or_else(|| thrown.err());
             let Some(emission) = self.state.borrow_mut().queue.pop_front() else {
-                // A destructor may have left something.
+                // A destructor may have queued an emission.
                 if self.signal.get() {
                     continue;
                 }
@@ -361,11 +359,12 @@ impl<T, E> Local<T, E> {
         })
     }
 
-    /// Calls each observer that was there when it began, unless it has left meanwhile. One that says it
-    /// is closed, and one that panics, is taken out.
+    /// Calls each observer that was present at the start, unless it has left in the meantime. Removes
+    /// observers that report to be closed, and those that panic.
     #[inline]
     fn fan_out(&self, mut call: impl FnMut(&mut Entry<T, E>) -> bool) -> Option<Panic> {
-        // Relaxed: what it announces is behind the lock; seen late, it is done with the next emission.
+        // Relaxed: the keys are read under the lock. If the flag is seen late, the next emission removes
+        // them.
         if self.remote.any_abandoned.load(Ordering::Relaxed) {
             self.remove_abandoned();
         }
@@ -379,75 +378,77 @@ impl<T, E> Local<T, E> {
                     next += 1;
                     let closed = call(list.get_mut(index));
                     if closed | self.signal.get() {
-                        self.stir(&mut list, closed.then_some(index));
+                        self.handle_signal(&mut list, closed.then_some(index));
                     }
                 }
             }));
             if let Err(payload) = outcome {
                 panic.get_or_insert(payload);
-                self.stir(&mut list, Some(next - 1));
+                self.handle_signal(&mut list, Some(next - 1));
             }
         }
         panic
     }
 
-    /// Between two calls: takes out the observer at `closed`, and those who have left.
+    /// Runs between two calls: removes the observer at `closed`, and those that have unsubscribed.
     #[cold]
-    fn stir(&self, list: &mut List<Entry<T, E>>, closed: Option<usize>) {
-        let mut place = closed.and_then(|index| list.place_at(index));
+    fn handle_signal(&self, list: &mut List<Entry<T, E>>, closed: Option<usize>) {
+        let mut slot = closed.and_then(|index| list.slot_at(index));
         loop {
-            let mut gone = Vec::new();
+            let mut removed = Vec::new();
             {
                 let mut state = self.state.borrow_mut();
-                if let Some(place) = place.take() {
-                    if matches!(state.places.get(place), Place::Listed(_)) && state.end.is_none() {
+                if let Some(slot) = slot.take() {
+                    if matches!(state.slots.get(slot), SlotState::Listed(_)) && state.end.is_none()
+                    {
                         state.observers -= 1;
                     }
-                    gone.push(state.expel(list, place));
+                    removed.push(state.remove_listed(list, slot));
                 }
-                state.let_go(list, &mut gone);
+                state.remove_leaving(list, &mut removed);
             }
-            // The list is tidied up when the calls are over.
+            // The list is compacted after the calls.
             self.signal.set(true);
-            if gone.is_empty() {
+            if removed.is_empty() {
                 return;
             }
-            // Again, because dropping an observer may unsubscribe the one to be called next. A
-            // destructor that panics must not be taken for the observer that was called.
-            for entry in gone {
+            // Repeated, because dropping an observer may unsubscribe the next one. A panic of its
+            // destructor must not be attributed to the observer that was called.
+            for entry in removed {
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(entry)));
             }
         }
     }
 
-    /// Between two emissions: lets those go who have left, lets those in who wait, and closes up.
+    /// Runs between two emissions: removes observers that have unsubscribed, adds those that wait, and
+    /// compacts the list.
     fn tidy(&self) {
         self.signal.set(false);
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         {
             let mut list = self.list.borrow_mut();
             let mut state = self.state.borrow_mut();
-            state.let_go(&mut list, &mut gone);
-            for (entry, place) in state.waiting.take() {
-                let index = list.push(entry, place);
-                state.places.set(place, Place::Listed(index));
+            state.remove_leaving(&mut list, &mut removed);
+            for (entry, slot) in state.waiting.take() {
+                let index = list.push(entry, slot);
+                state.slots.set(slot, SlotState::Listed(index));
             }
-            state.close_up(&mut list);
+            state.compact(&mut list);
         }
-        drop(gone);
+        drop(removed);
     }
 
-    /// Subscribes; the key of the guard.
+    /// Adds an entry, and returns the key for its guard.
     fn add(&self, entry: Entry<T, E>) -> u64 {
         let mut state = self.state.borrow_mut();
-        let (place, key) = state.places.reserve();
-        let at = if self.emitting.get() {
+        let (slot, key) = state.slots.reserve();
+        let slot_state = if self.emitting.get() {
             self.signal.set(true);
-            Place::Waiting(state.waiting.push(entry, place))
+            SlotState::Waiting(state.waiting.push(entry, slot))
         } else {
-            Place::Listed(self.list.borrow_mut().push(entry, place))
+            SlotState::Listed(self.list.borrow_mut().push(entry, slot))
         };
-        state.places.set(place, at);
+        state.slots.set(slot, slot_state);
         state.observers += 1;
         key
     }
@@ -459,99 +460,97 @@ impl<T, E> Local<T, E> {
             state.observers = 0;
             self.remote.has_ended.store(true, Ordering::Relaxed);
             let waiting: Vec<_> = state.waiting.take().collect();
-            for (_, place) in &waiting {
-                state.places.release(*place);
+            for (_, slot) in &waiting {
+                state.slots.release(*slot);
             }
             self.signal.set(true);
             if self.emitting.get() {
-                // Whoever emits takes everybody out.
+                // The emitter removes the listed observers.
                 (waiting, Vec::new(), end)
             } else {
                 state.leaving.clear();
-                state.places.release_all();
+                state.slots.release_all();
                 (waiting, self.list.borrow_mut().take().collect(), end)
             }
         };
         drop((waiting, listed));
     }
 
-    /// Takes those out whose guards were dropped on other threads.
+    /// Removes observers whose guards were dropped on other threads.
     #[cold]
     fn remove_abandoned(&self) {
         for key in self.remote.take_abandoned() {
             self.remove(key);
         }
         let mut list = self.list.borrow_mut();
-        self.stir(&mut list, None);
+        self.handle_signal(&mut list, None);
     }
 }
 
 impl<T, E> State<T, E> {
-    /// Takes those out of the list who have left; when the subject was disposed of, everybody.
-    fn let_go(&mut self, list: &mut List<Entry<T, E>>, gone: &mut Vec<Entry<T, E>>) {
-        while let Some(place) = self.leaving.pop() {
-            if matches!(self.places.get(place), Place::Leaving(_)) {
-                gone.push(self.expel(list, place));
+    /// Removes the observers that have unsubscribed; all of them if the subject is disposed of.
+    fn remove_leaving(&mut self, list: &mut List<Entry<T, E>>, removed: &mut Vec<Entry<T, E>>) {
+        while let Some(slot) = self.leaving.pop() {
+            if matches!(self.slots.get(slot), SlotState::Leaving(_)) {
+                removed.push(self.remove_listed(list, slot));
             }
         }
         if matches!(self.end, Some(End::Disposed)) {
             for index in 0..list.len() {
-                if let Some(place) = list.place_at(index) {
-                    gone.push(self.expel(list, place));
+                if let Some(slot) = list.slot_at(index) {
+                    removed.push(self.remove_listed(list, slot));
                 }
             }
         }
     }
 
-    /// Takes one out of the list; nobody else moves.
-    fn expel(&mut self, list: &mut List<Entry<T, E>>, place: u32) -> Entry<T, E> {
-        let (Place::Listed(index) | Place::Leaving(index)) = self.places.get(place) else {
-            unreachable!("only those in the list are taken out of it");
+    /// Removes an entry from the list; the others do not move.
+    fn remove_listed(&mut self, list: &mut List<Entry<T, E>>, slot: u32) -> Entry<T, E> {
+        let (SlotState::Listed(index) | SlotState::Leaving(index)) = self.slots.get(slot) else {
+            unreachable!("only listed observers are removed from the list");
         };
-        self.places.release(place);
+        self.slots.release(slot);
         list.vacate(index)
     }
 
-    fn close_up(&mut self, list: &mut List<Entry<T, E>>) {
-        let places = &mut self.places;
-        list.compact(|place, index| places.set(place, Place::Listed(index)));
+    fn compact(&mut self, list: &mut List<Entry<T, E>>) {
+        let slots = &mut self.slots;
+        list.compact(|slot, index| slots.set(slot, SlotState::Listed(index)));
     }
 }
 
-/// What a guard can do to a subject that it cannot name, on the subject's own thread.
-trait Removes {
+/// The operations of a guard on a subject of unknown type, on the subject's own thread.
+trait ByKey {
     fn remove(&self, key: u64);
     fn contains(&self, key: u64) -> bool;
 }
 
-impl<T, E> Removes for Local<T, E> {
+impl<T, E> ByKey for Local<T, E> {
     fn remove(&self, key: u64) {
         let entry = {
             let mut state = self.state.borrow_mut();
-            let Some((place, at)) = state.places.find(key) else {
+            let Some((slot, slot_state)) = state.slots.find(key) else {
                 return;
             };
-            let entry = match at {
-                Place::Free | Place::Leaving(_) => return,
-                Place::Waiting(index) => {
-                    state.places.release(place);
+            let entry = match slot_state {
+                SlotState::Free | SlotState::Leaving(_) => return,
+                SlotState::Waiting(index) => {
+                    state.slots.release(slot);
                     let entry = state.waiting.vacate(index);
-                    let State {
-                        places, waiting, ..
-                    } = &mut *state;
-                    waiting.compact(|place, index| places.set(place, Place::Waiting(index)));
+                    let State { slots, waiting, .. } = &mut *state;
+                    waiting.compact(|slot, index| slots.set(slot, SlotState::Waiting(index)));
                     Some(entry)
                 }
-                Place::Listed(index) if self.emitting.get() => {
-                    state.places.set(place, Place::Leaving(index));
-                    state.leaving.push(place);
+                SlotState::Listed(index) if self.emitting.get() => {
+                    state.slots.set(slot, SlotState::Leaving(index));
+                    state.leaving.push(slot);
                     self.signal.set(true);
                     None
                 }
-                Place::Listed(_) => {
+                SlotState::Listed(_) => {
                     let mut list = self.list.borrow_mut();
-                    let entry = state.expel(&mut list, place);
-                    state.close_up(&mut list);
+                    let entry = state.remove_listed(&mut list, slot);
+                    state.compact(&mut list);
                     Some(entry)
                 }
             };
@@ -565,31 +564,32 @@ impl<T, E> Removes for Local<T, E> {
 
     fn contains(&self, key: u64) -> bool {
         matches!(
-            self.state.borrow().places.find(key),
-            Some((_, Place::Waiting(_) | Place::Listed(_)))
+            self.state.borrow().slots.find(key),
+            Some((_, SlotState::Waiting(_) | SlotState::Listed(_)))
         )
     }
 }
 
 thread_local! {
-    /// The subjects of this thread, by number: guards can go anywhere, and find them from here.
-    static SUBJECTS: RefCell<HashMap<u64, Weak<dyn Removes>>> = RefCell::default();
+    /// The subjects of this thread by number, so that a guard that returns to this thread finds its
+    /// subject.
+    static SUBJECTS: RefCell<HashMap<u64, Weak<dyn ByKey>>> = RefCell::default();
 }
 
-/// The part of a local subject that can be reached from other threads.
+/// The part of a local subject that other threads can reach.
 struct Remote {
     thread: ThreadId,
     number: u64,
     any_abandoned: AtomicBool,
-    /// For guards that ask elsewhere. Relaxed: an answer that may be old when it comes.
+    /// Read by guards on other threads. Relaxed: the result may be outdated on arrival.
     has_ended: AtomicBool,
     abandoned: Mutex<Vec<u64>>,
 }
 
 impl Remote {
-    fn register(subject: Weak<dyn Removes>) -> Arc<Self> {
+    fn register(subject: Weak<dyn ByKey>) -> Arc<Self> {
         static NUMBERS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        // Relaxed: only that it differs matters.
+        // Relaxed: the number only has to be unique.
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         SUBJECTS.with_borrow_mut(|subjects| subjects.insert(number, subject));
         Arc::new(Self {
@@ -601,8 +601,8 @@ impl Remote {
         })
     }
 
-    /// The subject, on its own thread while it lives.
-    fn find(&self) -> Option<Rc<dyn Removes>> {
+    /// Returns the subject, if this is its thread and it still exists.
+    fn find(&self) -> Option<Rc<dyn ByKey>> {
         if std::thread::current().id() != self.thread {
             return None;
         }
@@ -642,7 +642,7 @@ impl Registry for Remote {
 
 impl<T, E> Drop for Local<T, E> {
     fn drop(&mut self) {
-        // Nothing to do when the thread is ending and its table is gone.
+        // Fails only while the thread ends and its table is gone.
         let _ = SUBJECTS.try_with(|subjects| subjects.borrow_mut().remove(&self.remote.number));
     }
 }

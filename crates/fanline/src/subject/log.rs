@@ -1,10 +1,10 @@
-//! The values that a subject retains: an append-only log in chunks.
+//! The retained values of a subject: an append-only log in chunks.
 //!
-//! Positions count from the first value ever appended. A value keeps its address from its append until
-//! it is given up, which nothing does while the log is pinned: a subscriber can read a range in place,
-//! without a lock and without a clone, while later values are appended. Whoever calls the methods has
-//! the log to itself (see `gate`); no method runs code of the value's type, values that are given up
-//! are handed back as [`GivenUp`], to be dropped where user code may run.
+//! Positions count from the first value ever appended. A value has a fixed address from its append until it
+//! is evicted, and nothing is evicted while the log is pinned. So a subscriber can read a range in place,
+//! without a lock or a clone, while later values are appended. The caller of a method has exclusive access
+//! to the log (see `gate`). No method runs code of the value's type: evicted values are returned as
+//! [`Evicted`], to be dropped where user code may run.
 #![expect(
     unsafe_code,
     reason = "values in place: read without a clone while others are appended"
@@ -15,33 +15,32 @@ use std::collections::VecDeque;
 use std::mem::needs_drop;
 use std::ptr::NonNull;
 
-/// Values in a chunk where nothing bounds their number: one allocation for so many.
+/// Values per chunk, and so per allocation, if the number of values is unbounded.
 const CHUNK_SLOTS_MAX: usize = 2048;
-/// Values in a chunk of a short ring: enough that changing chunks does not count.
+/// Minimum number of values per chunk of a short ring, so that the cost of changing chunks is negligible.
 const CHUNK_SLOTS_MIN: usize = 64;
-/// Large values share no more than this, unless four of them are larger: where nothing bounds their
-/// number, and in a short ring.
+/// Maximum size of a chunk, unless four values are larger: for an unbounded number, and for a short ring.
 const CHUNK_BYTES_MAX: usize = 2 << 20;
 const RING_CHUNK_BYTES_MAX: usize = 4096;
 
 pub(super) struct Log<T> {
     chunks: VecDeque<Chunk<T>>,
-    /// A chunk that is free to be the next.
+    /// A free chunk, to be used next.
     spare: Option<Chunk<T>>,
-    /// Values in each chunk, a power of two.
+    /// Values per chunk, a power of two.
     slots: usize,
     /// Position of the first slot of the first chunk.
     base: usize,
-    /// The oldest value that is still there. Those before it are gone or moved out.
-    kept_from: usize,
-    /// The oldest value that is retained for late subscribers.
+    /// Position of the oldest value in memory. Earlier values are dropped or moved out.
+    memory_from: usize,
+    /// Position of the oldest value that is retained for late subscribers.
     first: usize,
-    /// The last chunk, position of its first slot, slots in use, and slots that it has.
+    /// The last chunk: its slots, the position of the first one, the number in use, and the number of all.
     tail: NonNull<T>,
     tail_base: usize,
     used: usize,
     room: usize,
-    /// Readers that are somewhere in the values without a lock.
+    /// Number of readers that read values without a lock.
     pins: usize,
 }
 
@@ -49,14 +48,14 @@ pub(super) struct Log<T> {
 unsafe impl<T: Send> Send for Log<T> {}
 
 impl<T> Log<T> {
-    /// `count_max`: how many values are retained at most, when that is known.
+    /// Creates a log for at most `count_max` retained values, if that is known.
     pub(super) fn new(count_max: Option<usize>) -> Self {
         Self {
             chunks: VecDeque::new(),
             spare: None,
             slots: chunk_slots::<T>(count_max),
             base: 0,
-            kept_from: 0,
+            memory_from: 0,
             first: 0,
             tail: NonNull::dangling(),
             tail_base: 0,
@@ -66,38 +65,38 @@ impl<T> Log<T> {
         }
     }
 
-    /// The position that the next value gets.
+    /// Returns the position that the next value gets.
     #[inline]
     pub(super) fn end(&self) -> usize {
         self.tail_base + self.used
     }
 
-    /// The position of the oldest retained value.
+    /// Returns the position of the oldest retained value.
     pub(super) fn first(&self) -> usize {
         self.first
     }
 
-    /// Appends a value and gives its address, which is good until the value is given up.
+    /// Appends a value, and returns its address, which is valid until the value is evicted.
     #[inline]
     pub(super) fn append(&mut self, value: T) -> NonNull<T> {
         if self.used == self.room {
             self.grow();
         }
-        // SAFETY: `used < room`, and `room` slots from `tail` are ours; this one is not in use.
+        // SAFETY: `used < room`, and the log owns `room` slots from `tail`; this one is not in use.
         let slot = unsafe { self.tail.add(self.used) };
-        // SAFETY: as above; the slot is aligned, being inside an array of `T`.
+        // SAFETY: as above; the slot is aligned, because it is inside an array of `T`.
         unsafe { slot.write(value) };
         self.used += 1;
         slot
     }
 
-    /// Moves the last `count` values of `values` here.
+    /// Moves the last `count` values of `values` to the log.
     pub(super) fn append_last(&mut self, values: &mut Vec<T>, count: usize) {
         let mut left = count;
         let rest = values.len() - count;
         let mut from = values[rest..].as_ptr();
-        // SAFETY: shorter than it was; each of the last values has one owner, the log, once it is
-        // copied there.
+        // SAFETY: shorter than before. Each of the last values gets one owner, the log, when it is copied
+        // there.
         unsafe { values.set_len(rest) };
         while left > 0 {
             if self.used == self.room {
@@ -106,7 +105,7 @@ impl<T> Log<T> {
             let count = left.min(self.room - self.used);
             // SAFETY: `used + count <= room`; see `append`.
             let slot = unsafe { self.tail.add(self.used) };
-            // SAFETY: `from` has `left >= count` values; the vector's memory and the chunk are apart.
+            // SAFETY: `from` has `left >= count` values; the vector's memory and the chunk do not overlap.
             unsafe {
                 slot.copy_from_nonoverlapping(NonNull::new_unchecked(from.cast_mut()), count)
             };
@@ -117,7 +116,7 @@ impl<T> Log<T> {
         }
     }
 
-    /// Whether the next append needs a chunk.
+    /// Returns whether the next append needs a new chunk.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.used == self.room
@@ -127,41 +126,41 @@ impl<T> Log<T> {
         self.pins > 0
     }
 
-    /// Retains only values from `position` on. They stay where they are until they are given up.
+    /// Retains only values from `position` on. The others stay in memory until they are evicted.
     pub(super) fn retain_from(&mut self, position: usize) {
         debug_assert!(position <= self.end());
         self.first = self.first.max(position);
     }
 
-    /// Takes out what is no longer retained, unless somebody reads.
-    pub(super) fn give_up(&mut self) -> GivenUp<T> {
-        if self.pins > 0 || self.kept_from == self.first {
-            return GivenUp::Nothing;
+    /// Returns the values that are no longer retained; none while the log is pinned.
+    pub(super) fn evict(&mut self) -> Evicted<T> {
+        if self.pins > 0 || self.memory_from == self.first {
+            return Evicted::Nothing;
         }
         if !needs_drop::<T>() {
-            self.kept_from = self.first;
+            self.memory_from = self.first;
             self.release_chunks();
-            return GivenUp::Nothing;
+            return Evicted::Nothing;
         }
-        if self.first - self.kept_from == 1 {
-            let slot = self.slot(self.kept_from);
-            self.kept_from = self.first;
-            // SAFETY: the value was there (`kept_from` pointed at it), and never is again.
+        if self.first - self.memory_from == 1 {
+            let slot = self.slot(self.memory_from);
+            self.memory_from = self.first;
+            // SAFETY: the value was present (`memory_from` was its position), and is not read again.
             let value = unsafe { slot.read() };
             self.release_chunks();
-            return GivenUp::One(value);
+            return Evicted::One(value);
         }
-        let mut values = Vec::with_capacity(self.first - self.kept_from);
-        for position in self.kept_from..self.first {
+        let mut values = Vec::with_capacity(self.first - self.memory_from);
+        for position in self.memory_from..self.first {
             // SAFETY: as above, each position once.
             values.push(unsafe { self.slot(position).read() });
         }
-        self.kept_from = self.first;
+        self.memory_from = self.first;
         self.release_chunks();
-        GivenUp::Several(values)
+        Evicted::Several(values)
     }
 
-    /// Keeps every value that is there where it is, until [`unpin`](Self::unpin).
+    /// Pins all values in memory until [`unpin`](Self::unpin).
     pub(super) fn pin(&mut self) {
         self.pins += 1;
     }
@@ -170,10 +169,10 @@ impl<T> Log<T> {
         self.pins -= 1;
     }
 
-    /// The values from `from` to the end, in order, as far as they lie together; none at the end.
-    /// Good for as long as the log is pinned, or nobody gives up values.
+    /// Returns the contiguous values from `from` on, in order; an empty slice at the end. Valid while the
+    /// log is pinned or nothing is evicted.
     pub(super) fn slice_from(&self, from: usize) -> NonNull<[T]> {
-        debug_assert!(self.kept_from <= from && from <= self.end());
+        debug_assert!(self.memory_from <= from && from <= self.end());
         let count = (self.end() - from).min(self.slots - (from - self.base) % self.slots);
         if count == 0 {
             return NonNull::slice_from_raw_parts(NonNull::dangling(), 0);
@@ -181,15 +180,15 @@ impl<T> Log<T> {
         NonNull::slice_from_raw_parts(self.slot(from), count)
     }
 
-    /// Where a value is that is there.
+    /// Returns the address of a value in memory.
     fn slot(&self, position: usize) -> NonNull<T> {
         let offset = position - self.base;
         let chunk = &self.chunks[offset / self.slots];
-        // SAFETY: the remainder is smaller than the number of slots.
+        // SAFETY: the remainder is less than the number of slots.
         unsafe { chunk.slots.add(offset % self.slots) }
     }
 
-    /// A next chunk: one that is free, or a new one.
+    /// Appends a chunk: the spare one, or a new one.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
@@ -201,9 +200,9 @@ impl<T> Log<T> {
         self.chunks.push_back(chunk);
     }
 
-    /// Frees chunks all of whose values are gone; the last chunk is still written to.
+    /// Frees chunks without values; the last chunk is still written to.
     fn release_chunks(&mut self) {
-        while self.chunks.len() > 1 && self.kept_from - self.base >= self.slots {
+        while self.chunks.len() > 1 && self.memory_from - self.base >= self.slots {
             self.spare = self.chunks.pop_front();
             self.base += self.slots;
         }
@@ -213,16 +212,16 @@ impl<T> Log<T> {
 impl<T> Drop for Log<T> {
     fn drop(&mut self) {
         if needs_drop::<T>() {
-            for position in self.kept_from..self.end() {
-                // SAFETY: the values from `kept_from` to the end are there, and dropped once, here. If
-                // one panics, those after it leak, and so do no harm.
+            for position in self.memory_from..self.end() {
+                // SAFETY: the values from `memory_from` to the end exist, and are dropped once, here. If a
+                // destructor panics, the later values leak, which is sound.
                 unsafe { self.slot(position).drop_in_place() };
             }
         }
     }
 }
 
-/// Memory for so many values; it knows nothing of which slots hold one.
+/// Memory for a fixed number of values; it does not know which slots hold one.
 struct Chunk<T> {
     slots: NonNull<T>,
     layout: Layout,
@@ -256,15 +255,15 @@ impl<T> Drop for Chunk<T> {
 }
 
 /// Values that are no longer retained. Dropping it drops them.
-#[must_use = "dropping it runs the values' own code: choose where"]
-pub(super) enum GivenUp<T> {
+#[must_use = "dropping it runs user code: choose where"]
+pub(super) enum Evicted<T> {
     Nothing,
     One(T),
     Several(Vec<T>),
 }
 
-impl<T> GivenUp<T> {
-    /// Both.
+impl<T> Evicted<T> {
+    /// Joins the values of both.
     pub(super) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Nothing, some) | (some, Self::Nothing) => some,
@@ -295,7 +294,7 @@ fn chunk_slots<T>(count_max: Option<usize>) -> usize {
     };
     let by_size = (bytes_max / size_of::<T>().max(1)).clamp(4, CHUNK_SLOTS_MAX);
     let by_both = by_count.min(by_size);
-    // Rounded down to a power of two, so that dividing is shifting where it matters.
+    // Rounded down to a power of two, so that a division is a shift where it matters.
     1 << by_both.ilog2()
 }
 
@@ -313,7 +312,7 @@ mod tests {
         Append(usize),
         AppendLast { of: usize, count: usize },
         RetainNewest(usize),
-        GiveUp,
+        Evict,
         Pin,
         Unpin,
     }
@@ -324,13 +323,13 @@ mod tests {
             2 => (0usize..150, 0usize..150)
                 .prop_map(|(of, count)| Op::AppendLast { of, count: count.min(of) }),
             3 => (0usize..150).prop_map(Op::RetainNewest),
-            4 => Just(Op::GiveUp),
+            4 => Just(Op::Evict),
             1 => Just(Op::Pin),
             1 => Just(Op::Unpin),
         ]
     }
 
-    /// A value that has memory of its own and is counted.
+    /// A value with its own memory that counts its instances.
     struct Counted(Box<usize>, Rc<Cell<usize>>);
 
     impl Drop for Counted {
@@ -339,11 +338,11 @@ mod tests {
         }
     }
 
-    /// The twin: every value ever, and where what is there and what is retained begins.
+    /// The model: the end of all values, and where values in memory and retained values begin.
     #[derive(Default)]
-    struct Twin {
+    struct Model {
         end: usize,
-        kept_from: usize,
+        memory_from: usize,
         first: usize,
         pins: usize,
     }
@@ -352,7 +351,7 @@ mod tests {
         let mut at = from;
         let mut numbers = Vec::new();
         loop {
-            // SAFETY: nothing is given up while this reads.
+            // SAFETY: nothing is evicted during this read.
             let values = unsafe { log.slice_from(at).as_ref() };
             if values.is_empty() {
                 return numbers;
@@ -370,71 +369,71 @@ mod tests {
         alive: impl Fn() -> Option<usize>,
     ) {
         let mut log = Log::new(count_max);
-        let mut twin = Twin::default();
-        // Values that have not moved since they were appended.
+        let mut model = Model::default();
+        // Addresses of the values, which must not change.
         let mut addresses = Vec::new();
         for op in ops {
             match *op {
                 Op::Append(count) => {
                     for _ in 0..count {
-                        addresses.push(log.append(value(twin.end)));
-                        twin.end += 1;
+                        addresses.push(log.append(value(model.end)));
+                        model.end += 1;
                     }
                 }
                 Op::AppendLast { of, count } => {
-                    // Those before the last ones stay in the vector.
-                    let begin = (twin.end + count).saturating_sub(of);
+                    // Earlier values stay in the vector.
+                    let begin = (model.end + count).saturating_sub(of);
                     let mut values: Vec<T> = (0..of).map(|index| value(begin + index)).collect();
                     let from = values.len() - count;
                     for (index, value_) in values[from..].iter_mut().enumerate() {
-                        *value_ = value(twin.end + index);
+                        *value_ = value(model.end + index);
                     }
                     log.append_last(&mut values, count);
                     assert_eq!(values.len(), from);
-                    for position in twin.end..twin.end + count {
+                    for position in model.end..model.end + count {
                         addresses.push(log.slot(position));
                     }
-                    twin.end += count;
+                    model.end += count;
                 }
                 Op::RetainNewest(count) => {
-                    log.retain_from(twin.end.saturating_sub(count));
-                    twin.first = twin.first.max(twin.end.saturating_sub(count));
+                    log.retain_from(model.end.saturating_sub(count));
+                    model.first = model.first.max(model.end.saturating_sub(count));
                 }
-                Op::GiveUp => {
-                    let values = log.give_up().into_values();
-                    if twin.pins == 0 {
+                Op::Evict => {
+                    let values = log.evict().into_values();
+                    if model.pins == 0 {
                         if needs_drop::<T>() {
                             let numbers: Vec<usize> = values.iter().map(&number).collect();
-                            assert!(numbers.into_iter().eq(twin.kept_from..twin.first));
+                            assert!(numbers.into_iter().eq(model.memory_from..model.first));
                         }
-                        twin.kept_from = twin.first;
+                        model.memory_from = model.first;
                     } else {
                         assert!(values.is_empty());
                     }
                 }
                 Op::Pin => {
                     log.pin();
-                    twin.pins += 1;
+                    model.pins += 1;
                 }
-                Op::Unpin if twin.pins > 0 => {
+                Op::Unpin if model.pins > 0 => {
                     log.unpin();
-                    twin.pins -= 1;
+                    model.pins -= 1;
                 }
                 Op::Unpin => {}
             }
-            assert_eq!((log.first(), log.end()), (twin.first, twin.end));
-            assert_eq!(log.is_pinned(), twin.pins > 0);
-            let numbers = read(&log, twin.kept_from, &number);
-            assert!(numbers.into_iter().eq(twin.kept_from..twin.end));
+            assert_eq!((log.first(), log.end()), (model.first, model.end));
+            assert_eq!(log.is_pinned(), model.pins > 0);
+            let numbers = read(&log, model.memory_from, &number);
+            assert!(numbers.into_iter().eq(model.memory_from..model.end));
             if let Some(alive) = alive() {
-                assert_eq!(alive, twin.end - twin.kept_from);
+                assert_eq!(alive, model.end - model.memory_from);
             }
-            for (position, address) in addresses.iter().enumerate().skip(twin.kept_from) {
+            for (position, address) in addresses.iter().enumerate().skip(model.memory_from) {
                 assert_eq!(log.slot(position), *address, "value {position} has moved");
             }
-            if twin.pins == 0 && twin.kept_from == twin.first {
-                let needed = (twin.end - twin.kept_from) / log.slots + 2;
-                assert!(log.chunks.len() <= needed, "chunks that nobody needs");
+            if model.pins == 0 && model.memory_from == model.first {
+                let needed = (model.end - model.memory_from) / log.slots + 2;
+                assert!(log.chunks.len() <= needed, "unused chunks remain");
             }
         }
         drop(log);
@@ -449,7 +448,7 @@ mod tests {
         })]
 
         #[test]
-        fn as_a_vector_would(
+        fn behaves_like_a_vector(
             count_max in prop_oneof![Just(None), (0usize..300).prop_map(Some)],
             ops in prop::collection::vec(op(), 1..if cfg!(miri) { 12 } else { 60 }),
         ) {
@@ -464,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_no_size_and_of_a_large_one() {
+    fn zero_sized_and_large_values() {
         let mut log = Log::new(None);
         let mut units = vec![(); 2000];
         log.append(());
@@ -474,12 +473,12 @@ mod tests {
         for number in 0..50_usize {
             log.append([number; 400]);
             log.retain_from(log.end().saturating_sub(5));
-            let _ = log.give_up().into_values();
+            let _ = log.evict().into_values();
         }
         assert_eq!(read(&log, 45, |value| value[0]), [45, 46, 47, 48, 49]);
     }
 
-    /// The story: one value of a mebibyte that was kept with all others took two gibibytes.
+    /// The story: one value of 1 MiB in a log that retained all values allocated 2 GiB.
     #[test]
     fn large_values_do_not_share_a_huge_chunk() {
         assert_eq!(chunk_slots::<u32>(None), CHUNK_SLOTS_MAX);

@@ -1,9 +1,9 @@
 //! Subjects: multicast with and without memory.
 
+mod combiner;
 mod core;
 mod gate;
 mod handles;
-mod latch;
 mod list;
 mod local;
 mod log;
@@ -15,8 +15,8 @@ pub(crate) mod policy;
 mod producer;
 mod shared;
 mod source;
+mod spin_lock;
 mod store;
-mod turn;
 
 pub use handles::{AsyncSubject, BehaviorSubject, NoValue, ReplaySubject, Subject};
 pub(crate) use list::Entry;

@@ -1,5 +1,5 @@
-//! Every interleaving of two threads, by loom. Tiny on purpose: a third message multiplies the number
-//! of schedules by ten.
+//! loom models: all interleavings of two threads. The models are tiny on purpose: a third message
+//! multiplies the number of schedules by ten.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::{Guard, Observer};
 
 type Subject<P> = Owner<u32, Infallible, P, Boxed<u32, Infallible>>;
 
-/// What one observer was told; 0 stands for the end.
+/// The notifications of one observer; 0 stands for the completion.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<u32>>>);
 
@@ -48,7 +48,7 @@ fn subscribe<P: Rules>(subject: &Arc<Subject<P>>) -> (Seen, Guard) {
     (seen, guard)
 }
 
-/// Each kind of fences has ways of its own: where one side's costs nothing it looks at less.
+/// Explores a model with each kind of fences, because the code differs between them.
 fn explore(model: impl Fn(Fences) + Copy + Sync + Send + 'static) {
     for fences in [Fences::Symmetric, Fences::Asymmetric] {
         let mut builder = loom::model::Builder::new();
@@ -58,7 +58,7 @@ fn explore(model: impl Fn(Fences) + Copy + Sync + Send + 'static) {
 }
 
 #[test]
-fn loom_a_late_subscriber_gets_everything_once_and_in_order() {
+fn loom_late_subscriber_receives_all_values_once_in_order() {
     explore(|fences| {
         let subject = subject(All, fences);
         let emitter = {
@@ -76,7 +76,7 @@ fn loom_a_late_subscriber_gets_everything_once_and_in_order() {
 }
 
 #[test]
-fn loom_a_late_subscriber_gets_the_retained_value_and_all_later_ones() {
+fn loom_late_subscriber_receives_retained_and_later_values() {
     explore(|fences| {
         let subject = subject(One, fences);
         subject.core().next(1);
@@ -97,7 +97,7 @@ fn loom_a_late_subscriber_gets_the_retained_value_and_all_later_ones() {
 }
 
 #[test]
-fn loom_who_subscribes_before_a_message_is_ordered_gets_it() {
+fn loom_subscriber_receives_every_value_emitted_afterwards() {
     explore(|fences| {
         let subject = subject(Publish, fences);
         let (first, _first) = subscribe(&subject);
@@ -117,7 +117,7 @@ fn loom_who_subscribes_before_a_message_is_ordered_gets_it() {
 }
 
 #[test]
-fn loom_who_has_left_and_waited_is_not_called_and_is_gone() {
+fn loom_unsubscribe_and_wait_ends_calls_and_drops_observer() {
     explore(|fences| {
         let subject = subject(Publish, fences);
         let (seen, guard) = subscribe(&subject);
@@ -139,7 +139,7 @@ fn loom_who_has_left_and_waited_is_not_called_and_is_gone() {
 }
 
 #[test]
-fn loom_nothing_is_left_in_the_queue_of_a_shared_handle() {
+fn loom_shared_handles_leave_nothing_queued() {
     explore(|fences| {
         let shared = Arc::new(Shared::with_fences(Publish, fences));
         let seen = Seen::default();

@@ -6,8 +6,8 @@ use super::list::Entry;
 use super::policy::Policy;
 use crate::{AsyncSubject, BehaviorSubject, Observer, Producer, ReplaySubject, Subject};
 
-/// Emits what another source does, and ends with it. A value that is only lent is cloned where the
-/// subject keeps it, and nowhere else.
+/// Emits the values of another source, and ends with it. A borrowed value is cloned only if the subject
+/// retains it.
 ///
 /// ```
 /// let (mut tx, source) = fanline::subject::<u32>();
@@ -53,8 +53,8 @@ where
 macro_rules! observing {
     ($($name:ident),*) => {
         $(
-            /// Emits what another source does, and ends with it. A value that is only lent is cloned
-            /// where the subject keeps it or is busy, and nowhere else.
+            /// Emits the values of another source, and ends with it. A borrowed value is cloned only if the
+            /// subject retains it or is busy.
             ///
             /// ```
             /// use fanline::{Replay, ReplaySubject, Subject};

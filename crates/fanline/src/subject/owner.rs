@@ -1,4 +1,4 @@
-//! Who keeps a subject going.
+//! Shared ownership of a subject's core.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use super::list::Entry;
 use super::policy::Rules;
 use crate::fence::Fences;
 
-/// A subject's core as producers, handles and sources share it. Guards have the core alone: they keep
-/// its memory, and nothing of the user's once the last owner is gone. So a guard that an observer of
-/// the same subject owns is no cycle.
+/// The core of a subject, owned by producers, handles, and sources. Guards refer to the core alone: they
+/// keep its memory, but no user values after the last owner is gone. So a guard inside an observer of the
+/// same subject is no cycle.
 pub(super) struct Owner<T, E, P: Rules, L: Entry<T, E>> {
     core: Arc<Core<T, E, P, L>>,
 }
@@ -21,7 +21,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Owner<T, E, P, L> {
         })
     }
 
-    /// Whoever emits keeps a reference to the core as well, which spares him a load.
+    /// Returns the core. An emitter stores a reference of its own, which saves a load.
     pub(super) fn core(&self) -> &Arc<Core<T, E, P, L>> {
         &self.core
     }

@@ -1,73 +1,73 @@
-//! What each kind of subject retains for those who come late, decided when it is made.
+//! Policies: the values that a subject retains for late subscribers, chosen at its creation.
 
 use std::time::Duration;
 
 use crate::clock::{Clock, Coarse, Time};
 
-/// What a subject keeps for late subscribers; implemented by the flavours of this module. A flavour
-/// pays for what it needs and nothing else: what it does not have is gone at compile time.
+/// A rule for the values that a subject retains, implemented by the flavors of this module. A flavor pays
+/// only for the features it uses; the others are removed at compile time.
 pub trait Policy: Rules {}
 
 impl<P: Rules> Policy for P {}
 
-/// The rules that [`Policy`] stands for; nobody else can implement it.
+/// The rules behind [`Policy`]. Sealed: other crates cannot implement it.
 pub trait Rules: Send + Sync + 'static {
-    /// Whether values are kept at all.
+    /// Whether values are retained at all.
     const STORES: bool = true;
-    /// Whether their number is bounded.
+    /// Whether the number of values is bounded.
     const COUNTED: bool = false;
-    /// Whether their age is bounded.
+    /// Whether the age of values is bounded.
     const TIMED: bool = false;
-    /// Whether values wait until completion instead of being passed on.
+    /// Whether values are held back until completion instead of being emitted.
     const HOLDS_BACK: bool = false;
-    /// Whether late comers are given values while the subject is live, and when it has completed.
+    /// Whether late subscribers receive retained values: while the subject is live, after completion, and
+    /// after a failure.
     const REPLAYS_LIVE: bool = true;
     const REPLAYS_COMPLETED: bool = true;
-    /// The same when it has failed.
     const REPLAYS_FAILED: bool = true;
 
-    /// How many values are kept, where they are counted.
+    /// Maximum number of retained values, if the number is bounded.
     fn count_max(&self) -> usize {
         usize::MAX
     }
 
-    /// For how long values are kept, where age counts: the window, and how late the clock may be.
-    fn keep(&self) -> Duration {
+    /// Maximum age of retained values, if the age is bounded: the window plus the clock's granularity.
+    fn age_max(&self) -> Duration {
         Duration::MAX
     }
 
-    /// The time that a value gets.
+    /// Returns the timestamp for a new value.
     fn now(&self) -> Time {
         Time::ZERO
     }
 
-    /// The same in nanoseconds: what is compared for each who subscribes, without a division.
-    fn keep_nanos(&self) -> u64 {
+    /// The same in nanoseconds, so that a subscription compares without a division.
+    fn age_nanos_max(&self) -> u64 {
         u64::MAX
     }
 
-    /// How much later than [`now`](Self::now) it is at most.
+    /// Maximum difference between the exact time and [`now`](Self::now).
     fn late_nanos_max(&self) -> u64 {
         0
     }
 
-    /// The time at which a window is looked at.
+    /// Returns the exact time, by which a window is applied.
     fn now_exact(&self) -> Time {
         Time::ZERO
     }
 
-    /// Whether a window stands still once the subject has ended.
+    /// Whether a window stops moving once the subject has ended.
     fn freezes(&self) -> bool {
         false
     }
 }
 
-/// A clock's reading is taken to be no later than this, or than the clock says when that is more: what
-/// keeps it up to date may have to wait for its turn. Whoever subscribes to a window that loses nothing by then
-/// is spared the exact reading, which costs a third of a subscription.
+/// Assumed maximum delay of a coarse clock, whose updater may have to wait for the CPU; the clock's own
+/// granularity counts if it is more. A subscription to a window in which nothing expires within this time
+/// skips the exact reading, which costs a third of a subscription.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
-/// Keeps nothing: a plain subject.
+/// Retains nothing: a plain subject.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Publish;
 
@@ -75,7 +75,7 @@ impl Rules for Publish {
     const STORES: bool = false;
 }
 
-/// Keeps the current value: a behavior subject. After the end late comers get the end alone.
+/// Retains the current value: a behavior subject. After the end late subscribers receive only the end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Current;
 
@@ -89,7 +89,7 @@ impl Rules for Current {
     }
 }
 
-/// Keeps the last value and passes it on at completion: an async subject.
+/// Retains the last value and emits it at completion: an async subject.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Last;
 
@@ -104,13 +104,13 @@ impl Rules for Last {
     }
 }
 
-/// Keeps everything; see [`Replay::all`].
+/// Retains all values; see [`Replay::all`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct All;
 
 impl Rules for All {}
 
-/// Keeps one value; see [`Replay::one`].
+/// Retains one value; see [`Replay::one`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct One;
 
@@ -122,7 +122,7 @@ impl Rules for One {
     }
 }
 
-/// Keeps so many values; see [`Replay::many`].
+/// Retains a number of values; see [`Replay::many`].
 #[derive(Clone, Copy, Debug)]
 pub struct Many {
     count: usize,
@@ -136,7 +136,7 @@ impl Rules for Many {
     }
 }
 
-/// Keeps values for so long; see [`Replay::within`].
+/// Retains values for a duration; see [`Replay::within`].
 #[derive(Clone, Debug)]
 pub struct Within<C> {
     window: Window<C>,
@@ -145,16 +145,16 @@ pub struct Within<C> {
 impl<C: Clock> Rules for Within<C> {
     const TIMED: bool = true;
 
-    fn keep(&self) -> Duration {
-        self.window.keep
+    fn age_max(&self) -> Duration {
+        self.window.age_max
     }
 
     fn now(&self) -> Time {
         self.window.clock.now()
     }
 
-    fn keep_nanos(&self) -> u64 {
-        self.window.keep_nanos
+    fn age_nanos_max(&self) -> u64 {
+        self.window.age_nanos_max
     }
 
     fn late_nanos_max(&self) -> u64 {
@@ -170,7 +170,7 @@ impl<C: Clock> Rules for Within<C> {
     }
 }
 
-/// Keeps so many values for so long; see [`Replay::many_within`].
+/// Retains a number of values for a duration; see [`Replay::many_within`].
 #[derive(Clone, Debug)]
 pub struct ManyWithin<C> {
     count: usize,
@@ -185,16 +185,16 @@ impl<C: Clock> Rules for ManyWithin<C> {
         self.count
     }
 
-    fn keep(&self) -> Duration {
-        self.window.keep
+    fn age_max(&self) -> Duration {
+        self.window.age_max
     }
 
     fn now(&self) -> Time {
         self.window.clock.now()
     }
 
-    fn keep_nanos(&self) -> u64 {
-        self.window.keep_nanos
+    fn age_nanos_max(&self) -> u64 {
+        self.window.age_nanos_max
     }
 
     fn late_nanos_max(&self) -> u64 {
@@ -213,9 +213,9 @@ impl<C: Clock> Rules for ManyWithin<C> {
 #[derive(Clone, Debug)]
 struct Window<C> {
     length: Duration,
-    /// The length, and how late the clock may be. Asked for once, as it is the user's code that tells.
-    keep: Duration,
-    keep_nanos: u64,
+    /// The length plus the clock's granularity. Computed once, because the clock is user code.
+    age_max: Duration,
+    age_nanos_max: u64,
     late_nanos_max: u64,
     clock: C,
     freezes: bool,
@@ -224,11 +224,11 @@ struct Window<C> {
 impl<C: Clock> Window<C> {
     fn new(length: Duration, clock: C) -> Self {
         let late = clock.granularity();
-        let keep = length.saturating_add(late);
+        let age_max = length.saturating_add(late);
         Self {
             length,
-            keep,
-            keep_nanos: nanos(keep),
+            age_max,
+            age_nanos_max: nanos(age_max),
             late_nanos_max: nanos(LATE_MAX.max(late)),
             clock,
             freezes: false,
@@ -245,12 +245,12 @@ impl<C> Window<C> {
     }
 }
 
-/// A window longer than can be told is one without an end.
+/// Converts to nanoseconds; a longer duration becomes unlimited.
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What a replay subject retains, chosen when it is made:
+/// The values that a replay subject retains, chosen at its creation:
 /// `fanline::replay::<u32>(Replay::many(5))`, `ReplaySubject::<u32>::new(Replay::all())`.
 ///
 /// | | retains | on next | memory |
@@ -261,14 +261,13 @@ fn nanos(duration: Duration) -> u64 {
 /// | [`within(d)`](Replay::within) | values not older than d | append; once a tick, drop what is too old | what d holds |
 /// | [`many_within(n, d)`](Replay::many_within) | the last n values not older than d | both | constant |
 ///
-/// Values that are no longer retained are dropped by the emission, subscription or end that finds
-/// them so, in that order by count and then by age; [`Source::trim`](crate::Source::trim) is for a
-/// subject that is quiet for long. While somebody is being given the retained values, those and all
-/// later ones stay until that is done.
+/// A value that is no longer retained is dropped by the next emission, subscription, or end: first by
+/// count, then by age. [`Source::trim`](crate::Source::trim) drops old values of a subject that is quiet
+/// for long. While retained values are replayed to a subscriber, those and all later ones stay in memory.
 ///
-/// A window of time keeps a value whose age is exactly the window, and goes on after the end: a
-/// completed subject gives a late comer the values that are still young enough, and at last only the
-/// end. [`freeze_on_terminal`](Replay::freeze_on_terminal) stops it at the end instead.
+/// A time window retains a value whose age is exactly the window. It goes on after the end: a completed
+/// subject replays the values that are still young enough, and later only the end.
+/// [`freeze_on_terminal`](Replay::freeze_on_terminal) stops it at the end instead.
 ///
 /// ```
 /// use std::time::Duration;
@@ -286,11 +285,11 @@ fn nanos(duration: Duration) -> u64 {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Replay<F> {
-    pub(crate) flavour: F,
+    pub(crate) flavor: F,
 }
 
 impl<F: Policy> Replay<F> {
-    /// How many values it retains at most, where they are counted.
+    /// Returns the maximum number of retained values, if it is bounded.
     ///
     /// ```
     /// use fanline::Replay;
@@ -299,44 +298,46 @@ impl<F: Policy> Replay<F> {
     /// assert_eq!(Replay::all().values_max(), None);
     /// ```
     pub fn values_max(&self) -> Option<usize> {
-        F::COUNTED.then(|| self.flavour.count_max())
+        F::COUNTED.then(|| self.flavor.count_max())
     }
 
-    /// For how long it retains them, where age counts: the window, and how late its clock may be.
+    /// Returns the maximum age of retained values, if it is bounded: the window plus the clock's
+    /// granularity.
     pub fn window(&self) -> Option<Duration> {
-        F::TIMED.then(|| self.flavour.keep())
+        F::TIMED.then(|| self.flavor.age_max())
     }
 }
 
 impl Replay<All> {
-    /// Everything, from the first value on.
+    /// Retains all values, from the first one on.
     pub const fn all() -> Self {
-        Self { flavour: All }
+        Self { flavor: All }
     }
 }
 
 impl Replay<One> {
-    /// The last value.
+    /// Retains the last value.
     pub const fn one() -> Self {
-        Self { flavour: One }
+        Self { flavor: One }
     }
 }
 
 impl Replay<Many> {
-    /// The last `count` values. With 0 it is a subject that retains only its end.
+    /// Retains the last `count` values. With 0 the subject retains only its end.
     pub const fn many(count: usize) -> Self {
         Self {
-            flavour: Many { count },
+            flavor: Many { count },
         }
     }
 }
 
 impl Replay<Within<Coarse>> {
-    /// Values for as long as `window` after they were emitted, by a clock of 1 ms ticks; a window of
-    /// zero keeps those of the same tick. Each is kept for the window, and a tick longer at most.
+    /// Retains values for `window` after their emission, by a clock with ticks of 1 ms. A window of zero
+    /// retains the values of the current tick. A value is retained for the window, and at most one tick
+    /// longer.
     pub fn within(window: Duration) -> Self {
         Self {
-            flavour: Within {
+            flavor: Within {
                 window: Window::new(window, Coarse::new()),
             },
         }
@@ -344,11 +345,11 @@ impl Replay<Within<Coarse>> {
 }
 
 impl Replay<ManyWithin<Coarse>> {
-    /// The last `count` values, for as long as `window` after they were emitted; see
-    /// [`many`](Replay::many) and [`within`](Replay::within).
+    /// Retains the last `count` values, for `window` after their emission; see [`many`](Replay::many) and
+    /// [`within`](Replay::within).
     pub fn many_within(count: usize, window: Duration) -> Self {
         Self {
-            flavour: ManyWithin {
+            flavor: ManyWithin {
                 count,
                 window: Window::new(window, Coarse::new()),
             },
@@ -357,40 +358,40 @@ impl Replay<ManyWithin<Coarse>> {
 }
 
 impl<C> Replay<Within<C>> {
-    /// Takes the time from another clock: [`Precise`](crate::Precise), or the virtual time of a test.
+    /// Uses another clock: [`Precise`](crate::Precise), or the virtual time of a test.
     pub fn clock<D: Clock>(self, clock: D) -> Replay<Within<D>> {
         Replay {
-            flavour: Within {
-                window: self.flavour.window.on(clock),
+            flavor: Within {
+                window: self.flavor.window.on(clock),
             },
         }
     }
 
-    /// Lets the window stand still once the subject has ended: late comers then get what it held at
-    /// the end, however late they come.
+    /// Stops the window when the subject ends: a late subscriber then receives the values it held at the
+    /// end, however late it subscribes.
     #[must_use]
     pub fn freeze_on_terminal(mut self) -> Self {
-        self.flavour.window.freezes = true;
+        self.flavor.window.freezes = true;
         self
     }
 }
 
 impl<C> Replay<ManyWithin<C>> {
-    /// Takes the time from another clock: [`Precise`](crate::Precise), or the virtual time of a test.
+    /// Uses another clock: [`Precise`](crate::Precise), or the virtual time of a test.
     pub fn clock<D: Clock>(self, clock: D) -> Replay<ManyWithin<D>> {
         Replay {
-            flavour: ManyWithin {
-                count: self.flavour.count,
-                window: self.flavour.window.on(clock),
+            flavor: ManyWithin {
+                count: self.flavor.count,
+                window: self.flavor.window.on(clock),
             },
         }
     }
 
-    /// Lets the window stand still once the subject has ended: late comers then get what it held at
-    /// the end, however late they come.
+    /// Stops the window when the subject ends: a late subscriber then receives the values it held at the
+    /// end, however late it subscribes.
     #[must_use]
     pub fn freeze_on_terminal(mut self) -> Self {
-        self.flavour.window.freezes = true;
+        self.flavor.window.freezes = true;
         self
     }
 }

@@ -12,7 +12,7 @@ use super::source::{Members, Source};
 use crate::Observer;
 use crate::fence::Fences;
 
-/// A plain subject: nothing is kept, whoever subscribes gets what comes after.
+/// Creates a plain subject. It retains nothing: subscribers receive the values that follow.
 ///
 /// ```
 /// let (mut tx, source) = fanline::subject::<u32>();
@@ -26,7 +26,7 @@ pub fn subject<T: Send + Sync + 'static>() -> (Producer<T>, Source<T>) {
     subject_with_error()
 }
 
-/// A plain subject that can fail with `E`.
+/// Creates a plain subject that can fail with `E`.
 pub fn subject_with_error<T, E>() -> (Producer<T, E>, Source<T, E>)
 where
     T: Send + Sync + 'static,
@@ -35,8 +35,8 @@ where
     Producer::with_policy(Publish)
 }
 
-/// A subject that retains values for those who subscribe late; see [`Replay`] for which. Where the
-/// producer's type must be named, use [`Producer::retaining`].
+/// Creates a subject that retains values for late subscribers; [`Replay`] chooses which. If the producer's
+/// type must be named, use [`Producer::retaining`].
 ///
 /// ```
 /// use fanline::Replay;
@@ -52,7 +52,7 @@ pub fn replay<T: Send + Sync + 'static>(
     Producer::retaining(replay)
 }
 
-/// A replay subject that can fail with `E`.
+/// Creates a replay subject that can fail with `E`.
 pub fn replay_with_error<T, E>(
     replay: Replay<impl Policy>,
 ) -> (Producer<T, E, impl Policy>, Source<T, E>)
@@ -63,8 +63,8 @@ where
     Producer::retaining(replay)
 }
 
-/// A subject with a current value: whoever subscribes gets that first. After the end late comers get
-/// the end alone.
+/// Creates a subject with a current value, which each subscriber receives first. After the end a late
+/// subscriber receives only the end.
 ///
 /// ```
 /// let (mut tx, level) = fanline::behavior(5);
@@ -79,7 +79,7 @@ where
     behavior_with_error(initial)
 }
 
-/// A subject with a current value that can fail with `E`.
+/// Creates a subject with a current value that can fail with `E`.
 pub fn behavior_with_error<T, E>(initial: T) -> (Producer<T, E, Current>, Source<T, E>)
 where
     T: Send + Sync + 'static,
@@ -90,8 +90,7 @@ where
     (producer, source)
 }
 
-/// A subject that passes on its last value when it completes, to those present and to those who come
-/// later; nothing else.
+/// Creates a subject that emits only its last value, when it completes, to current and later subscribers.
 ///
 /// ```
 /// let (mut tx, answer) = fanline::last_value::<u32>();
@@ -107,8 +106,8 @@ where
     last_value_with_error()
 }
 
-/// A subject that passes on its last value when it completes, and can fail with `E`; then there is no
-/// value.
+/// Creates a subject that emits its last value when it completes, and can fail with `E`. If it fails, it
+/// emits no value.
 pub fn last_value_with_error<T, E>() -> (Producer<T, E, Last>, Source<T, E>)
 where
     T: Send + Sync + 'static,
@@ -117,8 +116,8 @@ where
     Producer::with_policy(Last)
 }
 
-/// A plain subject whose observers are all of the type `O`. They are called directly instead of through
-/// a pointer, and can be inlined: with many observers that is worth about a factor of two.
+/// Creates a plain subject whose observers all have the type `O`. They are called directly instead of
+/// through a pointer, and can be inlined. With many observers this is about twice as fast.
 ///
 /// ```
 /// use fanline::Observer;
@@ -153,7 +152,7 @@ where
     (Producer::new(owner.clone()), Members::new(owner))
 }
 
-/// A replay subject whose observers are all of the type `O`; see [`subject_of`].
+/// Creates a replay subject whose observers all have the type `O`; see [`subject_of`].
 ///
 /// ```
 /// use fanline::{Replay, Subject};
@@ -177,12 +176,12 @@ where
     T: Send + Sync + 'static,
     O: Observer<T> + Send + 'static,
 {
-    let owner = Owner::new(replay.flavour, Fences::detect());
+    let owner = Owner::new(replay.flavor, Fences::detect());
     (Producer::new(owner.clone()), Members::new(owner))
 }
 
-/// What happens when an observer panics. The observer is removed and all others get the value, in any
-/// case.
+/// The reaction to an observer that panics. In any case the observer is removed, and all others receive the
+/// value.
 ///
 /// ```
 /// use fanline::OnPanic;
@@ -196,17 +195,17 @@ where
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPanic {
-    /// The panic goes on in whoever emitted, once everybody else has got the value.
+    /// Resumes the panic in the emitting call, after all other observers have received the value.
     #[default]
     Resume,
-    /// Emission goes on. The panic hook has reported it, by default on standard error.
+    /// Continues. The panic hook has reported the panic, by default on standard error.
     Ignore,
-    /// The process is aborted.
+    /// Aborts the process.
     Abort,
 }
 
 impl OnPanic {
-    /// Deals with what was thrown.
+    /// Reacts to a panic.
     pub(super) fn settle(self, panic: Option<Panic>) {
         match (panic, self) {
             (None, _) | (Some(_), Self::Ignore) => {}
@@ -216,19 +215,19 @@ impl OnPanic {
     }
 }
 
-/// The half of a subject that emits. There is one, and emitting takes it by `&mut`: that calls to
-/// observers never overlap, and that nobody emits from inside an observer, is known at compile time,
-/// so that emission needs no lock and no atomic read-modify-write.
+/// The emitting half of a subject. There is one, and emitting takes it by `&mut`. So calls of observers
+/// cannot overlap, and an observer cannot emit, which the compiler checks. Therefore emission needs no lock
+/// and no atomic read-modify-write.
 ///
-/// Observers are called on the thread that emits, one after the other in the order in which they
-/// subscribed, and all see the same order of values. The value is dropped after the last of them,
-/// or kept, as the policy `P` has it. With nobody subscribed a plain subject does nothing.
+/// Observers are called on the thread that emits, one after the other in the order of their subscription;
+/// all see the same order of values. After the last call the value is dropped or retained, as the policy
+/// `P` requires. Without observers a plain subject does nothing.
 ///
-/// Ending the subject takes the producer. Dropping it instead disposes of the subject: observers are
-/// dropped without a word; see [`complete_on_drop`](Producer::complete_on_drop).
+/// Ending the subject consumes the producer. Dropping it instead disposes of the subject: observers are
+/// dropped without being notified; see [`complete_on_drop`](Producer::complete_on_drop).
 ///
-/// An observer that panics is removed and costs nobody else a value; then the panic goes on in the
-/// producer's thread, out of the method that emitted; see [`on_observer_panic`](Producer::on_observer_panic).
+/// An observer that panics is removed, and no other observer misses a value. Then the panic resumes in the
+/// method that emitted; see [`on_observer_panic`](Producer::on_observer_panic).
 ///
 /// ```
 /// let (mut tx, source) = fanline::subject::<String>();
@@ -250,7 +249,7 @@ where
 {
     core: Arc<Core<T, E, P, L>>,
     owner: Arc<Owner<T, E, P, L>>,
-    /// Empty between slices, kept for its memory.
+    /// Empty between slices; its memory is reused.
     scratch: Vec<T>,
     on_panic: OnPanic,
     on_drop: Option<End<E>>,
@@ -262,7 +261,7 @@ where
     E: Send + Sync + 'static,
     P: Policy,
 {
-    /// A replay subject of which the producer's type can be named:
+    /// Creates a replay subject whose producer has a type that can be named:
     ///
     /// ```
     /// use std::convert::Infallible;
@@ -278,7 +277,7 @@ where
     /// assert_eq!(source.snapshot(), [1.5]);
     /// ```
     pub fn retaining(replay: Replay<P>) -> (Self, Source<T, E>) {
-        Self::with_policy(replay.flavour)
+        Self::with_policy(replay.flavor)
     }
 
     fn with_policy(policy: P) -> (Self, Source<T, E>) {
@@ -286,7 +285,7 @@ where
         (Self::new(owner.clone()), Source::new(owner))
     }
 
-    /// A source to subscribe to.
+    /// Returns a source to subscribe to.
     pub fn source(&self) -> Source<T, E> {
         Source::new(self.owner.clone())
     }
@@ -303,11 +302,11 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
         }
     }
 
-    /// Passes a value on to everybody who is subscribed.
+    /// Emits a value to all observers.
     ///
     /// # Panics
     ///
-    /// When an observer did, after everybody else has got the value.
+    /// If an observer panicked, after all others have received the value.
     #[inline(always)]
     pub fn next(&mut self, value: T) {
         let panic = self.core.next(value);
@@ -316,39 +315,39 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
         }
     }
 
-    /// Passes on values in one go: each observer gets all of them before the next observer does, at
-    /// the cost of one call. Somebody who unsubscribes an observer meanwhile does so between observers.
-    /// What is retained is cloned.
+    /// Emits several values: each observer receives all of them, with one call, before the next observer
+    /// does. An observer that is unsubscribed meanwhile receives all of them or none. Retained values are
+    /// cloned.
     ///
     /// # Panics
     ///
-    /// When an observer did, after everybody else has got the values. The one that panicked does not
-    /// get the rest of them.
+    /// If an observer panicked, after all others have received the values. The observer that panicked does
+    /// not receive the rest of them.
     pub fn next_slice(&mut self, values: &[T])
     where
         T: Clone,
     {
-        // Left empty by a panic in the midst of cloning, too.
+        // Also left empty by a panic during cloning.
         let mut scratch = std::mem::take(&mut self.scratch);
         let panic = self.core.next_slice(values, &mut scratch);
         self.scratch = scratch;
         self.on_panic.settle(panic);
     }
 
-    /// Ends the subject well.
+    /// Completes the subject.
     ///
     /// # Panics
     ///
-    /// When an observer did, after everybody else has been told.
+    /// If an observer panicked, after all others have been called.
     pub fn complete(self) {
         self.end(End::Completed);
     }
 
-    /// Ends the subject with a failure.
+    /// Ends the subject with an error.
     ///
     /// # Panics
     ///
-    /// When an observer did, after everybody else has been told.
+    /// If an observer panicked, after all others have been called.
     pub fn error(self, error: E) {
         self.end(End::Failed(Arc::new(error)));
     }
@@ -358,49 +357,50 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     }
 
     fn end_in_place(&mut self, end: End<E>) {
-        // For the case that a clock panics, or a destructor: nobody is to wait for ever.
+        // If a clock or a destructor panics, the drop disposes of the subject, so that observers do not
+        // wait for ever.
         self.on_drop = Some(End::Disposed);
         let panic = self.core.end(end);
         self.on_drop = None;
         self.on_panic.settle(panic);
     }
 
-    /// Ends the subject well and stays; what is emitted afterwards is ignored. For sinks, which are
-    /// closed by reference.
+    /// Completes the subject without consuming the producer; later emissions are ignored. For sinks, which
+    /// are closed by reference.
     pub(crate) fn complete_in_place(&mut self) {
         self.end_in_place(End::Completed);
     }
 
-    /// The same with a failure.
+    /// Ends the subject with an error, without consuming the producer.
     pub(crate) fn error_in_place(&mut self, error: E) {
         self.end_in_place(End::Failed(Arc::new(error)));
     }
 
-    /// Whether the subject has ended: nobody but the producer can end it.
+    /// Returns whether the subject has ended. Only the producer can end it.
     pub(crate) fn has_ended(&self) -> bool {
         self.on_drop.is_none()
     }
 
-    /// Ends the subject without a word: observers and retained values are dropped, and who subscribes
-    /// later gets nothing. The same as dropping the producer, unless
+    /// Ends the subject without notifying observers: observers and retained values are dropped, and later
+    /// subscribers receive nothing. The same as dropping the producer, unless
     /// [`complete_on_drop`](Self::complete_on_drop) was chosen.
     pub fn dispose(mut self) {
         self.on_drop = None;
         self.core.dispose();
     }
 
-    /// Whether anybody is subscribed: costs a load.
+    /// Returns whether the subject has observers, at the cost of one load.
     pub fn has_observers(&self) -> bool {
         self.observer_count() > 0
     }
 
-    /// How many are subscribed.
+    /// Returns the number of observers.
     pub fn observer_count(&self) -> usize {
         self.core.observer_count()
     }
 
-    /// Makes dropping the producer complete the subject, as dropping the sender of a channel ends the
-    /// channel, instead of disposing of it.
+    /// Makes dropping the producer complete the subject instead of disposing of it, as dropping the sender
+    /// of a channel ends the channel.
     #[must_use]
     pub fn complete_on_drop(mut self) -> Self {
         self.on_drop = Some(End::Completed);
@@ -419,12 +419,12 @@ impl<T, E, P: Policy, L: Entry<T, E>> Drop for Producer<T, E, P, L> {
     fn drop(&mut self) {
         match self.on_drop.take() {
             None => {}
-            // An end that was cut short by a destructor's panic.
+            // An end that was interrupted by the panic of a destructor.
             Some(_) if self.core.end_so_far().is_some() => {}
             Some(End::Disposed) => self.core.dispose(),
             Some(end) => {
                 let panic = self.core.end(end);
-                // A second panic while one unwinds would abort.
+                // A second panic during unwinding would abort.
                 if !std::thread::panicking() {
                     self.on_panic.settle(panic);
                 }

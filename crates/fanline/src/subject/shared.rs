@@ -1,38 +1,38 @@
-//! Emission from many threads, and from inside observers, one at a time.
+//! Emission from many threads and from inside observers, one at a time.
 //!
-//! Whoever comes while a value is being emitted leaves his own in a queue and goes on; who is emitting
-//! takes it from there. So the order is the same for all observers, a value emitted by an observer
-//! comes after the one that it was given (breadth first), and nobody waits for anybody.
+//! A thread that emits during another emission queues its value and goes on; the emitter takes it from the
+//! queue. So all observers see the same order, a value emitted by an observer comes after the current one
+//! (breadth first), and no thread waits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::combiner::Combiner;
 use super::core::{Core, End, Panic};
 use super::list::Boxed;
 use super::owner::Owner;
 use super::policy::Rules;
 use super::producer::OnPanic;
 use super::source::Live;
-use super::turn::Turn;
 use crate::fence::Fences;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
-/// A subject that can be emitted from by reference. Dropping it disposes of the subject.
+/// A subject that emits by reference. Dropping it disposes of the subject.
 pub(super) struct Shared<T, E, P: Rules> {
     core: Arc<Core<T, E, P, Boxed<T, E>>>,
     owner: Arc<Owner<T, E, P, Boxed<T, E>>>,
-    turn: Turn,
+    combiner: Combiner,
     queue: Mutex<Vec<Emission<T, E>>>,
-    /// Whether something is in the queue; written under its lock. The turn may be free for a moment all the
-    /// same (see [`Turn`]), and nobody may overtake what he has queued himself.
+    /// Whether the queue is not empty; written under its lock. Access may be free for a moment all the same
+    /// (see [`Combiner`]), and a thread must not overtake its own queued emission.
     has_queued: AtomicBool,
-    /// Empty between slices, kept for its memory.
+    /// Empty between slices; its memory is reused.
     scratch: Mutex<Vec<T>>,
-    /// Looked at when an observer has panicked.
+    /// Read when an observer has panicked.
     on_panic: Mutex<OnPanic>,
 }
 
-/// What a handle was asked for.
+/// An emission by a handle.
 pub(super) enum Emission<T, E> {
     Next(T),
     Slice(Vec<T>),
@@ -54,7 +54,7 @@ where
         Self {
             core: owner.core().clone(),
             owner,
-            turn: Turn::new(fences),
+            combiner: Combiner::new(fences),
             queue: Mutex::new(Vec::new()),
             has_queued: AtomicBool::new(false),
             scratch: Mutex::new(Vec::new()),
@@ -81,22 +81,22 @@ where
         self.owner.clone()
     }
 
-    /// Whether somebody is subscribed, or can subscribe without a handle.
+    /// Returns whether the subject has an observer, or can get one without a handle.
     pub(super) fn is_reachable(&self) -> bool {
-        // Sources share the owner; guards, and what observers own, have the core alone.
+        // Sources share the owner; guards, and operators inside observers, hold only the core.
         Arc::strong_count(&self.owner) > 1 || self.core.observer_count() > 0
     }
 
     #[inline]
     pub(super) fn next(&self, value: T) {
-        // Read before the turn is taken: what is read after that waits for it.
+        // Read before access is acquired: later reads would wait for that.
         let core = &*self.core;
-        let ours = self.turn.take();
-        if ours && self.is_next() {
+        let acquired = self.combiner.try_acquire();
+        if acquired && self.is_next() {
             let panic = guarded(|| core.next(value));
-            self.pass_turn(panic);
+            self.release(panic);
         } else {
-            self.queue(Emission::Next(value), ours);
+            self.queue(Emission::Next(value), acquired);
         }
     }
 
@@ -104,53 +104,53 @@ where
     where
         T: Clone,
     {
-        let ours = self.turn.take();
-        if ours && self.is_next() {
+        let acquired = self.combiner.try_acquire();
+        if acquired && self.is_next() {
             let panic = guarded(|| {
                 let mut scratch = std::mem::take(&mut *lock(&self.scratch));
                 let panic = self.core.next_slice(values, &mut scratch);
                 *lock(&self.scratch) = scratch;
                 panic
             });
-            self.pass_turn(panic);
+            self.release(panic);
         } else {
-            // The user's code, which must not keep the turn.
+            // User code, which must not prevent the release of access.
             match catch_unwind(AssertUnwindSafe(|| values.to_vec())) {
-                Ok(values) => self.queue(Emission::Slice(values), ours),
-                Err(panic) => self.pass_turn_slowly(!ours, Some(panic)),
+                Ok(values) => self.queue(Emission::Slice(values), acquired),
+                Err(panic) => self.release_slowly(!acquired, Some(panic)),
             }
         }
     }
 
     pub(super) fn end(&self, end: End<E>) {
-        let ours = self.turn.take();
-        if ours && self.is_next() {
+        let acquired = self.combiner.try_acquire();
+        if acquired && self.is_next() {
             let panic = guarded(|| self.core.end(end));
-            self.pass_turn(panic);
+            self.release(panic);
         } else {
-            self.queue(Emission::End(end), ours);
+            self.queue(Emission::End(end), acquired);
         }
     }
 
-    /// Whether nothing is in the queue that would be overtaken.
+    /// Returns whether the queue holds no emission that would be overtaken.
     #[inline(always)]
     fn is_next(&self) -> bool {
-        // Relaxed: who has queued something, or has heard of it from who has, sees that, or what came
-        // of it.
+        // Relaxed: a thread that has queued an emission, or has learned of one from another thread, sees
+        // the flag set or a later value of it.
         !self.has_queued.load(Ordering::Relaxed)
     }
 
-    /// Gives the turn back, after what was queued meanwhile.
+    /// Releases access, after the emissions that were queued meanwhile.
     #[inline(always)]
-    fn pass_turn(&self, panic: Option<Panic>) {
-        let free = self.turn.give_back();
+    fn release(&self, panic: Option<Panic>) {
+        let free = self.combiner.release();
         if !free || panic.is_some() {
-            self.pass_turn_slowly(free, panic);
+            self.release_slowly(free, panic);
         }
     }
 
     #[cold]
-    fn pass_turn_slowly(&self, free: bool, mut panic: Option<Panic>) {
+    fn release_slowly(&self, free: bool, mut panic: Option<Panic>) {
         if !free {
             let thrown = self.drain();
             panic = panic.or(thrown);
@@ -158,12 +158,12 @@ where
         self.settle(panic);
     }
 
-    /// Emits what is queued until nothing is, and gives the turn back.
+    /// Emits until the queue is empty, and releases access.
     fn drain(&self) -> Option<Panic> {
         let mut panic = None;
         let mut batch = Vec::new();
         loop {
-            self.turn.begin_round();
+            self.combiner.begin_round();
             {
                 let mut queue = lock(&self.queue);
                 std::mem::swap(&mut *queue, &mut batch);
@@ -172,36 +172,38 @@ where
             for emission in batch.drain(..) {
                 let thrown = guarded(|| match emission {
                     Emission::Next(value) => self.core.next(value),
-                    // A slice that was queued is a copy already.
+                    // A queued slice is already a copy.
                     Emission::Slice(values) => self.core.next_owned_slice(values),
                     Emission::End(end) => self.core.end(end),
                 });
                 panic = panic.or(thrown);
             }
-            if self.turn.give_back_unless_queued() {
+            if self.combiner.release_unless_queued() {
                 return panic;
             }
         }
     }
 
-    /// Leaves an emission to whoever has the turn; or takes the turn, unless it is `ours`, and emits all.
+    /// Queues an emission for the holder. If access is free, or `acquired` by the caller, empties the
+    /// queue.
     #[cold]
-    fn queue(&self, emission: Emission<T, E>, ours: bool) {
+    fn queue(&self, emission: Emission<T, E>, acquired: bool) {
         {
             let mut queue = lock(&self.queue);
             queue.push(emission);
             self.has_queued.store(true, Ordering::Relaxed);
         }
-        if !ours && self.core.is_calling_here() {
-            self.turn.announce_own();
-        } else if ours || self.turn.announce() {
+        if !acquired && self.core.is_calling_here() {
+            self.combiner.announce_from_holder();
+        } else if acquired || self.combiner.announce() {
             let panic = self.drain();
             self.settle(panic);
         }
     }
 }
 
-/// Whatever is thrown, also by the user's clocks and destructors, must not keep the turn.
+/// Runs an emission and catches its panic, also of the user's clocks and destructors: access must be
+/// released.
 #[inline(always)]
 fn guarded(emit: impl FnOnce() -> Option<Panic>) -> Option<Panic> {
     match catch_unwind(AssertUnwindSafe(emit)) {

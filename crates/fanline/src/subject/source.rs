@@ -1,4 +1,4 @@
-//! Where observers subscribe: [`Source`], and [`Members`] for observers of one type.
+//! The subscriber's side of subjects: [`Source`], and [`Members`] for observers of one type.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::owner::Owner;
 use super::policy::Rules;
 use crate::{Guard, IntoObservable, Observable, Observer, observer};
 
-/// A subject as those see it who subscribe, whatever it retains.
+/// The subscriber's view of a subject, with any policy.
 pub(super) trait Live<T, E, L>: Send + Sync {
     fn subscribe(&self, entry: L) -> Guard;
     fn visit(&self, visit: &mut dyn FnMut(&[T]));
@@ -46,12 +46,12 @@ where
     }
 }
 
-/// The half of a subject that is subscribed to. A handle: clones are the same source.
+/// The subscriber's half of a subject. It is a handle: clones refer to the same subject.
 ///
-/// It does not keep the subject going: when the [`Producer`](crate::Producer), or the last handle of a
-/// shared subject, is gone, no value will come.
+/// A source does not keep the subject alive. Once the [`Producer`](crate::Producer), or the last handle of
+/// a shared subject, is dropped, no more values arrive.
 ///
-/// A source is subscribed by reference, as often as wanted; operators take a clone:
+/// Subscribing takes a reference and may be repeated; operators take a clone:
 ///
 /// ```
 /// use fanline::{Observable, ObservableExt};
@@ -70,12 +70,11 @@ impl<T, E> Source<T, E> {
         Self { live }
     }
 
-    /// Calls `next` with each value; errors and completion are not looked at.
+    /// Calls `next` with each value; ignores errors and completion.
     ///
-    /// Retained values are passed on before this returns, on this thread; later ones by whoever emits,
-    /// on its thread. Subscribed to from inside an observer, the values retained so far come at once,
-    /// the one that is being emitted among them where it is retained, and the next emission is the
-    /// first that is passed on live.
+    /// Retained values are emitted before this returns, on this thread; later ones on the emitter's thread.
+    /// If an observer calls this, it emits the values retained so far at once. They include the current
+    /// value, if it is retained. The next emission is the first live one.
     pub fn subscribe(&self, next: impl FnMut(&T) + Send + 'static) -> Guard
     where
         T: 'static,
@@ -84,8 +83,8 @@ impl<T, E> Source<T, E> {
         self.subscribe_with(observer(next))
     }
 
-    /// Subscribes an observer; see [`subscribe`](Self::subscribe). After the end it gets what is
-    /// retained, and the end, and the guard is closed.
+    /// Subscribes an observer; see [`subscribe`](Self::subscribe). After the end of the subject the
+    /// observer receives the retained values and the end, and the returned guard is closed.
     pub fn subscribe_with(&self, observer: impl Observer<T, E> + Send + 'static) -> Guard
     where
         T: 'static,
@@ -94,23 +93,23 @@ impl<T, E> Source<T, E> {
         self.live.subscribe(Boxed::new(observer))
     }
 
-    /// Whether anybody is subscribed. False after the end.
+    /// Returns whether the subject has observers. False after the end.
     pub fn has_observers(&self) -> bool {
         self.observer_count() > 0
     }
 
-    /// How many are subscribed. None after the end.
+    /// Returns the number of observers. 0 after the end.
     pub fn observer_count(&self) -> usize {
         self.live.observer_count()
     }
 
-    /// Whether the subject has completed, failed or been disposed.
+    /// Returns whether the subject has completed, failed, or been disposed of.
     pub fn has_ended(&self) -> bool {
         self.live.has_ended()
     }
 
-    /// What a late subscriber would be given now. Values are cloned without a lock: emission goes on
-    /// meanwhile.
+    /// Returns the values that a late subscriber would receive now. They are cloned without a lock, so
+    /// emission continues meanwhile.
     ///
     /// ```
     /// use fanline::Replay;
@@ -129,8 +128,8 @@ impl<T, E> Source<T, E> {
         values
     }
 
-    /// Lets go of retained values that are too old by now. Only for windows of time, and only needed
-    /// where nothing is emitted and nobody subscribes for long: both do it anyway.
+    /// Removes retained values that are too old. Only useful for time windows, and only while nothing is
+    /// emitted and no observer subscribes for long: both remove such values anyway.
     pub fn trim(&self) {
         self.live.trim();
     }
@@ -194,8 +193,8 @@ impl<T: 'static, E: 'static> Observable for FromSource<T, E> {
     }
 }
 
-/// The half of a subject whose observers are all of one type, `O`: they are called directly, so the
-/// compiler can inline them. See [`subject_of`](crate::subject_of).
+/// The subscriber's half of a subject whose observers all have the type `O`. They are called directly, so
+/// the compiler can inline them. See [`subject_of`](crate::subject_of).
 pub struct Members<T, O, E = Infallible> {
     live: Arc<dyn Live<T, E, Inline<O>>>,
 }
@@ -210,12 +209,12 @@ impl<T, O, E> Members<T, O, E> {
         self.live.subscribe(Inline::new(observer))
     }
 
-    /// How many are subscribed. None after the end.
+    /// Returns the number of observers. 0 after the end.
     pub fn observer_count(&self) -> usize {
         self.live.observer_count()
     }
 
-    /// Whether anybody is subscribed. False after the end.
+    /// Returns whether the subject has observers. False after the end.
     pub fn has_observers(&self) -> bool {
         self.observer_count() > 0
     }

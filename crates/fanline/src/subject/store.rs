@@ -1,25 +1,24 @@
-//! Retained values with the rules by which they go: the log, and for windows the ticks of a clock.
+//! Retained values and the rules of their removal: the log, and the timestamps of time windows.
 
 use std::collections::VecDeque;
 use std::mem::needs_drop;
 use std::ptr::NonNull;
 
-use super::log::{GivenUp, Log};
+use super::log::{Evicted, Log};
 use super::policy::Rules;
 use crate::clock::Time;
 
 pub(super) struct Store<T> {
     pub(super) log: Log<T>,
-    /// Where values of a later time begin, oldest first: one entry for each time that differs, not for
-    /// each value.
+    /// The positions at which the timestamp changes, oldest first: one entry per timestamp, not per value.
     runs: VecDeque<Run>,
-    /// The time of the last run. Values of the same time join it, and so do values of an earlier one:
-    /// a clock that goes back changes nothing.
-    stamped: Time,
-    /// Whether the next value begins a run whatever its time: there is none to join, or `latest` is
-    /// past it.
+    /// The timestamp of the last run. Values with the same or an earlier timestamp join that run: a clock
+    /// that goes back has no effect.
+    last_stamp: Time,
+    /// Whether the next value begins a run whatever its timestamp: there is no run, or `latest` is later
+    /// than its timestamp.
     begins_run: bool,
-    /// The latest time seen, by which age is counted.
+    /// The latest time seen, by which age is computed.
     latest: Time,
 }
 
@@ -33,26 +32,26 @@ impl<T> Store<T> {
         Self {
             log: Log::new(P::COUNTED.then(|| policy.count_max())),
             runs: VecDeque::new(),
-            stamped: Time::ZERO,
+            last_stamp: Time::ZERO,
             begins_run: true,
             latest: Time::ZERO,
         }
     }
 
-    /// Appends a value of the time `now`, and gives its address and what it displaced.
+    /// Appends a value with the timestamp `now`. Returns its address and the values it displaced.
     #[inline]
     pub(super) fn append<P: Rules>(
         &mut self,
         policy: &P,
         value: T,
         now: Time,
-    ) -> (NonNull<T>, GivenUp<T>) {
-        let mut given_up = GivenUp::Nothing;
-        if P::TIMED && (now > self.stamped || self.begins_run) {
-            let fallen = self.turn_to(policy, now);
-            // Without a destructor nothing ever is, which the compiler cannot know.
+    ) -> (NonNull<T>, Evicted<T>) {
+        let mut evicted = Evicted::Nothing;
+        if P::TIMED && (now > self.last_stamp || self.begins_run) {
+            let displaced = self.begin_run(policy, now);
+            // Without a destructor nothing is evicted, which the compiler cannot know.
             if needs_drop::<T>() {
-                given_up = fallen;
+                evicted = displaced;
             }
         }
         if P::COUNTED && !needs_drop::<T>() && self.log.is_full() {
@@ -60,26 +59,26 @@ impl<T> Store<T> {
         }
         let slot = self.log.append(value);
         if P::COUNTED && needs_drop::<T>() {
-            // The value just appended is still to be passed on, so it stays even when none is kept.
+            // The new value is yet to be emitted, so it stays even if none is retained.
             self.retain_newest(policy.count_max().max(1));
-            given_up = given_up.and(self.log.give_up());
+            evicted = evicted.and(self.log.evict());
         }
-        (slot, given_up)
+        (slot, evicted)
     }
 
-    /// Appends values of the time `now`, and gives what they displaced. Takes from `values` what it
-    /// appends.
+    /// Appends values with the timestamp `now`, and returns the values they displaced. Removes the appended
+    /// values from `values`.
     pub(super) fn append_all<P: Rules>(
         &mut self,
         policy: &P,
         values: &mut Vec<T>,
         now: Time,
-    ) -> GivenUp<T> {
-        let mut given_up = GivenUp::Nothing;
-        if P::TIMED && (now > self.stamped || self.begins_run) {
-            given_up = self.turn_to(policy, now);
+    ) -> Evicted<T> {
+        let mut evicted = Evicted::Nothing;
+        if P::TIMED && (now > self.last_stamp || self.begins_run) {
+            evicted = self.begin_run(policy, now);
         }
-        // What would not be retained need not be appended, unless somebody reads and must get all.
+        // Values that would not be retained are not appended, unless a reader must receive all.
         let count = if P::COUNTED && !self.log.is_pinned() {
             values.len().min(policy.count_max())
         } else {
@@ -88,78 +87,78 @@ impl<T> Store<T> {
         self.log.append_last(values, count);
         if P::COUNTED {
             self.retain_newest(policy.count_max());
-            given_up = given_up.and(self.log.give_up());
+            evicted = evicted.and(self.log.evict());
         }
-        given_up
+        evicted
     }
 
-    /// Lets go of what the rules no longer retain at `now`. What stands in memory is given up by
-    /// [`Log::give_up`], when that may be.
+    /// Stops retaining the values that the policy excludes at `now`. [`Log::evict`] removes them from
+    /// memory.
     pub(super) fn trim<P: Rules>(&mut self, policy: &P, now: Time) {
         self.trim_by_count(policy);
         if P::TIMED {
             self.latest = self.latest.max(now);
             self.expire(policy);
-            self.begins_run = self.runs.is_empty() || self.latest > self.stamped;
+            self.begins_run = self.runs.is_empty() || self.latest > self.last_stamp;
         }
     }
 
-    /// The same, by number alone.
+    /// Applies only the limit of count.
     pub(super) fn trim_by_count<P: Rules>(&mut self, policy: &P) {
         if P::COUNTED {
             self.retain_newest(policy.count_max());
         }
     }
 
-    /// Whether a value would be too old at `now`.
+    /// Returns whether a value is too old at `now`.
     pub(super) fn has_expired<P: Rules>(&self, policy: &P, now: Time) -> bool {
         let oldest = self.runs.front();
-        oldest.is_some_and(|run| now.nanos_since(run.time) > policy.keep_nanos())
+        oldest.is_some_and(|run| now.nanos_since(run.time) > policy.age_nanos_max())
     }
 
-    /// Lets go of everything.
+    /// Stops retaining all values.
     pub(super) fn clear(&mut self) {
         self.log.retain_from(self.log.end());
         self.runs = VecDeque::new();
         self.begins_run = true;
     }
 
-    /// Frees chunks for what comes: without a destructor that is all there is to giving up.
+    /// Frees chunks for later values: without a destructor, eviction does only that.
     #[cold]
     fn reuse_chunks<P: Rules>(&mut self, policy: &P) {
         self.trim_by_count(policy);
-        drop(self.log.give_up());
+        drop(self.log.evict());
     }
 
     fn retain_newest(&mut self, count: usize) {
         self.log.retain_from(self.log.end().saturating_sub(count));
     }
 
-    /// The clock has moved on: a new run begins, and values may have become too old.
+    /// Begins a new run after the clock has advanced, and expires old values.
     #[cold]
-    fn turn_to<P: Rules>(&mut self, policy: &P, now: Time) -> GivenUp<T> {
-        // A value is not older than the latest look at the clock, whoever took it.
+    fn begin_run<P: Rules>(&mut self, policy: &P, now: Time) -> Evicted<T> {
+        // The time never goes back behind an earlier reading, whichever thread made it.
         self.latest = self.latest.max(now);
-        self.stamped = self.latest;
+        self.last_stamp = self.latest;
         self.begins_run = false;
         self.trim_by_count(policy);
         self.expire(policy);
         self.runs.push_back(Run {
-            time: self.stamped,
+            time: self.last_stamp,
             from: self.log.end(),
         });
-        self.log.give_up()
+        self.log.evict()
     }
 
-    /// Drops runs that are too old, or whose values are gone by number.
+    /// Removes runs that are too old, or whose values were removed by count.
     fn expire<P: Rules>(&mut self, policy: &P) {
-        let keep = policy.keep_nanos();
+        let age_nanos_max = policy.age_nanos_max();
         while let Some(run) = self.runs.front() {
             let until = match self.runs.get(1) {
                 Some(next) => next.from,
                 None => self.log.end(),
             };
-            let expired = self.latest.nanos_since(run.time) > keep;
+            let expired = self.latest.nanos_since(run.time) > age_nanos_max;
             if !expired && until > self.log.first() {
                 break;
             }

@@ -1,4 +1,4 @@
-//! The subject for one thread, and observers that stay on theirs.
+//! The single-threaded subject, and observers that stay on their thread.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,35 +7,35 @@ use std::rc::Rc;
 use fanline::prelude::*;
 use fanline::{LocalSubject, observer};
 
-/// Who got what, in order; 0 stands for completion.
+/// The calls of all observers, in order; 0 stands for completion.
 #[derive(Clone, Default)]
 struct Log(Rc<RefCell<Vec<(char, u32)>>>);
 
 impl Log {
-    fn push(&self, who: char, what: u32) {
-        self.0.borrow_mut().push((who, what));
+    fn push(&self, observer_name: char, value: u32) {
+        self.0.borrow_mut().push((observer_name, value));
     }
 
     fn text(&self) -> String {
         let log = self.0.borrow();
         let words: Vec<String> = log
             .iter()
-            .map(|(who, what)| format!("{who}{what}"))
+            .map(|(observer_name, value)| format!("{observer_name}{value}"))
             .collect();
         words.join(" ")
     }
 
-    fn watch(&self, subject: &LocalSubject<u32>, who: char) -> Guard {
+    fn watch(&self, subject: &LocalSubject<u32>, observer_name: char) -> Guard {
         let (values, end) = (self.clone(), self.clone());
         subject.subscribe_with(
-            observer(move |value: &u32| values.push(who, *value))
-                .on_complete(move || end.push(who, 0)),
+            observer(move |value: &u32| values.push(observer_name, *value))
+                .on_complete(move || end.push(observer_name, 0)),
         )
     }
 }
 
 #[test]
-fn all_see_the_same_order_and_values_emitted_by_observers_come_after() {
+fn nested_emission_is_delivered_after_current_value_to_all() {
     let (subject, log) = (LocalSubject::new(), Log::default());
     let (again, first) = (subject.clone(), log.clone());
     let _a = subject.subscribe(move |value: &u32| {
@@ -57,12 +57,12 @@ fn all_see_the_same_order_and_values_emitted_by_observers_come_after() {
 }
 
 #[test]
-fn who_leaves_during_an_emission_is_not_called_any_more_and_who_comes_starts_with_the_next() {
+fn leaving_during_emission_stops_calls_and_joining_starts_with_next_value() {
     let (subject, log) = (LocalSubject::<u32>::new(), Log::default());
     let later = Rc::new(RefCell::new(None));
     let (own, leaving, joining) = (log.clone(), later.clone(), subject.clone());
-    let newcomers = Rc::new(RefCell::new(Vec::new()));
-    let keep = newcomers.clone();
+    let late_guards = Rc::new(RefCell::new(Vec::new()));
+    let keep = late_guards.clone();
     let _a = subject.subscribe(move |value: &u32| {
         own.push('A', *value);
         drop(leaving.borrow_mut().take());
@@ -79,7 +79,7 @@ fn who_leaves_during_an_emission_is_not_called_any_more_and_who_comes_starts_wit
 }
 
 #[test]
-fn closures_are_dropped_with_their_guards_and_with_the_subject() {
+fn closures_are_dropped_with_guard_or_subject() {
     let held = Rc::new(());
     let subject = LocalSubject::<u32>::new();
     let guards: Vec<Guard> = (0..100)
@@ -99,7 +99,7 @@ fn closures_are_dropped_with_their_guards_and_with_the_subject() {
 }
 
 #[test]
-fn an_observer_that_leaves_itself_is_dropped_by_the_emission() {
+fn observer_that_unsubscribes_itself_is_dropped_by_emission() {
     let held = Rc::new(Cell::new(0));
     let subject = LocalSubject::<u32>::new();
     let own = Rc::new(RefCell::new(None));
@@ -115,7 +115,7 @@ fn an_observer_that_leaves_itself_is_dropped_by_the_emission() {
 }
 
 #[test]
-fn who_panics_is_removed_and_costs_nobody_a_value() {
+fn panicking_observer_is_removed_and_others_get_all_values() {
     let (subject, log) = (LocalSubject::<u32>::new(), Log::default());
     let _a = log.watch(&subject, 'A');
     let bad = subject.subscribe(|value| assert!(*value != 2, "two"));
@@ -128,7 +128,7 @@ fn who_panics_is_removed_and_costs_nobody_a_value() {
 }
 
 #[test]
-fn disposal_inside_an_observer_stops_the_emission() {
+fn dispose_inside_observer_stops_emission() {
     let (subject, log) = (LocalSubject::<u32>::new(), Log::default());
     let disposing = subject.clone();
     let _a = subject.subscribe(move |_| disposing.dispose());
@@ -140,16 +140,16 @@ fn disposal_inside_an_observer_stops_the_emission() {
 }
 
 #[test]
-fn who_subscribes_in_a_destructor_gets_the_next_value() {
-    struct Rejoins(LocalSubject<u32>, Log, Rc<RefCell<Vec<Guard>>>);
-    impl Drop for Rejoins {
+fn subscription_in_destructor_gets_next_value() {
+    struct ResubscribeOnDrop(LocalSubject<u32>, Log, Rc<RefCell<Vec<Guard>>>);
+    impl Drop for ResubscribeOnDrop {
         fn drop(&mut self) {
             self.2.borrow_mut().push(self.1.watch(&self.0, 'R'));
         }
     }
     let (subject, log) = (LocalSubject::new(), Log::default());
     let kept = Rc::new(RefCell::new(Vec::new()));
-    let rejoins = Rejoins(subject.clone(), log.clone(), kept.clone());
+    let resubscribes = ResubscribeOnDrop(subject.clone(), log.clone(), kept.clone());
     subject
         .clone()
         .into_observable()
@@ -158,7 +158,7 @@ fn who_subscribes_in_a_destructor_gets_the_next_value() {
     let own = Rc::new(RefCell::new(None));
     let leaving = own.clone();
     *own.borrow_mut() = Some(subject.subscribe(move |_| {
-        let _ = &rejoins;
+        let _ = &resubscribes;
         drop(leaving.borrow_mut().take());
     }));
     subject.next(1);
@@ -167,7 +167,7 @@ fn who_subscribes_in_a_destructor_gets_the_next_value() {
 }
 
 #[test]
-fn a_guard_dropped_on_another_thread_takes_effect_with_the_next_emission() {
+fn guard_dropped_on_another_thread_takes_effect_at_next_emission() {
     let (subject, log) = (LocalSubject::<u32>::new(), Log::default());
     let guard = log.watch(&subject, 'A');
     let _b = log.watch(&subject, 'B');
@@ -178,9 +178,9 @@ fn a_guard_dropped_on_another_thread_takes_effect_with_the_next_emission() {
     assert_eq!(subject.observer_count(), 1);
 }
 
-/// The story: asked on another thread, a guard said for ever that its observer was there.
+/// The story: on another thread, `is_closed` of a guard returned false forever after the end.
 #[test]
-fn a_guard_hears_of_the_end_on_another_thread() {
+fn guard_on_another_thread_is_closed_after_end() {
     let is_closed = |guard: Guard| std::thread::spawn(move || guard.is_closed()).join();
     let ends: [fn(&LocalSubject<u32>); 3] = [
         |subject| subject.complete(),

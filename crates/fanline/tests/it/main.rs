@@ -1,14 +1,13 @@
-//! Behaviour of the library, seen from outside: one module for each subject of talk.
+//! Integration tests of the library, one module per topic.
 #![allow(missing_docs)]
 #![allow(
     clippy::unwrap_used,
-    reason = "in tests it is an assertion, in their helpers too"
+    reason = "in tests and their helpers it is an assertion"
 )]
 
-mod first_lines;
-mod hand;
 mod hub;
 mod local_subject;
+mod manual_source;
 mod observe_on;
 mod operators_combine;
 mod operators_errors;
@@ -17,6 +16,7 @@ mod operators_shape;
 mod operators_sync;
 mod operators_time;
 mod operators_windows;
+mod quick_start;
 mod schedulers;
 mod streams;
 mod subjects;

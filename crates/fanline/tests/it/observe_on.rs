@@ -1,4 +1,4 @@
-//! From thread to thread: order, ends, limits, panics.
+//! Hand-over between threads: order, ends, bounds, and panics.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,9 +12,9 @@ use fanline::scheduler::{
 use fanline::testing::{Event, Recorder, complete, error, hot, next};
 use fanline::{Guard, Observable, ObservableExt, Observer, Scheduler, Subject, observer, subject};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Emits as an iterator does, on the thread that subscribes.
+/// Emits like an iterator, on the subscribing thread.
 #[derive(Clone)]
 struct Values(std::ops::Range<u32>);
 
@@ -37,20 +37,20 @@ impl Observable for Values {
     }
 }
 
-/// Sends values, and the number of them at the end.
+/// Sends each value, and a signal at the end.
 fn sender(tx: Sender<u32>, done: Sender<()>) -> impl Observer<u32> + Send + 'static {
     observer(move |value: &u32| tx.send(*value).unwrap())
         .on_complete(move || done.send(()).unwrap())
 }
 
-fn order_is_kept<S: Scheduler>(scheduler: S) {
+fn check_order<S: Scheduler>(scheduler: S) {
     let (tx, rx) = mpsc::channel();
     let (done, end) = mpsc::channel();
     let guard = Values(0..20_000)
         .observe_on(scheduler.clone())
         .observe_on(scheduler)
         .subscribe_with(sender(tx, done));
-    end.recv_timeout(PATIENCE).expect("the end arrives");
+    end.recv_timeout(TIMEOUT).expect("the end arrives");
     assert_eq!(
         rx.try_iter().collect::<Vec<_>>(),
         (0..20_000).collect::<Vec<_>>()
@@ -59,18 +59,18 @@ fn order_is_kept<S: Scheduler>(scheduler: S) {
 }
 
 #[test]
-fn order_is_kept_and_the_end_comes_last_on_every_scheduler() {
-    order_is_kept(Immediate);
-    order_is_kept(CurrentThread);
-    order_is_kept(NewThread);
-    order_is_kept(EventLoop::new());
-    order_is_kept(ThreadPool::new(1));
-    order_is_kept(ThreadPool::new(3));
+fn order_is_preserved_on_every_scheduler() {
+    check_order(Immediate);
+    check_order(CurrentThread);
+    check_order(NewThread);
+    check_order(EventLoop::new());
+    check_order(ThreadPool::new(1));
+    check_order(ThreadPool::new(3));
 }
 
-/// Its values are handed over in batches, unless they are counted for a bound.
+/// A range hands over its values in batches, unless they are counted for a bound.
 #[test]
-fn a_range_arrives_whole_and_stops_when_it_is_told() {
+fn range_is_delivered_completely_and_stops_when_closed() {
     for bound in [None, Some(Bound::block(3))] {
         for length in [0, 1, 2, 64, 65, 66, 5_000] {
             let (tx, rx) = mpsc::channel();
@@ -81,12 +81,12 @@ fn a_range_arrives_whole_and_stops_when_it_is_told() {
                 Some(bound) => range.observe_on_with(EventLoop::new(), bound),
             };
             let guard = observed.subscribe_with(sender(tx, done));
-            end.recv_timeout(PATIENCE).expect("the end arrives");
+            end.recv_timeout(TIMEOUT).expect("the end arrives");
             assert!(rx.try_iter().eq(0..length), "{length}");
             drop(guard);
         }
     }
-    // It would never return.
+    // Without the early end, this would never return.
     let (tx, rx) = mpsc::channel();
     let first = fanline::range(0..).observe_on(EventLoop::new()).take(100);
     first
@@ -96,7 +96,7 @@ fn a_range_arrives_whole_and_stops_when_it_is_told() {
 }
 
 #[test]
-fn an_error_waits_its_turn_behind_the_values() {
+fn error_is_delivered_after_queued_values() {
     let time = VirtualTime::new();
     let source = hot(&time, [next(10, 'a'), next(10, 'b'), error(10, "gone")]);
     let slow = VirtualTime::new();
@@ -117,7 +117,7 @@ fn an_error_waits_its_turn_behind_the_values() {
 }
 
 #[test]
-fn observes_on_a_thread_of_the_scheduler() {
+fn observer_runs_on_scheduler_thread() {
     let (tx, rx) = mpsc::channel();
     let event_loop = EventLoop::options().name("the-loop").build();
     let guard = Values(0..3).observe_on(event_loop).subscribe(move |_| {
@@ -125,19 +125,19 @@ fn observes_on_a_thread_of_the_scheduler() {
             .unwrap()
     });
     for _ in 0..3 {
-        let name = rx.recv_timeout(PATIENCE).unwrap();
+        let name = rx.recv_timeout(TIMEOUT).unwrap();
         assert_eq!(name.as_deref(), Some("the-loop"));
     }
     drop(guard);
 }
 
 #[test]
-fn a_slow_observer_does_not_hold_up_the_source() {
+fn slow_observer_does_not_block_source() {
     let (mut tx, source) = subject::<u32>();
     let (open, gate) = mpsc::channel::<()>();
     let (seen, rx) = mpsc::channel();
     let guard = source.observe_on(NewThread).subscribe(move |value| {
-        gate.recv_timeout(PATIENCE).unwrap();
+        gate.recv_timeout(TIMEOUT).unwrap();
         seen.send(*value).unwrap();
     });
     for value in 0..1000 {
@@ -146,12 +146,12 @@ fn a_slow_observer_does_not_hold_up_the_source() {
     assert!(rx.try_recv().is_err());
     for value in 0..1000 {
         open.send(()).unwrap();
-        assert_eq!(rx.recv_timeout(PATIENCE), Ok(value));
+        assert_eq!(rx.recv_timeout(TIMEOUT), Ok(value));
     }
     drop(guard);
 }
 
-/// Counts how often it was dropped, itself or as a value.
+/// Counts drops of its clones.
 #[derive(Clone)]
 struct Counted(Arc<AtomicUsize>);
 
@@ -162,7 +162,7 @@ impl Drop for Counted {
 }
 
 #[test]
-fn unsubscribing_drops_what_is_queued_and_the_observer() {
+fn unsubscribe_drops_queued_values_and_observer() {
     let time = VirtualTime::new();
     let (mut tx, source) = subject::<Counted>();
     let (values, observers) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -174,18 +174,22 @@ fn unsubscribing_drops_what_is_queued_and_the_observer() {
     for _ in 0..3 {
         tx.next(Counted(values.clone()));
     }
-    assert_eq!(values.load(Ordering::SeqCst), 3, "the subject's own");
+    assert_eq!(values.load(Ordering::SeqCst), 3, "the subject's own values");
     assert!(tx.has_observers());
     drop(guard);
     assert_eq!(observers.load(Ordering::SeqCst), 1);
-    assert!(!tx.has_observers(), "the source is let go");
+    assert!(!tx.has_observers(), "the source is unsubscribed");
     time.run();
     drop(tx);
-    assert_eq!(values.load(Ordering::SeqCst), 6, "and the queued clones");
+    assert_eq!(
+        values.load(Ordering::SeqCst),
+        6,
+        "the queued clones are dropped too"
+    );
 }
 
 #[test]
-fn an_observer_that_has_enough_lets_the_source_go() {
+fn closed_observer_unsubscribes_source() {
     struct One(Recorder<u32>, bool);
     impl Observer<u32> for One {
         fn next(&mut self, value: &u32) {
@@ -195,7 +199,7 @@ fn an_observer_that_has_enough_lets_the_source_go() {
         }
         fn error(&mut self, _: &Infallible) {}
         fn complete(&mut self) {
-            panic!("it has ended");
+            panic!("called after the end");
         }
         fn is_closed(&self) -> bool {
             self.1
@@ -211,13 +215,16 @@ fn an_observer_that_has_enough_lets_the_source_go() {
     tx.next(2);
     time.run();
     assert_eq!(recorder.events(), [next(0, 1), complete(0)]);
-    assert!(!tx.has_observers(), "without waiting for another value");
+    assert!(
+        !tx.has_observers(),
+        "the source is unsubscribed without another value"
+    );
     assert!(guard.is_closed());
     tx.complete();
 }
 
 #[test]
-fn a_panic_ends_one_subscription_and_leaves_the_lane() {
+fn panic_ends_one_subscription_and_worker_continues() {
     let panics = Arc::new(AtomicUsize::new(0));
     let counted = panics.clone();
     let event_loop = EventLoop::options()
@@ -237,7 +244,7 @@ fn a_panic_ends_one_subscription_and_leaves_the_lane() {
     for value in 0..5 {
         tx.next(value);
     }
-    let received: Vec<_> = (0..5).map(|_| rx.recv_timeout(PATIENCE).unwrap()).collect();
+    let received: Vec<_> = (0..5).map(|_| rx.recv_timeout(TIMEOUT).unwrap()).collect();
     assert_eq!(received, [0, 1, 2, 3, 4]);
     assert_eq!(panics.load(Ordering::SeqCst), 1);
     assert!(bad.is_closed());
@@ -245,8 +252,8 @@ fn a_panic_ends_one_subscription_and_leaves_the_lane() {
     drop(good);
 }
 
-/// What arrives of 1 to 6 through a queue for two, when nothing is observed before they are sent.
-fn through(bound: Bound<&'static str>) -> Vec<Event<u32, &'static str>> {
+/// Returns the events that pass a queue of two values, if 1 to 6 are sent before the queue is emptied.
+fn events_through_bound(bound: Bound<&'static str>) -> Vec<Event<u32, &'static str>> {
     let (time, lane) = (VirtualTime::new(), VirtualTime::new());
     let events = (1..=6).map(|n| next(n, u32::try_from(n).unwrap()));
     let source = hot(&time, events.chain([complete(7)]));
@@ -265,31 +272,37 @@ fn through(bound: Bound<&'static str>) -> Vec<Event<u32, &'static str>> {
 }
 
 #[test]
-fn a_full_queue_does_as_it_was_told() {
+fn full_queue_follows_overflow_policy() {
     use Event::{Complete, Error, Next};
-    assert_eq!(through(Bound::drop_oldest(2)), [Next(5), Next(6), Complete]);
-    assert_eq!(through(Bound::drop_newest(2)), [Next(1), Next(2), Complete]);
     assert_eq!(
-        through(Bound::error(2, || "too many")),
+        events_through_bound(Bound::drop_oldest(2)),
+        [Next(5), Next(6), Complete]
+    );
+    assert_eq!(
+        events_through_bound(Bound::drop_newest(2)),
+        [Next(1), Next(2), Complete]
+    );
+    assert_eq!(
+        events_through_bound(Bound::error(2, || "too many")),
         [Next(1), Next(2), Error("too many")]
     );
     let all: Vec<_> = (1..=6).map(Next).chain([Complete]).collect();
     assert_eq!(
-        through(Bound::block(2)),
+        events_through_bound(Bound::block(2)),
         all,
-        "emptied in place: nobody else could"
+        "the sender emptied the queue itself"
     );
 }
 
 #[test]
-fn a_blocked_source_waits_for_space() {
+fn full_queue_blocks_source() {
     for capacity in [1, 2, 7] {
         let (tx, rx) = mpsc::channel();
         let (done, end) = mpsc::channel();
         let guard = Values(0..2000)
             .observe_on_with(NewThread, Bound::block(capacity))
             .subscribe_with(sender(tx, done));
-        end.recv_timeout(PATIENCE).unwrap();
+        end.recv_timeout(TIMEOUT).unwrap();
         assert_eq!(
             rx.try_iter().collect::<Vec<_>>(),
             (0..2000).collect::<Vec<_>>()
@@ -299,7 +312,7 @@ fn a_blocked_source_waits_for_space() {
 }
 
 #[test]
-fn a_source_on_the_thread_that_observes_is_not_blocked_for_ever() {
+fn source_on_observing_thread_does_not_deadlock() {
     fn check<S: Scheduler>(scheduler: &S) {
         let (tx, rx) = mpsc::channel();
         let (done, end) = mpsc::channel();
@@ -307,7 +320,7 @@ fn a_source_on_the_thread_that_observes_is_not_blocked_for_ever() {
             .observe_on_with(scheduler.clone(), Bound::block(3))
             .subscribe_on(scheduler.clone())
             .subscribe_with(sender(tx, done));
-        end.recv_timeout(PATIENCE).unwrap();
+        end.recv_timeout(TIMEOUT).unwrap();
         assert_eq!(
             rx.try_iter().collect::<Vec<_>>(),
             (0..100).collect::<Vec<_>>()
@@ -321,13 +334,13 @@ fn a_source_on_the_thread_that_observes_is_not_blocked_for_ever() {
 }
 
 #[test]
-fn unsubscribing_lets_a_blocked_source_go() {
+fn unsubscribe_unblocks_source() {
     let (mut tx, source) = subject::<u32>();
     let (open, gate) = mpsc::channel::<()>();
     let guard = source
         .observe_on_with(NewThread, Bound::block(1))
         .subscribe(move |_| {
-            let _ = gate.recv_timeout(PATIENCE);
+            let _ = gate.recv_timeout(TIMEOUT);
         });
     let sent = Arc::new(AtomicBool::new(false));
     let flag = sent.clone();
@@ -344,7 +357,7 @@ fn unsubscribing_lets_a_blocked_source_go() {
 }
 
 #[test]
-fn a_scheduler_that_was_shut_down_ends_the_subscription() {
+fn scheduler_shutdown_ends_subscription() {
     let event_loop = EventLoop::new();
     let (mut tx, source) = subject::<u32>();
     let guard = source.observe_on(event_loop.clone()).subscribe(|_| {});
@@ -355,7 +368,7 @@ fn a_scheduler_that_was_shut_down_ends_the_subscription() {
 }
 
 #[test]
-fn waiting_to_unsubscribe_waits_for_the_call_in_progress() {
+fn unsubscribe_and_wait_waits_for_call_in_progress() {
     let (mut tx, source) = subject::<u32>();
     let (began, begun) = mpsc::channel();
     let over = Arc::new(AtomicBool::new(false));
@@ -366,13 +379,13 @@ fn waiting_to_unsubscribe_waits_for_the_call_in_progress() {
         flag.store(true, Ordering::SeqCst);
     });
     tx.next(1);
-    begun.recv_timeout(PATIENCE).unwrap();
+    begun.recv_timeout(TIMEOUT).unwrap();
     guard.unsubscribe_and_wait();
     assert!(over.load(Ordering::SeqCst));
 }
 
 #[test]
-fn subscribes_on_the_scheduler() {
+fn subscribe_on_subscribes_on_scheduler() {
     let time = VirtualTime::new();
     let source = hot(&time, [next(10, 1), next(20, 2), complete(30)]);
     let recorder = Recorder::<u32>::new(&time);
@@ -387,7 +400,7 @@ fn subscribes_on_the_scheduler() {
 }
 
 #[test]
-fn cancelled_before_its_turn_it_never_subscribes() {
+fn subscribe_on_cancelled_early_never_subscribes() {
     let time = VirtualTime::new();
     let source = hot::<u32, Infallible>(&time, []);
     let held = Arc::new(AtomicUsize::new(0));
@@ -400,14 +413,14 @@ fn cancelled_before_its_turn_it_never_subscribes() {
     assert_eq!(
         held.load(Ordering::SeqCst),
         1,
-        "the observer is gone at once"
+        "the observer is dropped at once"
     );
     time.run();
     assert_eq!(source.subscriptions(), []);
 }
 
 #[test]
-fn unsubscribes_here_or_there() {
+fn and_unsubscribe_unsubscribes_on_scheduler() {
     let time = VirtualTime::new();
     let source = hot::<u32, Infallible>(&time, []);
     let here = source.clone().subscribe_on(time.clone()).subscribe(|_| {});
@@ -431,7 +444,7 @@ fn unsubscribes_here_or_there() {
 }
 
 #[test]
-fn an_endless_iterator_on_a_new_thread_stops() {
+fn unsubscribe_stops_endless_source_on_new_thread() {
     let (tx, rx) = mpsc::channel();
     let (done, end) = mpsc::channel();
     let held = Done(done);
@@ -441,9 +454,10 @@ fn an_endless_iterator_on_a_new_thread_stops() {
             let _held = &held;
             let _ = tx.send(*value);
         });
-    assert_eq!(rx.recv_timeout(PATIENCE), Ok(0));
+    assert_eq!(rx.recv_timeout(TIMEOUT), Ok(0));
     guard.unsubscribe_and_wait();
-    end.recv_timeout(PATIENCE).expect("the observer is dropped");
+    end.recv_timeout(TIMEOUT)
+        .expect("the observer was not dropped");
 }
 
 struct Done(Sender<()>);
@@ -455,7 +469,7 @@ impl Drop for Done {
 }
 
 #[test]
-fn several_hand_overs_in_a_row_lose_nothing() {
+fn chained_observe_on_loses_nothing() {
     for _ in 0..200 {
         let sum = Arc::new(Mutex::new(0_u64));
         let (done, end) = mpsc::channel();
@@ -467,15 +481,15 @@ fn several_hand_overs_in_a_row_lose_nothing() {
             .observe_on_with(ThreadPool::global(), Bound::block(5))
             .observe_on(EventLoop::new())
             .subscribe_with(total);
-        end.recv_timeout(PATIENCE).expect("no wake-up is lost");
+        end.recv_timeout(TIMEOUT).expect("no wake-up is lost");
         assert_eq!(*sum.lock().unwrap(), 499 * 500 / 2);
         drop(guard);
     }
 }
 
-/// State that is no atomic goes along with the values from thread to thread.
+/// Non-atomic state moves with the values from thread to thread.
 #[test]
-fn what_one_action_did_is_seen_by_the_next_wherever_it_runs() {
+fn effects_of_one_action_are_visible_to_the_next() {
     let (done, end) = mpsc::channel();
     let mut log = Vec::new();
     let guard = Values(0..5000)
@@ -487,26 +501,27 @@ fn what_one_action_did_is_seen_by_the_next_wherever_it_runs() {
             })
             .on_complete(move || done.send(()).unwrap()),
         );
-    end.recv_timeout(PATIENCE).expect("nothing was out of turn");
+    end.recv_timeout(TIMEOUT)
+        .expect("all values arrived in order");
     drop(guard);
 }
 
 #[test]
-fn what_take_let_through_arrives_and_then_its_end() {
+fn take_before_observe_on_delivers_values_and_end() {
     let (tx, rx) = mpsc::channel();
     let (done, end) = mpsc::channel();
     let guard = Values(0..u32::MAX)
         .take(5)
         .observe_on(ThreadPool::global())
         .subscribe_with(sender(tx, done));
-    end.recv_timeout(PATIENCE).unwrap();
+    end.recv_timeout(TIMEOUT).unwrap();
     assert_eq!(rx.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     drop(guard);
 }
 
-/// Room is counted from what the observer was given, the value that it works on included.
+/// Room is counted without the values that the observer has received, including the current one.
 #[test]
-fn an_observer_finds_room_for_what_it_sends_itself() {
+fn current_value_does_not_count_toward_bound() {
     let time = VirtualTime::new();
     let tx = Subject::<u32>::new();
     let (again, seen) = (tx.clone(), Arc::new(Mutex::new(Vec::new())));
@@ -525,20 +540,25 @@ fn an_observer_finds_room_for_what_it_sends_itself() {
     tx.next(2);
     tx.next(3);
     time.run();
-    assert_eq!(*seen.lock().unwrap(), [1, 2, 10], "3 and 11 found it full");
+    assert_eq!(
+        *seen.lock().unwrap(),
+        [1, 2, 10],
+        "3 and 11 found the queue full"
+    );
     drop(guard);
 }
 
-/// Unsubscribed while values come and go: none after, and each is dropped once.
+/// Unsubscribes while values flow: none is delivered afterwards, and each is dropped once.
 #[test]
-fn unsubscribing_in_the_midst_drops_each_value_once() {
-    for turn in 0..200_u32 {
+fn unsubscribe_during_delivery_drops_each_value_once() {
+    for round in 0..200_u32 {
         let value = Arc::new(());
         let (mut tx, source) = subject::<Arc<()>>();
         let over = Arc::new(AtomicBool::new(false));
         let flag = over.clone();
-        let check = move |_: &Arc<()>| assert!(!flag.load(Ordering::SeqCst), "it is over");
-        let guard = if turn % 2 == 0 {
+        let check =
+            move |_: &Arc<()>| assert!(!flag.load(Ordering::SeqCst), "called after unsubscribing");
+        let guard = if round % 2 == 0 {
             source.observe_on(ThreadPool::global()).subscribe(check)
         } else {
             source
@@ -551,7 +571,7 @@ fn unsubscribing_in_the_midst_drops_each_value_once() {
                 tx.next(sent.clone());
             }
         });
-        for _ in 0..turn * 20 {
+        for _ in 0..round * 20 {
             std::hint::spin_loop();
         }
         guard.unsubscribe_and_wait();

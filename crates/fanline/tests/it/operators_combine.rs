@@ -1,4 +1,4 @@
-//! Operators that join several sources.
+//! Operators that combine several sources.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -7,7 +7,7 @@ use std::thread;
 use fanline::operators::{Serialized, concat_all, merge_all, race_all};
 use fanline::{Guard, Observable, ObservableExt, Observer};
 
-use crate::hand::{Cold, Hand, Hands, Log, check, hands};
+use crate::manual_source::{Cold, Log, ManualSource, Sources, check, sources};
 
 #[test]
 fn merge() {
@@ -22,7 +22,7 @@ fn merge() {
         ],
     );
     check(
-        |hands| merge_all(hands).boxed(),
+        |sources| merge_all(sources).boxed(),
         &[
             ("a1 b2 c3 d4 a| b| c| d5 d|", "1 2 3 4 5 |"),
             ("a| b1 c# b2", "1 #c"),
@@ -44,7 +44,7 @@ fn concat() {
         ],
     );
     check(
-        |hands| concat_all(hands).boxed(),
+        |sources| concat_all(sources).boxed(),
         &[("a1 a| b2 b| c| d3 d|", "1 2 3 |"), ("a| b| c#", "#c")],
     );
 }
@@ -116,13 +116,17 @@ fn race() {
         ],
     );
     check(
-        |hands| race_all(hands).boxed(),
+        |sources| race_all(sources).boxed(),
         &[("c1 a2 c|", "1 |"), ("d#", "#d")],
     );
-    let [a, b, ..] = hands();
+    let [a, b, ..] = sources();
     let _guard = a.clone().race(b.clone()).subscribe(|_| ());
     b.next(1);
-    assert_eq!((a.observers(), b.observers()), (0, 1), "the slower is left");
+    assert_eq!(
+        (a.observers(), b.observers()),
+        (0, 1),
+        "the slower source is unsubscribed"
+    );
 }
 
 #[test]
@@ -137,7 +141,7 @@ fn take_until() {
             ("a1 !", "1"),
         ],
     );
-    let source = Hand::<u32>::new();
+    let source = ManualSource::<u32>::new();
     let log = Log::default();
     let stop = Cold::new([1], Some(Ok(())));
     let guard = source.clone().take_until(stop).subscribe_with(log.clone());
@@ -172,10 +176,10 @@ fn sample_by() {
     );
 }
 
-/// The story: a connection's values were taken until the server's stop, and the connection's producer
-/// was dropped; its observer stayed with the stop until the server's end.
+/// The story: `take_until(stop)` was used on a connection's values, and the connection's producer was
+/// dropped. Its observer stayed subscribed to `stop` until the server ended.
 #[test]
-fn a_source_that_goes_away_leaves_nothing_with_the_other() {
+fn dropped_source_unsubscribes_the_other() {
     check(
         |[a, b, ..]| a.take_until(b).boxed(),
         &[("a1 a-", "1 ."), ("b- a1 a|", "1 |"), ("b| a1 a-", "1 .")],
@@ -213,18 +217,21 @@ fn a_source_that_goes_away_leaves_nothing_with_the_other() {
     );
 }
 
-fn inner(hands: &Hands, at: u32) -> Hand<u32> {
-    hands[usize::try_from(at).expect("0 to 3")].clone()
+fn inner(sources: &Sources, at: u32) -> ManualSource<u32> {
+    sources[usize::try_from(at).expect("0 to 3")].clone()
 }
 
-// In the tables of the next four, `a1` stands for an observable that is `b`, `a2` for `c`, `a3` for `d`.
+// In the tables of the next four tests, the value 1 of `a` stands for the inner observable `b`, 2 for `c`,
+// and 3 for `d`.
 
 #[test]
 fn flat_map() {
     let build = |most| {
-        move |hands: Hands| {
-            let source = hands[0].clone();
-            source.flat_map(most, move |&at| inner(&hands, at)).boxed()
+        move |sources: Sources| {
+            let source = sources[0].clone();
+            source
+                .flat_map(most, move |&at| inner(&sources, at))
+                .boxed()
         }
     };
     check(
@@ -252,9 +259,9 @@ fn flat_map() {
 #[test]
 fn concat_map() {
     check(
-        |hands| {
-            let source = hands[0].clone();
-            source.concat_map(move |&at| inner(&hands, at)).boxed()
+        |sources| {
+            let source = sources[0].clone();
+            source.concat_map(move |&at| inner(&sources, at)).boxed()
         },
         &[
             ("a1 a2 b1 c2 b| c3 a| c|", "1 3 |"),
@@ -267,9 +274,9 @@ fn concat_map() {
 #[test]
 fn switch_map() {
     check(
-        |hands| {
-            let source = hands[0].clone();
-            source.switch_map(move |&at| inner(&hands, at)).boxed()
+        |sources| {
+            let source = sources[0].clone();
+            source.switch_map(move |&at| inner(&sources, at)).boxed()
         },
         &[
             ("a1 b1 a2 b2 c3 a| c4 c|", "1 3 4 |"),
@@ -281,23 +288,23 @@ fn switch_map() {
             ("a1 b1 a2 !", "1"),
         ],
     );
-    let hands = hands();
-    let inners = hands.clone();
-    let _guard = hands[0]
+    let sources = sources();
+    let inners = sources.clone();
+    let _guard = sources[0]
         .clone()
         .switch_map(move |&at| inner(&inners, at))
         .subscribe(|_| ());
-    hands[0].next(1);
-    hands[0].next(2);
-    assert_eq!((hands[1].observers(), hands[2].observers()), (0, 1));
+    sources[0].next(1);
+    sources[0].next(2);
+    assert_eq!((sources[1].observers(), sources[2].observers()), (0, 1));
 }
 
 #[test]
 fn exhaust_map() {
     check(
-        |hands| {
-            let source = hands[0].clone();
-            source.exhaust_map(move |&at| inner(&hands, at)).boxed()
+        |sources| {
+            let source = sources[0].clone();
+            source.exhaust_map(move |&at| inner(&sources, at)).boxed()
         },
         &[
             ("a1 a2 b1 c2 b| a2 c3 a| c|", "1 3 |"),
@@ -310,8 +317,8 @@ fn exhaust_map() {
 
 #[test]
 fn switch_all() {
-    let channels = Hand::<Hand<u32>>::new();
-    let [a, b, ..] = hands();
+    let channels = ManualSource::<ManualSource<u32>>::new();
+    let [a, b, ..] = sources();
     let log = Log::default();
     let guard = channels.clone().switch_all().subscribe_with(log.clone());
     channels.next(a.clone());
@@ -328,9 +335,9 @@ fn switch_all() {
 }
 
 #[test]
-fn a_hundred_thousand_inner_sources_that_end_at_once_use_no_stack() {
-    let source = Hand::<u32>::new();
-    let last = Hand::<u32>::new();
+fn many_immediate_inner_sources_use_constant_stack() {
+    let source = ManualSource::<u32>::new();
+    let last = ManualSource::<u32>::new();
     let blocker = last.clone();
     let log = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&log);
@@ -351,7 +358,7 @@ fn a_hundred_thousand_inner_sources_that_end_at_once_use_no_stack() {
     drop(guard);
 }
 
-/// Emits until told to stop.
+/// Emits until its observer is closed.
 #[derive(Clone)]
 struct Endless;
 impl Observable for Endless {
@@ -367,7 +374,7 @@ impl Observable for Endless {
         Guard::closed()
     }
 }
-/// Wants so many, then completes.
+/// Accepts a number of values, then completes.
 struct Few(usize, Log);
 impl<T: std::fmt::Debug> Observer<T, &'static str> for Few {
     fn next(&mut self, value: &T) {
@@ -389,8 +396,8 @@ impl<T: std::fmt::Debug> Observer<T, &'static str> for Few {
 }
 
 #[test]
-fn sources_in_a_loop_stop_when_nobody_wants_more() {
-    let hot = Hand::new;
+fn endless_sources_stop_when_observer_is_closed() {
+    let hot = ManualSource::new;
     let chains = [
         Endless.merge(hot()).boxed(),
         Endless.concat(hot()).boxed(),
@@ -434,8 +441,8 @@ fn sources_in_a_loop_stop_when_nobody_wants_more() {
 }
 
 #[test]
-fn re_entrant_values_come_after_the_one_in_progress() {
-    let [a, b, ..] = hands();
+fn reentrant_values_follow_value_in_progress() {
+    let [a, b, ..] = sources();
     let log = Log::default();
     let mut inside = log.clone();
     let again = b.clone();
@@ -457,28 +464,32 @@ fn re_entrant_values_come_after_the_one_in_progress() {
 }
 
 #[test]
-fn a_panic_ends_the_operator_and_frees_the_other_source() {
-    type Build = fn(Hand<u32>, Hand<u32>) -> fanline::BoxObservable<u32, &'static str>;
+fn panic_ends_operator_and_unsubscribes_all_sources() {
+    type Build =
+        fn(ManualSource<u32>, ManualSource<u32>) -> fanline::BoxObservable<u32, &'static str>;
     let builds: [Build; 5] = [
-        |a, b| a.zip_with(b, |_, _| -> u32 { panic!("told to") }).boxed(),
         |a, b| {
-            a.combine_latest_with(b, |_, _| -> u32 { panic!("told to") })
-                .boxed()
-        },
-        |a, b| a.merge(b).map(|_| -> u32 { panic!("told to") }).boxed(),
-        |a, b| {
-            a.merge(b)
-                .flat_map(1, |_| -> Hand<u32> { panic!("told to") })
+            a.zip_with(b, |_, _| -> u32 { panic!("on purpose") })
                 .boxed()
         },
         |a, b| {
+            a.combine_latest_with(b, |_, _| -> u32 { panic!("on purpose") })
+                .boxed()
+        },
+        |a, b| a.merge(b).map(|_| -> u32 { panic!("on purpose") }).boxed(),
+        |a, b| {
             a.merge(b)
-                .switch_map(|_| -> Hand<u32> { panic!("told to") })
+                .flat_map(1, |_| -> ManualSource<u32> { panic!("on purpose") })
+                .boxed()
+        },
+        |a, b| {
+            a.merge(b)
+                .switch_map(|_| -> ManualSource<u32> { panic!("on purpose") })
                 .boxed()
         },
     ];
     for (at, build) in builds.into_iter().enumerate() {
-        let [a, b, ..] = hands();
+        let [a, b, ..] = sources();
         let log = Log::default();
         let guard = build(a.clone(), b.clone()).subscribe_with(log.clone());
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -530,10 +541,11 @@ impl<T> Observer<T, &'static str> for Tally {
 }
 
 #[test]
-fn two_threads_lose_nothing_and_never_overlap() {
+fn two_threads_lose_no_value_and_calls_never_overlap() {
     const EACH: u32 = 5_000;
-    type Build = fn(Hand<u32>, Hand<u32>) -> fanline::BoxObservable<u32, &'static str>;
-    // With how many values at least and at most.
+    type Build =
+        fn(ManualSource<u32>, ManualSource<u32>) -> fanline::BoxObservable<u32, &'static str>;
+    // Each case with the least and the largest number of values.
     let table: [(&str, Build, u32, u32); 6] = [
         ("merge", |a, b| a.merge(b).boxed(), 2 * EACH, 2 * EACH),
         ("zip", |a, b| a.zip_with(b, |a, _| a).boxed(), EACH, EACH),
@@ -572,16 +584,16 @@ fn two_threads_lose_nothing_and_never_overlap() {
     ];
     for (name, build, least, most) in table {
         for _ in 0..10 {
-            let [a, b, ..] = hands();
+            let [a, b, ..] = sources();
             let tally = Tally::default();
             let guard = build(a.clone(), b.clone()).subscribe_with(tally.clone());
             let start = Arc::new(Barrier::new(2));
-            let threads = [a, b].map(|hand| {
+            let threads = [a, b].map(|source| {
                 let start = Arc::clone(&start);
                 thread::spawn(move || {
                     start.wait();
-                    (0..EACH).for_each(|n| hand.next(n));
-                    hand.complete();
+                    (0..EACH).for_each(|n| source.next(n));
+                    source.complete();
                 })
             });
             for thread in threads {
@@ -597,7 +609,7 @@ fn two_threads_lose_nothing_and_never_overlap() {
 }
 
 #[test]
-fn an_observer_shared_by_threads_is_called_by_one_at_a_time() {
+fn serialized_observer_is_called_by_one_thread_at_a_time() {
     let tally = Tally::default();
     let shared = Serialized::<u32, &'static str>::new(tally.clone());
     let threads = [0, 1].map(|_| {
@@ -617,9 +629,12 @@ fn an_observer_shared_by_threads_is_called_by_one_at_a_time() {
 }
 
 #[test]
-fn what_waits_is_dropped_with_the_subscription() {
+fn stored_values_are_dropped_with_subscription() {
     let token = Arc::new(());
-    let (a, b) = (Hand::<Arc<()>>::new(), Hand::<Arc<()>>::new());
+    let (a, b) = (
+        ManualSource::<Arc<()>>::new(),
+        ManualSource::<Arc<()>>::new(),
+    );
     let chains = [
         a.clone().zip_with(b.clone(), |a, _| a).boxed(),
         a.clone()
@@ -639,7 +654,7 @@ fn what_waits_is_dropped_with_the_subscription() {
     for (at, chain) in chains.into_iter().enumerate() {
         let guard = chain.subscribe(|_| ());
         (0..3).for_each(|_| a.next(Arc::clone(&token)));
-        assert!(Arc::strong_count(&token) > 1, "{at}: nothing was kept");
+        assert!(Arc::strong_count(&token) > 1, "{at}: no value was stored");
         drop(guard);
         assert_eq!(Arc::strong_count(&token), 1, "{at}");
         assert_eq!((a.observers(), b.observers()), (0, 0), "{at}");

@@ -1,11 +1,11 @@
-//! Operators that deal with errors, and those that subscribe again.
+//! Operators that handle errors or subscribe again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fanline::{Observable, ObservableExt, Observer};
 
-use crate::hand::{Cold, Hand, Log, check};
+use crate::manual_source::{Cold, Log, ManualSource, check};
 
 #[test]
 fn catch() {
@@ -26,7 +26,7 @@ fn on_error_return() {
     check(
         |[a, ..]| {
             a.on_error_return(|error| u32::from(error.as_bytes()[0]))
-                .catch(|never| -> Hand<u32> { match *never {} })
+                .catch(|never| -> ManualSource<u32> { match *never {} })
                 .boxed()
         },
         &[("a1 a#", "1 97 |"), ("a1 a|", "1 |"), ("a1 !", "1")],
@@ -60,7 +60,7 @@ fn repeat() {
 }
 
 #[test]
-fn a_source_that_ends_at_once_is_subscribed_again_in_a_loop() {
+fn immediate_source_is_resubscribed_in_a_loop() {
     const TIMES: usize = 100_000;
     let failing = Cold::<u32>::new([], Some(Err("no")));
     let log = Log::default();
@@ -78,7 +78,7 @@ fn a_source_that_ends_at_once_is_subscribed_again_in_a_loop() {
 }
 
 #[test]
-fn for_ever_ends_with_the_observer() {
+fn endless_retry_ends_with_closed_observer() {
     struct Three(usize, Log);
     impl Observer<u32, &'static str> for Three {
         fn next(&mut self, value: &u32) {
@@ -102,10 +102,10 @@ fn for_ever_ends_with_the_observer() {
 }
 
 #[test]
-fn the_source_that_is_kept_for_another_try_is_dropped_at_the_end() {
+fn source_stored_for_retry_is_dropped_at_end() {
     let token = Arc::new(());
     let held = Arc::clone(&token);
-    let source = Hand::<u32>::new();
+    let source = ManualSource::<u32>::new();
     let guard = source
         .clone()
         .map(move |value| {
@@ -121,10 +121,10 @@ fn the_source_that_is_kept_for_another_try_is_dropped_at_the_end() {
     drop(guard);
 }
 
-/// What subscribes again keeps a clone of its source, which here keeps what is subscribed: the end of
-/// the last handle takes both along, though the guard was detached.
+/// An operator that subscribes again stores a clone of its source, and here that clone stores the
+/// subscription. Dropping the last handle must drop both, even though the guard was detached.
 #[test]
-fn a_subject_that_goes_away_takes_what_would_subscribe_again_along() {
+fn dropped_subject_drops_resubscribing_chains() {
     let token = Arc::new(());
     let held = || {
         let held = Arc::clone(&token);

@@ -1,4 +1,5 @@
-//! One subscription for many observers: publish, replay, share and their like.
+//! Operators that share one subscription among many observers: `publish`, `replay`, `share`, and similar
+//! ones.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -11,23 +12,24 @@ use fanline::{
     BehaviorSubject, Guard, Observable, ObservableExt, Replay, ReplaySubject, Source, Subject,
 };
 
-use crate::hand::{Cold, Hand, Log};
+use crate::manual_source::{Cold, Log, ManualSource};
 
-/// What the tables' words act on: `+x` and `-x` subscribe and unsubscribe the observer `x`, `c` connects,
-/// `d` disconnects; a number is a value of the source, `|` its end, `#` its error.
+/// The state that scripts act on. `+x` and `-x` subscribe and unsubscribe the observer `x`, `c` connects, `d`
+/// disconnects. A number is a value of the source, `|` its end, and `#` its error.
 struct Stage {
-    source: Hand<u32>,
+    source: ManualSource<u32>,
     logs: [(Log, Option<Guard>); 3],
 }
 
-/// Plays a script; what the observers `x`, `y` and `z` heard, and how often the source was subscribed.
+/// Plays a script, and checks the logs of the observers `x`, `y`, and `z` and the number of subscriptions of
+/// the source.
 #[track_caller]
 fn check(
     subscribe: impl Fn(Log) -> Guard,
     connect: impl Fn() -> Guard,
-    source: Hand<u32>,
+    source: ManualSource<u32>,
     script: &str,
-    heard: [&str; 3],
+    expected: [&str; 3],
     subscriptions: usize,
 ) {
     let mut stage = Stage {
@@ -52,7 +54,7 @@ fn check(
         }
     }
     for (n, (log, _)) in stage.logs.iter().enumerate() {
-        assert_eq!(log.text(), heard[n], "{script}: observer {n}");
+        assert_eq!(log.text(), expected[n], "{script}: observer {n}");
     }
     assert_eq!(stage.source.subscriptions(), subscriptions, "{script}");
     drop(connection);
@@ -61,7 +63,7 @@ fn check(
     }
     assert_eq!(stage.source.observers(), 0, "{script}: still subscribed");
     for (log, _) in &stage.logs {
-        assert_eq!(log.handles(), 1, "{script}: an observer is kept");
+        assert_eq!(log.handles(), 1, "{script}: an observer was not dropped");
     }
 }
 
@@ -73,18 +75,18 @@ type Case = (&'static str, [&'static str; 3], usize);
 
 #[track_caller]
 fn check_connectable<H: Hub<u32, &'static str>>(
-    build: impl Fn(Hand<u32>) -> Connectable<Hand<u32>, H>,
+    build: impl Fn(ManualSource<u32>) -> Connectable<ManualSource<u32>, H>,
     table: &[Case],
 ) {
-    for (script, heard, subscriptions) in table {
-        let source = Hand::new();
+    for (script, expected, subscriptions) in table {
+        let source = ManualSource::new();
         let shared = build(source.clone());
         check(
             |log| shared.subscribe_with(log),
             || shared.connect(),
             source,
             script,
-            *heard,
+            *expected,
             *subscriptions,
         );
     }
@@ -106,8 +108,8 @@ fn publish() {
 }
 
 #[test]
-fn guards_of_one_connection_are_alike() {
-    let source = Hand::<u32>::new();
+fn any_guard_of_a_connection_disconnects() {
+    let source = ManualSource::<u32>::new();
     let shared = source.clone().publish();
     let (first, second) = (shared.connect(), shared.connect());
     assert_eq!(source.subscriptions(), 1);
@@ -130,24 +132,24 @@ fn replay() {
 }
 
 #[test]
-fn multicast_through_a_subject_of_ones_own() {
+fn multicast_through_custom_subject() {
     check_connectable(
         |source| source.multicast(BehaviorSubject::with_error(0)),
         &[("+x c 1 +y", ["0 1", "1", ""], 1)],
     );
-    // One that has ended stays so.
+    // A subject that has ended stays ended.
     check_connectable(
         |source| source.multicast(Subject::with_error()),
         &[("+x c 1 | c +y 2", ["1 |", "|", ""], 2)],
     );
     let subject = ReplaySubject::<u32, &'static str>::with_error(Replay::all());
-    let source = Hand::new();
+    let source = ManualSource::new();
     let connection = source.clone().multicast(subject.clone()).connect();
     source.next(1);
     subject.complete();
     source.next(2);
-    assert_eq!(source.observers(), 0, "nobody listens to an ended subject");
-    assert_eq!(subject.snapshot(), [1], "what is retained stays");
+    assert_eq!(source.observers(), 0, "an ended subject has no observers");
+    assert_eq!(subject.snapshot(), [1], "retained values stay");
     assert!(connection.is_closed());
 }
 
@@ -160,8 +162,8 @@ fn share() {
         ("+x # +y #", ["#lost", "#lost", ""], 2),
         ("+x +y | +z", ["|", "|", ""], 2),
     ];
-    for (script, heard, subscriptions) in table {
-        let source = Hand::new();
+    for (script, expected, subscriptions) in table {
+        let source = ManualSource::new();
         let shared = source.clone().share();
         let subscribe = |log| shared.subscribe_with(log);
         check(
@@ -169,7 +171,7 @@ fn share() {
             Guard::closed,
             source,
             script,
-            *heard,
+            *expected,
             *subscriptions,
         );
     }
@@ -183,8 +185,8 @@ fn share_replay() {
         ("+x 1 | +y -x -y +z", ["1 |", "1 |", "1 |"], 1),
         ("+x 1 # +y", ["1 #lost", "1 #lost", ""], 1),
     ];
-    for (script, heard, subscriptions) in table {
-        let source = Hand::new();
+    for (script, expected, subscriptions) in table {
+        let source = ManualSource::new();
         let shared = source.clone().share_replay(Replay::all());
         let subscribe = |log| shared.subscribe_with(log);
         check(
@@ -192,7 +194,7 @@ fn share_replay() {
             Guard::closed,
             source,
             script,
-            *heard,
+            *expected,
             *subscriptions,
         );
     }
@@ -200,13 +202,13 @@ fn share_replay() {
 
 #[test]
 fn auto_connect() {
-    for (count, script, heard, subscriptions) in [
+    for (count, script, expected, subscriptions) in [
         (2, "+x 1 +y 2 -x -y 3 +z 4", ["2", "2", "4"], 1),
         (0, "1 +x 2", ["2", "", ""], 1),
         (3, "+x +y 1", ["", "", ""], 0),
         (1, "+x 1 | +y", ["1 |", "|", ""], 1),
     ] {
-        let source = Hand::<u32>::new();
+        let source = ManualSource::<u32>::new();
         let shared = source.clone().publish().auto_connect(count);
         let logs: [Log; 3] = Default::default();
         let mut guards: [Option<Guard>; 3] = Default::default();
@@ -220,7 +222,7 @@ fn auto_connect() {
         }
         assert_eq!(
             logs.each_ref().map(Log::text),
-            heard.map(str::to_owned),
+            expected.map(str::to_owned),
             "{script}"
         );
         assert_eq!(source.subscriptions(), subscriptions, "{script}");
@@ -228,9 +230,9 @@ fn auto_connect() {
 }
 
 #[test]
-fn a_time_of_grace_keeps_the_connection() {
+fn grace_period_keeps_connection() {
     let time = VirtualTime::new();
-    let source = Hand::<u32>::new();
+    let source = ManualSource::<u32>::new();
     let shared = source
         .clone()
         .replay(Replay::one())
@@ -253,7 +255,7 @@ fn a_time_of_grace_keeps_the_connection() {
     assert_eq!(
         (source.subscriptions(), log.text().as_str()),
         (2, "1"),
-        "anew"
+        "a new connection"
     );
     source.complete();
     drop(guard);
@@ -262,7 +264,7 @@ fn a_time_of_grace_keeps_the_connection() {
 }
 
 #[test]
-fn a_source_that_ends_at_once_is_subscribed_by_each_in_turn() {
+fn shared_cold_source_is_subscribed_by_each_observer() {
     let cold = Cold::<u32>::new([1, 2], Some(Ok(())));
     let shared = cold.clone().share();
     for _ in 0..2 {
@@ -282,8 +284,8 @@ fn a_source_that_ends_at_once_is_subscribed_by_each_in_turn() {
 }
 
 #[test]
-fn an_observer_that_has_enough_at_once_leaves_no_connection() {
-    let source = Hand::<u32>::new();
+fn immediately_closed_observer_leaves_no_connection() {
+    let source = ManualSource::<u32>::new();
     let shared = Cold::<u32>::new([1, 2], None)
         .concat(source.clone())
         .share();
@@ -294,10 +296,10 @@ fn an_observer_that_has_enough_at_once_leaves_no_connection() {
 }
 
 #[test]
-fn an_observer_that_panics_costs_the_others_nothing() {
-    let source = Hand::<u32>::new();
+fn panicking_observer_costs_others_nothing() {
+    let source = ManualSource::<u32>::new();
     let shared = source.clone().share();
-    let _bad = shared.subscribe(|_| panic!("told to"));
+    let _bad = shared.subscribe(|_| panic!("on purpose"));
     let log = Log::default();
     let _good = shared.subscribe_with(log.clone());
     source.next(1);
@@ -306,7 +308,7 @@ fn an_observer_that_panics_costs_the_others_nothing() {
 }
 
 #[test]
-fn values_are_not_cloned_for_observers() {
+fn share_does_not_clone_values() {
     #[derive(Debug)]
     struct Counted(Arc<AtomicUsize>);
     impl Clone for Counted {
@@ -316,7 +318,7 @@ fn values_are_not_cloned_for_observers() {
         }
     }
     let clones = Arc::new(AtomicUsize::new(0));
-    let source = Hand::<Counted>::new();
+    let source = ManualSource::<Counted>::new();
     let shared = source.clone().share();
     let _guards: Vec<Guard> = (0..3).map(|_| shared.subscribe(|_| ())).collect();
     source.next(Counted(Arc::clone(&clones)));
@@ -324,7 +326,7 @@ fn values_are_not_cloned_for_observers() {
 }
 
 #[test]
-fn a_source_that_goes_away_takes_the_observers_along() {
+fn dropped_source_drops_observers() {
     let subject = Subject::<u32, &'static str>::with_error();
     let shared = subject.source().share();
     let log = Log::default();
@@ -336,15 +338,15 @@ fn a_source_that_goes_away_takes_the_observers_along() {
 }
 
 #[test]
-fn a_chain_on_a_shared_source() {
-    let source = Hand::<u32>::new();
+fn chain_on_shared_source_subscribes_once() {
+    let source = ManualSource::<u32>::new();
     let shared = source.clone().share();
     let sums = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&sums);
+    let received = Arc::clone(&sums);
     let guard = shared
         .clone()
         .zip_with(shared.map(|value| value * 10), |a, b| a + b)
-        .subscribe(move |sum| heard.lock().unwrap().push(*sum));
+        .subscribe(move |sum| received.lock().unwrap().push(*sum));
     source.next(1);
     source.next(2);
     assert_eq!(source.subscriptions(), 1);
@@ -353,10 +355,10 @@ fn a_chain_on_a_shared_source() {
     assert_eq!(source.observers(), 0);
 }
 
-/// Subscribing and leaving on two threads: there is a connection exactly while somebody is there.
+/// Two threads subscribe and unsubscribe. The source is connected exactly while there is an observer.
 #[test]
-fn coming_and_going_on_two_threads() {
-    let source = Hand::<u32>::new();
+fn share_connects_while_observers_exist_on_two_threads() {
+    let source = ManualSource::<u32>::new();
     let shared = source.clone().share();
     for _ in 0..200 {
         let start = Arc::new(Barrier::new(2));

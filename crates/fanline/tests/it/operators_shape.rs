@@ -1,13 +1,12 @@
-//! Types: chains that are long, and what they look like at a border.
+//! The types of long chains, and boxing.
 
 use std::any::type_name_of_val;
 
 use fanline::{BoxObservable, Observable, ObservableExt};
 
-use crate::hand::Log;
+use crate::manual_source::Log;
 
-/// Four operators at a time: a closure that maps, one that filters, one with state, one without a
-/// closure.
+/// Adds four operators: a closure that maps, one that filters, one with state, and one without a closure.
 macro_rules! four {
     ($source:expr) => {
         $source
@@ -18,7 +17,7 @@ macro_rules! four {
     };
 }
 
-/// Forty operators, each a type around the one before it.
+/// Returns a chain of forty operators, each type nested in the next.
 fn forty() -> impl Observable<Item = u64, Error = &'static str> + Send + 'static {
     let source = fanline::from_iter(0..3_u64).with_error_type();
     let ten = four!(four!(source)).take(9).tap(|_| ());
@@ -27,10 +26,10 @@ fn forty() -> impl Observable<Item = u64, Error = &'static str> + Send + 'static
     four!(four!(thirty)).take(9).tap(|_| ())
 }
 
-/// That this compiles, and soon, is the better part of the test: a chain costs time in proportion to
-/// its length, and the compiler's limits are not met.
+/// The main check is that this compiles, and quickly: compile time grows linearly with the length of the
+/// chain, and the compiler's limits are not reached.
 #[test]
-fn a_chain_of_forty_can_be_boxed() {
+fn chain_of_forty_operators_can_be_boxed() {
     let chain = forty();
     let length = type_name_of_val(&chain).matches("operators::").count();
     assert!(length >= 40, "{length} operators");
@@ -42,9 +41,9 @@ fn a_chain_of_forty_can_be_boxed() {
     assert_eq!(log.text(), "8 9 10 |");
 }
 
-/// Gates, workers and shared state in the chain, several sources in one.
+/// The chain contains queues, workers, and shared state, and several sources.
 #[test]
-fn a_chain_of_sources_can_be_boxed_at_each_border() {
+fn chain_can_be_boxed_at_each_step() {
     let time = fanline::scheduler::VirtualTime::new();
     let mut chain: BoxObservable<u64, &str> = fanline::of(0).with_error_type().boxed();
     for _ in 0..40 {

@@ -8,25 +8,25 @@ use fanline::operators::{Backoff, Edge, interval, timer};
 use fanline::scheduler::{NewThread, VirtualTime};
 use fanline::{BoxObservable, Guard, Observable, ObservableExt};
 
-use crate::hand::{Cold, Hand, Hands, Log, act, hands, without_dot};
+use crate::manual_source::{Cold, Log, ManualSource, Sources, act, sources, without_dot};
 
 pub(crate) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Plays scripts as `hand::check` does; `+5` lets 5 milliseconds pass. What is heard is written down
-/// with the millisecond it came at: `7@5` is the value 7 after 5 ms.
+/// Plays scripts like `manual_source::check`. `+5` advances the clock by 5 ms. The log contains the time of
+/// each value: `7@5` is the value 7 after 5 ms.
 #[track_caller]
 pub(crate) fn check<T: std::fmt::Debug + Send + 'static>(
-    build: impl Fn(Hands, VirtualTime) -> BoxObservable<T, &'static str>,
+    build: impl Fn(Sources, VirtualTime) -> BoxObservable<T, &'static str>,
     table: &[(&str, &str)],
 ) {
     for (script, expected) in table {
-        let hands = hands();
+        let sources = sources();
         let time = VirtualTime::new();
         let log = Log::default();
         let clock = time.clone();
-        let stamped = build(hands.clone(), time.clone()).map(move |value| {
+        let stamped = build(sources.clone(), time.clone()).map(move |value| {
             let value = format!("{value:?}").replace(' ', "");
             Verbatim(format!("{value}@{}", clock.now().as_nanos() / 1_000_000))
         });
@@ -37,21 +37,25 @@ pub(crate) fn check<T: std::fmt::Debug + Send + 'static>(
             } else if let Some(millis) = word.strip_prefix('+') {
                 time.advance_by(ms(millis.parse().expect("a number")));
             } else {
-                act(&hands, word);
+                act(&sources, word);
             }
         }
         let (expected, is_lost) = without_dot(expected);
         assert_eq!(log.text(), expected, "{script}");
         if log.has_ended() || guard.is_none() || is_lost {
-            let left: Vec<usize> = hands.iter().map(Hand::observers).collect();
+            let left: Vec<usize> = sources.iter().map(ManualSource::observers).collect();
             assert_eq!(left, [0; 4], "observers left after {script}");
-            assert_eq!(time.queued(), 0, "something is scheduled after {script}");
-            assert_eq!(log.handles(), 1, "the observer is kept after {script}");
+            assert_eq!(time.queued(), 0, "an action is scheduled after {script}");
+            assert_eq!(
+                log.handles(),
+                1,
+                "the observer was not dropped after {script}"
+            );
         }
     }
 }
 
-/// Shown as it is.
+/// A string whose `Debug` output has no quotes.
 struct Verbatim(String);
 
 impl std::fmt::Debug for Verbatim {
@@ -153,10 +157,10 @@ fn sample() {
     );
 }
 
-/// The story: the producer was dropped, and the sampler of what it had emitted went on ticking for ever
-/// with nothing to emit, the observer in its hands.
+/// The story: the producer was dropped, but the sampler of its values kept ticking forever, with nothing to
+/// emit, and kept its observer alive.
 #[test]
-fn a_source_that_goes_away_stops_what_repeats() {
+fn dropped_source_stops_repeating_timers() {
     check(
         |[a, ..], time| a.sample(ms(10), time).boxed(),
         &[("a1 +10 a2 a-", "1@10 .")],
@@ -173,7 +177,7 @@ fn a_source_that_goes_away_stops_what_repeats() {
         |[a, ..], time| a.window_time(ms(10), time).concat_map(Clone::clone).boxed(),
         &[("a1 +10 a2 a-", "1@0 2@10 .")],
     );
-    // What waits for its time comes all the same.
+    // Values that wait for their time are still delivered.
     check(
         |[a, ..], time| a.delay(ms(10), time).boxed(),
         &[("a1 a- +10", "1@10 .")],
@@ -235,7 +239,7 @@ fn retry_with() {
 }
 
 #[test]
-fn intervals_and_timers() {
+fn interval_repeats_and_timer_emits_once() {
     check(
         |_, time| interval(ms(10), time).with_error_type().boxed(),
         &[("+9 +1 +20 ! +10", "0@10 1@20 2@30")],
@@ -251,9 +255,9 @@ fn intervals_and_timers() {
 }
 
 #[test]
-fn a_deadline_that_moves_is_one_action() {
+fn moving_deadline_uses_one_action() {
     let time = VirtualTime::new();
-    let [a, ..] = hands();
+    let [a, ..] = sources();
     let guard = a.clone().debounce(ms(10), time.clone()).subscribe(|_| ());
     for value in 0..100 {
         a.next(value);
@@ -264,8 +268,8 @@ fn a_deadline_that_moves_is_one_action() {
 }
 
 #[test]
-fn what_waits_is_dropped_with_the_subscription() {
-    type Build = fn(Hand<Arc<()>>, VirtualTime) -> BoxObservable<Arc<()>, &'static str>;
+fn delayed_values_are_dropped_with_subscription() {
+    type Build = fn(ManualSource<Arc<()>>, VirtualTime) -> BoxObservable<Arc<()>, &'static str>;
     let table: [Build; 4] = [
         |a, time| a.delay(ms(5), time).boxed(),
         |a, time| a.debounce(ms(5), time).boxed(),
@@ -275,7 +279,7 @@ fn what_waits_is_dropped_with_the_subscription() {
     for (at, build) in table.into_iter().enumerate() {
         let token = Arc::new(());
         let time = VirtualTime::new();
-        let source = Hand::new();
+        let source = ManualSource::new();
         let guard: Guard = build(source.clone(), time.clone()).subscribe(|_| ());
         source.next(Arc::clone(&token));
         assert_eq!(Arc::strong_count(&token), 2, "{at}");
@@ -286,38 +290,39 @@ fn what_waits_is_dropped_with_the_subscription() {
 }
 
 #[test]
-fn in_parallel_on_a_scheduler() {
+fn flat_map_on_subscribes_inners_on_scheduler() {
     let time = VirtualTime::new();
-    let hands = hands();
+    let sources = sources();
     let log = Log::default();
-    let (inners, scheduler) = (hands.clone(), time.clone());
-    let guard = hands[0]
+    let (inners, scheduler) = (sources.clone(), time.clone());
+    let guard = sources[0]
         .clone()
         .flat_map_on(scheduler, 2, move |&at| {
             inners[usize::try_from(at).expect("0 to 3")].clone()
         })
         .subscribe_with(log.clone());
-    (1..4).for_each(|at| hands[0].next(at));
+    (1..4).for_each(|at| sources[0].next(at));
     assert_eq!(time.queued(), 2, "two at a time, on the scheduler");
     time.advance_by(ms(0));
-    let subscribed = |hands: &Hands| -> Vec<usize> { hands.iter().map(Hand::observers).collect() };
-    assert_eq!(subscribed(&hands), [1, 1, 1, 0]);
-    hands[1].next(10);
-    hands[1].complete();
+    let subscribed =
+        |sources: &Sources| -> Vec<usize> { sources.iter().map(ManualSource::observers).collect() };
+    assert_eq!(subscribed(&sources), [1, 1, 1, 0]);
+    sources[1].next(10);
+    sources[1].complete();
     time.advance_by(ms(0));
-    hands[3].next(30);
-    assert_eq!(subscribed(&hands), [1, 0, 1, 1]);
-    hands[0].next(1);
+    sources[3].next(30);
+    assert_eq!(subscribed(&sources), [1, 0, 1, 1]);
+    sources[0].next(1);
     drop(guard);
-    assert_eq!(subscribed(&hands), [0; 4]);
+    assert_eq!(subscribed(&sources), [0; 4]);
     assert_eq!(log.text(), "10 30");
     assert_eq!(log.handles(), 1);
 }
 
-/// Whoever waits for the observer has to wait for an alarm's turn as well, though the turn is of no
-/// source: the action that was scheduled has to stay known until it is over.
+/// `unsubscribe_and_wait` must also wait for an emission that an alarm caused, although it comes from no
+/// source. So the scheduled action must stay registered until it is over.
 #[test]
-fn unsubscribing_waits_for_what_the_alarm_emits() {
+fn unsubscribe_and_wait_waits_for_alarm_emission() {
     let (entered, inside) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let done = Arc::new(AtomicBool::new(false));
@@ -337,7 +342,7 @@ fn unsubscribing_waits_for_what_the_alarm_emits() {
         guard.unsubscribe_and_wait();
         done.load(Ordering::SeqCst)
     });
-    // The one that waits gets a chance to return too early.
+    // Gives the waiting thread a chance to return too early.
     while subject.has_observers() {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! Operators that emit observables of parts of their source, and those that emit lists.
+//! Operators that emit parts of their source as observables or lists.
 
 use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use fanline::operators::{Grouped, Unicast};
 use fanline::scheduler::VirtualTime;
 use fanline::{Observable, ObservableExt};
 
-use crate::hand::{Hand, Log, locked};
+use crate::manual_source::{Log, ManualSource, locked};
 use crate::operators_time::{check, ms};
 
 type Window = Unicast<u32, &'static str>;
@@ -55,7 +55,7 @@ fn window_count() {
             ("a1 !", ""),
         ],
     );
-    // The first window comes whole although no other is wanted.
+    // The first window is complete, although no other is requested.
     check(
         |[a, ..], _| a.window_count(2).take(1).flat_map(1, Clone::clone).boxed(),
         &[
@@ -99,9 +99,9 @@ fn window_time() {
     );
 }
 
-/// The story: the sums of the groups came in another order in each run.
+/// The story: the sums of the groups came in a different order in each run.
 #[test]
-fn groups_end_in_the_order_in_which_they_came() {
+fn groups_end_in_order_of_creation() {
     let sum = |group: &Grouped<u32, u32>| group.clone().sum();
     let sums = fanline::range(0..40)
         .group_by(|n| n % 20)
@@ -136,7 +136,7 @@ fn group_by() {
         },
         &[("a1 a2 a3 a|", "1@0 3@0 |"), ("a1 a2 !", "1@0")],
     );
-    // A group whose observer has gone does not come again.
+    // A group whose observer was dropped does not start again.
     check(
         |[a, ..], _| {
             a.group_by(|n| n % 2)
@@ -148,8 +148,8 @@ fn group_by() {
 }
 
 #[test]
-fn a_group_is_kept_for_its_first_observer() {
-    let source = Hand::<u32>::new();
+fn group_buffers_values_for_its_first_observer() {
+    let source = ManualSource::<u32>::new();
     let groups = Arc::new(Mutex::new(Vec::new()));
     let found = Arc::clone(&groups);
     let guard = source
@@ -172,13 +172,13 @@ fn a_group_is_kept_for_its_first_observer() {
     assert_eq!(
         first.text(),
         "1 3 5 7",
-        "lives on without the outer subscription"
+        "the group outlives the outer subscription"
     );
     drop(odd);
     assert_eq!(
         source.observers(),
         1,
-        "the even one may still be subscribed"
+        "the even group may still be subscribed"
     );
     groups.clear();
     assert_eq!(source.observers(), 0);
@@ -186,9 +186,9 @@ fn a_group_is_kept_for_its_first_observer() {
 }
 
 #[test]
-fn a_window_that_nobody_holds_keeps_nothing() {
+fn dropped_window_stores_nothing() {
     let token = Arc::new(());
-    let source = Hand::<Arc<()>>::new();
+    let source = ManualSource::<Arc<()>>::new();
     let held = Arc::new(Mutex::new(None));
     let last = Arc::clone(&held);
     let guard = source
@@ -207,7 +207,7 @@ fn a_window_that_nobody_holds_keeps_nothing() {
 }
 
 #[test]
-fn futures() {
+fn from_future_emits_value_and_drops_future_on_unsubscribe() {
     let time = VirtualTime::new();
     let slot: Arc<Mutex<(Option<u32>, Option<Waker>)>> = Arc::default();
     let there = Arc::clone(&slot);

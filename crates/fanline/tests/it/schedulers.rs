@@ -1,4 +1,4 @@
-//! The laws that every scheduler keeps, run for each; then what is peculiar to one.
+//! The contract of all schedulers, checked for each; then tests of single schedulers.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,28 +12,28 @@ use fanline::scheduler::{
     CurrentThread, CurrentThreadWorker, EventLoop, Immediate, NewThread, ThreadPool, VirtualTime,
 };
 
-/// Long enough that only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// A timeout that only a failing test reaches.
+const TIMEOUT: Duration = Duration::from_secs(20);
 const MS: Duration = Duration::from_millis(1);
 
-/// A scheduler under test, and how to let time pass on it.
+/// A scheduler under test, and a function that advances its time.
 struct Case<S> {
     scheduler: S,
-    settle: fn(&S),
-    /// Whether an action runs inside the call that schedules it, whatever else runs.
+    run_all: fn(&S),
+    /// Whether an action always runs inside the call that schedules it.
     nests: bool,
 }
 
 fn real<S>(scheduler: S) -> Case<S> {
     Case {
         scheduler,
-        settle: |_| {},
+        run_all: |_| {},
         nests: false,
     }
 }
 
 impl<S: Scheduler> Case<S> {
-    /// Runs `action` on a lane with somewhere to report to, and gives back the first `count` reports.
+    /// Runs `action` on a worker with a channel for reports, and returns the first `count` reports.
     fn reports<T: Send + 'static>(
         &self,
         count: usize,
@@ -43,14 +43,14 @@ impl<S: Scheduler> Case<S> {
         let worker = self.scheduler.worker();
         worker.schedule(tx, action).detach();
         drop(worker);
-        (self.settle)(&self.scheduler);
+        (self.run_all)(&self.scheduler);
         receive(&rx, count)
     }
 }
 
 fn receive<T>(rx: &Receiver<T>, count: usize) -> Vec<T> {
     (0..count)
-        .map(|_| rx.recv_timeout(PATIENCE).expect("a report in time"))
+        .map(|_| rx.recv_timeout(TIMEOUT).expect("a report in time"))
         .collect()
 }
 
@@ -58,7 +58,7 @@ fn report<T: Send + 'static, W>(value: T) -> impl FnOnce(Sender<T>, &W) + Send +
     move |tx, _| tx.send(value).unwrap()
 }
 
-/// Counts how often it was dropped.
+/// Counts its drops.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -93,7 +93,7 @@ fn runs_by_due_time<S: Scheduler>(case: &Case<S>) {
     assert_eq!(order, expected);
 }
 
-fn takes_what_is_over_as_now<S: Scheduler>(case: &Case<S>) {
+fn past_due_time_runs_at_once<S: Scheduler>(case: &Case<S>) {
     let order = case.reports(3, |tx, worker| {
         worker.schedule(tx.clone(), report(0)).detach();
         worker
@@ -124,7 +124,7 @@ fn runs_nested_actions_after_the_outer_one<S: Scheduler>(case: &Case<S>) {
     assert_eq!(order, expected);
 }
 
-fn recursion_takes_no_stack<S: Scheduler>(case: &Case<S>) {
+fn recursion_uses_constant_stack<S: Scheduler>(case: &Case<S>) {
     fn again<W: Worker>((left, tx): (u32, Sender<&'static str>), worker: &W) {
         if left == 0 {
             tx.send("done").unwrap();
@@ -137,7 +137,7 @@ fn recursion_takes_no_stack<S: Scheduler>(case: &Case<S>) {
     assert_eq!(done, ["done"]);
 }
 
-fn a_cancelled_action_never_runs_and_is_dropped_at_once<S: Scheduler>(case: &Case<S>) {
+fn cancelled_action_never_runs_and_is_dropped_at_once<S: Scheduler>(case: &Case<S>) {
     if case.nests {
         return;
     }
@@ -172,7 +172,7 @@ fn drops_the_state_of_an_action_that_ran<S: Scheduler>(case: &Case<S>) {
     assert_eq!(seen, [(1, true)]);
 }
 
-fn repeats_with_the_state_it_left<S: Scheduler>(case: &Case<S>) {
+fn periodic_action_keeps_its_state<S: Scheduler>(case: &Case<S>) {
     for period in [Duration::ZERO, MS] {
         let seen = case.reports(5, move |tx, worker| {
             worker
@@ -191,7 +191,7 @@ fn repeats_with_the_state_it_left<S: Scheduler>(case: &Case<S>) {
     }
 }
 
-fn a_periodic_action_can_cancel_itself<S: Scheduler>(case: &Case<S>) {
+fn periodic_action_can_cancel_itself<S: Scheduler>(case: &Case<S>) {
     if case.nests {
         return;
     }
@@ -218,7 +218,7 @@ fn a_periodic_action_can_cancel_itself<S: Scheduler>(case: &Case<S>) {
     assert_eq!(seen, [1, 2, 101]);
 }
 
-fn a_zero_period_leaves_room_for_others<S: Scheduler>(case: &Case<S>) {
+fn zero_period_does_not_starve_others<S: Scheduler>(case: &Case<S>) {
     if case.nests {
         return;
     }
@@ -243,7 +243,7 @@ fn a_zero_period_leaves_room_for_others<S: Scheduler>(case: &Case<S>) {
     assert_eq!(seen, ["other"]);
 }
 
-fn what_is_detached_outlives_its_worker<S: Scheduler>(case: &Case<S>) {
+fn detached_action_outlives_its_worker<S: Scheduler>(case: &Case<S>) {
     let (tx, rx) = mpsc::channel();
     let worker = case.scheduler.worker();
     worker
@@ -251,13 +251,13 @@ fn what_is_detached_outlives_its_worker<S: Scheduler>(case: &Case<S>) {
         .detach();
     worker.schedule(tx, report("soon")).detach();
     drop(worker);
-    (case.settle)(&case.scheduler);
+    (case.run_all)(&case.scheduler);
     let mut seen = receive(&rx, 2);
     seen.sort_unstable();
     assert_eq!(seen, ["later", "soon"]);
 }
 
-fn the_clock_does_not_go_back<S: Scheduler>(case: &Case<S>) {
+fn clock_does_not_go_back<S: Scheduler>(case: &Case<S>) {
     let before = case.scheduler.now();
     let seen = case.reports(1, move |tx, worker| {
         let due = worker.now() + 3 * MS;
@@ -268,8 +268,8 @@ fn the_clock_does_not_go_back<S: Scheduler>(case: &Case<S>) {
     assert!(case.scheduler.now() >= before);
 }
 
-/// By the names that a program uses, on the scheduler itself.
-fn runs_what_is_scheduled_on_it_directly<S: Scheduler>(case: &Case<S>) {
+/// Uses the methods of the scheduler itself, by the names that a program uses.
+fn scheduler_methods_run_actions<S: Scheduler>(case: &Case<S>) {
     let (tx, rx) = mpsc::channel();
     let scheduler = &case.scheduler;
     let send = |value: &'static str| {
@@ -293,34 +293,34 @@ fn runs_what_is_scheduled_on_it_directly<S: Scheduler>(case: &Case<S>) {
             }
         })
         .detach();
-    (case.settle)(scheduler);
+    (case.run_all)(scheduler);
     let mut seen = receive(&rx, 5);
     seen.sort_unstable();
     assert_eq!(seen, ["after", "again", "again", "at", "now"]);
 }
 
-fn laws<S: Scheduler>(case: &Case<S>) {
-    runs_what_is_scheduled_on_it_directly(case);
+fn check_contract<S: Scheduler>(case: &Case<S>) {
+    scheduler_methods_run_actions(case);
     runs_each_action_once_in_order(case);
     runs_by_due_time(case);
-    takes_what_is_over_as_now(case);
+    past_due_time_runs_at_once(case);
     runs_nested_actions_after_the_outer_one(case);
-    recursion_takes_no_stack(case);
-    a_cancelled_action_never_runs_and_is_dropped_at_once(case);
+    recursion_uses_constant_stack(case);
+    cancelled_action_never_runs_and_is_dropped_at_once(case);
     drops_the_state_of_an_action_that_ran(case);
-    repeats_with_the_state_it_left(case);
-    a_periodic_action_can_cancel_itself(case);
-    a_zero_period_leaves_room_for_others(case);
-    what_is_detached_outlives_its_worker(case);
-    the_clock_does_not_go_back(case);
+    periodic_action_keeps_its_state(case);
+    periodic_action_can_cancel_itself(case);
+    zero_period_does_not_starve_others(case);
+    detached_action_outlives_its_worker(case);
+    clock_does_not_go_back(case);
 }
 
-/// With the prelude in scope a call finds one method on each concrete type, which generic code cannot
-/// show.
+/// With the prelude in scope, each method name must resolve to one method on each concrete type. Generic code
+/// cannot check that.
 #[test]
-fn methods_are_found_on_each_scheduler_by_name() {
+fn methods_resolve_on_each_scheduler() {
     macro_rules! check {
-        ($scheduler:expr, $settle:expr) => {{
+        ($scheduler:expr, $run_all:expr) => {{
             let scheduler = $scheduler;
             let (tx, rx) = mpsc::channel();
             let (a, b, c, d) = (tx.clone(), tx.clone(), tx.clone(), tx.clone());
@@ -354,7 +354,7 @@ fn methods_are_found_on_each_scheduler_by_name() {
                     ControlFlow::Break(())
                 })
                 .detach();
-            $settle(&scheduler);
+            $run_all(&scheduler);
             let mut seen = receive(&rx, 8);
             seen.sort_unstable();
             assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8]);
@@ -369,50 +369,50 @@ fn methods_are_found_on_each_scheduler_by_name() {
 }
 
 #[test]
-fn immediate_keeps_the_laws() {
-    laws(&Case {
+fn immediate_fulfills_contract() {
+    check_contract(&Case {
         nests: true,
         ..real(Immediate)
     });
 }
 
 #[test]
-fn current_thread_keeps_the_laws() {
-    laws(&real(CurrentThread));
+fn current_thread_fulfills_contract() {
+    check_contract(&real(CurrentThread));
 }
 
 #[test]
-fn new_thread_keeps_the_laws() {
-    laws(&real(NewThread));
+fn new_thread_fulfills_contract() {
+    check_contract(&real(NewThread));
 }
 
 #[test]
-fn event_loop_keeps_the_laws() {
-    laws(&real(EventLoop::new()));
-    // The thread is gone between any two actions, or nearly.
-    let fleeting = EventLoop::options().exit_when_idle(Duration::ZERO).build();
-    laws(&real(fleeting));
+fn event_loop_fulfills_contract() {
+    check_contract(&real(EventLoop::new()));
+    // The thread ends between almost any two actions.
+    let idle_exit_loop = EventLoop::options().exit_when_idle(Duration::ZERO).build();
+    check_contract(&real(idle_exit_loop));
 }
 
 #[test]
-fn thread_pool_keeps_the_laws() {
+fn thread_pool_fulfills_contract() {
     for threads in [1, 2, 5] {
-        laws(&real(ThreadPool::new(threads)));
+        check_contract(&real(ThreadPool::new(threads)));
     }
-    laws(&real(ThreadPool::global()));
+    check_contract(&real(ThreadPool::global()));
 }
 
 #[test]
-fn virtual_time_keeps_the_laws() {
-    laws(&Case {
-        settle: VirtualTime::run,
+fn virtual_time_fulfills_contract() {
+    check_contract(&Case {
+        run_all: VirtualTime::run,
         ..real(VirtualTime::new())
     });
 }
 
 #[cfg(feature = "tokio")]
 #[test]
-fn a_tokio_runtime_keeps_the_laws() {
+fn tokio_scheduler_fulfills_contract() {
     use fanline::scheduler::TokioScheduler;
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -420,9 +420,9 @@ fn a_tokio_runtime_keeps_the_laws() {
         .enable_time()
         .build()
         .unwrap();
-    laws(&real(TokioScheduler::new(runtime.handle().clone())));
+    check_contract(&real(TokioScheduler::new(runtime.handle().clone())));
 
-    // What waits when the runtime ends is dropped.
+    // Actions that are queued when the runtime ends are dropped.
     let drops = Arc::new(AtomicUsize::new(0));
     let state = Counted(drops.clone());
     let scheduler = TokioScheduler::new(runtime.handle().clone());
@@ -434,9 +434,9 @@ fn a_tokio_runtime_keeps_the_laws() {
     drop(guard);
 }
 
-/// A panic of one action costs no other, and no thread.
+/// A panic of one action stops no other action and no thread.
 #[test]
-fn panics_go_to_the_hook_and_threads_go_on() {
+fn panics_reach_hook_and_threads_continue() {
     fn check<S: Scheduler>(scheduler: &S, panics: &Receiver<String>) {
         for n in 0..10 {
             scheduler.schedule(move || panic!("number {n}")).detach();
@@ -463,9 +463,9 @@ fn panics_go_to_the_hook_and_threads_go_on() {
     check(&EventLoop::options().on_panic(hook(tx)).build(), &panics);
 }
 
-/// A periodic action that panics is over, and its lane goes on.
+/// A periodic action that panics ends, and its worker continues.
 #[test]
-fn a_periodic_action_that_panics_ends() {
+fn panicking_periodic_action_ends() {
     fn check<S: Scheduler>(scheduler: &S) {
         let drops = Arc::new(AtomicUsize::new(0));
         let counted = Counted(drops.clone());
@@ -473,8 +473,8 @@ fn a_periodic_action_that_panics_ends() {
         let runs = Arc::new(AtomicUsize::new(0));
         let ran = runs.clone();
         let guard = worker.schedule_periodic(MS, counted, move |_, _| {
-            assert_eq!(ran.fetch_add(1, Ordering::SeqCst), 0, "it runs once");
-            panic!("as arranged");
+            assert_eq!(ran.fetch_add(1, Ordering::SeqCst), 0, "runs once");
+            panic!("on purpose");
         });
         let (tx, rx) = mpsc::channel();
         worker
@@ -491,7 +491,7 @@ fn a_periodic_action_that_panics_ends() {
 }
 
 #[test]
-fn threads_are_named() {
+fn threads_have_documented_names() {
     fn check<S: Scheduler>(scheduler: &S, expected: &str) {
         let (tx, rx) = mpsc::channel();
         let name = move || {
@@ -512,15 +512,15 @@ fn threads_are_named() {
     check(&EventLoop::options().name("ring").build(), "ring");
 }
 
-/// An action that blocks in `unsubscribe_and_wait` occupies one thread and leaves the others to work.
+/// An action that blocks in `unsubscribe_and_wait` occupies one thread only.
 #[test]
-fn an_action_that_waits_to_unsubscribe_starves_nobody() {
+fn blocking_unsubscribe_occupies_one_pool_thread() {
     let pool = ThreadPool::new(2);
     let (began, begun) = mpsc::channel();
     let (open, gate) = mpsc::channel::<()>();
     let held = pool.schedule(move || {
         began.send(()).unwrap();
-        gate.recv_timeout(PATIENCE).unwrap();
+        gate.recv_timeout(TIMEOUT).unwrap();
     });
     receive(&begun, 1);
     let (tx, rx) = mpsc::channel();
@@ -536,11 +536,12 @@ fn an_action_that_waits_to_unsubscribe_starves_nobody() {
     assert_eq!(receive(&rx, 1), ["has waited"]);
 }
 
-/// Cancelled from one thread while another is about to run it: it runs or it is dropped unrun, once.
+/// One thread cancels an action while another is about to run it. The action runs or is dropped unrun,
+/// exactly once.
 #[test]
-fn an_action_that_is_cancelled_as_it_begins_is_dropped_once() {
+fn action_cancelled_at_its_start_is_dropped_once() {
     let pool = ThreadPool::new(1);
-    for turn in 0..2000_u32 {
+    for round in 0..2000_u32 {
         let drops = Arc::new(AtomicUsize::new(0));
         let state = Counted(drops.clone());
         let ran = Arc::new(AtomicBool::new(false));
@@ -549,7 +550,7 @@ fn an_action_that_is_cancelled_as_it_begins_is_dropped_once() {
             flag.store(true, Ordering::SeqCst);
             drop(state);
         });
-        for _ in 0..turn % 50 {
+        for _ in 0..round % 50 {
             std::hint::spin_loop();
         }
         guard.unsubscribe_and_wait();
@@ -561,7 +562,7 @@ fn an_action_that_is_cancelled_as_it_begins_is_dropped_once() {
 }
 
 #[test]
-fn a_trampoline_is_emptied_before_a_panic_goes_on() {
+fn current_thread_runs_queue_before_panic_resumes() {
     let (tx, rx) = mpsc::channel();
     let run = std::panic::AssertUnwindSafe(|| {
         let outer = move |tx: Sender<_>, worker: &CurrentThreadWorker| {
@@ -573,31 +574,31 @@ fn a_trampoline_is_emptied_before_a_panic_goes_on() {
     let panic = std::panic::catch_unwind(run).unwrap_err();
     assert_eq!(panic.downcast_ref(), Some(&"first"));
     assert_eq!(rx.try_recv(), Ok("queued"));
-    laws(&real(CurrentThread));
+    check_contract(&real(CurrentThread));
 }
 
-/// Says when its thread ends.
-struct Farewell(Sender<()>);
+/// Sends a signal when its thread ends.
+struct ThreadEndSignal(Sender<()>);
 
-impl Drop for Farewell {
+impl Drop for ThreadEndSignal {
     fn drop(&mut self) {
         let _ = self.0.send(());
     }
 }
 
 thread_local! {
-    static FAREWELL: std::cell::RefCell<Option<Farewell>> = const { std::cell::RefCell::new(None) };
+    static THREAD_END_SIGNAL: std::cell::RefCell<Option<ThreadEndSignal>> = const { std::cell::RefCell::new(None) };
 }
 
-fn threads_end<S: Scheduler>(scheduler: S) {
+fn check_threads_end<S: Scheduler>(scheduler: S) {
     let worker = scheduler.worker();
     drop(scheduler);
     let (tx, rx) = mpsc::channel();
-    let farewell = Farewell(tx);
+    let signal = ThreadEndSignal(tx);
     worker
-        .schedule(farewell, |farewell, _| FAREWELL.set(Some(farewell)))
+        .schedule(signal, |signal, _| THREAD_END_SIGNAL.set(Some(signal)))
         .detach();
-    // What is cancelled keeps no thread.
+    // A cancelled action keeps no thread alive.
     drop(worker.schedule_after(Duration::from_secs(3600), (), |(), _| {}));
     let later = worker.schedule_after(Duration::from_secs(3600), (), |(), _| {});
     drop(worker);
@@ -606,15 +607,15 @@ fn threads_end<S: Scheduler>(scheduler: S) {
 }
 
 #[test]
-fn threads_end_when_nothing_is_left_for_them() {
-    threads_end(NewThread);
-    threads_end(EventLoop::new());
-    threads_end(ThreadPool::new(1));
-    threads_end(ThreadPool::new(3));
+fn threads_end_without_handles_and_actions() {
+    check_threads_end(NewThread);
+    check_threads_end(EventLoop::new());
+    check_threads_end(ThreadPool::new(1));
+    check_threads_end(ThreadPool::new(3));
 }
 
 #[test]
-fn workers_of_a_pool_run_side_by_side_and_each_in_order() {
+fn pool_workers_run_in_parallel_and_each_in_order() {
     let pool = ThreadPool::new(2);
     let barrier = Arc::new(std::sync::Barrier::new(2));
     let (tx, rx) = mpsc::channel();
@@ -629,29 +630,29 @@ fn workers_of_a_pool_run_side_by_side_and_each_in_order() {
     receive(&rx, 2);
 
     let (tx, rx) = mpsc::channel();
-    let lanes: Vec<_> = (0..8).map(|_| pool.worker()).collect();
+    let workers: Vec<_> = (0..8).map(|_| pool.worker()).collect();
     let busy: Vec<_> = (0..8).map(|_| Arc::new(AtomicBool::new(false))).collect();
     for n in 0..1000 {
-        for (lane, (worker, busy)) in lanes.iter().zip(&busy).enumerate() {
+        for (index, (worker, busy)) in workers.iter().zip(&busy).enumerate() {
             let busy = busy.clone();
             worker
                 .schedule(tx.clone(), move |tx, _| {
                     assert!(!busy.swap(true, Ordering::SeqCst), "one at a time");
-                    tx.send((lane, n)).unwrap();
+                    tx.send((index, n)).unwrap();
                     busy.store(false, Ordering::SeqCst);
                 })
                 .detach();
         }
     }
     let mut next = [0; 8];
-    for (lane, n) in receive(&rx, 8000) {
-        assert_eq!(n, next[lane]);
-        next[lane] += 1;
+    for (index, n) in receive(&rx, 8000) {
+        assert_eq!(n, next[index]);
+        next[index] += 1;
     }
 }
 
 #[test]
-fn one_busy_lane_does_not_starve_another() {
+fn busy_worker_does_not_starve_another() {
     let pool = ThreadPool::new(1);
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
@@ -676,19 +677,21 @@ fn one_busy_lane_does_not_starve_another() {
 }
 
 #[test]
-fn what_is_shut_down_drops_what_it_has_and_takes_no_more() {
+fn shut_down_drops_queued_and_later_actions() {
     fn check<S: Scheduler>(scheduler: &S, shut_down: impl Fn(&S)) {
         let drops = Arc::new(AtomicUsize::new(0));
         let worker = scheduler.worker();
         let queued =
             worker.schedule_after(Duration::from_secs(3600), Counted(drops.clone()), |_, _| {
-                panic!("it never runs")
+                panic!("a queued action ran after the shutdown")
             });
         shut_down(scheduler);
         assert_eq!(drops.load(Ordering::SeqCst), 1);
-        let refused = worker.schedule(Counted(drops.clone()), |_, _| panic!("nor does this"));
+        let rejected = worker.schedule(Counted(drops.clone()), |_, _| {
+            panic!("an action scheduled after the shutdown ran")
+        });
         assert_eq!(drops.load(Ordering::SeqCst), 2);
-        assert!(refused.is_closed());
+        assert!(rejected.is_closed());
         drop(queued);
     }
     check(&EventLoop::new(), EventLoop::shut_down);
@@ -696,12 +699,14 @@ fn what_is_shut_down_drops_what_it_has_and_takes_no_more() {
 }
 
 #[test]
-fn a_loop_that_went_idle_keeps_the_order() {
-    let fleeting = EventLoop::options().exit_when_idle(Duration::ZERO).build();
+fn event_loop_keeps_order_across_idle_exits() {
+    let idle_exit_loop = EventLoop::options().exit_when_idle(Duration::ZERO).build();
     let (tx, rx) = mpsc::channel();
     for n in 0..5000 {
         let tx = tx.clone();
-        fleeting.schedule(move || tx.send(n).unwrap()).detach();
+        idle_exit_loop
+            .schedule(move || tx.send(n).unwrap())
+            .detach();
         if n % 64 == 0 {
             std::thread::yield_now();
         }
@@ -710,11 +715,11 @@ fn a_loop_that_went_idle_keeps_the_order() {
 }
 
 #[test]
-fn a_manual_loop_runs_where_it_is_driven() {
-    let pokes = Arc::new(AtomicUsize::new(0));
-    let poked = pokes.clone();
+fn manual_loop_runs_on_driving_thread() {
+    let wakes = Arc::new(AtomicUsize::new(0));
+    let woken = wakes.clone();
     let (event_loop, mut driver) = EventLoop::manual(move || {
-        poked.fetch_add(1, Ordering::SeqCst);
+        woken.fetch_add(1, Ordering::SeqCst);
     });
     let (tx, rx) = mpsc::channel();
     let worker = event_loop.worker();
@@ -724,25 +729,23 @@ fn a_manual_loop_runs_where_it_is_driven() {
             tx.send("first").unwrap();
         })
         .detach();
-    assert_eq!(pokes.load(Ordering::SeqCst), 1);
-    assert!(driver.run_pending().is_some(), "the nested one is left");
+    assert_eq!(wakes.load(Ordering::SeqCst), 1);
+    assert!(driver.run_pending().is_some(), "the nested action is left");
     assert_eq!(rx.try_iter().collect::<Vec<_>>(), ["first"]);
     assert_eq!(driver.run_pending(), None);
     assert_eq!(rx.try_iter().collect::<Vec<_>>(), ["nested"]);
 
-    worker
-        .schedule(tx.clone(), report("from elsewhere"))
-        .detach();
-    assert_eq!(pokes.load(Ordering::SeqCst), 2);
+    worker.schedule(tx.clone(), report("from outside")).detach();
+    assert_eq!(wakes.load(Ordering::SeqCst), 2);
     worker.schedule_after(MS, tx, report("last")).detach();
     drop((event_loop, worker));
-    // Ends, since no handle is left.
+    // Returns because no handle is left.
     driver.run();
-    assert_eq!(rx.iter().collect::<Vec<_>>(), ["from elsewhere", "last"]);
+    assert_eq!(rx.iter().collect::<Vec<_>>(), ["from outside", "last"]);
 }
 
 #[test]
-fn a_guard_can_wait_for_the_action_that_runs() {
+fn unsubscribe_and_wait_waits_for_running_action() {
     let (began, begun) = mpsc::channel();
     let over = Arc::new(AtomicBool::new(false));
     let flag = over.clone();
@@ -751,13 +754,13 @@ fn a_guard_can_wait_for_the_action_that_runs() {
         std::thread::sleep(20 * MS);
         flag.store(true, Ordering::SeqCst);
     });
-    begun.recv_timeout(PATIENCE).unwrap();
+    begun.recv_timeout(TIMEOUT).unwrap();
     guard.unsubscribe_and_wait();
     assert!(over.load(Ordering::SeqCst));
 }
 
 #[test]
 #[should_panic(expected = "`threads` must be at least 1")]
-fn a_pool_has_a_thread() {
+fn thread_pool_with_zero_threads_panics() {
     let _ = ThreadPool::new(0);
 }

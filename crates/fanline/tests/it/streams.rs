@@ -1,11 +1,11 @@
-//! Streams of sources, and sources of streams.
+//! Streams from sources, and sources from streams.
 #![allow(
     clippy::unwrap_used,
-    reason = "helpers of tests, too, stop at what cannot be"
+    reason = "in tests and their helpers it is an assertion"
 )]
 
 mod from_stream;
-mod hand;
 mod into_stream;
+mod manual;
 mod subjects;
 mod values;

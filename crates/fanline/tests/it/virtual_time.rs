@@ -1,4 +1,4 @@
-//! The clock that moves when told to.
+//! The virtual clock, and observables on it.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,11 +20,11 @@ impl Log {
     fn schedule(&self, time: &VirtualTime, due: u64, name: &'static str) {
         let log = self.clone();
         let clock = time.clone();
-        time.schedule_at(at(due), move || log.note(&clock, name))
+        time.schedule_at(at(due), move || log.push(&clock, name))
             .detach();
     }
 
-    fn note(&self, time: &VirtualTime, name: &'static str) {
+    fn push(&self, time: &VirtualTime, name: &'static str) {
         self.0.lock().unwrap().push((time.now().as_nanos(), name));
     }
 
@@ -34,7 +34,7 @@ impl Log {
 }
 
 #[test]
-fn time_passes_only_when_told_to() {
+fn time_advances_only_on_request() {
     let (time, log) = (VirtualTime::new(), Log::default());
     for (due, name) in [(30, "c"), (10, "a"), (20, "b"), (10, "a2")] {
         log.schedule(&time, due, name);
@@ -51,7 +51,7 @@ fn time_passes_only_when_told_to() {
 }
 
 #[test]
-fn what_is_over_runs_at_the_time_it_is() {
+fn past_due_action_runs_at_current_time() {
     let (time, log) = (VirtualTime::starting_at(at(100)), Log::default());
     log.schedule(&time, 7, "late");
     time.advance_by(Duration::ZERO);
@@ -59,7 +59,7 @@ fn what_is_over_runs_at_the_time_it_is() {
 }
 
 #[test]
-fn stop_ends_an_advance_where_it_is() {
+fn stop_ends_advance_at_current_action() {
     let (time, log) = (VirtualTime::new(), Log::default());
     log.schedule(&time, 1, "first");
     let clock = time.clone();
@@ -73,7 +73,7 @@ fn stop_ends_an_advance_where_it_is() {
 }
 
 #[test]
-fn sleep_moves_the_clock_and_runs_nothing() {
+fn sleep_moves_clock_without_running_actions() {
     let (time, log) = (VirtualTime::new(), Log::default());
     log.schedule(&time, 5, "due");
     time.sleep(Duration::from_nanos(50));
@@ -83,7 +83,7 @@ fn sleep_moves_the_clock_and_runs_nothing() {
 }
 
 #[test]
-fn a_nested_advance_is_an_error() {
+fn nested_advance_panics() {
     for nested in [
         (|time| time.advance_by(Duration::ZERO)) as fn(&VirtualTime),
         |time| time.advance_to(Time::from_nanos(9)),
@@ -94,23 +94,23 @@ fn a_nested_advance_is_an_error() {
         time.schedule(move || nested(&clock)).detach();
         let panic = catch_unwind(AssertUnwindSafe(|| time.run())).unwrap_err();
         let message = panic.downcast_ref::<&str>().unwrap();
-        assert!(message.contains("being advanced already"), "{message}");
-        // The failure is over with the advance that it was in.
+        assert!(message.contains("already being advanced"), "{message}");
+        // The state of the failed advance does not affect the next one.
         time.advance_to(at(20));
     }
 }
 
 #[test]
-#[should_panic(expected = "`time` must not be over")]
-fn the_clock_does_not_go_back() {
+#[should_panic(expected = "`time` must not be earlier")]
+fn advance_to_past_time_panics() {
     let time = VirtualTime::starting_at(at(10));
     time.advance_to(at(9));
 }
 
 #[test]
-fn a_panic_leaves_the_rest_queued() {
+fn panic_leaves_other_actions_queued() {
     let (time, log) = (VirtualTime::new(), Log::default());
-    time.schedule_at(at(1), || panic!("as arranged")).detach();
+    time.schedule_at(at(1), || panic!("on purpose")).detach();
     log.schedule(&time, 2, "after");
     assert!(catch_unwind(AssertUnwindSafe(|| time.run())).is_err());
     assert_eq!((log.take(), time.now()), (vec![], at(1)));
@@ -119,12 +119,12 @@ fn a_panic_leaves_the_rest_queued() {
 }
 
 #[test]
-fn a_period_does_not_drift() {
+fn periodic_action_does_not_drift() {
     let (time, log) = (VirtualTime::new(), Log::default());
     let inner = log.clone();
     let worker = time.worker();
     let guard = worker.schedule_periodic(Duration::from_nanos(10), 0, move |runs, worker| {
-        inner.note(worker.time(), "run");
+        inner.push(worker.time(), "run");
         *runs += 1;
         if *runs == 2 {
             worker.time().sleep(Duration::from_nanos(25));
@@ -133,14 +133,14 @@ fn a_period_does_not_drift() {
     });
     time.advance_to(at(60));
     let times: Vec<_> = log.take().into_iter().map(|(at, _)| at).collect();
-    // The second run takes until 45: those of 30 and 40 are made up for, that of 50 is on time.
+    // The second run takes until 45. The runs of 30 and 40 are made up for, and the one of 50 is on time.
     assert_eq!(times, [10, 20, 45, 45, 50, 60]);
     drop(guard);
     assert_eq!(time.queued(), 0);
 }
 
 #[test]
-fn a_cold_observable_begins_with_its_subscriber() {
+fn cold_observable_starts_at_subscription() {
     let time = VirtualTime::new();
     let source = cold::<_, std::convert::Infallible>(&time, [next(10, 'x'), complete(20)]);
     let recorder = Recorder::new(&time);
@@ -159,7 +159,7 @@ fn a_cold_observable_begins_with_its_subscriber() {
 }
 
 #[test]
-fn a_hot_observable_is_missed_by_who_comes_late() {
+fn late_subscriber_misses_earlier_events_of_hot_observable() {
     let time = VirtualTime::new();
     let source = hot::<_, std::convert::Infallible>(&time, [next(10, 1), next(20, 2), next(30, 3)]);
     let recorder = Recorder::new(&time);
@@ -173,7 +173,7 @@ fn a_hot_observable_is_missed_by_who_comes_late() {
 }
 
 #[test]
-fn real_clocks_count_from_one_beginning_and_do_not_go_back() {
+fn real_clocks_share_origin_and_are_monotonic() {
     let coarse = Coarse::new();
     let before = Precise.now();
     let reading = coarse.now();
@@ -181,7 +181,7 @@ fn real_clocks_count_from_one_beginning_and_do_not_go_back() {
     assert!(coarse.now_exact() >= before);
     assert_eq!(coarse.granularity(), Duration::from_millis(1));
     drop(coarse);
-    // Another handle after a while without any: its first reading is fresh.
+    // A new handle after a time without any: its first reading must be fresh.
     std::thread::sleep(Duration::from_millis(5));
     let before = Precise.now();
     let again = Coarse::new();

@@ -1,4 +1,4 @@
-//! One client connection: the handshake, subscriptions, and the ping that proves them done.
+//! A client connection: the handshake, subscriptions, and the ping that confirms them.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects and waits until the server has let it in.
+    /// Connects and waits until the server has accepted the connection.
     pub(crate) fn open(address: SocketAddr, client_id: &str, is_clean: bool) -> Result<Self> {
         let stream = TcpStream::connect_timeout(&address, STALL_LIMIT)?;
         stream.set_nodelay(true)?;
@@ -27,25 +27,26 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Subscribes and waits until the server has granted that.
+    /// Subscribes and waits until the server has granted the subscription.
     pub(crate) fn subscribe(&self, filter: &str, qos: u8) -> Result<()> {
         let body = self.ask(&packets::subscribe(1, filter, qos), packets::SUBACK)?;
         ensure!(body.get(2) == Some(&qos), "granted {body:?}");
         Ok(())
     }
 
-    /// Pings: everything written before it has been processed. For connections on which no message is due.
+    /// Sends a ping and waits for the response: the server has processed everything written before. Only for
+    /// connections on which no message is due.
     pub(crate) fn flush(&self) -> Result<()> {
         self.ask(&packets::PINGREQ_BYTES, packets::PINGRESP)?;
         Ok(())
     }
 
-    /// The socket, for the measured paths.
+    /// Returns the socket, for the measured paths.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }
 
-    /// What the server answers, with a packet of this kind, without its header.
+    /// Returns the server's answer, a packet of kind `kind`, without its header.
     fn ask(&self, bytes: &[u8], kind: u8) -> Result<Vec<u8>> {
         (&self.stream).write_all(bytes)?;
         let mut incoming = Incoming::new(&self.stream);
@@ -53,7 +54,7 @@ impl Connection {
             incoming.read()?;
             if let Some(packet) = incoming.next()? {
                 if packet.kind() != kind {
-                    bail!("the server said {:#04x}", packet.first);
+                    bail!("the server sent {:#04x}", packet.first);
                 }
                 return Ok(packet.body.to_vec());
             }

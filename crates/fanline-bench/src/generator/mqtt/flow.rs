@@ -1,4 +1,4 @@
-//! Messages of QoS 1 or 2 from one client to another, so many under way.
+//! Messages of QoS 1 or 2 from one client to another, with a fixed number in flight.
 
 use std::io::Write;
 use std::net::{Shutdown, SocketAddr};
@@ -14,7 +14,7 @@ use crate::generator::throughput::Burst;
 
 const TOPIC: &str = "flow/a";
 
-/// What is published.
+/// A load of published messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Flowing {
     /// 1 or 2.
@@ -23,14 +23,14 @@ pub(crate) struct Flowing {
     pub(crate) payload_bytes: usize,
 }
 
-/// Both ends, ready.
+/// Both ends, connected.
 pub(crate) struct Flow {
     flowing: Flowing,
     publisher: Connection,
-    /// Of a session that outlives its connection.
+    /// Its session outlives its connection.
     subscriber: Connection,
     payload: Vec<u8>,
-    /// The last message of a run, by which its subscriber knows that it is.
+    /// The last message of a run, which tells the subscriber to stop.
     last: Vec<u8>,
 }
 
@@ -51,7 +51,8 @@ impl Flow {
         })
     }
 
-    /// Publishes for so long; from the first write to the end of the last message on both sides.
+    /// Publishes for `duration`. Measures from the first write until both sides have finished the last
+    /// message.
     pub(crate) fn run(&self, duration: Duration) -> Result<Burst> {
         let start = Instant::now();
         let (received, sent) = thread::scope(|scope| {
@@ -60,9 +61,9 @@ impl Flow {
             (receiving.join(), sent)
         });
         let received = received.map_err(|_| anyhow!("the subscriber has panicked"))?;
-        // An end that gave up takes the other with it, and its own reason says more.
+        // A side that failed stops the other one; its own error is more specific.
         let (sent, received) = (sent?, received?);
-        ensure!(sent == received, "{received} of {sent} messages came");
+        ensure!(sent == received, "{received} of {sent} messages arrived");
         Ok(Burst {
             messages: sent,
             elapsed: start.elapsed(),
@@ -72,7 +73,7 @@ impl Flow {
     fn hang_up_on_error<T>(&self, result: Result<T>) -> Result<T> {
         if result.is_err() {
             for connection in [&self.publisher, &self.subscriber] {
-                // It may be closed already, which is as good.
+                // It may be closed already.
                 let _ = connection.stream().shutdown(Shutdown::Both);
             }
         }
@@ -106,7 +107,7 @@ impl Flow {
                 match packet.kind() {
                     PUBACK | PUBCOMP => done += 1,
                     PUBREC => packets::push_answer(&mut out, PUBREL, packet.packet_id()?),
-                    _ => bail!("the publisher was told {:#04x}", packet.first),
+                    _ => bail!("the publisher received {:#04x}", packet.first),
                 }
             }
         }
@@ -124,7 +125,7 @@ impl Flow {
                     PUBLISH => {
                         let (id, payload) = packet.numbered()?;
                         is_over = payload == self.last;
-                        ensure!(is_over || payload == self.payload, "another payload");
+                        ensure!(is_over || payload == self.payload, "unexpected payload");
                         received += 1;
                         let is_once = self.flowing.qos == 1;
                         completed += u64::from(is_once);
@@ -135,7 +136,7 @@ impl Flow {
                         completed += 1;
                         packets::push_answer(&mut out, PUBCOMP, packet.packet_id()?);
                     }
-                    _ => bail!("the subscriber was told {:#04x}", packet.first),
+                    _ => bail!("the subscriber received {:#04x}", packet.first),
                 }
             }
             stream.write_all(&out).context("the subscriber")?;
@@ -145,7 +146,7 @@ impl Flow {
     }
 }
 
-/// Identifiers go round, and 0 is none.
+/// Returns the packet identifier of a message number. Identifiers wrap around and skip 0.
 fn packet_id(number: u64) -> Result<u16> {
     Ok(u16::try_from(number % u64::from(u16::MAX))? + 1)
 }
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_go_round_without_0() {
+    fn packet_ids_wrap_around_and_skip_0() {
         for (number, expected) in [(0, 1), (65_534, 65_535), (65_535, 1)] {
             assert_eq!(packet_id(number).unwrap(), expected);
         }

@@ -1,14 +1,14 @@
-//! Packets of a server, as they come from one socket.
+//! Packets of a server from one socket.
 
 use std::io::Read;
 use std::net::TcpStream;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Bytes asked of the kernel by one read; the largest packet that is taken.
+/// Bytes of one read, and size of the largest accepted packet.
 const READ_BYTES: usize = 256 * 1024;
 
-/// What has been read from one socket and not been looked at.
+/// Bytes of one socket that were read and not processed.
 pub(crate) struct Incoming<'a> {
     stream: &'a TcpStream,
     buffer: Vec<u8>,
@@ -16,7 +16,7 @@ pub(crate) struct Incoming<'a> {
     end: usize,
 }
 
-/// One packet.
+/// A packet.
 pub(crate) struct Packet<'a> {
     /// Its first byte.
     pub(crate) first: u8,
@@ -24,28 +24,28 @@ pub(crate) struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Which it is, without its flags.
+    /// Returns the packet type, without flags.
     pub(crate) fn kind(&self) -> u8 {
         self.first & 0xF0
     }
 
-    /// The identifier of a packet that begins with one.
+    /// Returns the identifier of a packet that begins with one.
     pub(crate) fn packet_id(&self) -> Result<u16> {
-        let bytes = self.body.first_chunk().context("a packet is cut off")?;
+        let bytes = self.body.first_chunk().context("a packet is truncated")?;
         Ok(u16::from_be_bytes(*bytes))
     }
 
-    /// Identifier and payload of a PUBLISH above QoS 0.
+    /// Returns identifier and payload of a PUBLISH above QoS 0.
     pub(crate) fn numbered(&self) -> Result<(u16, &'a [u8])> {
         let topic = usize::from(self.packet_id()?);
-        let rest = self.body.get(2 + topic..).context("a topic is cut off")?;
+        let rest = self.body.get(2 + topic..).context("a topic is truncated")?;
         let (bytes, payload) = rest.split_first_chunk().context("no identifier")?;
         Ok((u16::from_be_bytes(*bytes), payload))
     }
 }
 
 impl<'a> Incoming<'a> {
-    /// Of a socket from which nothing is due.
+    /// Creates the buffer of a socket on which no packet is due.
     pub(crate) fn new(stream: &'a TcpStream) -> Self {
         Self {
             stream,
@@ -55,7 +55,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Reads once, and waits for that. Whole packets must have been taken before.
+    /// Reads once and blocks for it. The caller must have taken all whole packets before.
     pub(crate) fn read(&mut self) -> Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -69,7 +69,7 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// The next packet that has come as a whole.
+    /// Returns the next whole packet.
     pub(crate) fn next(&mut self) -> Result<Option<Packet<'_>>> {
         let rest = &self.buffer[self.start..self.end];
         let Some((head_bytes, body_bytes)) = lengths(rest)? else {
@@ -88,7 +88,8 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// Bytes of the fixed header and of what follows it; None when the header is not all there.
+/// Returns the lengths of the fixed header and of the remaining packet, or `None` if the header is
+/// incomplete.
 fn lengths(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
     let (mut length, mut shift) = (0, 0);
     for (index, byte) in bytes.iter().enumerate().skip(1) {
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_read_as_they_are_written() {
+    fn lengths_round_trip() {
         let check = |bytes: &[u8], expected| assert_eq!(lengths(bytes).unwrap(), expected);
         check(b"", None);
         check(b"\x30", None);

@@ -10,10 +10,10 @@ pub(crate) const SUBACK: u8 = 0x90;
 pub(crate) const PINGRESP: u8 = 0xD0;
 pub(crate) const PINGREQ_BYTES: [u8; 2] = [0xC0, 0];
 
-/// Reserved bits that PUBREL, SUBSCRIBE and UNSUBSCRIBE have.
+/// Reserved bits of PUBREL, SUBSCRIBE, and UNSUBSCRIBE.
 const RESERVED: u8 = 0x02;
 
-/// A CONNECT without a keep alive, so that nobody has to ping.
+/// Returns a CONNECT without keep alive, so no pings are necessary.
 pub(crate) fn connect(client_id: &str, is_clean: bool) -> Vec<u8> {
     let flags = if is_clean { 0x02 } else { 0 };
     let mut body = b"\0\x04MQTT\x04".to_vec();
@@ -22,7 +22,7 @@ pub(crate) fn connect(client_id: &str, is_clean: bool) -> Vec<u8> {
     packet(0x10, &body)
 }
 
-/// A SUBSCRIBE to one filter.
+/// Returns a SUBSCRIBE to one filter.
 pub(crate) fn subscribe(packet_id: u16, filter: &str, qos: u8) -> Vec<u8> {
     let mut body = packet_id.to_be_bytes().to_vec();
     push_text(&mut body, filter);
@@ -30,7 +30,7 @@ pub(crate) fn subscribe(packet_id: u16, filter: &str, qos: u8) -> Vec<u8> {
     packet(0x80 | RESERVED, &body)
 }
 
-/// A PUBLISH of QoS 0, in both directions.
+/// Returns a PUBLISH of QoS 0, valid in both directions.
 pub(crate) fn publish(topic: &str, payload: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     push_text(&mut body, topic);
@@ -38,7 +38,7 @@ pub(crate) fn publish(topic: &str, payload: &[u8]) -> Vec<u8> {
     packet(PUBLISH, &body)
 }
 
-/// A PUBLISH with room for its identifier, and where that is.
+/// Returns a PUBLISH with space for its identifier, and the position of that space.
 pub(crate) fn numbered_publish(topic: &str, payload: &[u8], qos: u8) -> (Vec<u8>, usize) {
     let mut body = Vec::new();
     push_text(&mut body, topic);
@@ -49,7 +49,7 @@ pub(crate) fn numbered_publish(topic: &str, payload: &[u8], qos: u8) -> (Vec<u8>
     (packet, place)
 }
 
-/// PUBACK, PUBREC, PUBREL or PUBCOMP.
+/// Appends a PUBACK, PUBREC, PUBREL, or PUBCOMP.
 pub(crate) fn push_answer(out: &mut Vec<u8>, kind: u8, packet_id: u16) {
     let flags = if kind == PUBREL { RESERVED } else { 0 };
     let [high, low] = packet_id.to_be_bytes();
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_are_as_the_text_has_them() {
+    fn packets_match_specification() {
         assert_eq!(
             connect("ab", true),
             b"\x10\x0e\0\x04MQTT\x04\x02\0\0\0\x02ab"

@@ -1,4 +1,4 @@
-//! What is counted here against sets that are really passed on from link to link.
+//! Compares the counts with sets that are actually passed from link to link.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,8 @@ fn small(seed: u64) -> Arguments {
     }
 }
 
-/// What a leaf tells the hub above it.
-fn told_up(world: &World, policy: Policy, leaf: usize) -> Filters {
+/// Returns the filters that a leaf sends to its hub.
+fn sent_up(world: &World, policy: Policy, leaf: usize) -> Filters {
     let region = world.region(leaf);
     let shared = (0..world.holders().len()).map(Subject::Shared);
     let mut filters = shared
@@ -44,32 +44,32 @@ fn union(parts: impl Iterator<Item = Filters>) -> Filters {
     parts.flatten().collect()
 }
 
-/// What a region tells the root: one filter for all of its leafs.
-fn told_by_region(world: &World, region: usize) -> Filters {
+/// Returns the filters that a region sends to the root: one filter for all of its leaf nodes.
+fn sent_by_region(world: &World, region: usize) -> Filters {
     let leafs = (0..world.leafs).filter(|leaf| world.region(*leaf) == region);
-    let mut filters = union(leafs.map(|leaf| told_up(world, Policy::Tree, leaf)));
+    let mut filters = union(leafs.map(|leaf| sent_up(world, Policy::Tree, leaf)));
     filters.retain(|filter| !filter.ends_with('>'));
     filters.insert(format!("r{region}.>"));
     filters
 }
 
-/// Lines up and down, counted on real sets.
+/// Returns lines up and down, counted with real sets.
 fn counted(world: &World, policy: Policy) -> (usize, usize) {
-    let up = |leaf| told_up(world, policy, leaf);
+    let up = |leaf| sent_up(world, policy, leaf);
     let leafs = 0..world.leafs;
     let mut ups: usize = leafs.clone().map(|leaf| up(leaf).len()).sum();
     let mut downs = 0;
     for leaf in leafs.clone() {
-        let beside = leafs.clone().filter(|other| *other != leaf);
+        let peers = leafs.clone().filter(|other| *other != leaf);
         let home = world.region(leaf);
         downs += match policy {
             Policy::Isolated => 0,
-            Policy::Everything | Policy::Covered => union(beside.map(up)).len(),
+            Policy::Everything | Policy::Covered => union(peers.map(up)).len(),
             Policy::Tree => {
-                let beside = beside.filter(|other| world.region(*other) == home);
+                let peers = peers.filter(|other| world.region(*other) == home);
                 let beyond = (0..world.regions).filter(|region| *region != home);
-                let mut filters = union(beside.map(up));
-                filters.extend(union(beyond.map(|region| told_by_region(world, region))));
+                let mut filters = union(peers.map(up));
+                filters.extend(union(beyond.map(|region| sent_by_region(world, region))));
                 filters.len()
             }
         };
@@ -77,20 +77,20 @@ fn counted(world: &World, policy: Policy) -> (usize, usize) {
     if policy == Policy::Tree {
         for region in 0..world.regions {
             let beyond = (0..world.regions).filter(|other| *other != region);
-            ups += told_by_region(world, region).len();
-            downs += union(beyond.map(|other| told_by_region(world, other))).len();
+            ups += sent_by_region(world, region).len();
+            downs += union(beyond.map(|other| sent_by_region(world, other))).len();
         }
     }
     (ups, downs)
 }
 
 #[test]
-fn lines_are_those_of_sets_that_are_passed_on() {
+fn lines_match_propagated_sets() {
     for seed in 0..20 {
         let world = World::draw(&small(seed), &mut Random::new(seed));
         for policy in Policy::ALL {
-            let told = policy.announce(&world);
-            let found = (told.up.count, told.down.count);
+            let distribution = policy.announce(&world);
+            let found = (distribution.up.count, distribution.down.count);
             let (up, down) = counted(&world, policy);
             assert_eq!(found, (up as u64, down as u64), "{policy:?}, seed {seed}");
         }
@@ -98,12 +98,12 @@ fn lines_are_those_of_sets_that_are_passed_on() {
 }
 
 #[test]
-fn a_change_takes_the_lines_by_which_the_sets_differ() {
+fn change_costs_difference_of_sets() {
     for seed in 0..10 {
         let mut random = Random::new(seed);
         let mut world = World::draw(&small(seed), &mut random);
-        // Toggles one shared subject, and counts what is in one set and not in the other by their sizes:
-        // a change only adds, or only takes away.
+        // Toggles one shared subject, and counts the difference of two sets by their sizes: a change only
+        // adds or only removes.
         for _ in 0..20 {
             let leaf = random.below(world.leafs);
             let subject = Subject::Shared(random.below(20));
@@ -122,7 +122,7 @@ fn a_change_takes_the_lines_by_which_the_sets_differ() {
 }
 
 #[test]
-fn a_tree_of_one_region_takes_no_more_links_than_one_hub() {
+fn tree_of_one_region_uses_no_more_links_than_one_hub() {
     let arguments = Arguments {
         regions: 1,
         ..small(3)

@@ -166,7 +166,7 @@ impl JetStream {
     ///
     /// Those of a request.
     pub async fn buckets(&self) -> Result<Vec<StreamInfo>, JetStreamError> {
-        // A mirror has no subjects of its own: all streams are asked for, and told by their names.
+        // A mirror has no subjects of its own, so all streams are listed and selected by name.
         let mut streams = self.streams("").await?;
         streams.retain(|info| info.config.name.starts_with(STREAM_PREFIX));
         Ok(streams)

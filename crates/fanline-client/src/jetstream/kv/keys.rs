@@ -4,8 +4,8 @@ use crate::jetstream::JetStreamError;
 
 /// Checks a bucket's name: letters, digits, `_` and `-`.
 pub(in crate::jetstream) fn check_bucket(name: &str) -> Result<(), JetStreamError> {
-    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    match !name.is_empty() && name.bytes().all(is_fine) {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    match !name.is_empty() && name.bytes().all(is_allowed) {
         true => Ok(()),
         false => Err(JetStreamError::invalid_name(
             "bucket",
@@ -31,7 +31,7 @@ fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'/' | b'_' | b'=')
 }
 
-fn check_tokens(name: &str, is_fine: impl Fn(u8) -> bool) -> Result<(), JetStreamError> {
+fn check_tokens(name: &str, is_allowed: impl Fn(u8) -> bool) -> Result<(), JetStreamError> {
     if name.split('.').any(str::is_empty) {
         return Err(JetStreamError::invalid_name(
             "key",
@@ -39,7 +39,7 @@ fn check_tokens(name: &str, is_fine: impl Fn(u8) -> bool) -> Result<(), JetStrea
             "a part of it is empty",
         ));
     }
-    match name.bytes().all(|byte| byte == b'.' || is_fine(byte)) {
+    match name.bytes().all(|byte| byte == b'.' || is_allowed(byte)) {
         true => Ok(()),
         false => Err(JetStreamError::invalid_name(
             "key",
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn bucket_key_and_filter_names() {
         for (name, bucket, key, filter) in [
             ("prices", true, true, true),
             ("a_b-C9", true, true, true),

@@ -60,14 +60,15 @@ impl KeyValue {
 
     fn of(jetstream: &JetStream, bucket: &str, info: &StreamInfo) -> Self {
         let mut prefix = format!("$KV.{bucket}.");
-        let mut write_prefix = jetstream.written_by(&prefix);
+        let mut write_prefix = jetstream.write_subject(&prefix);
         if let Some(mirror) = &info.config.mirror {
             let origin = mirror.name.strip_prefix(STREAM_PREFIX);
             let origin = format!("$KV.{}.", origin.unwrap_or(&mirror.name));
-            // The records of a mirror keep the origin's subjects; another domain is reached through its API.
+            // The records of a mirror have the origin's subjects; another domain is reached through its
+            // API.
             write_prefix = match mirror.external.as_ref().filter(|e| !e.api.is_empty()) {
                 Some(external) => format!("{}.{origin}", external.api),
-                None => jetstream.written_by(&origin),
+                None => jetstream.write_subject(&origin),
             };
             prefix = origin;
         }

@@ -48,7 +48,7 @@ impl KeyValue {
             Err(error) if error.is_wrong_last_sequence() => {}
             outcome => return outcome,
         }
-        // Something is there: a value, or only the mark of its deletion.
+        // The key has an entry: a value, or the marker of a deletion.
         match self.last_entry(key).await? {
             Some(entry) if entry.operation == Operation::Put => Err(JetStreamError::KeyExists {
                 key: key.to_owned(),
@@ -122,7 +122,7 @@ impl KeyValue {
             let is_young = entry.created.unix_nanos() > now_unix_nanos.saturating_sub(keep);
             let purge = Purge {
                 filter: format!("{}{}", self.prefix, entry.key),
-                // The mark itself stays while it is young.
+                // A recent marker stays.
                 keep: is_young.then_some(1),
                 seq: None,
             };

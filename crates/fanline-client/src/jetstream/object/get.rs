@@ -11,8 +11,8 @@ use crate::jetstream::{JetStreamError, Ordered, OrderedOptions, Wanted};
 /// A reader of an object's bytes, in chunks.
 pub struct ObjectReader {
     info: ObjectInfo,
-    /// `None` when there are no bytes, or no more.
-    pieces: Option<Ordered>,
+    /// `None` if the object is empty or fully read.
+    chunks: Option<Ordered>,
     read: u64,
     digest: Context,
 }
@@ -33,10 +33,10 @@ impl ObjectStore {
         &self,
         name: &str,
     ) -> Result<Option<ObjectInfo>, JetStreamError> {
-        let wanted = Wanted::Last(self.meta_subject(name));
+        let expected = Wanted::Last(self.meta_subject(name));
         let message = match self.is_direct {
-            true => self.jetstream.message_direct(&self.stream, &wanted).await,
-            false => self.jetstream.message(&self.stream, &wanted).await,
+            true => self.jetstream.message_direct(&self.stream, &expected).await,
+            false => self.jetstream.message(&self.stream, &expected).await,
         };
         match message {
             Ok(message) => serde_json::from_slice(&message.payload)
@@ -71,16 +71,16 @@ impl ObjectStore {
 
     async fn read(&self, info: ObjectInfo) -> Result<ObjectReader, JetStreamError> {
         let options = OrderedOptions {
-            filters: vec![self.pieces_subject(&info.nuid)],
+            filters: vec![self.chunks_subject(&info.nuid)],
             ..Default::default()
         };
-        let pieces = match info.size {
+        let chunks = match info.size {
             0 => None,
             _ => Some(self.jetstream.ordered(&self.stream, options).await?),
         };
         Ok(ObjectReader {
             info,
-            pieces,
+            chunks,
             read: 0,
             digest: Context::new(&SHA256),
         })
@@ -99,26 +99,26 @@ impl ObjectReader {
     ///
     /// [`JetStreamError::Damaged`]; when the connection is closed.
     pub async fn next(&mut self) -> Result<Option<Bytes>, JetStreamError> {
-        let Some(pieces) = &mut self.pieces else {
+        let Some(chunks) = &mut self.chunks else {
             return Ok(None);
         };
         if self.read < self.info.size {
-            let is_lost = self.read == 0 && pieces.pending() == 0;
+            let is_lost = self.read == 0 && chunks.pending() == 0;
             if is_lost {
-                return Err(JetStreamError::Damaged("its bytes are gone".to_owned()));
+                return Err(JetStreamError::Damaged("its chunks are missing".to_owned()));
             }
-            let delivery = pieces.next().await?;
-            let piece = delivery.message.payload_bytes();
-            self.read += piece.len() as u64;
-            self.digest.update(&piece);
+            let delivery = chunks.next().await?;
+            let chunk = delivery.message.payload_bytes();
+            self.read += chunk.len() as u64;
+            self.digest.update(&chunk);
             if delivery.pending == 0 && self.read < self.info.size {
                 let (read, size) = (self.read, self.info.size);
                 return Err(JetStreamError::Damaged(format!("{read} of {size} bytes")));
             }
-            return Ok(Some(piece));
+            return Ok(Some(chunk));
         }
-        if let Some(pieces) = self.pieces.take() {
-            pieces.close().await?;
+        if let Some(chunks) = self.chunks.take() {
+            chunks.close().await?;
         }
         self.check()?;
         Ok(None)
@@ -131,15 +131,15 @@ impl ObjectReader {
         }
         let found = self.digest.clone().finish();
         let written = self.info.digest.strip_prefix(DIGEST_PREFIX);
-        // Some clients leave the padding out.
-        let wanted = written.and_then(|text| {
+        // Some clients omit the padding.
+        let expected = written.and_then(|text| {
             let decoded = URL_SAFE
                 .decode(text)
                 .or_else(|_| URL_SAFE_NO_PAD.decode(text));
             decoded.ok()
         });
-        match wanted {
-            Some(wanted) if wanted == found.as_ref() => Ok(()),
+        match expected {
+            Some(expected) if expected == found.as_ref() => Ok(()),
             Some(_) => Err(JetStreamError::Damaged("its digest differs".to_owned())),
             None => Err(JetStreamError::Damaged("it has no digest".to_owned())),
         }

@@ -84,9 +84,9 @@ impl ObjectInfo {
 mod tests {
     use super::*;
 
-    /// nats.go and this client write the same JSON.
+    /// nats.go writes the same JSON as this client.
     #[test]
-    fn other_clients_read_it() {
+    fn json_matches_other_clients() {
         let plain = r#"{"name":"cup.png","options":{"max_chunk_size":131072},"bucket":"images","nuid":"zSLbu3","size":4,"mtime":"2026-11-22T02:47:15.5Z","chunks":1,"digest":"SHA-256=-BEdAA=="}"#;
         let link = r#"{"name":"alias","options":{"link":{"bucket":"images","name":"cup.png"}},"bucket":"images","nuid":"a","size":0,"mtime":"2026-11-22T02:47:15Z","chunks":0}"#;
         let deleted = r#"{"name":"gone","headers":{"K":["v"]},"metadata":{"a":"b"},"bucket":"images","nuid":"a","size":0,"mtime":"0001-01-01T00:00:00Z","chunks":0,"deleted":true}"#;

@@ -36,8 +36,8 @@ const DIGEST_PREFIX: &str = "SHA-256=";
 /// let meta = ObjectMeta { name: "cup.png".into(), ..Default::default() };
 /// images.put(meta, &mut &b"..."[..]).await?;
 /// let mut cup = images.get("cup.png").await?;
-/// while let Some(piece) = cup.next().await? {
-///     println!("{} of {} bytes", piece.len(), cup.info().size);
+/// while let Some(chunk) = cup.next().await? {
+///     println!("{} of {} bytes", chunk.len(), cup.info().size);
 /// }
 /// # Ok(()) }
 /// ```
@@ -81,14 +81,14 @@ impl ObjectStore {
     }
 
     /// Returns the subject of an object's chunks.
-    fn pieces_subject(&self, nuid: &str) -> String {
+    fn chunks_subject(&self, nuid: &str) -> String {
         format!("$O.{}.C.{nuid}", self.bucket)
     }
 
-    /// Removes the chunks of an object that has no description any more.
-    async fn purge_pieces(&self, nuid: &str) -> Result<(), JetStreamError> {
+    /// Removes the chunks of an object without a description.
+    async fn purge_chunks(&self, nuid: &str) -> Result<(), JetStreamError> {
         let purge = Purge {
-            filter: self.pieces_subject(nuid),
+            filter: self.chunks_subject(nuid),
             ..Default::default()
         };
         self.jetstream.purge_stream(&self.stream, &purge).await?;

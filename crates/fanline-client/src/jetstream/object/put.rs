@@ -12,9 +12,9 @@ use crate::jetstream::{JetStreamError, json};
 use crate::{Headers, OutgoingMessage, random_name};
 
 /// Default number of bytes of a chunk.
-const PIECE_BYTES: u32 = 128 * 1024;
+const CHUNK_BYTES: u32 = 128 * 1024;
 /// Maximum number of unacknowledged chunks.
-const PIECES_IN_FLIGHT_MAX: usize = 64;
+const CHUNKS_IN_FLIGHT_MAX: usize = 64;
 
 impl ObjectStore {
     /// Stores an object. It replaces one of the same name.
@@ -38,17 +38,17 @@ impl ObjectStore {
             meta,
             ..Default::default()
         };
-        let outcome = match self.put_pieces(&mut info, source).await {
+        let outcome = match self.put_chunks(&mut info, source).await {
             Ok(()) => self.describe(&mut info).await,
             error => error,
         };
         if let Err(error) = outcome {
-            // Nobody could find them any more. The first error is the one to tell.
-            let _ = self.purge_pieces(&info.nuid).await;
+            // No description refers to them. The first error is returned.
+            let _ = self.purge_chunks(&info.nuid).await;
             return Err(error);
         }
         if let Some(before) = before.filter(|before| before.size > 0 && !before.deleted) {
-            self.purge_pieces(&before.nuid).await?;
+            self.purge_chunks(&before.nuid).await?;
         }
         Ok(info)
     }
@@ -65,22 +65,22 @@ impl ObjectStore {
         info.chunks = 0;
         info.digest.clear();
         self.describe(&mut info).await?;
-        self.purge_pieces(&info.nuid).await
+        self.purge_chunks(&info.nuid).await
     }
 
-    async fn put_pieces(
+    async fn put_chunks(
         &self,
         info: &mut ObjectInfo,
         source: &mut (impl AsyncRead + Unpin),
     ) -> Result<(), JetStreamError> {
         let options = info.meta.options.get_or_insert_default();
-        let piece_bytes = *options.max_chunk_size.get_or_insert(PIECE_BYTES);
-        let piece_bytes = usize::try_from(piece_bytes.max(1)).unwrap_or(usize::MAX);
-        let subject = self.pieces_subject(&info.nuid);
-        let mut publisher = self.jetstream.publisher(PIECES_IN_FLIGHT_MAX).await?;
+        let chunk_bytes = *options.max_chunk_size.get_or_insert(CHUNK_BYTES);
+        let chunk_bytes = usize::try_from(chunk_bytes.max(1)).unwrap_or(usize::MAX);
+        let subject = self.chunks_subject(&info.nuid);
+        let mut publisher = self.jetstream.publisher(CHUNKS_IN_FLIGHT_MAX).await?;
         let mut digest = Context::new(&SHA256);
         loop {
-            let payload = read_piece(source, piece_bytes).await?;
+            let payload = read_chunk(source, chunk_bytes).await?;
             if payload.is_empty() {
                 break;
             }
@@ -117,18 +117,18 @@ impl ObjectStore {
 }
 
 /// Reads the bytes of a chunk, or the rest.
-async fn read_piece(
+async fn read_chunk(
     source: &mut (impl AsyncRead + Unpin),
-    piece_bytes: usize,
+    chunk_bytes: usize,
 ) -> Result<Bytes, JetStreamError> {
-    let mut piece = BytesMut::with_capacity(piece_bytes);
-    while piece.len() < piece_bytes {
-        let left = (piece_bytes - piece.len()) as u64;
-        if source.take(left).read_buf(&mut piece).await? == 0 {
+    let mut chunk = BytesMut::with_capacity(chunk_bytes);
+    while chunk.len() < chunk_bytes {
+        let left = (chunk_bytes - chunk.len()) as u64;
+        if source.take(left).read_buf(&mut chunk).await? == 0 {
             break;
         }
     }
-    Ok(piece.freeze())
+    Ok(chunk.freeze())
 }
 
 fn now() -> Timestamp {

@@ -1,5 +1,5 @@
-//! What each type of token says. What is not known here is passed over; what is null is as good as
-//! missing. Limits of -1 are none.
+//! The claims of each type of token. Unknown fields are ignored; `null` counts as missing. A limit of -1 is
+//! no limit.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Body;
 use crate::auth::nkey::KeyKind;
 
-/// A value that may be null.
+/// Deserializes a value that may be `null`.
 fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -34,7 +34,7 @@ macro_rules! claims {
 }
 
 claims!(
-    /// Who runs servers, and with which keys he signs accounts.
+    /// An operator, and the keys with which it signs accounts.
     OperatorClaims {
         signing_keys: Vec<String>,
         system_account: String,
@@ -55,7 +55,7 @@ claims!(
         exports: Vec<ExportClaims>,
         limits: LimitClaims,
         signing_keys: Vec<SignerClaims>,
-        /// Of users, by their key or `*`: what was issued up to then does not hold.
+        /// Revocations by the user's key or `*`: tokens issued up to this time are invalid.
         revocations: BTreeMap<String, i64>,
         default_permissions: PermissionClaims,
         mappings: BTreeMap<String, Vec<MappingClaims>>,
@@ -92,7 +92,7 @@ impl Body for UserClaims {
 }
 
 claims!(
-    /// That an account may import what another exports.
+    /// The permission to import an export of another account.
     ActivationClaims {
         subject: String,
         kind: String,
@@ -107,11 +107,11 @@ impl Body for ActivationClaims {
 }
 
 claims!(
-    /// What a service says to the question whether somebody may connect.
+    /// The response of an auth callout service.
     ResponseToCallout {
-        /// The token of a user, who may.
+        /// The token of the admitted user.
         jwt: String,
-        /// Why he may not.
+        /// The reason of a refusal.
         error: String,
         issuer_account: String,
     }
@@ -123,7 +123,7 @@ impl Body for ResponseToCallout {
     const SUBJECTS: &'static [KeyKind] = &[KeyKind::User];
 }
 
-/// Anything that somebody has signed.
+/// Any signed claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct GenericClaims(pub serde_json::Map<String, Value>);
@@ -141,13 +141,13 @@ impl Body for GenericClaims {
 }
 
 claims!(
-    /// What an account has from another.
+    /// An import.
     ImportClaims {
         name: String,
         subject: String,
         account: String,
         token: String,
-        /// The older way to say where it is here: of streams a prefix, of services the topics *there*.
+        /// The older form of the local name: a prefix for streams, the *remote* subject for services.
         to: String,
         local_subject: String,
         #[serde(rename = "type")]
@@ -158,7 +158,7 @@ claims!(
 );
 
 claims!(
-    /// What an account lets others have.
+    /// An export.
     ExportClaims {
         name: String,
         subject: String,
@@ -176,9 +176,9 @@ claims!(
 );
 
 claims!(
-    /// Where it is told how long answers took.
+    /// Reports of a service's latency.
     LatencyClaims {
-        /// Of how many in a hundred, or `headers`.
+        /// A percentage, or `headers`.
         sampling: SampleClaims,
         results: String,
     }
@@ -189,7 +189,7 @@ claims!(
 #[serde(transparent)]
 pub struct SampleClaims(pub Value);
 
-/// What an account may use. What is left out is 0.
+/// The limits of an account. A missing one is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "named as in the tokens of NATS")]
@@ -211,7 +211,7 @@ pub struct LimitClaims {
 }
 
 claims!(
-    /// What an account's streams may use.
+    /// The limits of an account's streams.
     TierClaims {
         mem_storage: i64,
         disk_storage: i64,
@@ -228,14 +228,14 @@ claims!(
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum SignerClaims {
-    /// Of any rights.
+    /// Signs users with any permissions.
     Plain(String),
-    /// Of the rights that its template says.
+    /// Signs users with the permissions of its template.
     Scoped(Box<ScopeClaims>),
 }
 
 claims!(
-    /// A key whose users all have the same rights.
+    /// A key whose users all have the same permissions.
     ScopeClaims {
         kind: String,
         key: String,
@@ -245,7 +245,7 @@ claims!(
 );
 
 claims!(
-    /// What may be published and subscribed to.
+    /// Permissions to publish and subscribe.
     PermissionClaims {
         #[serde(rename = "pub")]
         publish: SubjectClaims,
@@ -256,7 +256,7 @@ claims!(
 );
 
 claims!(
-    /// What is allowed in one direction; everything when empty.
+    /// The allowed subjects in one direction; all if empty.
     SubjectClaims {
         allow: Vec<String>,
         deny: Vec<String>,
@@ -264,7 +264,7 @@ claims!(
 );
 
 claims!(
-    /// Whether answers are allowed.
+    /// Permission to reply.
     ResponseClaims {
         max: i64,
         /// Nanoseconds.
@@ -273,17 +273,17 @@ claims!(
 );
 
 claims!(
-    /// Another name for what is published.
+    /// A destination of a subject mapping.
     MappingClaims {
         subject: String,
-        /// In how many cases of a hundred; 0 is all.
+        /// The percentage of messages; 0 means all.
         weight: u8,
         cluster: String,
     }
 );
 
 claims!(
-    /// Who decides who may connect.
+    /// The auth callout service.
     AuthorizationClaims {
         auth_users: Vec<String>,
         allowed_accounts: Vec<String>,
@@ -292,14 +292,14 @@ claims!(
 );
 
 claims!(
-    /// Where traces go.
+    /// The destination of traces.
     TraceClaims {
         dest: String,
         sampling: i64,
     }
 );
 
-/// How a user may connect, and what it may do. Limits that are left out are 0.
+/// How a user may connect, and what it may do. A missing limit is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "named as in the tokens of NATS")]
@@ -323,21 +323,21 @@ pub struct UserTerms {
 }
 
 impl UserTerms {
-    /// Whether nothing is said, as it must be for users of a scoped key, whose template says it all.
+    /// Returns whether nothing is set, as users of a scoped key require: its template sets everything.
     pub fn is_empty(&self) -> bool {
         *self == UserTerms::default()
     }
 }
 
 claims!(
-    /// A time of day, as `08:00:00`, from one to another.
+    /// An interval between two times of day, as `08:00:00`.
     TimeRangeClaims {
         start: String,
         end: String,
     }
 );
 
-/// A list; in version 1, a text with commas.
+/// Deserializes a list; in version 1, a text with commas.
 fn networks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

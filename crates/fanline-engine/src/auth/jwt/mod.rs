@@ -1,8 +1,8 @@
-//! Signed claims (JWT) as NATS writes them: who is who, vouched for by a key.
+//! Signed claims (JWT) in NATS's form: identities that a key vouches for.
 //!
-//! Three parts in base64url, joined by points: a header, the claims and a signature. What is signed are
-//! the first two parts; of tokens of version 1, the second alone. The signer is who
-//! the claims say has issued them, so that a signature alone says nothing of whether he may.
+//! A token has three parts in base64url, joined by dots: a header, the claims, and a signature. The signature
+//! covers the first two parts; in version 1, only the second. The issuer in the claims is the signer, so a
+//! signature alone does not prove that this issuer may sign such a token.
 
 mod claims;
 #[cfg(test)]
@@ -24,16 +24,16 @@ pub use claims::{
     TierClaims, TimeRangeClaims, TraceClaims, UserClaims, UserTerms,
 };
 
-/// No token is longer; a longer one is refused before it is looked at.
+/// The most bytes of a token; a longer one is refused unread.
 pub const JWT_BYTES_MAX: usize = 1 << 20;
-/// The header says two words.
+/// The header has two fields.
 const HEADER_BYTES_MAX: usize = 1024;
-/// Bytes of a signature by Ed25519.
+/// Bytes of an Ed25519 signature.
 const SIGNATURE_BYTES: usize = 64;
-/// What this code understands.
+/// The newest supported version.
 const VERSION_MAX: u64 = 2;
 
-/// Why a token is not taken.
+/// The reason why a token is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each one is its text")]
@@ -60,48 +60,48 @@ pub enum JwtError {
     Signature,
 }
 
-/// What a token of some type says beside who it is about.
+/// The claims of one type of token, besides those about its subject.
 pub trait Body: DeserializeOwned {
-    /// Its type.
+    /// The type.
     const TYPE: &'static str;
-    /// Who may issue it.
+    /// The kinds of keys that may issue it.
     const ISSUERS: &'static [KeyKind];
-    /// Whom it may be about; anything when empty.
+    /// The kinds of keys that it may be about; anything if empty.
     const SUBJECTS: &'static [KeyKind];
 }
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims<B> {
-    /// A name for the token itself.
+    /// The id of the token.
     pub id: String,
-    /// Who says it.
+    /// The key of the issuer.
     pub issuer: PublicKey,
-    /// Whom it is about; of most types, a public key.
+    /// The subject; for most types a public key.
     pub subject: String,
-    /// For whom it is.
+    /// The audience.
     pub audience: String,
-    /// When it was said, in seconds since 1970.
+    /// The issue time, in seconds since 1970.
     pub issued_at: i64,
-    /// From when on it does not hold any more.
+    /// The time from which the token is invalid.
     pub expires_at: Option<i64>,
-    /// From when on it holds.
+    /// The time from which the token is valid.
     pub not_before: Option<i64>,
-    /// How its subject is called.
+    /// The name of the subject.
     pub name: String,
-    /// The rest.
+    /// The claims of this type of token.
     pub body: B,
 }
 
 impl<B> Claims<B> {
-    /// Whether it holds at this time, in seconds since 1970.
+    /// Returns whether it is valid at this time, in seconds since 1970.
     pub fn holds_at(&self, now: i64) -> bool {
         self.expires_at.is_none_or(|end| now < end)
             && self.not_before.is_none_or(|from| now >= from)
     }
 }
 
-/// A token as it was read, not yet known to be signed by its issuer.
+/// A decoded token whose signature has not been checked.
 #[derive(Clone, Debug)]
 pub struct Unverified<B> {
     claims: Claims<B>,
@@ -110,10 +110,10 @@ pub struct Unverified<B> {
 }
 
 impl<B: Body> Unverified<B> {
-    /// Takes a token apart.
+    /// Decodes a token.
     ///
     /// # Errors
-    /// When it is none, or one of another type.
+    /// Fails if it is not a token, or has another type.
     pub fn read(text: &str) -> Result<Self, JwtError> {
         let text = text.trim();
         if text.len() > JWT_BYTES_MAX {
@@ -133,7 +133,8 @@ impl<B: Body> Unverified<B> {
             return Err(JwtError::Signature);
         }
         let (claims, version) = raw.check()?;
-        // The version says what is signed. Generic claims need not have one: of them it is the algorithm.
+        // The version decides what the signature covers. Generic claims may lack one; for them the algorithm
+        // decides.
         let is_old = match B::TYPE {
             GenericClaims::TYPE => algorithm == Algorithm::Old,
             _ => version <= 1,
@@ -149,15 +150,15 @@ impl<B: Body> Unverified<B> {
         })
     }
 
-    /// What it says, which anybody may have written.
+    /// Returns the claims, which anyone could have written.
     pub fn peek(&self) -> &Claims<B> {
         &self.claims
     }
 
-    /// What it says, if its issuer has signed it.
+    /// Returns the claims if the issuer signed them.
     ///
     /// # Errors
-    /// When he has not.
+    /// Fails if the signature is not the issuer's.
     pub fn verify(self) -> Result<Claims<B>, JwtError> {
         match self.claims.issuer.verifies(&self.signed, &self.signature) {
             true => Ok(self.claims),
@@ -166,18 +167,18 @@ impl<B: Body> Unverified<B> {
     }
 }
 
-/// Reads a token and checks that its issuer has signed it.
+/// Decodes a token and checks that its issuer signed it.
 ///
 /// # Errors
-/// When it is none of this type, or he has not.
+/// Fails if it is not a token of this type, or the signature is not the issuer's.
 pub fn verified<B: Body>(text: &str) -> Result<Claims<B>, JwtError> {
     Unverified::read(text)?.verify()
 }
 
-/// The token that says `claims`, signed. Who signs is set as its issuer.
+/// Signs claims, with the signer as their issuer.
 ///
 /// # Panics
-/// When `claims` is something else than an object.
+/// Panics if `claims` is not an object.
 pub fn sign(mut claims: Value, key: &SecretKey) -> String {
     claims["iss"] = key.public().encode().into();
     let header = json!({"typ": "JWT", "alg": "ed25519-nkey"});
@@ -187,16 +188,16 @@ pub fn sign(mut claims: Value, key: &SecretKey) -> String {
     format!("{signed}.{signature}")
 }
 
-/// How a token says that it is signed. The bytes of a signature are the same in both cases.
+/// The algorithm in a token's header. The signature bytes are the same for both.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Algorithm {
-    /// `ed25519`, as libraries of version 1 write it.
+    /// `ed25519`, of version 1.
     Old,
     /// `ed25519-nkey`.
     Nkey,
 }
 
-/// The algorithm that a header names.
+/// Returns the algorithm in a header.
 fn read_header(text: &str) -> Result<Algorithm, JwtError> {
     #[derive(Deserialize)]
     struct Header {
@@ -230,7 +231,7 @@ fn content<T: DeserializeOwned>(part: &'static str, json: &[u8]) -> Result<T, Jw
     serde_json::from_slice(json).map_err(|error| JwtError::Content(part, error.to_string()))
 }
 
-/// Claims as they are written.
+/// The claims as encoded.
 #[derive(Deserialize)]
 struct Raw {
     #[serde(default)]
@@ -248,13 +249,13 @@ struct Raw {
     nbf: i64,
     #[serde(default)]
     name: String,
-    /// Where version 1 has it.
+    /// In version 1.
     #[serde(default, rename = "type")]
     old_type: String,
-    /// Where version 1 has it.
+    /// In version 1.
     #[serde(default)]
     issuer_account: String,
-    /// Where version 1 has them.
+    /// In version 1.
     #[serde(default)]
     tags: Value,
     #[serde(default)]
@@ -262,14 +263,14 @@ struct Raw {
 }
 
 impl Raw {
-    /// The claims and the token's version.
+    /// Returns the claims and the token's version.
     fn check<B: Body>(mut self) -> Result<(Claims<B>, u64), JwtError> {
         let (version, kind) = self.version_and_type()?;
-        // Nobody else decides what generic claims are about.
+        // Generic claims may be of any type.
         if kind != B::TYPE && B::TYPE != GenericClaims::TYPE {
             return Err(JwtError::Type(kind, B::TYPE));
         }
-        // Answers to an auth callout exist since version 2, and are taken without a version.
+        // Responses of an auth callout exist since version 2, and may lack a version.
         if version == 0 && !matches!(B::TYPE, GenericClaims::TYPE | ResponseToCallout::TYPE) {
             return Err(JwtError::Version(version));
         }
@@ -298,7 +299,7 @@ impl Raw {
         Ok((claims, version))
     }
 
-    /// The token's version, which is 0 when it has none, and its type.
+    /// Returns the token's version, 0 if missing, and its type.
     fn version_and_type(&self) -> Result<(u64, String), JwtError> {
         if !self.old_type.is_empty() {
             return Ok((1, self.old_type.clone()));

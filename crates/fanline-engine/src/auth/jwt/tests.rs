@@ -1,4 +1,4 @@
-//! What is taken for a token and what is not.
+//! Valid and invalid tokens.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn of_parts(header: &str, payload: &Value, signs_all: bool) -> String {
 }
 
 #[test]
-fn says_what_it_says() {
+fn claims_are_read() {
     let token = user(|claims| {
         claims["name"] = "ada".into();
         claims["exp"] = 200.into();
@@ -60,8 +60,8 @@ fn says_what_it_says() {
 }
 
 #[test]
-fn a_wrong_type_is_not_a_missing_value() {
-    // Who reads what it does not understand as nothing grants everything.
+fn wrong_type_is_an_error() {
+    // A reader that took a wrong value for a missing one would grant everything.
     for (field, value) in [
         ("pub", json!("a.>")),
         ("sub", json!({"deny": "a.>"})),
@@ -82,7 +82,7 @@ fn a_wrong_type_is_not_a_missing_value() {
 }
 
 #[test]
-fn says_what_is_wrong() {
+fn errors_name_the_fault() {
     let check = |token: &str, expected: &JwtError| {
         let error = verified::<UserClaims>(token).unwrap_err();
         assert_eq!(error, *expected, "{token:.80}");
@@ -122,7 +122,7 @@ fn says_what_is_wrong() {
 }
 
 #[test]
-fn both_versions_sign_what_they_sign() {
+fn signature_covers_the_parts_of_its_version() {
     const NEW: &str = r#"{"typ":"JWT","alg":"ed25519-nkey"}"#;
     const OLD: &str = r#"{"typ":"jwt","alg":"ed25519"}"#;
     let issuer = public(KeyKind::Account, 1);
@@ -137,7 +137,7 @@ fn both_versions_sign_what_they_sign() {
     };
     assert!(read(NEW, &new, true).is_ok());
     assert_eq!(read(NEW, &new, false), Err(JwtError::Signature));
-    // The name of the algorithm says nothing of the version.
+    // The name of the algorithm does not tell the version.
     assert!(read(OLD, &new, true).is_ok());
     assert_eq!(read(OLD, &new, false), Err(JwtError::Signature));
     let claims = read(OLD, &old, false).unwrap();
@@ -160,7 +160,7 @@ fn both_versions_sign_what_they_sign() {
     }
 }
 
-/// Version 1 has the type beside `nats`, and what it does not know of version 2 grants and limits nothing.
+/// Version 1 has the type beside `nats`; fields of version 2 grant and limit nothing.
 fn old<B: Body>(kind: &str, signer: KeyKind, subject: KeyKind, nats: Value) -> Result<B, JwtError> {
     let mut payload = json!({
         "iss": public(signer, 1), "sub": public(subject, 2), "iat": 100, "type": kind,
@@ -178,7 +178,7 @@ fn old<B: Body>(kind: &str, signer: KeyKind, subject: KeyKind, nats: Value) -> R
 }
 
 #[test]
-fn old_operator_may_have_nothing_but_a_name() {
+fn version_1_operator_may_have_only_a_name() {
     let read = |nats| old::<OperatorClaims>("operator", KeyKind::Operator, KeyKind::Operator, nats);
     assert_eq!(read(Value::Null), Ok(OperatorClaims::default()));
     let claims = read(
@@ -192,7 +192,7 @@ fn old_operator_may_have_nothing_but_a_name() {
 }
 
 #[test]
-fn old_account_has_no_jetstream_and_no_scoped_keys() {
+fn version_1_account_has_no_jetstream_and_no_scoped_keys() {
     let read = |nats| old::<AccountClaims>("account", KeyKind::Operator, KeyKind::Account, nats);
     let claims = read(json!({
         "limits": {"subs": 1, "conn": 2, "wildcards": true, "disk_storage": -1, "tiered_limits": {"R1": {}}},
@@ -221,7 +221,7 @@ fn old_account_has_no_jetstream_and_no_scoped_keys() {
 }
 
 #[test]
-fn old_user_without_limits_has_none() {
+fn version_1_user_without_limits_is_unlimited() {
     let read = |nats| old::<UserClaims>("user", KeyKind::Account, KeyKind::User, nats).unwrap();
     let claims = read(json!({
         "pub": {"allow": ["a"]}, "sub": {"deny": ["b"]}, "resp": {"max": 1, "ttl": 2}, "payload": 9,
@@ -241,12 +241,12 @@ fn old_user_without_limits_has_none() {
         (claims.issuer_account.as_str(), claims.tags.len()),
         ("A", 1)
     );
-    // What goes for a scoped key must say nothing, and this says that it has no limits.
+    // Users of a scoped key must set nothing, and this one sets unlimited limits.
     assert!(!read(json!({})).terms.is_empty());
 }
 
 #[test]
-fn old_activation_names_what_it_allows_as_its_type() {
+fn version_1_activation_has_the_import_kind_as_its_type() {
     let nats = json!({"subject": "a", "type": "service", "max": 1, "payload": 2});
     let claims = old::<ActivationClaims>("activation", KeyKind::Account, KeyKind::Account, nats);
     let claims = claims.unwrap();

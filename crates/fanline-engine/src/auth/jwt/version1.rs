@@ -1,8 +1,8 @@
-//! Tokens of version 1, as the claims of version 2 that mean the same.
+//! Converts claims of version 1 to version 2.
 //!
-//! Version 1 has the token's type, tags, and `issuer_account` beside `nats`, and leaves `nats` out if it would
-//! be empty. Fields that version 1 does not know are removed, so that nobody obtains a right or a limit of
-//! version 2 from them.
+//! Version 1 has the token's type, tags, and `issuer_account` beside `nats`, and leaves `nats` out if it
+//! would be empty. Fields that version 1 does not know are removed, so that they grant no right or limit of
+//! version 2.
 
 use serde_json::{Map, Value};
 
@@ -20,7 +20,7 @@ const ACCOUNT: &[&str] = &[
     "signing_keys",
     "revocations",
 ];
-/// Limits of an account. There was no JetStream.
+/// Limits of an account. Version 1 has no JetStream.
 const LIMITS: &[&str] = &[
     "subs",
     "data",
@@ -45,10 +45,10 @@ const USER: &[&str] = &[
     "payload",
     "bearer_token",
 ];
-/// Limits of a user that are unlimited where a token of version 1 has none. In version 2 they are 0.
+/// Limits of a user that are unlimited if missing. In version 2 a missing limit is 0.
 const UNLIMITED: &[&str] = &["subs", "data", "payload"];
 
-/// Returns the `nats` block of a token of this type as version 2 has it.
+/// Returns the `nats` block in the form of version 2.
 pub(super) fn migrate(kind: &str, raw: &mut Raw) -> Result<Map<String, Value>, JwtError> {
     let mut nats = match std::mem::take(&mut raw.nats) {
         Value::Null => Map::new(),
@@ -68,7 +68,7 @@ pub(super) fn migrate(kind: &str, raw: &mut Raw) -> Result<Map<String, Value>, J
             }
         }
         ActivationClaims::TYPE => {
-            // Here `type` is what the activation allows to import.
+            // Here `type` is the kind of import that the activation permits.
             if let Some(kind) = nats.remove("type") {
                 nats.insert("kind".into(), kind);
             }
@@ -87,7 +87,7 @@ fn migrate_account(nats: &mut Map<String, Value>) -> Result<(), JwtError> {
     if let Some(Value::Object(limits)) = nats.get_mut("limits") {
         keep(limits, LIMITS);
     }
-    // A scoped key is of version 2. As a key of any rights it would be worth more than it says.
+    // A scoped key is of version 2. Without its scope it would grant more than it should.
     let keys = nats.get("signing_keys").and_then(Value::as_array);
     match keys.is_some_and(|keys| keys.iter().any(Value::is_object)) {
         true => Err(JwtError::Content(

@@ -1,4 +1,4 @@
-//! What an account's token says, as the account that it makes.
+//! Converts the claims of an account's token to an account.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,37 +18,37 @@ use crate::auth::nkey::{KeyKind, PublicKey};
 use crate::auth::permissions::{AllowResponses, Allowed, Permissions};
 use crate::limits::AccountLimits as JetStreamLimits;
 
-/// The key of revocations that is for everybody.
+/// The key of revocations that concern every user.
 const EVERYBODY: &str = "*";
-/// Among the accounts in which a service may put users, all of them.
+/// Stands for all accounts in the list of those in which a callout service may place users.
 const ANY_ACCOUNT: &str = "*";
-/// The kind of a signing key whose users have the rights of its template.
+/// The kind of a signing key whose users have the permissions of its template.
 const USER_SCOPE: &str = "user_scope";
 
-/// In operator mode, what an account's token says beyond the account: who signs its users.
+/// In operator mode, the claims of an account's token: its signing keys, imports, and revocations.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Authority {
     pub(super) claims: Claims<AccountClaims>,
     token: Arc<str>,
-    /// What it wants to import, and what shows that it may.
+    /// The imports that it requests, each with its activation token.
     pub(super) wanted: Vec<Wanted>,
     default_permissions: Option<Permissions>,
     service: Option<Service>,
 }
 
-/// Who decides who may connect of those who show a token of this account.
+/// The auth callout service of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::auth) struct Service {
-    /// Users about whom it is not asked: itself.
+    /// The users of the service itself, which connect without a callout.
     users: Vec<String>,
-    /// Other accounts in which it may put users.
+    /// Other accounts in which it may place users.
     accounts: Vec<String>,
-    /// Whom requests are sealed for.
+    /// The key that requests are encrypted for.
     pub(in crate::auth) xkey: Option<PublicKey>,
 }
 
 impl Service {
-    /// `None` when there is none: it would have to be let in itself.
+    /// Returns `None` without auth users: the service itself could not connect.
     fn new(claims: &AuthorizationClaims) -> Result<Option<Self>, String> {
         if claims.auth_users.is_empty() {
             return Ok(None);
@@ -67,21 +67,21 @@ impl Service {
         }))
     }
 
-    /// Whether it may put users in another account.
+    /// Returns whether it may place users in another account.
     pub(in crate::auth) fn may_use(&self, account: &str) -> bool {
         let mut accounts = self.accounts.iter();
         accounts.any(|known| known == account || known == ANY_ACCOUNT)
     }
 }
 
-/// An import, whether it can be had or not.
+/// A requested import, permitted or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) import: Import,
     pub(super) activation: Option<Claims<ActivationClaims>>,
 }
 
-// A token is long, and says nothing that the account does not.
+// A token is long, and repeats what the account holds.
 impl std::fmt::Debug for Authority {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Authority")
@@ -118,7 +118,7 @@ impl Authority {
         let permissions = permissions.map_err(|error| wrong(&error))?;
         check_counts(&claims.body).map_err(|error| wrong(&error))?;
         let service = Service::new(&claims.body.authorization).map_err(|error| wrong(&error))?;
-        // They are in `wanted`, tokens and all.
+        // `wanted` has them, with their tokens.
         claims.body.imports = Vec::new();
         Ok(Authority {
             token: token.trim().into(),
@@ -129,7 +129,7 @@ impl Authority {
         })
     }
 
-    /// The account, without its imports, which are settled with what others export.
+    /// Returns the account without its imports; these depend on the exports of others.
     pub(super) fn account(self) -> Result<Account, OperatorError> {
         let subject = &self.claims.subject;
         let body = &self.claims.body;
@@ -166,7 +166,7 @@ impl Authority {
             mappings,
             trace: body.trace.as_ref().map(|trace| TraceTo {
                 dest: trace.dest.clone(),
-                // None said is all of them.
+                // A missing value means all messages.
                 percent: u8::try_from(trace.sampling)
                     .ok()
                     .filter(|n| *n > 0)
@@ -176,43 +176,43 @@ impl Authority {
         })
     }
 
-    /// The token, as it came.
+    /// Returns the token as received.
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// When it was issued, in seconds since 1970: of two tokens the later one counts.
+    /// Returns its issue time in seconds since 1970; the later of two tokens counts.
     pub fn issued_at(&self) -> i64 {
         self.claims.issued_at
     }
 
-    /// Who decides who may connect, if it is not the token alone.
+    /// Returns the auth callout service, if there is one.
     pub(in crate::auth) fn service(&self) -> Option<&Service> {
         self.service.as_ref()
     }
 
-    /// Whether that service is asked about a user.
+    /// Returns whether the service decides about a user.
     pub(super) fn asks_about(&self, user: &str) -> bool {
         let service = self.service.as_ref();
         service.is_some_and(|service| service.users.iter().all(|known| known != user))
     }
 
-    /// What its token calls the account.
+    /// Returns the account's name in its token.
     pub(in crate::auth) fn tag(&self) -> &str {
         &self.claims.name
     }
 
-    /// The account's key.
+    /// Returns the account's key.
     pub(in crate::auth) fn account_key(&self) -> &str {
         &self.claims.subject
     }
 
-    /// Whether its token holds at this time.
+    /// Returns whether the token is valid at this time.
     pub(super) fn holds_at(&self, now: i64) -> bool {
         self.claims.holds_at(now)
     }
 
-    /// The accounts that it imports from.
+    /// Returns the accounts that it imports from.
     pub(super) fn exporters(&self) -> impl Iterator<Item = &str> {
         self.wanted
             .iter()
@@ -223,13 +223,14 @@ impl Authority {
         self.default_permissions.as_ref()
     }
 
-    /// Whether something of a user that was issued at this time holds no more.
+    /// Returns whether a user's token with this issue time has been revoked.
     pub(super) fn has_revoked(&self, user: &str, issued_at: i64) -> bool {
         is_revoked(&self.claims.body.revocations, user, issued_at)
     }
 
-    /// The template of a key that signs for this account: `Some(None)` for one of any rights, and
-    /// `None` for one that does not sign for it. Who names the account has to use a signing key.
+    /// Returns the template of a key that signs for this account: `Some(None)` for a key without one, `None`
+    /// for a key that does not sign for it. A token that names the account in `issuer_account` must be signed
+    /// with a signing key.
     #[expect(clippy::option_option, reason = "no key, a key, a scoped key")]
     pub(in crate::auth) fn signer(&self, key: &PublicKey) -> Option<Option<&UserTerms>> {
         let key = key.encode();
@@ -245,7 +246,7 @@ impl Authority {
 }
 
 impl SignerClaims {
-    /// The key.
+    /// Returns the key.
     fn key(&self) -> &str {
         match self {
             SignerClaims::Plain(key) => key,
@@ -286,12 +287,12 @@ fn check_counts(body: &AccountClaims) -> Result<(), String> {
     Ok(())
 }
 
-/// A limit, of which every negative one is none.
+/// Converts a limit; a negative one is no limit.
 pub(super) fn limit(given: i64) -> Option<u64> {
     u64::try_from(given).ok()
 }
 
-/// `None` when there is no JetStream: nothing may be stored anywhere.
+/// Returns `None` if JetStream is disabled: nothing may be stored.
 fn jetstream(limits: &LimitClaims) -> Option<JetStreamLimits> {
     let stores = |tier: &TierClaims| tier.mem_storage != 0 || tier.disk_storage != 0;
     let tiers = &limits.tiered_limits;
@@ -305,7 +306,7 @@ fn jetstream(limits: &LimitClaims) -> Option<JetStreamLimits> {
 }
 
 fn tier_limits(tier: &TierClaims) -> JetStreamLimits {
-    // Of these, 0 has never been a limit.
+    // For these, 0 means no limit.
     let some = |given: i64| if given == 0 { -1 } else { given };
     JetStreamLimits {
         max_memory: tier.mem_storage,
@@ -349,7 +350,7 @@ fn export(claims: &ExportClaims) -> Result<Export, String> {
     Ok(Export {
         kind,
         subject: claims.subject.clone(),
-        // Who has shown a token for it is found out when imports are settled.
+        // Resolving imports finds the accounts with an activation token.
         accounts: claims.token_req.then(Vec::new),
         account_token_position: (position > 0).then_some(position),
         allow_trace: claims.allow_trace,
@@ -380,7 +381,7 @@ fn wanted(claims: &ImportClaims) -> Result<Wanted, String> {
     let subject = &claims.subject;
     let (there, here) = match (claims.local_subject.as_str(), claims.to.as_str()) {
         ("", "") => (subject.clone(), None),
-        // Of streams, a prefix; of services it is the other way round, and `to` is there.
+        // A prefix for streams; services use it the other way round, and `to` is set.
         ("", prefix) if is_stream => (subject.clone(), Some(format!("{prefix}.{subject}"))),
         ("", there) => (there.to_owned(), Some(subject.clone())),
         (local, _) => (subject.clone(), Some(with_wildcards(local))),
@@ -404,7 +405,7 @@ fn wanted(claims: &ImportClaims) -> Result<Wanted, String> {
     })
 }
 
-/// `a.$1` as `a.*`.
+/// Rewrites `a.$1` as `a.*`.
 fn with_wildcards(local: &str) -> String {
     let is_number = |token: &str| {
         let digits = token.strip_prefix('$');
@@ -415,7 +416,7 @@ fn with_wildcards(local: &str) -> String {
     tokens.collect::<Vec<_>>().join(".")
 }
 
-/// What may be published and subscribed to, without templates.
+/// Converts permissions without templates.
 pub(in crate::auth) fn permissions(claims: &PermissionClaims) -> Result<Permissions, AccessError> {
     let publish = direction(&claims.publish, Allowed::publish)?;
     let subscribe = direction(&claims.subscribe, Allowed::subscribe)?;
@@ -436,7 +437,7 @@ pub(in crate::auth) fn permissions(claims: &PermissionClaims) -> Result<Permissi
     })
 }
 
-/// How [`Allowed`] is made of what is allowed and what is denied.
+/// The constructor of an [`Allowed`] from allowed and denied subjects.
 type Parse = fn(Option<&[&str]>, &[&str]) -> Result<Allowed, AccessError>;
 
 fn direction(claims: &SubjectClaims, parse: Parse) -> Result<Allowed, AccessError> {

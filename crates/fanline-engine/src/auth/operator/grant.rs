@@ -1,4 +1,4 @@
-//! What a user's token grants.
+//! Converts a user's token to a grant.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,17 @@ use crate::auth::permissions::Permissions;
 use crate::auth::rights::Rights;
 use crate::auth::user::ConnectionKind;
 
-/// What one user may use; `None` is no limit but that of the account and of the server.
+/// Limits of one user, besides those of the account and the server; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserLimits {
-    /// Subscriptions of one connection. More: `maximum subscriptions exceeded`, the connection stays.
+    /// Subscriptions of one connection. Beyond it: `maximum subscriptions exceeded`; the connection stays
+    /// open.
     pub subscriptions_max: Option<u64>,
-    /// Bytes of one message. More: `Maximum Payload Violation`, closed.
+    /// Bytes of one message. Beyond it: `Maximum Payload Violation`, and the connection is closed.
     pub payload_bytes_max: Option<u64>,
 }
 
-/// A user's token, and what has to be known to tell whether it is good.
+/// A user's token, with everything that its check needs.
 pub(in crate::auth) struct JwtProof {
     pub(in crate::auth) token: Unverified<UserClaims>,
     pub(in crate::auth) account: AccountId,
@@ -35,15 +36,15 @@ pub(in crate::auth) struct JwtProof {
     pub(in crate::auth) signature: String,
 }
 
-/// By what somebody was let in, to see whether that still holds.
+/// The token that admitted a client, kept to check it again at a reload.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::auth) struct JwtKey {
     claims: Claims<UserClaims>,
-    /// His own, or those of the key that has signed.
+    /// The user's own terms, or those of the scoped key that signed its token.
     terms: UserTerms,
 }
 
-// Some tokens need nothing beside them.
+// Some tokens suffice without anything else, so they are secret.
 impl std::fmt::Debug for JwtKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("JwtKey").finish_non_exhaustive()
@@ -51,14 +52,14 @@ impl std::fmt::Debug for JwtKey {
 }
 
 impl JwtKey {
-    /// What the token calls the user.
+    /// Returns the user's name in the token.
     pub(in crate::auth) fn name(&self) -> &str {
         &self.claims.name
     }
 }
 
 impl JwtProof {
-    /// Whether the bearer may come in at `now`, in seconds since 1970, and with what.
+    /// Returns the grant of the token at `now`, in seconds since 1970; `None` refuses the client.
     pub(in crate::auth) fn perform(&self, now: i64) -> Option<Grant> {
         let claims = self.token.clone().verify().ok()?;
         if !self.authority.terms(&claims)?.bearer_token {
@@ -73,8 +74,8 @@ impl JwtProof {
     }
 }
 
-/// For how long somebody may be connected by these terms, who comes from there and in this way:
-/// `Some(None)` is for ever, and `None` is not at all.
+/// Returns how long a client may stay by these terms, with its address and connection kind: `Some(None)` is
+/// no limit, and `None` refuses it.
 #[expect(clippy::option_option, reason = "not at all, for ever, or so long")]
 pub(in crate::auth) fn stay(
     terms: &UserTerms,
@@ -98,7 +99,7 @@ fn seconds_until(end: i64, now: i64) -> Duration {
     Duration::from_secs(left.unwrap_or(0))
 }
 
-/// What somebody may use by his terms.
+/// Returns the limits in a user's terms.
 pub(in crate::auth) fn limits(terms: &UserTerms) -> UserLimits {
     UserLimits {
         subscriptions_max: limit(terms.subs),
@@ -107,13 +108,13 @@ pub(in crate::auth) fn limits(terms: &UserTerms) -> UserLimits {
 }
 
 impl Authority {
-    /// The terms of a user whose token was issued for this account, by somebody who may, and not
-    /// taken back: its own, or those of a scoped key.
+    /// Returns the terms of a user: its own, or those of a scoped key. The token must be issued for this
+    /// account by one of its keys, and not revoked.
     fn terms<'a>(&'a self, claims: &'a Claims<UserClaims>) -> Option<&'a UserTerms> {
         let account = &self.claims.subject;
         let named = &claims.body.issuer_account;
         let is_own_key = claims.issuer.encode() == *account;
-        // Without the account's name, it is the account itself that has to have signed.
+        // Without `issuer_account` the account's own key must have signed.
         if !(named == account || (named.is_empty() && is_own_key)) {
             return None;
         }
@@ -122,7 +123,7 @@ impl Authority {
         }
         let terms = match self.signer(&claims.issuer)? {
             None => &claims.body.terms,
-            // What the token says beside a template is not for its signer to say.
+            // A template leaves no room for permissions in the token itself.
             Some(_) if !claims.body.terms.is_empty() => return None,
             Some(template) => template,
         };
@@ -130,7 +131,7 @@ impl Authority {
         (!is_barred).then_some(terms)
     }
 
-    /// What a user has whose token holds, who comes from there and in this way.
+    /// Returns the grant of a user with a valid token, for its address and connection kind.
     pub(in crate::auth) fn admit(
         &self,
         account: AccountId,
@@ -151,7 +152,7 @@ impl Authority {
         })
     }
 
-    /// When the account's token expires, seen at `now`, in seconds since 1970.
+    /// Returns when the account's token expires, as of `now`, in seconds since 1970.
     pub(in crate::auth) fn expiry(&self, now: i64) -> Option<AccountExpiry> {
         self.claims.expires_at.map(|end| AccountExpiry {
             unix_seconds: end,
@@ -159,7 +160,7 @@ impl Authority {
         })
     }
 
-    /// What somebody has who was let in.
+    /// Returns the grant of an admitted user.
     fn grant(&self, account: AccountId, key: JwtKey) -> Option<Grant> {
         let is_scoped = matches!(self.signer(&key.claims.issuer), Some(Some(_)));
         let said = &key.terms.permissions;
@@ -189,15 +190,15 @@ impl Authority {
         })
     }
 
-    /// Whether somebody who was let in by this is not to be, because it was taken back.
+    /// Returns whether the account has revoked this user since it was admitted.
     pub(in crate::auth) fn has_taken_back(&self, key: &JwtKey) -> bool {
         self.has_revoked(&key.claims.subject, key.claims.issued_at)
     }
 
-    /// What somebody has now who was let in before; `None` when he would not be let in any more.
+    /// Returns the grant of a user that was admitted before; `None` if it would be refused now.
     pub(in crate::auth) fn renew(&self, account: AccountId, key: &JwtKey) -> Option<Grant> {
         let terms = self.terms(&key.claims)?;
-        // From where and how he may come was looked at when he came.
+        // Address and connection kind were checked when it connected.
         let same_way = terms.src == key.terms.src
             && terms.times == key.terms.times
             && terms.times_location == key.terms.times_location
@@ -215,8 +216,7 @@ impl Authority {
     }
 }
 
-/// The kinds of connections that are allowed; all when empty. Those that are not known are passed over,
-/// unless nothing else is left.
+/// Returns the allowed connection kinds; all if empty. Unknown ones are ignored, unless no known one is left.
 fn kinds(terms: &UserTerms) -> Option<Vec<ConnectionKind>> {
     let names = &terms.allowed_connection_types;
     let known = names

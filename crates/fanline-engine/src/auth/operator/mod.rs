@@ -1,7 +1,7 @@
-//! Operator mode: whom a server believes what accounts there are, and accounts whom users are theirs.
+//! Operator mode: operators vouch for accounts, and accounts for users.
 //!
-//! An operator's keys sign accounts, an account's keys sign users. A user's token says by itself what
-//! its bearer may do; the server knows accounts only, and is told of them as it needs them.
+//! An operator's keys sign accounts; an account's keys sign users. A user's token holds its own permissions;
+//! the server knows only accounts, and resolves them on demand.
 
 mod account;
 mod grant;
@@ -34,7 +34,7 @@ pub(super) use account::permissions;
 pub use grant::UserLimits;
 pub(super) use grant::{JwtKey, JwtProof, limits, stay};
 
-/// Why an account or an operator is not taken.
+/// The reason why an account or an operator is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each one is its text")]
@@ -59,27 +59,27 @@ pub enum OperatorError {
     Access(#[from] AccessError),
 }
 
-/// Whose word is taken for what accounts there are.
+/// The trusted operators.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operators {
     keys: Vec<PublicKey>,
     system_account: Option<String>,
     sentinel: Option<String>,
-    /// The only accounts whose users are let in, if some are named.
+    /// The only accounts whose users may connect, if any are named.
     pinned: BTreeSet<String>,
 }
 
 impl Operators {
-    /// Trusts an operator, as his token says; `now` is in seconds since 1970.
+    /// Trusts the operator of a token; `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// When it is none, is not signed by himself, or has expired.
+    /// Fails if it is not an operator's token, is not self-signed, or has expired.
     pub fn trust(&mut self, token: &str, now: i64) -> Result<(), OperatorError> {
         let claims: Claims<OperatorClaims> = jwt::verified(token)?;
         if !claims.holds_at(now) {
             return Err(OperatorError::Expired(claims.subject));
         }
-        // Who is an operator is for nobody else to say.
+        // Only an operator itself may sign its token.
         if claims.issuer.encode() != claims.subject {
             return Err(OperatorError::Untrusted(claims.subject));
         }
@@ -95,10 +95,10 @@ impl Operators {
         Ok(())
     }
 
-    /// Trusts a key of an operator (`O…`).
+    /// Trusts an operator's key (`O…`).
     ///
     /// # Errors
-    /// When it is none.
+    /// Fails if it is not one.
     pub fn trust_key(&mut self, key: &str) -> Result<(), OperatorError> {
         let parsed = PublicKey::parse_as(KeyKind::Operator, key);
         self.keys
@@ -106,20 +106,20 @@ impl Operators {
         Ok(())
     }
 
-    /// The token of those who show none. It has to be one that is not signed by its bearer.
+    /// Sets the token of clients that send none. It must be a user's bearer token.
     ///
     /// # Errors
-    /// When it is no user's token.
+    /// Fails if it is not a user's token.
     pub fn set_sentinel(&mut self, token: &str) -> Result<(), OperatorError> {
         jwt::verified::<UserClaims>(token)?;
         self.sentinel = Some(token.into());
         Ok(())
     }
 
-    /// Lets in users of these accounts only, by their keys (`A…`), and of the system account.
+    /// Admits only users of these accounts, by their keys (`A…`), and of the system account.
     ///
     /// # Errors
-    /// When one is none.
+    /// Fails if one is not an account's key.
     pub fn pin_accounts(&mut self, keys: &[String]) -> Result<(), OperatorError> {
         for key in keys {
             if PublicKey::parse_as(KeyKind::Account, key).is_none() {
@@ -130,21 +130,22 @@ impl Operators {
         Ok(())
     }
 
-    /// The key of the account that an operator has made the server's own.
+    /// Returns the key of the system account that an operator names.
     pub fn system_account(&self) -> Option<&str> {
         self.system_account.as_deref()
     }
 
-    /// Whether nobody is trusted, as in a server that is told of accounts by its configuration.
+    /// Returns whether no operator is trusted: the configuration defines the accounts.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The account of a token, if somebody has signed it who is trusted; `now` is in seconds since
-    /// 1970. What it imports it has once it is part of an [`Access`].
+    /// Returns the account of a token that a trusted operator signed; `now` is in seconds since 1970. Its
+    /// imports are set once it is part of an [`Access`].
     ///
     /// # Errors
-    /// When it is none, nobody trusted has signed it, it has expired, or makes no sense.
+    /// Fails if it is not an account's token, no trusted operator signed it, it has expired, or contradicts
+    /// itself.
     pub fn account(&self, token: &str, now: i64) -> Result<Account, OperatorError> {
         let claims: Claims<AccountClaims> = jwt::verified(token)?;
         if !self.keys.contains(&claims.issuer) {
@@ -158,12 +159,12 @@ impl Operators {
 }
 
 impl Operators {
-    /// The accounts that somebody trusted wants to be forgotten, as the payload of
-    /// `$SYS.REQ.CLAIMS.DELETE` says: generic claims with a list `accounts`. `now` is in seconds since
-    /// 1970.
+    /// Returns the accounts to delete, from the payload of `$SYS.REQ.CLAIMS.DELETE`: generic claims with a
+    /// list `accounts`. `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// When it is none, nobody trusted has signed it for himself, it has expired, or names something else.
+    /// Fails if it is not such a token, is not self-signed by a trusted operator, has expired, or names
+    /// something other than accounts.
     pub fn deletions(&self, token: &str, now: i64) -> Result<Vec<String>, OperatorError> {
         let claims: Claims<GenericClaims> = jwt::verified(token)?;
         if claims.subject != claims.issuer.encode() {
@@ -181,7 +182,7 @@ impl Operators {
         };
         let key = |account: &Value| -> Result<String, OperatorError> {
             let key = account.as_str().filter(|key| {
-                // Names of files are made of them.
+                // These keys become file names.
                 PublicKey::parse_as(KeyKind::Account, key).is_some()
             });
             let wrong = || AccessError::InvalidAccountNkey(account.to_string());
@@ -192,25 +193,25 @@ impl Operators {
 }
 
 impl Access {
-    /// Whom this server believes what accounts there are, if it is in operator mode.
+    /// Returns the trusted operators in operator mode.
     pub fn operators(&self) -> Option<&Operators> {
         self.operators.as_ref()
     }
 
-    /// The same with one more account, or another in the place of one that has its name: what a token
-    /// says of it. Imports are settled anew for all of them, so that what waited for this account's
-    /// exports is there now, and what it does not export any more is not. `now` is in seconds since 1970.
+    /// Returns the directory with one more account, or with a newer token of an account. Imports of all
+    /// accounts are resolved again, since this one may export more or less than before. `now` is in seconds
+    /// since 1970.
     ///
     /// # Errors
-    /// When the token is not taken. It takes a look at all accounts, so it is not for a shard's thread.
+    /// Fails if the token is refused. Reads all accounts, so it must not run on a shard's thread.
     pub fn with_account(&self, token: &str, now: i64) -> Result<Self, OperatorError> {
         self.with_accounts(&[token], now)
     }
 
-    /// The same with several at once.
+    /// Does the same for several accounts.
     ///
     /// # Errors
-    /// When one of the tokens is not taken.
+    /// Fails if one of the tokens is refused.
     pub fn with_accounts(&self, tokens: &[&str], now: i64) -> Result<Self, OperatorError> {
         let none = Operators::default();
         let operators = self.operators.as_ref().unwrap_or(&none);
@@ -227,11 +228,11 @@ impl Access {
         })
     }
 
-    /// The same without what is known of these accounts: users of theirs are not let in any more, until
-    /// somebody tells of them anew. Imports are settled as with [`with_account`](Access::with_account).
+    /// Returns the directory without these accounts' tokens: their users may not connect until the server
+    /// receives new ones. Imports are resolved as in [`with_account`](Access::with_account).
     ///
     /// # Errors
-    /// When what is left makes no sense.
+    /// Fails if the remaining accounts contradict each other.
     pub fn without_accounts(&self, names: &[String], now: i64) -> Result<Self, OperatorError> {
         let mut config = self.config();
         for account in &mut config.accounts {
@@ -246,13 +247,13 @@ impl Access {
         })
     }
 
-    /// Whether an account of this name is known well enough for users to be of it.
+    /// Returns whether the server has the token of this account.
     pub fn knows_authority(&self, name: &str) -> bool {
         let account = self.account_id(name).and_then(|id| self.account(id));
         account.is_some_and(|account| account.authority.is_some())
     }
 
-    /// Accounts that others import from and of which nobody has told yet.
+    /// Returns accounts that others import from and whose tokens the server does not have yet.
     pub fn missing_exporters(&self) -> Vec<&str> {
         let authorities = self.accounts().iter().filter_map(|a| a.authority.as_ref());
         let imports = authorities.flat_map(|authority| authority.exporters());
@@ -273,7 +274,7 @@ impl Access {
             "" => peer.cookies.jwt.as_str(),
             jwt => jwt,
         };
-        // Whatever else is shown: it is for the service that the sentinel's account may ask.
+        // With a sentinel, other credentials are for the auth callout of the sentinel's account.
         let jwt = match &operators.sentinel {
             Some(sentinel) if jwt.is_empty() => sentinel.as_str(),
             _ => jwt,
@@ -286,7 +287,7 @@ impl Access {
             "" => claims.issuer.encode(),
             account => account.to_owned(),
         };
-        // Whatever somebody else makes up is not asked for.
+        // An invented name is not resolved.
         if PublicKey::parse_as(KeyKind::Account, &account).is_none() {
             return Decision::Refused;
         }
@@ -332,7 +333,7 @@ impl Access {
     }
 }
 
-/// Accounts by their names.
+/// Returns accounts by their names.
 fn by_name(accounts: &[Account]) -> HashMap<String, AccountId> {
     let ids = (0..).map(AccountId);
     let names = accounts.iter().map(|account| account.name.clone());

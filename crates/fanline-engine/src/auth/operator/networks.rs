@@ -1,9 +1,9 @@
-//! Networks that users may come from.
+//! The networks that users may connect from.
 
 use std::net::IpAddr;
 
-/// Whether an address is in one of the networks, written `10.0.0.0/8`. Without any, all are fine.
-/// Who has no address is in none; what is no network holds nobody.
+/// Returns whether an address is in one of the networks (`10.0.0.0/8`); without networks, every address is. A
+/// missing address is in none, and an invalid network contains none.
 pub(super) fn allow(networks: &[String], address: &str) -> bool {
     let Ok(address) = address.parse::<IpAddr>() else {
         return networks.is_empty();
@@ -26,7 +26,7 @@ fn holds(network: &str, address: IpAddr) -> Option<bool> {
         _ => return Some(false),
     };
     let ignored = u32::checked_sub(width, bits)?;
-    // A shift by all bits leaves nothing to differ.
+    // A shift by all bits leaves nothing to compare.
     let differs = (base ^ address).checked_shr(ignored).unwrap_or(0);
     Some(differs == 0)
 }

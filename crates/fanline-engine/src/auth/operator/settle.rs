@@ -1,5 +1,5 @@
-//! Which of the imports that accounts want they can have, of what others export. What they cannot have
-//! waits: neither who exports nor who imports is refused for it.
+//! Resolves imports against exports. An import that no export permits stays inactive; neither account is
+//! refused for it.
 
 use super::account::{Authority, Wanted, is_revoked};
 use super::{by_name, imports};
@@ -47,7 +47,7 @@ pub(super) fn settle(accounts: &mut [Account], now: i64) {
     }
 }
 
-/// Whether an account has shown a token for an export that asks for one.
+/// Returns whether an account has an activation token for an export that requires one.
 fn is_activated(exporter: &Authority, export: &ExportClaims, importer: &Account, now: i64) -> bool {
     let theirs = importer.authority.iter().flat_map(|theirs| &theirs.wanted);
     let mut theirs = theirs.filter(|wanted| wanted.import.account == exporter.claims.subject);
@@ -75,7 +75,7 @@ fn activates(
     };
     is_signed
         && export.kind == kind
-        // Version 1 says it elsewhere.
+        // Version 1 has it in another field.
         && activation.body.kind == kind
         && activation.subject == importer
         && activation.holds_at(now)

@@ -1,14 +1,15 @@
-//! Permissions of a scoped signing key, in which `{{…}}` stands for what the user's token or its
-//! account's says.
+//! The permissions of a scoped signing key, whose `{{…}}` stand for fields of the user's or the account's
+//! token.
 
 use super::account::Authority;
 use crate::auth::jwt::{Claims, PermissionClaims, SubjectClaims, UserClaims};
 use crate::subject::Filter;
 
-/// What one line of a template becomes, at most; more tags than that, and the user is refused.
+/// The most subjects that one line of a template may expand to; a user with more is refused.
 const EXPANSIONS_MAX: usize = 256;
 
-/// The permissions of one user; `None` when what is to be denied cannot be told, or it is too much.
+/// Returns the permissions of one user; `None` if a denied subject cannot be expanded, or a line expands to
+/// too many.
 pub(super) fn expand(
     template: &PermissionClaims,
     user: &Claims<UserClaims>,
@@ -33,20 +34,20 @@ fn direction(
     }
     for line in &template.deny {
         let lines = lines(line, user, authority)?;
-        // Denying nothing would be allowing it.
+        // An empty deny list would allow everything.
         if lines.is_empty() || !lines.iter().all(|line| is_pattern(line)) {
             return None;
         }
         deny.extend(lines);
     }
     if allow.is_empty() && !template.allow.is_empty() {
-        // Nothing is left of what was allowed, and that is not everything.
+        // An empty allow list would allow everything.
         deny.push(">".into());
     }
     Some(SubjectClaims { allow, deny })
 }
 
-/// What one line becomes: one for each combination of the values of its tags.
+/// Expands a line: one subject for each combination of its tags' values.
 fn lines(line: &str, user: &Claims<UserClaims>, authority: &Authority) -> Option<Vec<String>> {
     let mut made = vec![String::new()];
     let mut rest = line;
@@ -70,7 +71,7 @@ fn lines(line: &str, user: &Claims<UserClaims>, authority: &Authority) -> Option
     Some(made)
 }
 
-/// What stands for an operation; `None` for one that is not known.
+/// Returns the values of an operation; `None` if it is unknown.
 fn values(
     operation: &str,
     user: &Claims<UserClaims>,
@@ -91,7 +92,7 @@ fn values(
     Some(values)
 }
 
-/// A name, unless it would bring a wildcard into the subject: names often come from those who sign up.
+/// Returns a name, unless it would bring a wildcard into the subject: names often come from users.
 fn literal(name: &str) -> Vec<String> {
     let has_wildcard = name
         .split(['.', ' '])
@@ -102,14 +103,14 @@ fn literal(name: &str) -> Vec<String> {
     vec![name.to_owned()]
 }
 
-/// The values of the tags `key:value` with this key, in any case.
+/// Returns the values of the tags `key:value` with this key, in any case.
 fn tags(tags: &[String], key: &str) -> Vec<String> {
     let pairs = tags.iter().filter_map(|tag| tag.split_once(':'));
     let fitting = pairs.filter(|(known, _)| known.trim().eq_ignore_ascii_case(key));
     fitting.map(|(_, value)| value.trim().to_owned()).collect()
 }
 
-/// A filter, or a filter and a queue. A value may not bring more in.
+/// Returns whether a line is a filter, or a filter and a queue; a value may not add more.
 fn is_pattern(line: &str) -> bool {
     let mut words = line.split(' ');
     let is_filter = |word: &str| Filter::parse(word.as_bytes()).is_ok();

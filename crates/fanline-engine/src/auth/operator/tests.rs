@@ -1,4 +1,4 @@
-//! Who is let in by a token, and who is not.
+//! Tokens that admit a user, and tokens that do not.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ fn peer() -> Peer {
     }
 }
 
-/// What user 9 is granted, who signs the nonce.
+/// Returns the grant of user 9, which signs the nonce.
 fn admit(access: &Access, token: &str, peer: &Peer) -> Option<Grant> {
     admit_signed(access, token, peer, &key(KeyKind::User, 9))
 }
@@ -95,7 +95,7 @@ fn admit_signed(access: &Access, token: &str, peer: &Peer, signer: &SecretKey) -
 }
 
 #[test]
-fn a_user_of_a_known_account_comes_in() {
+fn user_of_a_known_account_is_admitted() {
     let access = access(&[account(2, json!({}))]);
     assert!(access.is_required() && access.needs_nonce());
     let token = user(2, free(), |claims| claims["exp"] = (NOW + 60).into());
@@ -116,7 +116,7 @@ fn a_user_of_a_known_account_comes_in() {
 }
 
 #[test]
-fn an_unknown_account_is_asked_for() {
+fn unknown_account_is_resolved() {
     let access = access(&[]);
     let token = user(2, free(), |_| {});
     let shown = Credentials {
@@ -133,7 +133,7 @@ fn an_unknown_account_is_asked_for() {
 }
 
 #[test]
-fn who_is_not_let_in() {
+fn invalid_tokens_are_refused() {
     let accounts = [account(
         2,
         json!({
@@ -200,7 +200,7 @@ fn who_is_not_let_in() {
 }
 
 #[test]
-fn who_signs_nothing_or_for_another_is_not_let_in() {
+fn missing_or_foreign_signature_is_refused() {
     let access = access(&[account(2, json!({}))]);
     let good = user(2, free(), |_| {});
     assert!(admit(&access, &good, &peer()).is_some());
@@ -214,7 +214,7 @@ fn who_signs_nothing_or_for_another_is_not_let_in() {
 }
 
 #[test]
-fn bearers_need_no_signature_unless_that_is_barred() {
+fn bearer_token_needs_no_signature_unless_disallowed() {
     let bearer = json!({"subs": -1, "data": -1, "payload": -1, "bearer_token": true});
     let token = user(2, bearer, |_| {});
     let thief = key(KeyKind::User, 8);
@@ -226,7 +226,7 @@ fn bearers_need_no_signature_unless_that_is_barred() {
 }
 
 #[test]
-fn accounts_are_for_operators_to_sign() {
+fn only_trusted_operators_sign_accounts() {
     let access = access(&[]);
     let check = |what: &str, token: String| {
         assert!(access.with_account(&token, NOW).is_err(), "{what}");
@@ -261,7 +261,7 @@ fn accounts_are_for_operators_to_sign() {
 }
 
 #[test]
-fn operators_speak_for_themselves() {
+fn operator_token_is_self_signed() {
     let mut trusted = Operators::default();
     let signed = json!({"signing_keys": [public(KeyKind::Operator, 5)], "system_account": "AS",
         "strict_signing_key_usage": true});
@@ -316,7 +316,7 @@ fn scoped_keys_grant_what_their_template_says() {
     assert!(!rights.may_subscribe(b"a", b"") && !rights.may_subscribe(b"none.a", b""));
     assert_eq!(grant.limits.subscriptions_max, Some(3));
     assert_eq!(grant.limits.payload_bytes_max, Some(100));
-    // A name brings no wildcards in; a deny list that cannot be told keeps the user out.
+    // A name brings no wildcards in; a deny list that cannot be expanded keeps the user out.
     let named = |name: &str| {
         let nats = json!({"issuer_account": public(KeyKind::Account, 2), "tags": ["team:red"]});
         let token = user(3, nats, |claims| claims["name"] = name.into());
@@ -327,13 +327,13 @@ fn scoped_keys_grant_what_their_template_says() {
         assert!(!named(name).may_publish(b"u.x.y.a"), "{name}");
     }
     assert!(named("a*b.c").may_publish(b"u.a*b.c.d"));
-    // What the key's template says is all there is.
+    // The key's template replaces the user's own permissions.
     assert!(admit(&open, &of_2(free()), &peer()).is_none());
     let denies_nothing = json!({"sub": {"deny": ["d.{{tag(nothing)}}"]}});
     assert!(admit(&scoped(denies_nothing), &token, &peer()).is_none());
     let unknown = json!({"pub": {"allow": ["{{secret()}}"]}});
     assert!(admit(&scoped(unknown), &token, &peer()).is_none());
-    // At another template, from elsewhere, he has to come anew.
+    // After a change of template or address, the user has to connect again.
     let elsewhere = scoped(json!({"src": ["11.0.0.0/8"]}));
     assert!(
         elsewhere.renew(&grant, ConnectionKind::Standard).is_none()
@@ -342,7 +342,7 @@ fn scoped_keys_grant_what_their_template_says() {
 }
 
 #[test]
-fn accounts_are_called_what_their_tokens_say() {
+fn account_name_comes_from_its_token() {
     let access = access(&[account(2, json!({}))]);
     let found = access.account_id(&public(KeyKind::Account, 2));
     let found = found.and_then(|id| access.account(id)).unwrap();
@@ -355,7 +355,7 @@ fn accounts_are_called_what_their_tokens_say() {
 }
 
 #[test]
-fn what_is_taken_back_holds_no_more() {
+fn revoked_users_are_refused() {
     let before = access(&[account(2, json!({}))]);
     let grant = admit(&before, &user(2, free(), |_| {}), &peer()).unwrap();
     let everybody = account(2, json!({"revocations": {"*": NOW}}));
@@ -381,7 +381,7 @@ fn users_without_permissions_have_the_default_ones() {
 }
 
 #[test]
-fn imports_wait_for_their_exports() {
+fn import_is_active_once_it_is_exported() {
     let importer = account(
         2,
         json!({"imports": [{"subject": "a.>", "account": public(KeyKind::Account, 3), "type": "stream"}]}),
@@ -408,7 +408,7 @@ fn imports_wait_for_their_exports() {
 }
 
 #[test]
-fn what_asks_for_a_token_is_had_with_one() {
+fn export_with_token_req_needs_an_activation() {
     let exporter = account(
         3,
         json!({"signing_keys": [public(KeyKind::Account, 6)], "exports": [{
@@ -467,7 +467,7 @@ fn what_asks_for_a_token_is_had_with_one() {
 }
 
 #[test]
-fn accounts_have_what_their_token_says() {
+fn account_limits_come_from_its_token() {
     let access = access(&[account(
         2,
         json!({
@@ -501,7 +501,7 @@ fn tiers_of_other_numbers_of_replicas_allow_no_streams_here() {
         (limits.max_storage, limits.tiers["R3"].max_storage),
         (0, 1000)
     );
-    // Beside tiers, the other limits do not count.
+    // With tiers, the other limits have no effect.
     let both = json!({"disk_storage": 500, "tiered_limits": {"R1": {"disk_storage": 1000}}});
     assert_eq!(of(both).unwrap().max_storage, 1000);
     assert_eq!(of(json!({"tiered_limits": {"R1": {"streams": 3}}})), None);
@@ -509,7 +509,7 @@ fn tiers_of_other_numbers_of_replicas_allow_no_streams_here() {
 }
 
 #[test]
-fn others_have_nothing_to_say_in_operator_mode() {
+fn operator_mode_ignores_other_credentials() {
     let access = access(&[account(2, json!({}))]);
     for shown in [
         Credentials::default(),
@@ -544,7 +544,7 @@ fn others_have_nothing_to_say_in_operator_mode() {
 }
 
 #[test]
-fn those_who_show_no_token_are_the_sentinel() {
+fn client_without_a_token_uses_the_sentinel() {
     let bearer = json!({"subs": -1, "data": -1, "payload": -1, "bearer_token": true});
     let mut operators = operators();
     assert!(operators.set_sentinel("x").is_err());
@@ -562,7 +562,7 @@ fn those_who_show_no_token_are_the_sentinel() {
         _ => false,
     };
     assert!(decide(&Credentials::default()));
-    // With auth callout, what else is shown is for the service.
+    // With auth callout, other credentials are for the service.
     assert!(decide(&Credentials {
         user: "ada",
         pass: "pw",
@@ -584,7 +584,7 @@ fn those_who_show_no_token_are_the_sentinel() {
 }
 
 #[test]
-fn only_accounts_that_are_pinned_have_users() {
+fn only_pinned_accounts_admit_users() {
     let system = public(KeyKind::Account, 4);
     let with = |pinned: &[u8]| {
         let mut operators = operators();
@@ -611,7 +611,7 @@ fn only_accounts_that_are_pinned_have_users() {
             jwt: &jwt,
             ..Credentials::default()
         };
-        // Who may come is looked for; who may not is not.
+        // Only pinned accounts are resolved.
         let is_looked_for = matches!(with(pinned).admit(&shown, &peer()), Decision::Later(_));
         assert_eq!(is_looked_for, expected, "{pinned:?} {number}");
     }
@@ -619,7 +619,7 @@ fn only_accounts_that_are_pinned_have_users() {
 }
 
 #[test]
-fn only_operators_have_accounts_deleted() {
+fn only_operators_delete_accounts() {
     let trusted = operators();
     let doomed = public(KeyKind::Account, 2);
     let check =
@@ -649,7 +649,7 @@ fn only_operators_have_accounts_deleted() {
 }
 
 #[test]
-fn an_accounts_service_is_asked_about_all_but_its_own() {
+fn account_callout_decides_about_all_but_its_own_users() {
     let with_service = |service: Value| access(&[account(2, json!({"authorization": service}))]);
     let about = |access: &Access, token: &str| match access.admit(
         &Credentials {
@@ -668,7 +668,7 @@ fn an_accounts_service_is_asked_about_all_but_its_own() {
     assert_eq!(about(&with_service(of_8.clone()), &token), Some(true));
     let of_9 = json!({"auth_users": [public(KeyKind::User, 9)]});
     assert_eq!(about(&with_service(of_9), &token), None);
-    // One that would not be let in is not asked about.
+    // A user that would be refused is not a case for the callout.
     let expired = user(2, bearer, |claims| claims["exp"] = (NOW - 1).into());
     assert_eq!(about(&with_service(of_8.clone()), &expired), Some(false));
     let unsigned = user(2, free(), |_| {});
@@ -681,7 +681,7 @@ fn an_accounts_service_is_asked_about_all_but_its_own() {
 }
 
 #[test]
-fn what_is_known_of_an_account_can_be_forgotten() {
+fn deleted_account_admits_no_users() {
     let access = access(&[account(2, json!({})), account(3, json!({}))]);
     let token = user(2, free(), |_| {});
     let grant = admit(&access, &token, &peer()).unwrap();

@@ -1,24 +1,24 @@
-//! Whether a link is compressed, and how much is done for it.
+//! Compression of leaf connections, and its levels.
 
 use std::time::Duration;
 
 use crate::codec::s2::Level;
 
-/// What a side wants.
+/// The compression that a side asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeafCompression {
     /// None.
     Off,
-    /// What the other side wants.
+    /// Whatever the other side asks for.
     Accept,
-    /// The farther the other side is, the more. A round trip of at most the first of these: nothing is made
-    /// shorter; at most the second: as quickly as possible; at most the third: better; more: best.
+    /// By the round trip: up to the first of these uncompressed, up to the second fast, up to the third better, above
+    /// it best.
     Auto(Vec<Duration>),
-    /// Always so.
+    /// Always this level.
     Always(Level),
 }
 
-/// Up to which round trips what is written is compressed not at all, fast, and better.
+/// The round trips up to which output is uncompressed, and compressed fast and better.
 const RTT_THRESHOLDS: [Duration; 3] = [
     Duration::from_millis(10),
     Duration::from_millis(50),
@@ -32,7 +32,7 @@ impl Default for LeafCompression {
 }
 
 impl LeafCompression {
-    /// What is called so, as `s2_fast` or `fast`; `None` when nothing is.
+    /// Parses a name, such as `s2_fast` or `fast`.
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         Some(match name.strip_prefix("s2_").unwrap_or(&name) {
@@ -47,7 +47,7 @@ impl LeafCompression {
         })
     }
 
-    /// What it is called where sides tell each other what they want.
+    /// Returns the name in INFO and CONNECT.
     pub fn name(&self) -> &'static str {
         match self {
             LeafCompression::Off => "off",
@@ -57,13 +57,13 @@ impl LeafCompression {
         }
     }
 
-    /// What this side does when the other has said what it wants; `None` when nothing is compressed.
+    /// Returns the compression of this side, given that of the other; `None` is none.
     pub fn agree(&self, told: &str) -> Option<Self> {
         let told = LeafCompression::parse(told).unwrap_or(LeafCompression::Off);
         match (self, told) {
             (LeafCompression::Off, _) | (_, LeafCompression::Off) => None,
             (LeafCompression::Accept, LeafCompression::Accept) => None,
-            // How far it is, only who has asked for it cares.
+            // Only a side that has asked for it measures the round trip.
             (LeafCompression::Accept, LeafCompression::Auto(_)) => {
                 Some(LeafCompression::Always(Level::Fast))
             }
@@ -72,7 +72,7 @@ impl LeafCompression {
         }
     }
 
-    /// How what is written to a side that is so far away is compressed.
+    /// Returns the level of output for a round trip.
     pub fn level(&self, rtt: Duration) -> Level {
         match self {
             LeafCompression::Off | LeafCompression::Accept => Level::Uncompressed,
@@ -87,7 +87,7 @@ impl LeafCompression {
     }
 }
 
-/// What a level is called where links are told of.
+/// Returns the name of a level in monitoring.
 pub(crate) fn level_name(level: Level) -> &'static str {
     match level {
         Level::Uncompressed => "s2_uncompressed",
@@ -97,17 +97,17 @@ pub(crate) fn level_name(level: Level) -> &'static str {
     }
 }
 
-/// What both sides of a link have agreed on before its session begins.
+/// The compression that both sides have agreed on before the session begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compressed {
-    /// What this side does.
+    /// The compression of this side.
     pub by: LeafCompression,
-    /// How long the other side took to answer then.
+    /// The round trip of that agreement.
     pub rtt: Duration,
 }
 
 impl Compressed {
-    /// How what is written is compressed, as far as is known how far away the other side is.
+    /// Returns the level of output, by the last round trip that was measured.
     pub(crate) fn level(&self, rtt: Option<Duration>) -> Level {
         self.by.level(rtt.unwrap_or(self.rtt))
     }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_far_away_is_worth_more_effort() {
+    fn long_round_trips_have_higher_levels() {
         let millis = |list: &[u64]| list.iter().map(|ms| Duration::from_millis(*ms)).collect();
         let usual = LeafCompression::default();
         let never_plain = LeafCompression::Auto(millis(&[0, 50]));

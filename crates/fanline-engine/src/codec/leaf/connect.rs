@@ -1,8 +1,8 @@
-//! The JSON of a leaf's CONNECT.
+//! The JSON of a leaf node's CONNECT.
 
 use serde::{Deserialize, Serialize};
 
-/// What a spoke says of itself.
+/// The CONNECT of a spoke.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default)]
 pub(crate) struct LeafConnect {
@@ -19,7 +19,7 @@ pub(crate) struct LeafConnect {
     pub(crate) jwt: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) sig: String,
-    /// What a proxy adds that it comes through.
+    /// The signature that a proxy adds.
     #[serde(skip_serializing)]
     pub(crate) proxy_sig: String,
     pub(crate) server_id: String,
@@ -40,7 +40,7 @@ pub(crate) struct LeafConnect {
     pub(crate) compress_mode: String,
     pub(crate) remote_account: String,
     pub(crate) protocol: u8,
-    /// A client says which language it is written in.
+    /// Only clients name their language.
     #[serde(skip_serializing)]
     pub(crate) lang: String,
     #[serde(skip_serializing)]
@@ -55,20 +55,20 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// An empty list is written as `null` by some.
+/// Some servers write an empty list as `null`.
 fn or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 impl LeafConnect {
-    /// Reads the JSON; `None` when it is none.
+    /// Parses the JSON; `None` if it is not an object.
     pub(crate) fn parse(json: &[u8]) -> Option<Self> {
-        // A list would be taken for the values of the fields.
+        // serde would take a list for the values of the fields.
         let is_object = json.starts_with(b"{");
         is_object.then(|| serde_json::from_slice(json).ok())?
     }
 
-    /// The whole line.
+    /// Returns the whole line.
     pub(crate) fn line(&self) -> Vec<u8> {
         let mut line = b"CONNECT ".to_vec();
         // Strings and numbers are always JSON.
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_says_the_other_understands() {
+    fn connect_is_parsed_back() {
         let connect = LeafConnect {
             name: "spoke".into(),
             user: "ada".into(),

@@ -1,40 +1,40 @@
-//! What a leaf is told when something is wrong, in nats-server's words: spokes go by them.
+//! Errors of leaf connections, in nats-server's words: spokes recognize some of them.
 
 /// An `-ERR` text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeafError {
-    /// What was sent has come back: closed.
+    /// A loop: closed.
     #[error("Loop detected for leafnode account={0:?}. Delaying attempt to reconnect for 30s")]
     Loop(String),
-    /// Both sides are called the same: closed.
+    /// Both sides have the same cluster name: closed.
     #[error("remote leafnode has same cluster name")]
     SameCluster,
-    /// A name that cannot be one: closed.
+    /// The cluster name is invalid: closed.
     #[error("cluster name cannot contain spaces")]
     ClusterWithSpaces,
     /// The other side is too old: closed.
     #[error("connection rejected since minimum version required is {0:?}")]
     Version(String),
-    /// A client has come: closed.
+    /// A client has connected to the port of leaf nodes: closed.
     #[error("attempted to connect to leaf node port")]
     Client,
-    /// A gateway has come: closed.
+    /// A gateway has connected to the port of leaf nodes: closed.
     #[error("Rejecting connection from gateway {0:?} on the leafnode port")]
     Gateway(String),
-    /// The same server has come again: the older link is closed.
+    /// The same server has connected again: the older connection is closed.
     #[error("Duplicate Remote LeafNode Connection")]
     Duplicate,
-    /// The account is not there, or not any more: closed.
+    /// The account does not exist, or does not exist any more: closed.
     #[error("Account {0:?} is not known")]
     UnknownAccount(String),
-    /// A filter that is none: ignored.
+    /// An invalid filter: ignored.
     #[error("Invalid Subscription")]
     InvalidSubscription,
 }
 
 impl LeafError {
-    /// How long a spoke that is told this text waits before it dials again, if it is not as usual.
+    /// Returns the delay before a spoke that receives this error dials again, if not the usual one.
     pub(crate) fn retry_after(text: &str) -> Option<std::time::Duration> {
         let text = text.to_ascii_lowercase();
         let clashes = [

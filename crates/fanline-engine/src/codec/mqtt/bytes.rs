@@ -115,8 +115,7 @@ pub(super) fn variable_bytes(value: u32) -> usize {
     }
 }
 
-/// A variable byte integer on the stack. What is larger than one can be is cut to the largest, so
-/// callers refuse that before.
+/// A variable byte integer on the stack. A larger value is cut to the largest one, so callers refuse it before.
 pub(super) fn write_variable(value: u32) -> ([u8; 4], usize) {
     let value = value.min(VARIABLE_MAX);
     let bytes = variable_bytes(value);
@@ -138,7 +137,7 @@ pub(super) fn push_variable(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&written[..bytes]);
 }
 
-/// Binary data, or text. What is longer than it can be is cut; callers know that theirs is not.
+/// Appends binary data or text. Longer data is cut; callers know that theirs is not.
 pub(super) fn push_binary(out: &mut Vec<u8>, data: &[u8]) {
     let data = &data[..data.len().min(TEXT_BYTES_MAX)];
     let length = u16::try_from(data.len()).unwrap_or(u16::MAX);

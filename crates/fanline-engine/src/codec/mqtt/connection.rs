@@ -151,7 +151,7 @@ impl Connection {
         self.version = version_of(frame);
         let connect = match decode(frame, self.version) {
             Ok(Packet::Connect(connect)) => connect,
-            // MQTT-3.1.0-1. Who did not say CONNECT is told nothing.
+            // MQTT-3.1.0-1. Before CONNECT there is no packet to answer with.
             Ok(_) => {
                 self.phase = Phase::Ended;
                 return Received::Ended(Ended(Wrong::protocol("CONNECT does not come first")));
@@ -215,7 +215,7 @@ impl Connection {
             _ => 0,
         };
         self.outgoing.set_max(self.settings.in_flight_max);
-        // What is wrong with one is told in a packet that may not be larger than another one says.
+        // The packet that refuses a property may not be larger than another property allows.
         let mut refused = None;
         for property in connect.properties.iter() {
             if let Err(wrong) = self.note_connect_property(&property) {
@@ -325,8 +325,8 @@ impl Connection {
         Ended(wrong)
     }
 
-    /// The same before anything was said: no DISCONNECT comes without a CONNACK (MQTT-3.14.0-1), and one that
-    /// refuses is short. The will is not sent, as the client was never in.
+    /// The same before CONNACK: no DISCONNECT comes without a CONNACK (MQTT-3.14.0-1), and one that refuses is short.
+    /// The will is not published, since the client was never admitted.
     #[cold]
     fn give_up_asked(&mut self, out: &mut Outbox) -> Ended {
         let wrong = Wrong::because(Reason::PACKET_TOO_LARGE, "the client takes no CONNACK");
@@ -492,7 +492,7 @@ impl Connection {
     fn disconnect<'a>(&mut self, disconnect: &Disconnect<'_>) -> Result<Verb<'a>, Wrong> {
         for property in disconnect.properties.iter() {
             match property {
-                // MQTT-3.14.2.2.2: what was to end with the connection cannot be kept after all.
+                // MQTT-3.14.2.2.2: a session that was to end with its connection cannot be extended.
                 Property::SessionExpiry(seconds) if seconds > 0 && self.expiry == 0 => {
                     return Err(Wrong::protocol("a session expiry is set that was 0"));
                 }
@@ -631,8 +631,8 @@ impl Connection {
         self.incoming.resume(held);
     }
 
-    /// Sends again what was under way: PUBRELs leave, and `publish` has each message delivered anew with its
-    /// identifier and its token (MQTT-4.4.0-1, 4.6).
+    /// Sends messages in flight again: PUBRELs are written, and `publish` receives each message with its identifier
+    /// and its token (MQTT-4.4.0-1, 4.6).
     pub fn again(
         &mut self,
         out: &mut Outbox,

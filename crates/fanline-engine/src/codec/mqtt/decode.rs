@@ -1,4 +1,4 @@
-//! From bytes to packets. Nothing is copied and nothing is kept: what is not whole is handed in again.
+//! Parses packets. Nothing is copied, and there is no state: an incomplete packet is passed again with more input.
 
 use super::bytes::{Reader, Variable, read_variable};
 use super::packet::{
@@ -71,7 +71,7 @@ pub fn frame(input: &[u8], packet_bytes_max: usize) -> Framed<'_> {
 /// Takes a packet apart. For CONNECT, which says its own, the version means nothing.
 ///
 /// # Errors
-/// What is wrong, with the reason code for it.
+/// The error has the reason code for what is wrong.
 #[inline]
 pub fn decode<'a>(frame: &Frame<'a>, version: Version) -> Result<Packet<'a>, Wrong> {
     let flags = frame.first & 0x0F;

@@ -1,7 +1,7 @@
 //! From decisions to bytes, straight into what waits for a connection.
 //!
-//! What is written for every message allocates nothing. CONNACK, SUBACK and DISCONNECT, which are rare,
-//! are put together first, since their length comes before them.
+//! Packets of messages are written without an allocation. CONNACK, SUBACK, and DISCONNECT are rare, and built first,
+//! since their length comes before them.
 
 use super::bytes::{push_variable, variable_bytes, write_variable};
 use super::packet::AckKind;
@@ -125,7 +125,7 @@ pub(super) fn ack(
     }
 }
 
-/// What a CONNACK of 5.0 says beyond its reason (3.2.2.3). What is as the text assumes is not written.
+/// The properties of a CONNACK of 5.0 (3.2.2.3). Those with the default value are not written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ConnAckTold<'a> {
     pub(super) session_expiry: Option<u32>,

@@ -24,7 +24,7 @@ const TTL: &str = "Nats-TTL";
 const PROPERTY: &str = "Mqtt-Property";
 /// The id hash of the publisher, where it has a subscription that asks for No Local.
 const CLIENT: &str = "Nmqtt-Client";
-/// Where an answer goes, for messages that are kept: what is kept has no reply subject.
+/// The response topic of stored messages, which have no reply subject.
 const RESPONSE_TOPIC: &str = "Mqtt-Response-Topic";
 /// What every block of headers that says a QoS begins with.
 const QOS_FIRST: &[u8] = b"NATS/1.0\r\nNmqtt-Pub: ";
@@ -93,7 +93,7 @@ pub fn was_retained(block: &[u8]) -> bool {
     value_of(block, RETAIN) == Some(b"1")
 }
 
-/// The id hash of its publisher, as far as that is told.
+/// Returns the id hash of the publisher, if the headers have it.
 pub fn client_of(block: &[u8]) -> Option<&[u8]> {
     value_of(block, CLIENT)
 }
@@ -187,7 +187,7 @@ pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &m
     let mut has_correlation = false;
     for (name, value) in headers::each(block) {
         let (name, value) = (name.trim_ascii(), value.trim_ascii_end());
-        // What is base64 may be longer than what it stands for, so its length is not looked at here.
+        // Base64 may be longer than the data that it encodes, so its length is not checked here.
         let (Some(name), Ok(encoded)) = (text(name), std::str::from_utf8(value)) else {
             continue;
         };
@@ -311,7 +311,7 @@ mod tests {
         let wanted = "NATS/1.0\r\nNmqtt-Pub: 1\r\nMqtt-Retain: 1\r\na: b\r\n\
                       Mqtt-Message-Expiry: 1\r\nMqtt-User-Property: TmF0cy1Sb2xsdXA=.YWxs\r\n\r\n";
         assert_eq!(String::from_utf8(out), Ok(wanted.to_owned()));
-        // A stream with a subject of theirs must not refuse them for a TTL; the log is told one.
+        // A stream with their subjects must not refuse them for a TTL; stored messages have one.
         let kept = with_ttl(wanted.as_bytes()).into_owned();
         let ends = "YWxs\r\nNats-TTL: 1\r\n\r\n";
         assert!(String::from_utf8(kept).is_ok_and(|kept| kept.ends_with(ends)));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_comes_back() {
+    fn properties_come_back() {
         let told = [
             Property::ContentType("text/plain"),
             Property::CorrelationData(b"\0\xff"),
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_header_can_carry_comes_back() {
+    fn properties_that_headers_cannot_have_come_back() {
         for (told, header) in [
             (Property::ContentType(" a\r\nb"), "Mqtt-Property: "),
             (Property::ResponseTopic("to\r\nme"), "Mqtt-Property: "),

@@ -15,7 +15,7 @@ enum Stage {
     Releasing,
 }
 
-/// What is to be done about a packet.
+/// The action that a packet requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Hand it on.
@@ -76,7 +76,7 @@ impl Incoming {
         match self.exactly.get(&id) {
             Some(Stage::Storing) => Ok(Step::Wait),
             Some(Stage::Stored) => Ok(Step::Answer(Reason::SUCCESS)),
-            // Whoever has sent PUBREL must not send PUBLISH again (MQTT-4.3.3-6).
+            // After PUBREL a client must not send PUBLISH again (MQTT-4.3.3-6).
             Some(Stage::Releasing) => Err(Wrong::protocol(
                 "a message is published again after its PUBREL",
             )),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_held_is_released_after_a_resume() {
+    fn received_message_is_released_after_a_resume() {
         let mut incoming = Incoming::default();
         incoming.resume([3, 4].into_iter());
         assert_eq!(incoming.release(3), Ok(Step::Take));

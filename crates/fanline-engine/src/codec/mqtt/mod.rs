@@ -17,8 +17,6 @@ mod outgoing;
 mod packet;
 mod property;
 mod reason;
-mod record;
-mod sessions;
 mod subscription;
 #[cfg(test)]
 mod testing;
@@ -42,8 +40,6 @@ pub use packet::{
 };
 pub use property::{Properties, Property};
 pub use reason::{Reason, Wrong};
-pub use record::{SessionRecord, id_hash};
-pub use sessions::{Due, Opened, SessionKey, Sessions};
 pub use subscription::{RetainHandling, Subscription, SubscriptionOptions, Subscriptions};
 pub use topic::{
     NameError, Shared, check_filter, filter_to_subject, is_hidden, parent_subject, split_shared,

@@ -6,15 +6,15 @@ use hashbrown::DefaultHashBuilder;
 
 use super::topic::{NameError, subject_to_topic, topic_to_subject};
 
-/// How many translations are kept in each direction. Another one takes the place of one of these.
+/// Most translations in each direction. Another one replaces one of these.
 const NAMES_MAX: usize = 4096;
-/// The longest name whose translation is kept; with [`NAMES_MAX`] it bounds what they all take to some
-/// 3 MiB in each direction. A longer one is translated each time.
+/// The longest name whose translation is cached; with [`NAMES_MAX`] it bounds the cache to some 3 MiB in each
+/// direction. A longer name is translated each time.
 const NAME_BYTES_MAX: usize = 256;
 
-/// Translations between topic names and subjects. What is found again allocates nothing.
+/// A cache of translations between topic names and subjects. A hit allocates nothing.
 ///
-/// Each name has one place, by its hash, so that nothing is kept about which was used when.
+/// Each name has one slot, by its hash, so that the order of use need not be recorded.
 #[derive(Default)]
 pub struct Names {
     subjects: Table<Vec<u8>>,
@@ -26,7 +26,7 @@ pub struct Names {
 #[derive(Default)]
 struct Table<T> {
     places: Vec<Place<T>>,
-    /// For what is too long to be kept.
+    /// Scratch for names that are too long for the cache.
     long: T,
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_what_would_be_translated() {
+    fn cached_names_equal_translations() {
         let mut names = Names::default();
         for round in 0..3 {
             for i in 0..2 * NAMES_MAX {

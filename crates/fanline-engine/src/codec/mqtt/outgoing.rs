@@ -1,4 +1,4 @@
-//! What is delivered above QoS 0 and was not acknowledged to the end (4.3, 4.4, 4.9).
+//! Messages above QoS 0 to a client, until their last acknowledgement (4.3, 4.4, 4.9).
 
 use hashbrown::HashMap;
 
@@ -20,7 +20,7 @@ enum Stage {
 
 #[derive(Clone, Copy, Debug)]
 struct Flight {
-    /// What whoever keeps the message knows it by.
+    /// Identifies the message to its owner.
     token: u64,
     /// Which came before which.
     order: u64,
@@ -42,7 +42,7 @@ pub(super) enum Step {
     Ignore,
 }
 
-/// What is to be sent again when a client is back (MQTT-4.4.0-1).
+/// A packet to send again when a client reconnects (MQTT-4.4.0-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
     /// PUBLISH with DUP.
@@ -51,13 +51,13 @@ pub(super) enum Again {
     Release { id: u16 },
 }
 
-/// The identifiers of messages that are kept for a session are 1 to this.
+/// The identifiers of stored messages are 1 to this.
 const KEPT_IDS: u16 = 49_151;
-/// Those of messages that nobody keeps are above, up to this; those of groups are above that.
+/// Those of messages that are not stored are above, up to this; those of shared subscriptions are above that.
 const OTHER_IDS_MAX: u16 = 57_343;
 
-/// The packet identifier of a message that is kept, by its place there: after a crash it has the same, so
-/// that a client that has it already knows it again (4.3.3).
+/// Returns the packet identifier of a stored message, by its sequence: after a crash it has the same, so that a
+/// client recognizes a message that it has already (4.3.3).
 pub fn kept_id(sequence: u64) -> u16 {
     let id = sequence.saturating_sub(1) % u64::from(KEPT_IDS) + 1;
     u16::try_from(id).unwrap_or(1)
@@ -145,7 +145,8 @@ impl Outgoing {
         self.flights.remove(&id);
     }
 
-    /// One of a session's that was under way when it was kept, in the order in which they were sent.
+    /// Restores a message that was in flight when the session was stored. Call it in the order in which they were
+    /// sent.
     pub(super) fn restore(&mut self, id: u16, token: u64, qos: Qos, was_received: bool) {
         let stage = match (qos, was_received) {
             (_, true) => Stage::AwaitsComplete,
@@ -251,7 +252,7 @@ impl Outgoing {
         }
     }
 
-    /// What is to be sent again, in the order in which it was sent (4.6).
+    /// Returns what has to be sent again, in the order in which it was sent (4.6).
     pub(super) fn again(&self) -> Vec<Again> {
         let mut all: Vec<(&u16, &Flight)> = self.flights.iter().collect();
         all.sort_unstable_by_key(|(_, flight)| flight.order);
@@ -260,7 +261,7 @@ impl Outgoing {
                 id: *id,
                 token: flight.token,
             },
-            // Until it is noted nobody has seen a PUBREL, but the client has said PUBREC.
+            // Until the release is stored no PUBREL was sent, but the client has sent PUBREC.
             Stage::Noting | Stage::AwaitsComplete => Again::Release { id: *id },
         };
         all.into_iter().map(again).collect()

@@ -33,7 +33,7 @@ pub struct Connect<'a> {
     pub keep_alive: u16,
     /// Empty when it wants one assigned.
     pub client_id: &'a str,
-    /// What is to be published when it is gone.
+    /// The will.
     pub will: Option<ConnectWill<'a>>,
     /// Its name.
     pub user: Option<&'a str>,

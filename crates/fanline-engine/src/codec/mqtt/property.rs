@@ -1,4 +1,4 @@
-//! Properties (2.2.2): a block of them, checked once and read where somebody asks.
+//! Properties (2.2.2): a block of them, checked once and read on demand.
 
 use super::bytes::{Reader, push_binary, push_variable};
 use super::reason::{Reason, Wrong};

@@ -77,7 +77,7 @@ impl Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why} (0x{:02x})", .reason.byte())]
 pub struct Wrong {
-    /// What it is told in 5.0.
+    /// The reason code in 5.0.
     pub reason: Reason,
     /// For the log and the reason string.
     pub why: &'static str,

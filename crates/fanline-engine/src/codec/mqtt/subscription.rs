@@ -47,8 +47,9 @@ impl SubscriptionOptions {
         })
     }
 
-    /// RETAIN as a client of this subscription sees it (MQTT-3.3.1-8, -12 and -13): always for a message
-    /// that is sent since the subscription was made; else as it was published, if that is asked for.
+    /// Returns RETAIN as a client of this subscription sees it (MQTT-3.3.1-8, -12 and -13): always set for a message
+    /// that is sent because the subscription was made; otherwise as it was published, if the subscription requests
+    /// that.
     pub fn shows_retain(self, was_published_with: bool, is_sent_as_retained: bool) -> bool {
         is_sent_as_retained || (self.as_published && was_published_with)
     }

@@ -89,7 +89,7 @@ pub(super) fn publish(version: Version, qos: Qos, packet_id: u16, topic: &str) -
     packet(0x30 | (qos.bits() << 1), &body)
 }
 
-/// What waits in an outbox, taken out of it.
+/// Takes the pending output of an outbox.
 pub(super) fn written(out: &mut Outbox) -> Vec<u8> {
     let bytes = out.plain().unwrap().to_vec();
     out.advance(bytes.len());

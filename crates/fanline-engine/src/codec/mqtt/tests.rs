@@ -347,7 +347,7 @@ fn filters_come_back() {
     }
 }
 
-/// A connection that has been let in, and what it was told.
+/// Returns a connection that was admitted, and its output.
 fn open(version: Version, settings: MqttLimits) -> (Connection, Outbox) {
     let (mut connection, mut out) = (Connection::new(settings, Duration::ZERO), Outbox::default());
     let bytes = testing::connect(&plain_connect(version));
@@ -405,7 +405,7 @@ fn ended(connection: &mut Connection, bytes: &[u8], out: &mut Outbox) -> u8 {
 }
 
 #[test]
-fn what_is_published_is_acknowledged_when_it_is_kept() {
+fn publish_is_acknowledged_when_it_is_stored() {
     for version in [V4, V5] {
         let (mut connection, mut out) = open(version, MqttLimits::default());
         let once = publish(version, Qos::AtLeastOnce, 3, "a");
@@ -496,7 +496,7 @@ fn a_delivery_is_written_and_acknowledged() {
 }
 
 #[test]
-fn what_connections_are_ended_for() {
+fn violations_end_the_connection() {
     let small = MqttLimits {
         receive_maximum: 1,
         reject_qos2_publish: true,
@@ -655,7 +655,7 @@ fn silence_ends_a_connection_after_one_and_a_half_keep_alives() {
 }
 
 #[test]
-fn what_was_under_way_is_sent_again() {
+fn messages_in_flight_are_sent_again() {
     let (mut connection, mut out) = open(V5, MqttLimits::default());
     connection.restore(5, 50, Qos::AtLeastOnce, false);
     connection.restore(6, 60, Qos::ExactlyOnce, true);

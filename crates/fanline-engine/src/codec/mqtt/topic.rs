@@ -30,7 +30,7 @@ pub enum NameError {
 pub struct Shared<'a> {
     /// Whose members share; empty for a plain subscription.
     pub group: &'a str,
-    /// What is subscribed to.
+    /// The filter without the prefix of a shared subscription.
     pub filter: &'a str,
 }
 

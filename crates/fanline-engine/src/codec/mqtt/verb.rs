@@ -9,7 +9,7 @@ use super::packet::{Connect, ConnectWill, Publish, Subscribe, Unsubscribe};
 use super::property::{Properties, Property};
 use super::reason::Wrong;
 
-/// What is to be published when a connection ends otherwise than it should (3.1.2.5).
+/// The message to publish when a connection ends without DISCONNECT (3.1.2.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as in section 3.1.3")]
 pub struct Will {
@@ -60,14 +60,14 @@ impl Will {
 /// What became of some input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received<'a> {
-    /// What is to be done, and how many bytes said so.
+    /// A packet's action, and its length.
     Verb(Verb<'a>, usize),
     /// It is not whole; how long it is, or 0 while that is not known.
     Partial {
         /// With its fixed header.
         frame_bytes: usize,
     },
-    /// The connection is over. What its client has to be told waits in the outbox.
+    /// The connection ends. The packet for its client, if there is one, is in the outbox.
     Ended(Ended),
 }
 
@@ -83,7 +83,7 @@ pub enum Verb<'a> {
     /// Decide whether it may come in, then [`Connection::accept`] or [`Connection::refuse`]. No input is taken
     /// before.
     Connect(Connect<'a>),
-    /// Give it to whoever wants it; its topic is [`Connection::topic_of`]. Above QoS 0, store it for sessions, then
+    /// Publish it; its topic is [`Connection::topic_of`]. Above QoS 0, store it for sessions, then
     /// [`Connection::acknowledge`].
     Publish(Publish<'a>),
     /// Store it until it is released, then [`Connection::held`].
@@ -120,7 +120,7 @@ pub enum Verb<'a> {
     Disconnect,
 }
 
-/// What a client is told that may come in.
+/// The contents of a CONNACK that admits a client.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Accepted<'a> {
     /// There was a session (3.2.2.1.1).
@@ -144,7 +144,7 @@ pub struct Delivery<'a> {
     pub identifiers: &'a [u32],
     /// How long its payload is.
     pub payload_bytes: usize,
-    /// What it is known by where it is kept.
+    /// Identifies the message to its owner.
     pub token: u64,
     /// The identifier that it has to have; `None` is any.
     pub packet_id: Option<u16>,

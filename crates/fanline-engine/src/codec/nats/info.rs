@@ -1,13 +1,8 @@
 //! The JSON of INFO.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-
-use crate::auth::ConnectionKind;
-use crate::auth::Peer;
-use crate::codec::leaf::LeafListener;
 
 /// What a server says of itself to everybody.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +37,6 @@ pub struct ServerInfo {
     pub tls: TlsTold,
     /// What differs for WebSocket clients, when there is a listener for them.
     pub websocket: Option<Box<ListenerInfo>>,
-    /// What leafs have to know, when there is a listener for them. It is not told to clients.
-    pub leafs: Option<Arc<LeafListener>>,
     /// Set once the server goes into lame duck mode.
     pub lame_duck: bool,
     /// When it started, since 1970 UTC. It is not told to clients.
@@ -118,9 +111,13 @@ struct Wire<'a> {
 }
 
 /// Whom INFO is for.
+#[derive(Default)]
 pub(crate) struct Audience<'a> {
     pub(crate) client_id: u64,
-    pub(crate) peer: &'a Peer,
+    /// The address of the client; empty within a process and through a Unix socket.
+    pub(crate) client_ip: &'a str,
+    pub(crate) nonce: &'a str,
+    pub(crate) is_websocket: bool,
     /// It is told that credentials are needed. Who may come without is not told so at first.
     pub(crate) needs_auth: bool,
     /// The largest message of its account, where that may be less.
@@ -146,11 +143,10 @@ impl ServerInfo {
 
     /// The whole INFO line for one client.
     pub(crate) fn line(&self, audience: &Audience<'_>) -> Vec<u8> {
-        let peer = audience.peer;
         let websocket = self.websocket.as_deref();
-        let here = websocket.filter(|_| peer.kind == ConnectionKind::WebSocket);
+        let here = websocket.filter(|_| audience.is_websocket);
         // Within a process, or through a socket of the machine's own, nothing is encrypted.
-        let is_local = peer.ip.is_empty();
+        let is_local = audience.client_ip.is_empty();
         let tls = match is_local {
             true => TlsTold::default(),
             false => here.map_or(self.tls, |here| here.tls),
@@ -174,8 +170,8 @@ impl ServerInfo {
                 .map_or(self.max_payload, |max| max.min(self.max_payload)),
             jetstream: self.jetstream,
             client_id: audience.client_id,
-            client_ip: &peer.ip,
-            nonce: &peer.nonce,
+            client_ip: audience.client_ip,
+            nonce: audience.nonce,
             ip: self.ip.as_deref(),
             cluster: self.cluster.as_deref(),
             domain: self.domain.as_deref(),

@@ -34,7 +34,7 @@ use super::consumer::ConsumerId;
 use super::pending_answers;
 use super::stream::Stream;
 use super::streams::Key;
-use super::{API_LEVEL, ApiError, Message, Now, Port, Strictness, decode, shown_metadata};
+use super::{API_LEVEL, ApiError, Message, Now, Outcome, Port, Strictness, decode, shown_metadata};
 use crate::headers::{self, no_responders_status};
 use endpoints::ENDPOINTS;
 
@@ -116,27 +116,29 @@ pub(super) fn refuse(path: &[u8], message: &Message<'_>, port: &mut dyn Port) {
         .iter()
         .find(|endpoint| endpoint.names(path).is_some());
     if let Some(endpoint) = endpoint.filter(|_| !message.reply.is_empty()) {
-        port.publish(&Message {
+        let error = ApiError::NOT_ENABLED_FOR_ACCOUNT;
+        let answer = Message {
             topic: message.reply,
-            payload: &refusal(endpoint, &ApiError::NOT_ENABLED_FOR_ACCOUNT),
+            payload: &refusal(endpoint, &error),
             ..Message::default()
-        });
+        };
+        port.answer(&answer, Err(&error));
     }
 }
 
 impl<'a> Call<'a> {
     fn answer(&mut self, endpoint: &'static Endpoint, result: Result<Answer, ApiError>) {
         self.js.stats.total += 1;
-        let body = match (result, self.changes) {
-            (Ok(Answer::Sent), _) => return,
-            (Ok(Answer::Json(body)), Some(key)) => return self.answer_later(key, endpoint, &body),
-            (Ok(Answer::Json(body)), None) => body,
+        match (result, self.changes) {
+            (Ok(Answer::Sent), _) => {}
+            (Ok(Answer::Json(body)), Some(key)) => self.answer_later(key, endpoint, &body),
+            (Ok(Answer::Json(body)), None) => self.reply(endpoint.kind, &body, Ok(0)),
             (Err(error), _) => {
                 self.js.stats.errors += 1;
-                error_body(&error, endpoint.on_error)
+                let body = error_body(&error, endpoint.on_error);
+                self.reply(endpoint.kind, &body, Err(&error));
             }
-        };
-        self.reply_first(endpoint.kind, &Answer::Json(body));
+        }
     }
 
     /// Sends an answer once all changes to a stream so far are synced.
@@ -154,16 +156,20 @@ impl<'a> Call<'a> {
 
     /// Sends an answer that precedes other messages; the caller then returns [`Answer::Sent`].
     fn reply_first(&mut self, kind: &str, answer: &Answer) {
-        let Answer::Json(body) = answer else {
-            return;
-        };
+        if let Answer::Json(body) = answer {
+            self.reply(kind, body, Ok(0));
+        }
+    }
+
+    fn reply(&mut self, kind: &str, body: &[u8], outcome: Outcome<'_>) {
         let reply = typed(kind, body);
-        self.port.publish(&Message {
+        let message = Message {
             topic: self.message.reply,
             headers: &self.headers,
             payload: &reply,
             ..Message::default()
-        });
+        };
+        self.port.answer(&message, outcome);
         let advisories = &mut self.js.advisories;
         advisories.audit(self.message, &reply, self.now, self.port);
     }

@@ -136,11 +136,12 @@ impl Acks {
         self.scratch.extend_from_slice(br#"{"error":"#);
         write_error(error, &mut self.scratch);
         self.scratch.extend_from_slice(&self.error_tail);
-        port.publish(&Message {
+        let message = Message {
             topic: reply,
             payload: &self.scratch,
             ..Message::default()
-        });
+        };
+        port.answer(&message, Err(error));
     }
 }
 
@@ -151,22 +152,23 @@ pub(super) fn write_error(error: &ApiError, out: &mut Vec<u8>) {
 }
 
 fn publish(head: &[u8], scratch: &mut Vec<u8>, ack: &Ack<'_>, port: &mut dyn Port) {
-    let payload = match ack.content {
-        AckContent::Payload(body) => body,
+    let (payload, sequence) = match ack.content {
+        AckContent::Payload(body) => (body, 0),
         AckContent::Stored { sequence, extra } => {
             scratch.clear();
             scratch.extend_from_slice(head);
             scratch.extend_from_slice(itoa::Buffer::new().format(sequence).as_bytes());
             scratch.extend_from_slice(extra);
             scratch.push(b'}');
-            scratch
+            (&**scratch, sequence)
         }
     };
-    port.publish(&Message {
+    let message = Message {
         topic: ack.reply,
         payload,
         ..Message::default()
-    });
+    };
+    port.answer(&message, Ok(sequence));
 }
 
 /// Moves the ring's first bytes into a buffer.

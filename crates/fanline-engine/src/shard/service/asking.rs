@@ -1,4 +1,5 @@
-//! Questions of the JetStream service's to other accounts, as a copy asks for the records of another account's stream.
+//! Requests of the JetStream service to other accounts, such as a mirror's request for the records of another
+//! account's stream.
 
 use super::Outside;
 use crate::accounts::{BRIDGES_MAX, Request};
@@ -7,7 +8,7 @@ use crate::exchange::router::{Exit, REPLIES, Terms};
 use crate::jetstream::Message;
 
 impl Outside {
-    /// Publishes a request in the account that answers it, with a reply that leads back.
+    /// Publishes a request in the account of its responder, with a reply subject that leads back.
     pub(super) fn ask(
         &mut self,
         importer: AccountId,
@@ -33,7 +34,7 @@ impl Outside {
         self.post(exit.account, &exit.subject, &message, bridges + 1);
     }
 
-    /// Gives an answer to whoever has asked in another account. What nobody waits for is lost.
+    /// Delivers a response to a requester in another account. A response without a requester is dropped.
     pub(super) fn answer(
         &mut self,
         exporter: AccountId,
@@ -61,7 +62,7 @@ impl Outside {
         }
     }
 
-    /// Takes a message that a shard has passed on, if it is an answer to one of the JetStream service's questions.
+    /// Handles a message from a shard, if it is the response to a request of the JetStream service.
     pub(super) fn take_answer(&mut self, account: AccountId, message: &Message<'_>) -> bool {
         let is_answer = is_for(message.topic, self.index);
         if is_answer {
@@ -70,13 +71,13 @@ impl Outside {
         is_answer
     }
 
-    /// Forgets the questions whose time is over.
+    /// Drops requests that have timed out.
     pub(super) fn expire_requests(&mut self) {
         self.requests.expire(self.now, &mut None, |_, _| true);
     }
 }
 
-/// Whether a topic is that of an answer to this shard.
+/// Returns whether a subject is that of a response to this shard.
 fn is_for(topic: &[u8], shard: u16) -> bool {
     let mut tokens = topic.split(|b| *b == b'.');
     let is_answer = topic.starts_with(REPLIES.as_bytes());

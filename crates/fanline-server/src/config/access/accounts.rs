@@ -1,4 +1,4 @@
-//! Accounts: `{ A { users: [ … ], exports: [ … ] }, B { … } }`, or only their names in a list.
+//! Accounts: `{ A { users: [ … ], exports: [ … ] }, B { … } }`, or a list of their names.
 
 use fanline_engine::AccountLimits;
 use fanline_engine::auth::{Account, ClientLimits, GLOBAL_ACCOUNT, Permissions, TraceTo};
@@ -26,7 +26,7 @@ impl table::Block for Accounts {
             Ok(())
         })
         .block::<Account>()
-        .help("One account.")];
+        .help("An account.")];
 }
 
 impl table::Block for Account {
@@ -57,7 +57,7 @@ impl table::Block for Account {
         )
         .block::<Permissions>()
         .like("authorization.default_permissions")
-        .help("What users without permissions of their own may do."),
+        .help("Permissions of users without their own."),
         Entry::<Self>::new(
             "jetstream",
             Any,
@@ -78,7 +78,7 @@ impl table::Block for Account {
             |account| table::show(account.limits),
         )
         .block::<ClientLimits>()
-        .help("What its clients may use together; -1 is no limit."),
+        .help("Limits of the account's clients together; -1 means unlimited."),
         Entry::<Self>::new(
             "exports",
             Blocks,
@@ -91,7 +91,7 @@ impl table::Block for Account {
             |account| account.exports.iter().map(exports::show).collect(),
         )
         .block::<ExportBlock>()
-        .help("What others may import."),
+        .help("Exports to other accounts."),
         Entry::<Self>::new(
             "imports",
             Blocks,
@@ -104,7 +104,7 @@ impl table::Block for Account {
             |account| account.imports.iter().map(imports::show).collect(),
         )
         .block::<ImportBlock>()
-        .help("What it has from others."),
+        .help("Imports from other accounts."),
         Entry::<Self>::new(
             "mappings",
             Block,
@@ -114,7 +114,7 @@ impl table::Block for Account {
         .block::<Mappings>()
         .alias(&["maps"])
         .like("mappings")
-        .help("Other names."),
+        .help("Subject mappings."),
         Entry::<Self>::new(
             "msg_trace",
             Any,
@@ -123,7 +123,7 @@ impl table::Block for Account {
         )
         .block::<Trace>()
         .alias(&["trace_dest"])
-        .help("Where traces go."),
+        .help("The subject of message traces."),
     ];
 }
 
@@ -138,7 +138,7 @@ pub(in crate::config) fn accounts(given: &Given<'_>) -> Read<Vec<Account>> {
     }
 }
 
-/// Shows accounts by their names.
+/// Shows accounts by name.
 pub(in crate::config) fn show_accounts<'a>(accounts: impl Iterator<Item = &'a Account>) -> Json {
     let shown = accounts.map(|account| (account.name.clone(), table::show(account.clone())));
     Json::Object(shown.collect())
@@ -151,7 +151,7 @@ fn named(given: &Given<'_>, name: &str) -> Read<Account> {
     Ok(Account::new(name))
 }
 
-/// Reads one account, whose name is the key.
+/// Reads an account. Its name is the key.
 fn account(given: &Given<'_>) -> Read<Account> {
     let account = named(given, given.key)?;
     match given.node.value {
@@ -160,7 +160,7 @@ fn account(given: &Given<'_>) -> Read<Account> {
     }
 }
 
-/// Where traces go: `"subject"`, or `{ dest: "subject", sampling: 10% }`.
+/// The destination of message traces: `"subject"`, or `{ dest: "subject", sampling: 10% }`.
 struct Trace {
     dest: Option<String>,
     percent: u8,
@@ -175,7 +175,7 @@ impl table::Block for Trace {
             |trace, given| set(&mut trace.percent, sampling(given)),
             |trace| json!(trace.percent),
         )
-        .help("Of how many messages."),
+        .help("Percentage of traced messages."),
     ];
 }
 
@@ -200,7 +200,7 @@ fn trace(given: &Given<'_>) -> Read<Option<TraceTo>> {
     Ok(dest.map(|dest| TraceTo { dest, percent }))
 }
 
-/// `25` or `"25%"`; 0 is all.
+/// Reads `25` or `"25%"`; 0 means all.
 fn sampling(given: &Given<'_>) -> Read<u8> {
     let number = match &given.node.value {
         Value::Text(text) => text.trim().trim_end_matches('%').trim().parse().ok(),
@@ -250,7 +250,7 @@ impl table::Block for ClientLimits {
     ];
 }
 
-/// A number; a negative one is no limit.
+/// Reads a limit; a negative number means none.
 fn limit(given: &Given<'_>) -> Read<Option<u64>> {
     Ok(u64::try_from(given.integer()?).ok())
 }

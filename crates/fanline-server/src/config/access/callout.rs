@@ -33,17 +33,19 @@ impl table::Block for CalloutBlock {
             },
             |callout| json!(callout.issuer.map(|key| key.encode())),
         )
-        .help("The public key of the account that signs its answers."),
+        .help("The public key of the account that signs the service's responses."),
         Entry::<Self>::text("account", |callout| &mut callout.account)
             .alias(&["acc"])
             .default("$G")
-            .help("The account that it is in."),
+            .help("The account of the service."),
         Entry::<Self>::texts("auth_users", |callout| &mut callout.auth_users)
             .alias(&["users"])
-            .help("Users about whom it is not asked: itself."),
+            .help("The service's own users, which need no request."),
         Entry::<Self>::texts("allowed_accounts", |callout| &mut callout.allowed_accounts)
             .default("all")
-            .help("Accounts in which it may put users, and about whose users it is asked."),
+            .help(
+                "Accounts that the service may place users in, and whose users it authenticates.",
+            ),
         Entry::<Self>::new(
             "xkey",
             Text,
@@ -54,11 +56,11 @@ impl table::Block for CalloutBlock {
             |callout| json!(callout.xkey.map(|key| key.encode())),
         )
         .alias(&["key"])
-        .help("The public key (`X…`) that requests are sealed for."),
+        .help("The service's public key (`X…`), to seal requests for."),
     ];
 }
 
-/// Reads which service decides who may connect.
+/// Reads the auth callout service.
 pub(in crate::config) fn callout(given: &Given<'_>) -> Read<Callout> {
     let block = table::read(CalloutBlock::default(), given)?;
     let Some(issuer) = block.issuer else {
@@ -76,7 +78,7 @@ pub(in crate::config) fn callout(given: &Given<'_>) -> Read<Callout> {
     })
 }
 
-/// Shows which service decides who may connect.
+/// Shows the auth callout service.
 pub(in crate::config) fn show_callout(callout: &Callout) -> Json {
     table::show(CalloutBlock {
         issuer: Some(callout.issuer),

@@ -1,4 +1,4 @@
-//! What an account lets others have: `exports`.
+//! Exports of an account: `exports`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::config::table::Kind::{Any, Integer, Text, Texts};
 use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
 
-/// One of `exports`.
+/// An entry of `exports`.
 #[derive(Default)]
 pub(super) struct ExportBlock {
     stream: Option<String>,
@@ -26,9 +26,9 @@ pub(super) struct ExportBlock {
 impl table::Block for ExportBlock {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::text("stream", |export| &mut export.stream)
-            .help("A filter that others may subscribe to."),
+            .help("Subject filter that other accounts may subscribe to."),
         Entry::<Self>::text("service", |export| &mut export.service)
-            .help("A filter that others may send requests to."),
+            .help("Subject filter of requests from other accounts."),
         Entry::<Self>::new(
             "accounts",
             Texts,
@@ -40,7 +40,7 @@ impl table::Block for ExportBlock {
             |export| json!(export.accounts),
         )
         .default("all")
-        .help("Who may."),
+        .help("Accounts that may import it."),
         Entry::<Self>::new(
             "account_token_position",
             Integer,
@@ -50,7 +50,7 @@ impl table::Block for ExportBlock {
             },
             |export| json!(export.account_token_position),
         )
-        .help("The token, from 1, that must be the importer's name."),
+        .help("The position, from 1, of the token that must be the importer's name."),
         Entry::<Self>::new(
             "response",
             Text,
@@ -60,12 +60,12 @@ impl table::Block for ExportBlock {
         .alias(&["response_type"])
         .default("single")
         .limit("`single`, `stream`, `chunked`")
-        .help("How many answers a request gets."),
+        .help("Kind of response: one message, or a stream."),
         Entry::<Self>::maybe_duration("response_threshold", |export| {
             &mut export.response_threshold
         })
         .alias(&["threshold", "response_max_time", "response_time"])
-        .help("How long an answer may take."),
+        .help("Time limit of a response."),
         Entry::<Self>::new(
             "latency",
             Any,
@@ -73,14 +73,14 @@ impl table::Block for ExportBlock {
             |export| export.latency.clone().map_or(Json::Null, table::show),
         )
         .block::<Latency>()
-        .help("Where it is told how long answers took."),
+        .help("Reports of the latency of responses."),
         Entry::<Self>::flag("allow_trace", |export| &mut export.allow_trace)
             .default("false")
-            .help("Traces go on beyond it."),
+            .help("Traces continue beyond the import."),
     ];
 }
 
-/// Reads one of `exports`.
+/// Reads an entry of `exports`.
 pub(super) fn export(given: &Given<'_>) -> Read<Export> {
     let block = table::read(ExportBlock::default(), given)?;
     let of_service =
@@ -112,7 +112,7 @@ pub(super) fn export(given: &Given<'_>) -> Read<Export> {
     })
 }
 
-/// Shows one of `exports`.
+/// Shows an entry of `exports`.
 pub(super) fn show(export: &Export) -> Json {
     let mut block = ExportBlock {
         accounts: export.accounts.clone(),
@@ -177,7 +177,7 @@ impl table::Block for Latency {
             },
         )
         .default("100%")
-        .help("Of how many requests."),
+        .help("Percentage of measured requests."),
     ];
 }
 
@@ -198,13 +198,12 @@ fn latency(given: &Given<'_>) -> Read<Latency> {
 }
 
 fn sampling(given: &Given<'_>) -> Read<Sampling> {
-    let percent = match &given.node.value {
-        Value::Text(text) if text.eq_ignore_ascii_case("headers") => {
-            return Ok(Sampling::Headers);
-        }
-        Value::Text(text) => text.trim_end_matches('%').parse().ok(),
-        _ => u8::try_from(given.integer()?).ok(),
-    };
+    if let Value::Text(text) = &given.node.value
+        && text.eq_ignore_ascii_case("headers")
+    {
+        return Ok(Sampling::Headers);
+    }
+    let percent = given.percent()?;
     percent
         .filter(|percent| (1..=100).contains(percent))
         .map(Sampling::Percent)

@@ -1,4 +1,4 @@
-//! What an account has from others: `imports`.
+//! Imports of an account: `imports`.
 
 use fanline_engine::auth::{Import, ImportKind};
 use serde_json::Value as Json;
@@ -7,7 +7,7 @@ use crate::config::read::{Given, Read};
 use crate::config::table::Kind::Block;
 use crate::config::table::{self, Entry, set};
 
-/// One of `imports`.
+/// An entry of `imports`.
 #[derive(Default)]
 pub(super) struct ImportBlock {
     stream: Option<Source>,
@@ -37,20 +37,20 @@ impl table::Block for ImportBlock {
         )
         .block::<Source>()
         .help("A service."),
-        Entry::<Self>::text("to", |import| &mut import.to).help("The filter here."),
+        Entry::<Self>::text("to", |import| &mut import.to).help("The local filter."),
         Entry::<Self>::text("prefix", |import| &mut import.prefix)
             .shown_elsewhere()
-            .help("A first token here; as `to`."),
+            .help("Prefix of the local subject, as `to`."),
         Entry::<Self>::flag("share", |import| &mut import.share)
             .default("false")
-            .help("Who answers is told who asks."),
+            .help("Send the requester's identity to the responder."),
         Entry::<Self>::flag("allow_trace", |import| &mut import.allow_trace)
             .default("false")
-            .help("Traces go on beyond it."),
+            .help("Traces continue beyond the import."),
     ];
 }
 
-/// Where an import is from: `{ account: A, subject: s }`.
+/// The source of an import: `{ account: A, subject: s }`.
 #[derive(Clone, Default)]
 struct Source {
     account: Option<String>,
@@ -59,8 +59,8 @@ struct Source {
 
 impl table::Block for Source {
     const OPTIONS: &'static [Entry<Self>] = &[
-        Entry::<Self>::text("account", |source| &mut source.account).help("Whose it is."),
-        Entry::<Self>::text("subject", |source| &mut source.subject).help("The filter there."),
+        Entry::<Self>::text("account", |source| &mut source.account).help("The exporting account."),
+        Entry::<Self>::text("subject", |source| &mut source.subject).help("The exporter's filter."),
     ];
 }
 
@@ -72,7 +72,7 @@ fn source(given: &Given<'_>) -> Read<Source> {
     }
 }
 
-/// Reads one of `imports`.
+/// Reads an entry of `imports`.
 pub(super) fn import(given: &Given<'_>) -> Read<Import> {
     let block = table::read(ImportBlock::default(), given)?;
     let share = block.share;
@@ -93,7 +93,7 @@ pub(super) fn import(given: &Given<'_>) -> Read<Import> {
     })
 }
 
-/// Shows one of `imports`.
+/// Shows an entry of `imports`.
 pub(super) fn show(import: &Import) -> Json {
     let mut block = ImportBlock {
         to: import.to.clone(),

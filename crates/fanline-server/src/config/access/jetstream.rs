@@ -1,4 +1,4 @@
-//! What the streams of an account may use: `enabled`, or a block of limits.
+//! JetStream limits of an account: `enabled`, or a block of limits.
 
 use fanline_engine::AccountLimits;
 use serde_json::json;
@@ -46,7 +46,7 @@ impl table::Block for AccountLimits {
             &mut limits.max_bytes_required
         })
         .alias(&["max_stream_bytes", "max_bytes"])
-        .help("Streams must say how many bytes they take."),
+        .help("Streams need a byte limit."),
         Entry::<Self>::new(
             "mem_max_stream_bytes",
             Size,
@@ -69,12 +69,12 @@ impl table::Block for AccountLimits {
             |limits, given| set(&mut limits.max_ack_pending, given.integer()),
             |limits| json!(limits.max_ack_pending),
         )
-        .help("Records of a consumer on their way."),
+        .help("Unacknowledged messages of a consumer."),
         Entry::ignored("cluster_traffic", Text).help("For clusters."),
     ];
 }
 
-/// Reads whether an account has JetStream, and within which limits.
+/// Reads whether an account has JetStream, and its limits.
 pub(super) fn jetstream(given: &Given<'_>) -> Read<Option<AccountLimits>> {
     let limits = AccountLimits::default();
     match &given.node.value {
@@ -90,7 +90,7 @@ pub(super) fn jetstream(given: &Given<'_>) -> Read<Option<AccountLimits>> {
     }
 }
 
-/// -1 is no limit.
+/// -1 means no limit.
 fn bytes(given: &Given<'_>) -> Read<i64> {
     let bytes = given.storage()?;
     Ok(bytes.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX)))

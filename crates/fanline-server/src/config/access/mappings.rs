@@ -20,10 +20,10 @@ impl table::Block for Mappings {
             Ok(())
         })
         .block::<Destination>()
-        .help("One name, or a list of those it may become.")];
+        .help("A destination subject, or a list of weighted ones.")];
 }
 
-/// One of the names that a subject may get.
+/// A destination of a mapped subject.
 struct Destination {
     name: Option<String>,
     weight: u8,
@@ -34,7 +34,7 @@ impl table::Block for Destination {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::text("destination", |destination| &mut destination.name)
             .alias(&["dest"])
-            .help("A name, with `$1` and so on."),
+            .help("The destination subject, with `$1` and so on."),
         Entry::<Self>::new(
             "weight",
             Any,
@@ -42,7 +42,7 @@ impl table::Block for Destination {
             |destination| json!(destination.weight),
         )
         .default("100%")
-        .help("In how many cases of a hundred."),
+        .help("Percentage of messages."),
         Entry::<Self>::text("cluster", |destination| &mut destination.cluster)
             .help("Only in this cluster."),
     ];
@@ -105,12 +105,9 @@ fn destination(given: &Given<'_>) -> Read<(String, u8, Option<String>)> {
     Ok((name, weight, cluster))
 }
 
-/// A number or a text that ends in `%`.
+/// Reads a weight in percent.
 fn weight(given: &Given<'_>) -> Read<u8> {
-    let weight = match &given.node.value {
-        Value::Text(text) => text.trim_end_matches('%').parse().ok(),
-        _ => u8::try_from(given.integer()?).ok(),
-    };
+    let weight = given.percent()?;
     weight
         .filter(|weight| *weight <= 100)
         .ok_or_else(|| given.fault("Invalid weight, needs to be <= 100"))

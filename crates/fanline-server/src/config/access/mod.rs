@@ -1,5 +1,5 @@
-//! Blocks about users and accounts: how each is read into an [`AccessConfig`], and shown. Passwords are in what is
-//! shown; they are masked where it is printed.
+//! Blocks of users and accounts, read into an [`AccessConfig`] and shown. Shown values include passwords, which
+//! are masked when they are printed.
 
 mod accounts;
 mod callout;
@@ -16,6 +16,7 @@ use fanline_engine::auth::{AccessConfig, Account, GLOBAL_ACCOUNT};
 pub(super) use accounts::{Accounts, accounts, show_accounts};
 pub(super) use callout::{CalloutBlock, callout, show_callout};
 pub(super) use mappings::{Mappings, mappings, show_mappings};
+pub(crate) use permissions::pattern_texts;
 pub(super) use permissions::{permissions, show_permissions};
 pub(super) use proxies::{Proxies, proxies};
 pub(super) use users::{UserBlock, show_password, show_user, users};
@@ -23,12 +24,12 @@ pub(super) use users::{UserBlock, show_password, show_user, users};
 use super::error::Fault;
 use super::read::Given;
 
-/// What is wrong with a value, in the words of the engine.
+/// Returns an error at a value, with the engine's text.
 fn fault(given: &Given<'_>, error: impl std::fmt::Display) -> Fault {
     given.fault(error.to_string())
 }
 
-/// Whether there is anybody who has to show something.
+/// Returns whether any client has to authenticate.
 pub(super) fn has_users(access: &AccessConfig) -> bool {
     access
         .accounts
@@ -36,7 +37,7 @@ pub(super) fn has_users(access: &AccessConfig) -> bool {
         .any(|account| !account.users.is_empty())
 }
 
-/// The account of everything that is configured outside of accounts.
+/// Returns the account of everything that is configured outside of accounts.
 pub(super) fn global(access: &AccessConfig) -> Option<&Account> {
     let mut accounts = access.accounts.iter();
     accounts.find(|account| account.name == GLOBAL_ACCOUNT)

@@ -4,13 +4,13 @@ use fanline_engine::auth::{AccessError, AllowResponses, Allowed, Pattern, Permis
 use serde_json::{Value as Json, json};
 
 use super::fault;
+use crate::clock::go_text;
 use crate::config::read::{Given, Read, go_duration};
-use crate::config::show::duration;
 use crate::config::table::Kind::{Any, Duration, Integer, Texts};
 use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
 
-/// Reads one text as a pattern.
+/// A parser of a subject pattern.
 type Parse = fn(&str) -> Result<Pattern, AccessError>;
 
 impl table::Block for Permissions {
@@ -24,7 +24,7 @@ impl table::Block for Permissions {
         .block::<AllowedBlock>()
         .alias(&["pub", "import"])
         .default("everything")
-        .help("Subjects, or `{ allow: [ … ], deny: [ … ] }`; what is denied is denied."),
+        .help("Subjects, or `{ allow: [ … ], deny: [ … ] }`; `deny` takes precedence."),
         Entry::<Self>::new(
             "subscribe",
             Any,
@@ -52,14 +52,14 @@ impl table::Block for Permissions {
         .block::<AllowResponses>()
         .alias(&["publish_allow_responses"])
         .default("false")
-        .help("To publish to the reply subjects of what was received: `true`, or a block."),
+        .help("Permission to publish to reply subjects of received messages: `true`, or a block."),
     ];
 }
 
 /// Reads a block of permissions.
 pub(in crate::config) fn permissions(given: &Given<'_>) -> Read<Permissions> {
     let mut permissions = table::read(Permissions::default(), given)?;
-    // A client that may answer requests must not get to publish everywhere by that.
+    // Permission to respond must not include permission to publish everywhere.
     if permissions.responses.is_some() && permissions.publish.allow.is_none() {
         permissions.publish.allow = Some(Vec::new());
     }
@@ -71,7 +71,7 @@ pub(in crate::config) fn show_permissions(permissions: &Permissions) -> Json {
     table::show(permissions.clone())
 }
 
-/// What is allowed and denied, of publishing or of subscribing.
+/// Allowed and denied subjects, of publishing or subscribing.
 struct AllowedBlock {
     allowed: Allowed,
     parse: Parse,
@@ -97,16 +97,16 @@ impl table::Block for AllowedBlock {
                     patterns(given, block.parse).map(some),
                 )
             },
-            |block| json!(block.allowed.allow.as_deref().map(texts)),
+            |block| json!(block.allowed.allow.as_deref().map(pattern_texts)),
         )
-        .help("What is allowed."),
+        .help("Permitted subjects."),
         Entry::<Self>::new(
             "deny",
             Texts,
             |block, given| set(&mut block.allowed.deny, patterns(given, block.parse)),
-            |block| json!(texts(&block.allowed.deny)),
+            |block| json!(pattern_texts(&block.allowed.deny)),
         )
-        .help("What is denied."),
+        .help("Denied subjects."),
     ];
 }
 
@@ -119,7 +119,7 @@ fn allowed(given: &Given<'_>, parse: Parse) -> Read<Allowed> {
     Ok(allowed)
 }
 
-/// An empty list allows everything, as none does.
+/// An empty list allows everything, as a missing one does.
 fn some(patterns: Vec<Pattern>) -> Option<Vec<Pattern>> {
     (!patterns.is_empty()).then_some(patterns)
 }
@@ -132,7 +132,8 @@ fn patterns(given: &Given<'_>, parse: Parse) -> Read<Vec<Pattern>> {
         .map_err(|e| fault(given, e))
 }
 
-fn texts(patterns: &[Pattern]) -> Vec<String> {
+/// Returns patterns as texts: a subject filter, and a queue group behind it.
+pub(crate) fn pattern_texts(patterns: &[Pattern]) -> Vec<String> {
     let text = |pattern: &Pattern| match pattern.queue() {
         Some(queue) => format!("{} {queue}", pattern.subject()),
         None => pattern.subject().to_owned(),
@@ -156,13 +157,13 @@ impl table::Block for AllowResponses {
         )
         .alias(&["max_msgs", "max_messages", "max_responses"])
         .default("1")
-        .help("How often."),
+        .help("Responses permitted for each message."),
         Entry::<Self>::new(
             "expires",
             Duration,
             |responses, given| {
                 let text = given.text()?;
-                // A negative time is for ever.
+                // A negative duration means unlimited.
                 if text.trim().starts_with('-') {
                     responses.expires = None;
                     return Ok(());
@@ -173,11 +174,11 @@ impl table::Block for AllowResponses {
                 }
                 Ok(())
             },
-            |responses| json!(responses.expires.map(duration)),
+            |responses| json!(responses.expires.map(go_text)),
         )
         .alias(&["expiration", "ttl"])
         .default("2m")
-        .help("For how long."),
+        .help("Lifetime of the permission."),
     ];
 }
 

@@ -7,7 +7,7 @@ use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Blocks, Text};
 use crate::config::table::{self, Entry};
 
-/// The block `proxies`: the keys of those that are trusted.
+/// The block `proxies`: keys of trusted proxies.
 #[derive(Default)]
 pub(in crate::config) struct Proxies(pub(in crate::config) Vec<PublicKey>);
 
@@ -31,7 +31,7 @@ impl table::Block for Proxies {
     .help("Their keys.")];
 }
 
-/// One of `trusted`.
+/// An entry of `trusted`.
 #[derive(Default)]
 struct Proxy(Vec<PublicKey>);
 
@@ -49,10 +49,10 @@ impl table::Block for Proxy {
         |proxy| json!(proxy.0.first().map(|key| key.encode())),
     )
     .alias(&["public_key"])
-    .help("The public key of one.")];
+    .help("The public key of a proxy.")];
 }
 
-/// Reads which proxies are trusted.
+/// Reads the trusted proxies.
 pub(in crate::config) fn proxies(given: &Given<'_>) -> Read<Vec<PublicKey>> {
     Ok(table::read(Proxies::default(), given)?.0)
 }

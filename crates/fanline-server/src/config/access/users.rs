@@ -9,7 +9,7 @@ use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Block, Text, Texts};
 use crate::config::table::{self, Entry, set};
 
-/// One of `users`.
+/// An entry of `users`.
 #[derive(Default)]
 pub(in crate::config) struct UserBlock {
     name: Option<String>,
@@ -36,9 +36,9 @@ impl table::Block for UserBlock {
         )
         .alias(&["pass"])
         .secret()
-        .help("The password, in clear or as bcrypt writes it."),
+        .help("The password, in clear or as a bcrypt hash."),
         Entry::<Self>::text("nkey", |user| &mut user.nkey)
-            .help("The public key of one who signs instead."),
+            .help("The public key of a user that authenticates by signature."),
         Entry::<Self>::new(
             "permissions",
             Block,
@@ -52,7 +52,7 @@ impl table::Block for UserBlock {
         .block::<Permissions>()
         .alias(&["permission", "authorization"])
         .like("authorization.default_permissions")
-        .help("What the user may do."),
+        .help("Permissions of the user."),
         Entry::<Self>::new(
             "allowed_connection_types",
             Texts,
@@ -75,7 +75,7 @@ impl table::Block for UserBlock {
         .alias(&["connection_types", "clients"])
         .limit("STANDARD, WEBSOCKET, LEAFNODE, LEAFNODE_WS, MQTT, MQTT_WS, IN_PROCESS")
         .default("all")
-        .help("How the user may connect."),
+        .help("Kinds of connections that the user may use."),
         Entry::<Self>::flag("proxy_required", |user| &mut user.proxy_required)
             .default("false")
             .help("Only through a trusted proxy; see `proxies`."),
@@ -131,7 +131,7 @@ pub(in crate::config) fn show_user(user: &User) -> Json {
     table::show(block)
 }
 
-/// Shows a password as it is written.
+/// Shows a password as it is configured.
 pub(in crate::config) fn show_password(password: &Password) -> &str {
     match password {
         Password::Plain(text) | Password::Bcrypt(text) => text,

@@ -1,4 +1,4 @@
-//! Who may connect, and what they may do.
+//! Users, permissions, and accounts.
 
 use fanline_engine::auth::{Account, GLOBAL_ACCOUNT, Permissions};
 use serde_json::{Value as Json, json};
@@ -22,7 +22,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .section(SECTION)
     .reloads()
-    .help("Who may connect."),
+    .help("Users and credentials."),
     Entry::new(
         "proxies",
         Block,
@@ -34,18 +34,18 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .block::<Proxies>()
     .reloads()
-    .help("Proxies that are believed when they sign the nonce for a client (`proxy_sig`)."),
+    .help("Trusted proxies, which sign the nonce of clients (`proxy_sig`)."),
     Entry::text("no_auth_user", |d| &mut d.loaded.access.no_auth_user)
         .reloads()
-        .help("The user that those are who show nothing."),
+        .help("The user of clients without credentials."),
     Entry::text("system_account", |d| &mut d.loaded.access.system_account)
         .alias(&["system"])
         .default("$SYS")
-        .help("The account of the server itself."),
+        .help("The system account."),
     Entry::flag("no_system_account", |d| &mut d.no_system_account)
         .alias(&["no_system", "no_sys_acc"])
         .default("false")
-        .help("Nothing is told or answered in the system account, unless the configuration names one or has users for it."),
+        .help("No events and no services in the system account, unless the configuration names it or has users for it."),
     Entry::new(
         "mappings",
         Block,
@@ -58,28 +58,28 @@ pub(super) const OPTIONS: &[Entry] = &[
     .block::<Mappings>()
     .alias(&["maps"])
     .reloads()
-    .help("Other names for what is published outside of accounts."),
+    .help("Subject mappings of the global account."),
     Entry::new(
         "accounts",
         Any,
         |draft, given| {
             match given.node.value {
                 Value::Map(_) | Value::List(_) => {}
-                // nats-server takes it for none.
+                // nats-server treats it as missing.
                 _ => return Ok(()),
             }
             draft.loaded.access.accounts.extend(access::accounts(given)?);
             Ok(())
         },
         |draft| {
-            // The users of the global account are those outside of accounts.
+            // Users outside of accounts belong to the global account.
             let accounts = draft.loaded.access.accounts.iter();
             access::show_accounts(accounts.filter(|account| account.name != GLOBAL_ACCOUNT))
         },
     )
     .block::<Accounts>()
     .reloads()
-    .help("Accounts: spaces of subjects that know nothing of each other. A block of blocks, or names."),
+    .help("Accounts: isolated subject spaces. A block of blocks, or names."),
 ];
 
 const SECTION: &[Entry] = &[
@@ -89,7 +89,7 @@ const SECTION: &[Entry] = &[
     .alias(&["username"])
     .flags("--user")
     .reloads()
-    .help("The one user."),
+    .help("The single user."),
     Entry::unshown("password", Text, |draft, given| {
         set(&mut draft.password, given.some_text())
     })
@@ -97,7 +97,7 @@ const SECTION: &[Entry] = &[
     .flags("--pass")
     .secret()
     .reloads()
-    .help("Its password, in clear or as bcrypt writes it."),
+    .help("Its password, in clear or as a bcrypt hash."),
     Entry::new(
         "token",
         Text,
@@ -116,12 +116,12 @@ const SECTION: &[Entry] = &[
     .flags("--auth")
     .secret()
     .reloads()
-    .help("One token for all, in clear or as bcrypt writes it."),
+    .help("A token for all clients, in clear or as a bcrypt hash."),
     Entry::new(
         "timeout",
         Any,
         |draft, given| {
-            // None at all is the default, as in nats-server.
+            // Zero means the default, as in nats-server.
             draft.auth_timeout = Some(super::tls::timeout(given)?).filter(|time| !time.is_zero());
             Ok(())
         },
@@ -129,7 +129,7 @@ const SECTION: &[Entry] = &[
     )
     .default("2s; with TLS `tls.timeout` and a second")
     .reloads()
-    .help("How long a client may take to say who it is: seconds or a duration."),
+    .help("Time limit of authentication: seconds or a duration."),
     Entry::new(
         "users",
         Blocks,
@@ -167,7 +167,7 @@ const SECTION: &[Entry] = &[
     .block::<Permissions>()
     .alias(&["default_permission", "permissions"])
     .reloads()
-    .help("What users without permissions of their own may do."),
+    .help("Permissions of users without their own."),
     Entry::new(
         "auth_callout",
         Block,
@@ -189,14 +189,14 @@ const SECTION: &[Entry] = &[
     .block::<CalloutBlock>()
     .alias(&["auth_hook"])
     .reloads()
-    .help("A service that decides who may connect."),
+    .help("Auth callout: a service that authenticates clients."),
     Entry::flag("proxy_required", |d| &mut d.loaded.access.proxy_required)
         .default("false")
         .reloads()
-        .help("Everybody has to come through a trusted proxy; see `proxies`."),
+        .help("All clients must connect through a trusted proxy; see `proxies`."),
 ];
 
-/// Shows what is configured outside of accounts: it is of `$G`.
+/// Shows options outside of accounts, which belong to `$G`.
 fn global(draft: &Draft, show: impl Fn(&Account) -> Json) -> Json {
     access::global(&draft.loaded.access).map_or(Json::Null, show)
 }

@@ -1,4 +1,4 @@
-//! Streams.
+//! JetStream.
 
 use fanline_engine::auth::DefaultDomains;
 use serde_json::{Value as Json, json};
@@ -44,7 +44,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .section(SECTION)
     .flags("-js, --jetstream")
     .default("off")
-    .help("Keep streams: a block, `true`, `false`, `enabled` or `disabled`."),
+    .help("Enables JetStream: a block, `true`, `false`, `enabled`, or `disabled`."),
     Entry::new("store_dir", Path, set_store_dir, show_store_dir)
         .alias(&["storedir"])
         .flags("-sd, --store_dir")
@@ -71,7 +71,7 @@ const SECTION: &[Entry] = &[
     Entry::flag("enabled", |d| &mut d.has_jetstream)
     .alias(&["enable"])
     .default("true")
-    .help("Whether the block counts."),
+    .help("Whether the block is enabled."),
     Entry::new("store_dir", Path, set_store_dir, show_store_dir)
         .alias(&["store", "storedir"])
         .flags("-sd, --store_dir")
@@ -130,15 +130,15 @@ const SECTION: &[Entry] = &[
     ),
     Entry::text("domain", |d| &mut d.jetstream.domain)
     .limit("no `.`, `*`, `>` or space")
-    .help("The domain: `$JS.<domain>.API.>` is answered too."),
+    .help("The domain. `$JS.<domain>.API.>` is served in addition."),
     Entry::flag("strict", |d| &mut d.jetstream.strict)
     .default("true")
-    .help("Requests with fields that nobody knows are refused."),
+    .help("Reject requests with unknown fields."),
     Entry::new(
         "key",
         Text,
         |draft, given| {
-            // An empty one is what an unset variable of the environment leaves: no encryption.
+            // An empty key, as from an unset environment variable, means no encryption.
             draft.store_key = given.some_text()?.filter(|key| !key.is_empty());
             Ok(())
         },
@@ -149,7 +149,7 @@ const SECTION: &[Entry] = &[
     )
     .alias(&["ek", "encryption_key"])
     .secret()
-    .help("The secret that what is on disk is encrypted under."),
+    .help("The secret that encrypts stored streams."),
     Entry::new(
         "prev_key",
         Text,
@@ -165,7 +165,7 @@ const SECTION: &[Entry] = &[
     )
     .alias(&["prev_ek", "prev_encryption_key"])
     .secret()
-    .help("The secret that it was encrypted under before; it is changed at the start."),
+    .help("The previous secret, which is replaced at the start."),
     Entry::new(
         "cipher",
         Text,
@@ -187,13 +187,13 @@ const SECTION: &[Entry] = &[
     )
     .default("aes")
     .limit("`aes` or `chacha`")
-    .help("How records are encrypted from now on."),
+    .help("Cipher of new records."),
     Entry::refused(
         "tpm",
         Block,
         "keys in a TPM are not supported by Fanline",
     )
-    .help("A key that a TPM keeps."),
+    .help("A key in a TPM."),
     Entry::warned(
         "extension_hint",
         Text,
@@ -201,17 +201,17 @@ const SECTION: &[Entry] = &[
     )
     .help("Whether a leaf node extends the domain."),
     Entry::warned("unique_tag", Text, ALONE)
-    .help("The tag by which replicas are kept apart."),
+    .help("The tag that separates replicas."),
     Entry::warned("max_outstanding_catchup", Size, ALONE)
-    .help("Bytes on their way to a replica that catches up."),
+    .help("Bytes in flight to a replica that catches up."),
     Entry::warned("max_buffered_msgs", Integer, BUFFERED)
-    .help("Messages that wait for one stream."),
+    .help("Pending messages of one stream."),
     Entry::warned("max_buffered_size", Size, BUFFERED)
-    .help("Bytes that wait for one stream."),
+    .help("Pending bytes of one stream."),
     Entry::warned("request_queue_limit", Integer, QUEUES)
-    .help("Requests that wait."),
+    .help("Pending requests."),
     Entry::warned("info_queue_limit", Integer, QUEUES)
-    .help("Requests for information that wait."),
+    .help("Pending requests for information."),
     Entry::new(
         "meta_compact",
         Integer,
@@ -221,7 +221,7 @@ const SECTION: &[Entry] = &[
         },
         |_| Json::Null,
     )
-    .help("When the cluster's metadata is compacted."),
+    .help("Compaction of the cluster's metadata."),
     Entry::new(
         "meta_compact_size",
         Size,
@@ -234,7 +234,7 @@ const SECTION: &[Entry] = &[
     )
     .help("The same in bytes."),
     Entry::warned("meta_compact_sync", Bool, ALONE)
-    .help("Whether that waits for the disk."),
+    .help("Whether compaction waits for the disk."),
     Entry::new(
         "max_concurrent_io",
         Integer,
@@ -245,7 +245,7 @@ const SECTION: &[Entry] = &[
         |_| Json::Null,
     )
     .limit("4 to 8192")
-    .help("Reads and writes of the disk at a time."),
+    .help("Concurrent disk operations."),
     jetstream_limits::LIMITS,
 ];
 
@@ -261,7 +261,7 @@ impl table::Block for Domains {
                 .insert(given.key.to_owned(), given.text()?.to_owned());
             Ok(())
         })
-        .help("The domain, by the account.")];
+        .help("The default domain of an account.")];
 }
 
 /// Warns of an option that has no effect.

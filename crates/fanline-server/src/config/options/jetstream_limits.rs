@@ -1,4 +1,4 @@
-//! What each stream and each consumer may have.
+//! Limits of each stream and consumer.
 
 use fanline_engine::jetstream::Nanos;
 use serde_json::json;
@@ -19,7 +19,7 @@ pub(super) const LIMITS: super::Entry = super::Entry::new(
     |draft| table::show(draft.jetstream.asset_limits),
 )
 .block::<AssetLimits>()
-.help("What each stream and each consumer may have, in every account.");
+.help("Limits of each stream and consumer, in every account.");
 
 impl table::Block for AssetLimits {
     const OPTIONS: &'static [Entry<Self>] = &[
@@ -30,7 +30,7 @@ impl table::Block for AssetLimits {
             |limits| json!(limits.ack_pending_max),
         )
         .default("none")
-        .help("Records of a consumer that wait for acknowledgements."),
+        .help("Unacknowledged messages of a consumer."),
         Entry::checked("max_ha_assets", Integer)
             .help("Without effect: it counts replicated streams and consumers."),
         Entry::<Self>::new(
@@ -68,7 +68,7 @@ impl table::Block for AssetLimits {
             |limits| json!(limits.consumers_default),
         )
         .default("none; nats-server: 1000")
-        .help("Consumers of a stream, where neither it nor its account says."),
+        .help("Consumers of a stream, if neither it nor its account has a limit."),
         Entry::<Self>::new(
             "batch",
             Block,
@@ -81,7 +81,7 @@ impl table::Block for AssetLimits {
             |limits| table::show(limits.batches),
         )
         .block::<BatchLimits>()
-        .help("What batches of publishes may have."),
+        .help("Limits of batch publishing."),
     ];
 }
 
@@ -94,7 +94,7 @@ impl table::Block for BatchLimits {
             |limits| json!(limits.open_per_stream_max),
         )
         .default("50 atomic, 1000 fast")
-        .help("Batches of a stream at a time, of each kind."),
+        .help("Concurrent batches of a stream, of each kind."),
         Entry::<Self>::new(
             "max_inflight_total",
             Integer,
@@ -122,11 +122,11 @@ impl table::Block for BatchLimits {
             |limits| json!(limits.idle_max.map(duration_text)),
         )
         .default("10s")
-        .help("After which time without a message a batch is given up."),
+        .help("Time without a message after which a batch is abandoned."),
     ];
 }
 
-/// A number; what is not above 0 is no limit.
+/// Reads a limit; a number that is not positive means none.
 fn limit<T: TryFrom<i64>>(given: &Given<'_>) -> Read<Option<T>> {
     match given.integer()? {
         ..=0 => Ok(None),

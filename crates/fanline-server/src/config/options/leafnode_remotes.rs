@@ -1,17 +1,18 @@
-//! Servers that this one attaches to as a leaf node.
+//! Remotes of leaf nodes.
 
 use fanline_engine::Filter;
 use serde_json::{Value as Json, json};
 
 use super::leafnodes::{COMPRESSIONS, Compression, compression, show_compression};
 use super::tls::{self, TlsBlock};
+use crate::client::url::Url;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Any, Block, Text, Texts};
 use crate::config::table::{self, Entry, set};
 use crate::leaf;
 use crate::{LeafnodeProxy, LeafnodeRemote};
 
-/// One of `remotes`.
+/// An entry of `remotes`.
 pub(super) struct RemoteBlock(LeafnodeRemote);
 
 impl table::Block for RemoteBlock {
@@ -37,7 +38,7 @@ impl table::Block for RemoteBlock {
         )
         .alias(&["local"])
         .default("$G")
-        .help("The account here."),
+        .help("The local account."),
         Entry::<Self>::path("credentials", |block| &mut block.0.credentials)
             .alias(&["creds"])
             .help("A file with a user's JWT and the seed of its key."),
@@ -55,7 +56,7 @@ impl table::Block for RemoteBlock {
         .block::<TlsBlock>()
         .dialer()
         .like("tls")
-        .help("TLS towards it: `ca_file`, `cert_file`, `key_file`, `handshake_first`, `timeout`."),
+        .help("TLS to the remote: `ca_file`, `cert_file`, `key_file`, `handshake_first`, `timeout`."),
         Entry::<Self>::flag("hub", |block| &mut block.0.is_hub)
             .default("false")
             .help("This side is the hub, though it dials."),
@@ -66,7 +67,7 @@ impl table::Block for RemoteBlock {
             |block| json!(block.0.deny_imports),
         )
         .alias(&["deny_import"])
-        .help("Subjects that are not taken from there."),
+        .help("Subjects that are not imported."),
         Entry::<Self>::new(
             "deny_exports",
             Texts,
@@ -74,19 +75,19 @@ impl table::Block for RemoteBlock {
             |block| json!(block.0.deny_exports),
         )
         .alias(&["deny_export"])
-        .help("Subjects that do not go there."),
+        .help("Subjects that are not exported."),
         Entry::<Self>::flag("no_randomize", |block| &mut block.0.no_randomize)
             .alias(&["dont_randomize"])
             .default("false")
-            .help("Addresses are tried in their order."),
+            .help("Try URLs in their order."),
         Entry::<Self>::flag("ws_compression", |block| &mut block.0.websocket_compression)
             .alias(&["ws_compress", "websocket_compress", "websocket_compression"])
             .default("false")
-            .help("Over WebSocket, its own compression is asked for; it then takes the place of the other."),
+            .help("Over WebSocket, request WebSocket compression instead."),
         Entry::<Self>::flag("ws_no_masking", |block| &mut block.0.websocket_no_masking)
             .alias(&["websocket_no_masking"])
             .default("false")
-            .help("Over WebSocket, what is sent goes unmasked if the other side agrees."),
+            .help("Over WebSocket, request frames without masks."),
         Entry::<Self>::new(
             "compression",
             Any,
@@ -96,33 +97,33 @@ impl table::Block for RemoteBlock {
         .block::<Compression>()
         .default("s2_auto")
         .limit(COMPRESSIONS)
-        .help("Whether the link is compressed; as of the listener."),
+        .help("Compression of the connection, as for the listener."),
         Entry::<Self>::duration("first_info_timeout", |block| &mut block.0.first_info_timeout)
             .needs_unit()
             .default("1s")
-            .help("How long the other server's first word may take."),
+            .help("Time limit of the remote's INFO."),
         Entry::<Self>::maybe_duration("dial_timeout", |block| &mut block.0.dial_timeout)
             .needs_unit()
             .default("that of the block")
-            .help("How long dialling it may take."),
+            .help("Time limit of a connection attempt."),
         Entry::ignored("jetstream_cluster_migrate", Any)
             .alias(&["js_cluster_migrate"])
-            .help("There is nothing to migrate on a server that runs alone."),
+            .help("No effect: a single server has nothing to migrate."),
         Entry::<Self>::flag("isolate_leafnode_interest", |block| &mut block.0.isolates)
             .alias(&["isolate"])
             .default("false")
-            .help("What other leaf nodes want is not told to it."),
+            .help("Do not send subscriptions of other leaf nodes to the remote."),
         Entry::<Self>::flag("request_isolation", |block| &mut block.0.requests_isolation)
             .default("false")
-            .help("It is asked not to tell what its other leaf nodes want."),
+            .help("Request that the remote does not send subscriptions of its other leaf nodes."),
         Entry::<Self>::flag("disabled", |block| &mut block.0.is_disabled)
             .default("false")
-            .help("It is not dialled."),
+            .help("Do not dial the remote."),
         Entry::<Self>::flag("ignore_discovered_servers", |block| {
             &mut block.0.ignore_discovered_servers
         })
         .default("false")
-        .help("Only these addresses are dialled, not those that the other server tells."),
+        .help("Ignore addresses that the remote advertises."),
         Entry::<Self>::new(
             "proxy",
             Block,
@@ -130,11 +131,11 @@ impl table::Block for RemoteBlock {
             |block| block.0.proxy.as_ref().map_or(Json::Null, show_proxy),
         )
         .block::<ProxyBlock>()
-        .help("An HTTP proxy that is asked to connect to it (`CONNECT`)."),
+        .help("An HTTP proxy to the remote (`CONNECT`)."),
     ];
 }
 
-/// Reads one of `remotes`.
+/// Reads an entry of `remotes`.
 pub(super) fn read(given: &Given<'_>) -> Read<LeafnodeRemote> {
     let mut remote = LeafnodeRemote::new("");
     remote.urls.clear();
@@ -148,10 +149,10 @@ pub(super) fn read(given: &Given<'_>) -> Read<LeafnodeRemote> {
     }
 }
 
-/// Shows one of `remotes`.
+/// Shows an entry of `remotes`.
 pub(super) fn show(remote: &LeafnodeRemote) -> Json {
     let mut shown = table::show(RemoteBlock(remote.clone()));
-    // Masked later, so that another one is seen to be another.
+    // Masked later, so that a changed secret counts as a change.
     let has_secret = remote.urls.iter().any(|url| url.contains('@'));
     shown["password"] = json!(has_secret.then_some(&remote.urls));
     shown
@@ -180,16 +181,16 @@ impl table::Block for ProxyBlock {
             },
             |block| json!(block.0.url),
         )
-        .help("`http://host:3128`, or `https://host:443` to speak to it by TLS."),
+        .help("`http://host:3128`, or `https://host:443` for TLS to the proxy."),
         Entry::<Self>::text("username", |block| &mut block.0.username)
-            .help("Who the proxy is told that this is; with a `password`."),
+            .help("The user name for the proxy; needs a `password`."),
         Entry::<Self>::text("password", |block| &mut block.0.password)
             .secret()
             .help("The password of `username`."),
         Entry::<Self>::maybe_duration("timeout", |block| &mut block.0.timeout)
             .needs_unit()
             .default("`dial_timeout`")
-            .help("How long it may take until the other server is reached."),
+            .help("Time limit until the remote is reached."),
         Entry::<Self>::new(
             "tls",
             Block,
@@ -199,7 +200,7 @@ impl table::Block for ProxyBlock {
         .block::<TlsBlock>()
         .dialer()
         .like("tls")
-        .help("TLS towards the proxy, with an `https` URL: `ca_file`, `cert_file`, `key_file`."),
+        .help("TLS to the proxy, with an `https` URL: `ca_file`, `cert_file`, `key_file`."),
     ];
 }
 
@@ -213,10 +214,10 @@ fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
 
 fn show_proxy(proxy: &LeafnodeProxy) -> Json {
     let mut shown = table::show(ProxyBlock(proxy.clone()));
-    // The URL may hold a password, too. It is masked later, so that another one is seen to be another.
-    if let Some((_, place)) = proxy.url.rsplit_once('@') {
-        let scheme = proxy.url.split_once("://").map_or("", |(scheme, _)| scheme);
-        shown["url"] = format!("{scheme}://{place}").into();
+    // The URL may hold a password, too. It is masked later, so that a changed one counts as a change.
+    let url = Url::split(&proxy.url);
+    if url.user_info.is_some() {
+        shown["url"] = url.without_user_info().into();
         if proxy.password.is_none() {
             shown["password"] = json!(proxy.url);
         }

@@ -24,7 +24,7 @@ pub(super) const OPTIONS: &[super::Entry] = &[
         .block::<LeafnodesBlock>()
         .alias(&["leaf"])
         .default("off")
-        .help("Servers that attach to this one, and those that it attaches to."),
+        .help("Leaf nodes: the listener and remotes."),
     super::Entry::new(
         "connect_error_reports",
         Integer,
@@ -35,7 +35,7 @@ pub(super) const OPTIONS: &[super::Entry] = &[
     )
     .default("3, then one in 60")
     .reloads()
-    .help("Of how many attempts in a row to reach a remote leaf node one is logged, the first one always."),
+    .help("Interval of logged attempts to reach a remote, counted in attempts. The first one is always logged."),
     super::Entry::new(
         "reconnect_error_reports",
         Integer,
@@ -46,7 +46,7 @@ pub(super) const OPTIONS: &[super::Entry] = &[
     )
     .default("3, then one in 60")
     .reloads()
-    .help("The same for a remote that was reached before."),
+    .help("The same after a remote was connected."),
 ];
 
 /// The block `leafnodes`.
@@ -79,7 +79,7 @@ impl table::Block for LeafnodesBlock {
             |block| table::show(Authorization::of(&block.listener)),
         )
         .block::<Authorization>()
-        .help("Who may come as a leaf node; clients' users when missing."),
+        .help("Users of leaf nodes; those of clients if missing."),
         Entry::<Self>::new(
             "tls",
             Block,
@@ -93,10 +93,10 @@ impl table::Block for LeafnodesBlock {
         .help("TLS for this listener. A reload turns it on or off, too."),
         Entry::<Self>::text("advertise", |block| &mut block.listener.advertise)
             .alias(&["leafnode_advertise"])
-            .help("The address that leaf nodes are told."),
+            .help("The address advertised to leaf nodes."),
         Entry::<Self>::flag("no_advertise", |block| &mut block.listener.no_advertise)
             .default("false")
-            .help("They are told none."),
+            .help("Advertise no addresses."),
         Entry::<Self>::new(
             "min_version",
             Text,
@@ -110,7 +110,7 @@ impl table::Block for LeafnodesBlock {
             |block| json!(block.listener.min_version),
         )
         .alias(&["minimum_version"])
-        .help("The oldest version that may come."),
+        .help("The oldest accepted version of leaf nodes."),
         Entry::<Self>::new(
             "compression",
             Any,
@@ -122,20 +122,20 @@ impl table::Block for LeafnodesBlock {
         .limit(COMPRESSIONS)
         .apart()
         .reloads()
-        .help("Whether links are compressed, or `{ mode, rtt_thresholds }`: for `s2_auto` the round trips up to which not at all, fast, better. `accept` does as the other side wants. A reload is for links that come later."),
+        .help("Compression of leaf connections, or `{ mode, rtt_thresholds }`: for `s2_auto` the round-trip times up to which the level is none, fast, or better. `accept` follows the other side. A reload affects new connections."),
         Entry::<Self>::duration("reconnect", |block| &mut block.options.reconnect)
             .needs_unit()
             .alias(&["reconnect_delay", "reconnect_interval"])
             .default("1s")
-            .help("How long to wait before a remote is dialled again; up to eight times as long while nobody answers."),
+            .help("Delay before a remote is dialed again; grows up to eight times while it does not answer."),
         Entry::<Self>::duration("dial_timeout", |block| &mut block.options.dial_timeout)
             .needs_unit()
             .default("1s")
-            .help("How long dialling may take."),
+            .help("Time limit of connection attempts."),
         Entry::<Self>::flag("isolate_leafnode_interest", |block| &mut block.listener.isolates)
             .alias(&["isolate"])
             .default("false")
-            .help("What one leaf node wants is not told to others."),
+            .help("Do not send subscriptions of one leaf node to others."),
         Entry::<Self>::new(
             "write_deadline",
             table::Kind::Duration,
@@ -150,7 +150,7 @@ impl table::Block for LeafnodesBlock {
         .default("the server's")
         .apart()
         .reloads()
-        .help("How long a write may wait for the other server, also for one that was dialled."),
+        .help("Time limit of a blocked write to another server, also to remotes."),
         Entry::<Self>::new(
             "write_timeout",
             Text,
@@ -173,7 +173,7 @@ impl table::Block for LeafnodesBlock {
         .limit("`default`, `retry`, `close`")
         .apart()
         .reloads()
-        .help("What happens to a link at its write deadline: with `retry` it is closed only if the other server has taken nothing at all meanwhile."),
+        .help("Effect of the write deadline on a leaf connection. With `retry` it is closed only if the other server has read nothing meanwhile."),
         Entry::<Self>::new(
             "remotes",
             Blocks,
@@ -186,11 +186,11 @@ impl table::Block for LeafnodesBlock {
         .block::<RemoteBlock>()
         .apart()
         .reloads()
-        .help("Servers to attach to."),
+        .help("Remotes to connect to as a leaf node."),
     ];
 }
 
-/// What is shown of the block without a listener.
+/// The options shown without a listener.
 const OF_REMOTES: [&str; 3] = ["remotes", "write_deadline", "write_timeout"];
 
 fn read(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
@@ -205,7 +205,7 @@ fn read(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
         limits: options.limits.clone(),
     };
     let mut block = table::read(block, given)?;
-    // Not that of clients: what they have depends on their own TLS.
+    // Not the default of clients, which depends on their own TLS.
     let of_tls = block.listener.tls.as_ref().map(TlsOptions::auth_timeout);
     let usual = of_tls.unwrap_or_else(|| Limits::default().auth_timeout);
     block.listener.auth_timeout.get_or_insert(usual);
@@ -233,7 +233,7 @@ fn show(draft: &Draft) -> Json {
     shown
 }
 
-/// How links are compressed, as a block.
+/// Compression as a block.
 #[derive(Default)]
 pub(super) struct Compression {
     mode: LeafCompression,
@@ -264,11 +264,11 @@ impl table::Block for Compression {
         )
         .alias(&["thresholds", "rtts", "rtt"])
         .default("10ms, 50ms, 100ms")
-        .help("Of `s2_auto`."),
+        .help("Round-trip times of `s2_auto`."),
     ];
 }
 
-/// Reads whether links are compressed.
+/// Reads compression.
 pub(super) fn compression(field: &Given<'_>) -> Read<LeafCompression> {
     match &field.node.value {
         Value::Bool(true) => Ok(LeafCompression::default()),
@@ -290,7 +290,7 @@ pub(super) fn compression(field: &Given<'_>) -> Read<LeafCompression> {
     }
 }
 
-/// A threshold of nothing passes over what it would be for.
+/// Thresholds of 0 skip their level.
 fn rtt_thresholds(field: &Given<'_>) -> Read<Vec<std::time::Duration>> {
     let given: Read<Vec<_>> = field.items()?.iter().map(Given::duration).collect();
     let given = given?;
@@ -306,7 +306,7 @@ fn rtt_thresholds(field: &Given<'_>) -> Read<Vec<std::time::Duration>> {
     }
 }
 
-/// Shows whether links are compressed.
+/// Shows compression.
 pub(super) fn show_compression(compression: &LeafCompression) -> Json {
     match compression {
         LeafCompression::Auto(thresholds) if *compression != LeafCompression::default() => {
@@ -319,7 +319,7 @@ pub(super) fn show_compression(compression: &LeafCompression) -> Json {
     }
 }
 
-/// One in how many; nothing and less is what holds when nobody says.
+/// Reads an interval of logged attempts; 0 or less means the default.
 fn reports(given: &Given<'_>) -> Read<Option<u64>> {
     let every = u64::try_from(given.integer()?).ok();
     Ok(every.filter(|every| *every > 0))
@@ -348,7 +348,7 @@ impl table::Block for Authorization {
         Entry::<Self>::text("user", |own| &mut own.user)
             .shown_elsewhere()
             .alias(&["username"])
-            .help("The one user."),
+            .help("The single user."),
         Entry::<Self>::text("password", |own| &mut own.password)
             .shown_elsewhere()
             .alias(&["pass"])
@@ -356,7 +356,7 @@ impl table::Block for Authorization {
             .help("Its password."),
         Entry::<Self>::text("nkey", |own| &mut own.nkey)
             .shown_elsewhere()
-            .help("The public key of one who signs instead."),
+            .help("The public key of a user that authenticates by signature."),
         Entry::<Self>::new(
             "users",
             Blocks,
@@ -369,7 +369,7 @@ impl table::Block for Authorization {
         .block::<LeafUser>()
         .help("Several users, each with its `account`."),
         Entry::<Self>::text("account", |own| &mut own.listener.account)
-            .help("The account of the one user, or of everybody."),
+            .help("The account of the single user, or of all leaf nodes."),
         Entry::<Self>::new(
             "timeout",
             Any,
@@ -384,10 +384,10 @@ impl table::Block for Authorization {
         .default("2s, or a second more than a handshake of its `tls` may take")
         .apart()
         .reloads()
-        .help("How long a leaf node may take to say who it is."),
+        .help("Time limit of a leaf node's authentication."),
         Entry::<Self>::flag("proxy_required", |own| &mut own.listener.needs_proxy)
             .default("false")
-            .help("All must come through one of `proxies`."),
+            .help("Require connections through one of `proxies`."),
     ];
 }
 
@@ -407,7 +407,7 @@ fn read_authorization(listener: &mut LeafnodeListener, given: &Given<'_>) -> Rea
     Ok(())
 }
 
-/// One of `users`: a user of clients, with an account.
+/// An entry of `users`: a user with an account.
 #[derive(Default)]
 struct LeafUser {
     user: UserBlock,
@@ -420,7 +420,7 @@ impl table::Block for LeafUser {
         Entry::<Self>::unshown("*", Any, |user, given| {
             table::read_option(&mut user.user, given)
         })
-        .help("As of clients."),
+        .help("As for clients."),
     ];
 }
 

@@ -1,4 +1,4 @@
-//! What clients are granted.
+//! Limits of clients.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{Entry, duration_text};
 use crate::config::table::Kind::{Bool, Duration, Integer, Size, Text};
 use crate::{Limits, Options};
 
-/// The longest protocol line that the parser takes.
+/// Bytes of a protocol line that the parser accepts at most.
 const CONTROL_LINE_BYTES_MAX: usize = 64 * 1024;
 
 pub(super) const OPTIONS: &[Entry] = &[
@@ -30,7 +30,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("65536")
     .limit("-1 is any number")
     .reloads()
-    .help("Client connections at a time. One more gets `maximum connections exceeded`."),
+    .help("Concurrent client connections. A further one gets `maximum connections exceeded`."),
     Entry::new(
         "max_subscriptions",
         Integer,
@@ -46,7 +46,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .alias(&["max_subs"])
     .default("0")
     .limit("0 is any number")
-    .help("Subscriptions of one connection. One more gets `maximum subscriptions exceeded`."),
+    .help("Subscriptions of one connection. A further one gets `maximum subscriptions exceeded`."),
     Entry::new(
         "max_subscription_tokens",
         Integer,
@@ -62,7 +62,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .alias(&["max_sub_tokens"])
     .default("any number")
     .limit("1 to 255")
-    .help("Tokens of what is subscribed to. More: `Permissions Violation … too many tokens`."),
+    .help("Tokens of a subscription's subject. More get `Permissions Violation … too many tokens`."),
     Entry::new(
         "max_closed_clients",
         Integer,
@@ -76,7 +76,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| json!(draft.loaded.options.closed_clients_max),
     )
     .default("10000")
-    .help("Closed clients that `/connz?state=closed` tells of."),
+    .help("Closed clients stored for `/connz?state=closed`."),
     Entry::new(
         "max_control_line",
         Size,
@@ -107,7 +107,7 @@ pub(super) const OPTIONS: &[Entry] = &[
                 -1 => usize::MAX,
                 _ => given.count()?,
             };
-            // `max_pending` bounds it, and may come later in the file.
+            // `max_pending` limits it, and may follow later in the file.
             draft.payload_without_limit = (bytes == usize::MAX).then(|| given.place.clone());
             if bytes != usize::MAX {
                 draft.loaded.options.limits.payload_bytes_max = bytes;
@@ -134,12 +134,12 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| json!(draft.loaded.options.limits.pending_bytes_max),
     )
     .default("64MB")
-    .help("Bytes that may wait for one connection. More: it is dropped as a slow consumer."),
+    .help("Pending bytes of one connection. Beyond that, it is dropped as a slow consumer."),
     Entry::duration("write_deadline", |d| &mut d.loaded.options.limits.write_deadline)
     .needs_unit()
     .default("10s")
     .reloads()
-    .help("How long a write may wait for its peer. Longer: dropped as a slow consumer."),
+    .help("Time limit of a blocked write. Beyond that, the connection is dropped as a slow consumer."),
     Entry::new(
         "write_timeout",
         Text,
@@ -159,7 +159,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .default("close")
     .limit("`default`, `close`, `retry`")
-    .help("What happens to a client at its write deadline: it is closed, whatever is written here."),
+    .help("Effect of the write deadline on a client. It is closed with every value."),
     Entry::new(
         "ping_interval",
         Duration,
@@ -192,11 +192,11 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .default("2")
     .reloads()
-    .help("Pings that may be unanswered; one more and the client gets `Stale Connection`."),
+    .help("Unanswered pings. After a further one the client gets `Stale Connection`."),
     Entry::flag("no_fast_producer_stall", |d| &mut d.loaded.options.limits.no_fast_producer_stall)
     .default("false")
     .reloads()
-    .help("Publishers are not held back for slow subscribers, which are dropped all the sooner."),
+    .help("Do not delay publishers for slow subscribers, which are dropped sooner."),
     Entry::new(
         "no_header_support",
         Bool,
@@ -207,5 +207,5 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| json!(!draft.loaded.options.limits.headers),
     )
     .default("false")
-    .help("Headers are not offered."),
+    .help("Do not support headers."),
 ];

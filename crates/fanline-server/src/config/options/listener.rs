@@ -1,5 +1,4 @@
-//! What blocks of listeners have in common: the address, and what clients of one listener show in place of what others
-//! do.
+//! Common options of listeners: the address, and credentials of a listener's own clients.
 
 use std::time::Duration;
 
@@ -9,15 +8,23 @@ use super::duration_text;
 use super::tls::timeout;
 use crate::Auth;
 use crate::config::read::{Given, Read};
-use crate::config::table::Kind::{Address, Any, Port, Text};
+use crate::config::table::Kind::{Address, Any, Block, Port, Text};
 use crate::config::table::{self, Entry, set};
 
-/// The block of a listener beside that of NATS clients.
+/// The block of a listener other than the client listener.
 pub(in crate::config) trait Listener: Sized + 'static {
-    /// Its host and its port, if it is on.
+    /// Returns host and port; no port if the listener is off.
     fn address(&self) -> (&String, Option<u16>);
-    /// The same to be read into.
+    /// Returns host and port for reading.
     fn address_mut(&mut self) -> (&mut String, &mut Option<u16>);
+}
+
+/// The block of a listener with credentials of its own.
+pub(in crate::config) trait ClientListener: Listener {
+    /// Returns the credentials, and the time limit of authentication.
+    fn authorization(&self) -> (Option<&Auth>, Option<Duration>);
+    /// Returns both for reading.
+    fn authorization_mut(&mut self) -> (&mut Option<Auth>, &mut Option<Duration>);
 }
 
 impl<T: Listener> Entry<T> {
@@ -50,9 +57,28 @@ impl<T: Listener> Entry<T> {
     .help("The port; -1 picks a free one.");
 }
 
+impl<T: ClientListener> Entry<T> {
+    /// The option `authorization`.
+    pub(super) const AUTHORIZATION: Self = Entry::new(
+        "authorization",
+        Block,
+        |block: &mut T, given| {
+            let (auth, timeout) = block.authorization_mut();
+            (*auth, *timeout) = read(given)?;
+            Ok(())
+        },
+        |block| {
+            let (auth, timeout) = block.authorization();
+            show(auth, timeout)
+        },
+    )
+    .block::<Credentials>()
+    .alias(&["authentication"]);
+}
+
 /// The block `authorization` of a listener: one user or one token.
 #[derive(Default)]
-pub(super) struct Credentials {
+struct Credentials {
     user: Option<String>,
     password: Option<String>,
     token: Option<String>,
@@ -77,12 +103,12 @@ impl table::Block for Credentials {
             |own, given| set(&mut own.timeout, timeout(given).map(Some)),
             |own| json!(own.timeout.map(duration_text)),
         )
-        .help("How long it may take."),
+        .help("Time limit of authentication."),
     ];
 }
 
-/// Reads a block `authorization` of a listener: what clients show, and how long it may take.
-pub(super) fn read(given: &Given<'_>) -> Read<(Option<Auth>, Option<Duration>)> {
+/// Reads a listener's `authorization` block: credentials and time limit.
+fn read(given: &Given<'_>) -> Read<(Option<Auth>, Option<Duration>)> {
     let own = table::read(Credentials::default(), given)?;
     let auth = match (own.user, own.password, own.token) {
         (None, None, token) => token.map(Auth::Token),
@@ -95,8 +121,8 @@ pub(super) fn read(given: &Given<'_>) -> Read<(Option<Auth>, Option<Duration>)> 
     Ok((auth, own.timeout))
 }
 
-/// Shows such a block with its secrets, which are masked by their names later.
-pub(super) fn show(auth: Option<&Auth>, timeout: Option<Duration>) -> Json {
+/// Shows a listener's `authorization` block. Secrets are masked later, by their names.
+fn show(auth: Option<&Auth>, timeout: Option<Duration>) -> Json {
     let mut own = Credentials {
         timeout,
         ..Credentials::default()

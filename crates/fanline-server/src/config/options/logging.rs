@@ -1,4 +1,4 @@
-//! What is logged, and where.
+//! Logging.
 
 use serde_json::json;
 
@@ -57,17 +57,17 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("0")
     .limit("0 is all")
     .reloads()
-    .help("Bytes that `trace` shows of each message."),
+    .help("Bytes of each message in traces."),
     Entry::flag("logtime", |d| &mut d.loaded.log.time)
         .flags("-T, --logtime")
         .default("true")
         .reloads()
-        .help("Lines have a time."),
+        .help("Write timestamps."),
     Entry::flag("logtime_utc", |d| &mut d.loaded.log.utc)
         .flags("--logtime_utc")
         .default("false")
         .reloads()
-        .help("That time is UTC."),
+        .help("Write timestamps in UTC."),
     Entry::path("log_file", |d| &mut d.loaded.log.file)
         .alias(&["logfile"])
         .flags("-l, --log")
@@ -87,7 +87,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .flags("--log_size_limit")
     .default("0")
     .reloads()
-    .help("Put the log file aside when it is as large; 0 and less is never."),
+    .help("Size at which the log file is rotated; 0 or less means never."),
     Entry::new(
         "logfile_max_num",
         Integer,
@@ -100,7 +100,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .alias(&["log_max_num"])
     .default("0")
     .reloads()
-    .help("Log files that are kept, the one that is written to included; 0 and less is all."),
+    .help("Number of log files, including the current one; 0 or less means unlimited."),
     Entry::new(
         "log_format",
         Text,
@@ -124,14 +124,14 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("text")
     .limit("`text`, `json`")
     .reloads()
-    .help("Lines as nats-server writes them, or JSON. nats-server does not have it."),
+    .help("Lines in nats-server's format, or JSON. nats-server does not have it."),
     Entry::flag("syslog", |d| &mut d.loaded.log.syslog)
         .flags("-s, --syslog")
         .default("false")
         .reloads()
-        .help("Log to this machine's syslog."),
+        .help("Log to the local syslog."),
     Entry::text("remote_syslog", |d| &mut d.loaded.log.remote_syslog)
         .flags("-r, --remote_syslog")
         .reloads()
-        .help("Log to another machine's syslog: `udp://host:514`."),
+        .help("Log to a remote syslog: `udp://host:514`."),
 ];

@@ -1,4 +1,4 @@
-//! The table of options: one file for each subject, one entry for each option.
+//! The table of options: one file for each area, one entry for each option.
 
 mod authorization;
 mod jetstream;
@@ -21,7 +21,7 @@ use super::table;
 /// An option outside of all blocks, or of a section.
 type Entry = table::Entry<Draft>;
 
-/// All options, in the order in which they are documented.
+/// All options, in the order of the documentation.
 pub(super) const ALL: &[&[Entry]] = &[
     network::OPTIONS,
     limits::OPTIONS,
@@ -41,9 +41,9 @@ pub(super) fn text_or_null(text: Option<&std::path::Path>) -> serde_json::Value 
     text.map(|path| path.display().to_string()).into()
 }
 
-/// Shows a duration as it is written in a configuration.
+/// Shows a duration in the notation of configurations.
 pub(super) fn duration_text(duration: std::time::Duration) -> serde_json::Value {
-    super::show::duration(duration).into()
+    crate::clock::go_text(duration).into()
 }
 
 /// Shows a list of texts; an empty one is not shown.

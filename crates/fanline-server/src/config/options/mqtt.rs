@@ -5,12 +5,12 @@ use std::time::Duration as Seconds;
 use serde_json::{Value as Json, json};
 
 use super::duration_text;
-use super::listener::{self, Credentials, Listener};
+use super::listener::{ClientListener, Listener};
 use super::tls::{self, TlsBlock};
-use crate::MqttOptions;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Block, Duration, Integer};
 use crate::config::table::{self, Entry, set};
+use crate::{Auth, MqttOptions};
 
 pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new(
     "mqtt",
@@ -48,6 +48,16 @@ impl Listener for MqttBlock {
     }
 }
 
+impl ClientListener for MqttBlock {
+    fn authorization(&self) -> (Option<&Auth>, Option<Seconds>) {
+        (self.options.auth.as_ref(), self.options.auth_timeout)
+    }
+
+    fn authorization_mut(&mut self) -> (&mut Option<Auth>, &mut Option<Seconds>) {
+        (&mut self.options.auth, &mut self.options.auth_timeout)
+    }
+}
+
 impl table::Block for MqttBlock {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::LISTEN,
@@ -64,27 +74,17 @@ impl table::Block for MqttBlock {
         .apart()
         .reloads()
         .help("TLS for this listener. A reload turns it on or off, too."),
-        Entry::<Self>::new(
-            "authorization",
-            Block,
-            |block, given| {
-                (block.options.auth, block.options.auth_timeout) = listener::read(given)?;
-                Ok(())
-            },
-            |block| listener::show(block.options.auth.as_ref(), block.options.auth_timeout),
-        )
-        .block::<Credentials>()
-        .alias(&["authentication"])
-        .help("What these clients must show instead: one user, or one token as their password."),
+        Entry::<Self>::AUTHORIZATION
+        .help("Credentials of these clients instead: one user, or one token as their password."),
         Entry::<Self>::text("no_auth_user", |block| &mut block.options.no_auth_user)
-            .help("The user of those who show nothing."),
+            .help("The user of clients without credentials."),
         Entry::<Self>::duration("ack_wait", |block| &mut block.options.ack_wait)
             .needs_unit()
             .alias(&["ackwait"])
             .default("30s")
             .apart()
             .reloads()
-            .help("When a message that was not acknowledged is handed out again."),
+            .help("Time after which an unacknowledged message is redelivered."),
         Entry::<Self>::new(
             "max_ack_pending",
             Integer,
@@ -96,7 +96,7 @@ impl table::Block for MqttBlock {
         .limit("0 to 65535; 0 is the default")
         .apart()
         .reloads()
-        .help("Messages above QoS 0 that wait for acknowledgements of one client."),
+        .help("Unacknowledged messages above QoS 0 for each client."),
         Entry::<Self>::new(
             "max_keep_alive",
             Duration,
@@ -116,42 +116,42 @@ impl table::Block for MqttBlock {
         .limit("1s to 65535s")
         .apart()
         .reloads()
-        .help("The longest keep alive of clients of 5.0, which are told it. nats-server does not have it."),
+        .help("The longest keep alive of 5.0 clients, reported in CONNACK. nats-server does not have it."),
         Entry::<Self>::flag("obscure_not_authorized", |block| {
             &mut block.options.obscure_not_authorized
         })
         .default("false")
         .apart()
         .reloads()
-        .help("What permissions deny clients of 5.0 has the reason 0x80 in place of 0x87. nats-server does not have it."),
+        .help("Denied operations of 5.0 clients get reason code 0x80 in place of 0x87. nats-server does not have it."),
         Entry::ignored("stream_replicas", Integer).help("Without effect: this server runs alone."),
         Entry::ignored("consumer_replicas", Integer).help("Without effect."),
         Entry::<Self>::flag("consumer_memory_storage", |block| {
             &mut block.options.consumer_memory_storage
         })
         .default("false")
-        .help("How far sessions are, is kept in memory only."),
+        .help("Store session cursors in memory only."),
         Entry::ignored("consumer_inactive_threshold", Duration)
             .alias(&["consumer_auto_cleanup"])
             .help("Without effect: a session has a consumer for as long as it lives."),
         Entry::<Self>::text("js_domain", |block| &mut block.options.js_domain)
             .limit("this server's own")
-            .help("The domain of the JetStream that keeps sessions: with Fanline, this server's own."),
+            .help("The domain of the JetStream that stores sessions. With Fanline, this server's own."),
         Entry::ignored("js_api_timeout", Duration)
             .alias(&["api_timeout"])
             .help("Without effect: JetStream is in this process."),
         Entry::<Self>::flag("reject_qos2_publish", |block| &mut block.options.reject_qos2_publish)
             .default("false")
-            .help("Refuse QoS 2 from clients."),
+            .help("Reject messages with QoS 2."),
         Entry::<Self>::flag("downgrade_qos2_subscribe", |block| {
             &mut block.options.downgrade_qos2_subscribe
         })
         .default("false")
-        .help("Grant QoS 1 to those who subscribe with 2."),
+        .help("Grant QoS 1 to subscriptions with QoS 2."),
     ];
 }
 
-/// Reads a block `mqtt`; without a port in it there is no listener.
+/// Reads a block `mqtt`. Without a port in it there is no listener.
 fn read(given: &Given<'_>, host: String) -> Read<Option<MqttOptions>> {
     let options = MqttOptions {
         host,

@@ -1,4 +1,4 @@
-//! Where the server listens, who it is, and what it leaves behind for others to find it.
+//! Addresses, identity, and files of the server.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -10,9 +10,9 @@ use crate::Dashboard;
 use crate::config::table;
 use crate::config::table::Kind::{Address, Block, Duration, Integer, Port, Text, Texts};
 
-/// The port when none is given, or 0.
+/// The port if none or 0 is configured.
 const PORT_DEFAULT: u16 = 4222;
-/// Lame duck mode takes at least as long.
+/// Seconds of lame duck mode at least.
 const LAME_DUCK_SECONDS_MIN: u64 = 30;
 
 pub(super) const OPTIONS: &[Entry] = &[
@@ -26,11 +26,11 @@ pub(super) const OPTIONS: &[Entry] = &[
             options.port = port.unwrap_or(PORT_DEFAULT);
             Ok(())
         },
-        // `host` and `port` show it.
+        // Shown by `host` and `port`.
         |_| Json::Null,
     )
     .default("0.0.0.0:4222")
-    .help("Where NATS clients connect, in one: `host` and `port`. Port -1 picks a free one."),
+    .help("`host` and `port` of NATS clients in one. Port -1 picks a free one."),
     Entry::new(
         "host",
         Text,
@@ -75,7 +75,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .flags("-n, --name, --server_name")
     .default("the server's id")
     .limit("no spaces")
-    .help("The server's name, as clients and monitoring see it."),
+    .help("The server's name in INFO and monitoring."),
     Entry::new(
         "server_tags",
         Texts,
@@ -92,7 +92,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| json!(draft.loaded.options.server_tags),
     )
     .reloads()
-    .help("Tags that monitoring and events tell of, and by which servers are asked."),
+    .help("Tags in monitoring and events, by which requests can select servers."),
     Entry::new(
         "server_metadata",
         Block,
@@ -104,16 +104,16 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .block::<BTreeMap<String, String>>()
     .reloads()
-    .help("More about the server, told where its tags are."),
+    .help("Metadata of the server, reported with its tags."),
     Entry::text("client_advertise", |d| &mut d.loaded.options.client_advertise)
     .reloads()
     .flags("--client_advertise")
-    .help("The address that clients are told in place of the one listened on."),
+    .help("The address in INFO for clients, in place of the listening one."),
     Entry::path("unix_socket", |d| &mut d.loaded.options.unix_socket)
-    .help("A unix socket to listen on as well. nats-server does not have it."),
+    .help("An additional unix socket to listen on. nats-server does not have it."),
     Entry::flag("proxy_protocol", |d| &mut d.loaded.options.proxy_protocol)
     .default("false")
-    .help("Connections begin with a line of the PROXY protocol, 1 or 2, which is believed."),
+    .help("Connections begin with a PROXY header, version 1 or 2, which is trusted."),
     Entry::new(
         "http",
         Address,
@@ -129,7 +129,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         },
     )
     .default("off")
-    .help("Where monitoring is served over HTTP; with a port alone, on `host`."),
+    .help("Address of monitoring over HTTP; a port alone is on `host`."),
     Entry::new(
         "http_port",
         Port,
@@ -156,7 +156,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| json!(draft.loaded.options.monitoring_tls),
     )
     .default("off")
-    .help("Where monitoring is served over HTTPS, with the certificates of `tls`; in place of `http`, not beside it."),
+    .help("Address of monitoring over HTTPS, with the certificates of `tls`. Excludes `http`."),
     Entry::new(
         "https_port",
         Port,
@@ -184,13 +184,13 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| json!(draft.loaded.options.monitoring_base_path),
     )
     .default("/")
-    .help("What the paths of monitoring begin with. The dashboard is where it is without."),
+    .help("Prefix of monitoring paths. The dashboard has none."),
     Entry::new(
         "dashboard",
         Text,
         |draft, given| {
             let dashboard = match given.boolean() {
-                // The grammar takes a bare `off` for a boolean.
+                // In the grammar, a bare `off` is a boolean.
                 Ok(is_on) => Some(if is_on { Dashboard::ReadOnly } else { Dashboard::Off }),
                 Err(_) => Dashboard::parse(given.text()?),
             };
@@ -213,7 +213,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .alias(&["pidfile"])
     .flags("-P, --pid")
     .reloads()
-    .help("The file for the process id."),
+    .help("The PID file."),
     Entry::new(
         "shards",
         Integer,
@@ -233,7 +233,7 @@ pub(super) const OPTIONS: &[Entry] = &[
             if duration.as_secs() < LAME_DUCK_SECONDS_MIN {
                 return Err(given.fault(format!(
                     "invalid lame_duck_duration of {}, minimum is {LAME_DUCK_SECONDS_MIN} seconds",
-                    crate::config::show::duration(duration)
+                    crate::clock::go_text(duration)
                 )));
             }
             draft.loaded.options.lame_duck_duration = duration;
@@ -244,7 +244,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("2m")
     .limit("at least 30s")
     .reloads()
-    .help("Over how long the clients are sent away in lame duck mode."),
+    .help("Time over which lame duck mode closes all clients."),
     Entry::new(
         "lame_duck_grace_period",
         Duration,
@@ -257,7 +257,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("10s")
     .limit("less than `lame_duck_duration`")
     .reloads()
-    .help("How long lame duck mode waits before it sends the first client away."),
+    .help("Delay before lame duck mode closes the first client."),
 ];
 
 /// The block `server_metadata`.
@@ -267,5 +267,5 @@ impl table::Block for BTreeMap<String, String> {
             metadata.insert(given.key.to_owned(), given.text()?.to_owned());
             Ok(())
         })
-        .help("One thing about it.")];
+        .help("An entry of the metadata.")];
 }

@@ -1,4 +1,4 @@
-//! Operator mode: whose word is taken for what accounts there are, and where they are found.
+//! Operator mode: trusted operators and the account resolver.
 
 use serde_json::{Value as Json, json};
 
@@ -22,7 +22,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| text_list(&draft.loaded.operator.operators),
     )
     .alias(&["operators", "root", "roots", "root_operator", "root_operators"])
-    .help("Operators, whose accounts are those of this server: JWTs, or files that hold one each."),
+    .help("Trusted operators: JWTs, or files that hold one each."),
     Entry::new(
         "trusted_keys",
         Texts,
@@ -48,7 +48,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .block::<ResolverBlock>()
     .alias(&["account_resolver", "accounts_resolver"])
-    .help("Where accounts are found: `MEMORY`, `URL(…)`, or a block about a folder."),
+    .help("The source of accounts: `MEMORY`, `URL(…)`, or a block for a folder."),
     Entry::new(
         "resolver_preload",
         Block,
@@ -70,7 +70,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .block::<Preload>()
     .reloads()
-    .help("JWTs of accounts that are known from the start."),
+    .help("JWTs of preloaded accounts."),
     Entry::new(
         "resolver_tls",
         Block,
@@ -86,7 +86,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .block::<TlsBlock>()
     .dialer()
     .like("tls")
-    .help("TLS towards a web server with accounts: `ca_file`, `cert_file`, `key_file`."),
+    .help("TLS to a resolver on a web server: `ca_file`, `cert_file`, `key_file`."),
     Entry::new(
         "resolver_pinned_accounts",
         Texts,
@@ -96,11 +96,11 @@ pub(super) const OPTIONS: &[Entry] = &[
         },
         |draft| text_list(&draft.loaded.operator.pinned_accounts),
     )
-    .help("The only accounts, by their keys, whose users are let in; those of the system account are, too."),
+    .help("Keys of the only accounts whose users may connect, in addition to the system account."),
     Entry::text("default_sentinel", |d| &mut d.loaded.operator.sentinel)
     .secret()
     .reloads()
-    .help("The JWT of those who show none: a bearer's."),
+    .help("A bearer JWT for clients without one."),
 ];
 
 /// The block `resolver_preload`: accounts with their tokens.
@@ -114,5 +114,5 @@ impl table::Block for Preload {
             preload.0.push((given.key.to_owned(), token));
             Ok(())
         })
-        .help("One, by its account.")];
+        .help("A token, by its account.")];
 }

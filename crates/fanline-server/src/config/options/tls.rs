@@ -12,7 +12,7 @@ use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
 use crate::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 
-/// How long a client has for `handshake_first: auto`.
+/// Time that `handshake_first: auto` leaves a client.
 const HANDSHAKE_AUTO: Duration = Duration::from_millis(50);
 /// Parts of the names of cipher suites that rustls does not implement.
 const OLD_CIPHERS: [&str; 3] = ["_CBC_", "_RC4_", "_3DES_"];
@@ -37,42 +37,42 @@ pub(super) const OPTIONS: &[super::Entry] = &[
     .flags("--tls, --tlscert, --tlskey, --tlscacert, --tlsverify")
     .default("off")
     .reloads()
-    .help("TLS for NATS clients. A reload turns it on or off, changes it, and reads its files again, for connections that come later."),
+    .help("TLS for NATS clients. A reload turns it on or off, changes it, and reads its files again, for new connections."),
     super::Entry::flag("allow_non_tls", |d| &mut d.loaded.options.allow_non_tls)
         .default("false")
         .reloads()
-        .help("Clients may come without TLS although there is some."),
+        .help("Clients may connect without TLS even if it is configured."),
 ];
 
-/// Returns the warning about names that Fanline does not have.
+/// Returns the warning about names that Fanline does not support.
 fn left_out(field: &Given<'_>, is_other: fn(&str) -> bool) -> Option<String> {
     let mut names = field.texts().unwrap_or_default();
     names.retain(|name| is_other(name));
     (!names.is_empty()).then(|| {
         format!(
-            "{}: left out, Fanline does not have them: {}",
+            "{}: ignored, because Fanline does not support them: {}",
             field.key,
             names.join(", ")
         )
     })
 }
 
-/// Whether nats-server has this cipher suite and Fanline does not: suites with CBC, RC4, 3DES, or without forward
-/// secrecy.
+/// Returns whether nats-server supports this cipher suite and Fanline does not: suites with CBC, RC4, 3DES, or
+/// without forward secrecy.
 fn is_other_suite(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.starts_with("TLS_RSA_WITH_")
         || (name.starts_with("TLS_ECDHE_") && OLD_CIPHERS.iter().any(|old| name.contains(old)))
 }
 
-/// Whether nats-server has this curve and Fanline does not.
+/// Returns whether nats-server supports this curve and Fanline does not.
 fn is_other_curve(name: &str) -> bool {
     OTHER_CURVES
         .iter()
         .any(|other| name.eq_ignore_ascii_case(other))
 }
 
-/// Whether nats-server accepts this cipher suite only with `allow_insecure_cipher_suites`.
+/// Returns whether nats-server accepts this cipher suite only with `allow_insecure_cipher_suites`.
 fn is_insecure(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     is_other_suite(&name)
@@ -109,12 +109,12 @@ impl table::Block for TlsBlock {
         )
         .alias(&["certificates"])
         .block::<Pair>()
-        .help("Several pairs; the client's SNI says which."),
+        .help("Several certificates, selected by the client's SNI."),
         Entry::<Self>::path("ca_file", |block| &mut block.tls.ca_file)
             .help("The authorities of client certificates (PEM)."),
         Entry::<Self>::flag("verify", |block| &mut block.verify)
             .default("false")
-            .help("Clients must show a valid certificate."),
+            .help("Clients need a valid certificate."),
         Entry::<Self>::flag("verify_and_map", |block| &mut block.verify_and_map)
             .default("false")
             .help("The same, and it says which user they are."),
@@ -125,7 +125,7 @@ impl table::Block for TlsBlock {
             |block| duration_text(block.tls.timeout),
         )
         .default("2s")
-        .help("How long a handshake may take: seconds or a duration."),
+        .help("Time limit of a handshake: seconds or a duration."),
         Entry::<Self>::new(
             "min_version",
             Text,
@@ -146,7 +146,7 @@ impl table::Block for TlsBlock {
         )
         .default("1.2")
         .limit("1.2, 1.3")
-        .help("The oldest version that is spoken."),
+        .help("The oldest supported version."),
         Entry::<Self>::new(
             "cipher_suites",
             Texts,
@@ -154,7 +154,7 @@ impl table::Block for TlsBlock {
             |block| json!(block.tls.cipher_suites),
         )
         .warns(|given, _| left_out(given, is_other_suite))
-        .help("Cipher suites by name, best first. Those of nats-server that Fanline does not have are left out with a warning; at least one must remain."),
+        .help("Cipher suites by name, best first. Suites of nats-server that Fanline does not support are ignored with a warning; at least one must remain."),
         Entry::<Self>::new(
             "curve_preferences",
             Texts,
@@ -176,7 +176,7 @@ impl table::Block for TlsBlock {
             |block| block.tls.pinned_certs.iter().map(show_pin).collect(),
         )
         .limit("64 hexadecimal digits each")
-        .help("SHA-256 of the keys of the client certificates that are let in."),
+        .help("SHA-256 of the keys of accepted client certificates."),
         Entry::<Self>::new(
             "handshake_first",
             Any,
@@ -203,7 +203,7 @@ impl table::Block for TlsBlock {
             },
             |block| json!(block.tls.connection_rate_limit),
         )
-        .help("Handshakes in a second, at most."),
+        .help("Handshakes started in one second."),
         Entry::ignored("insecure", Bool)
             .warns(|given, is_dialer| {
                 (is_dialer && given.boolean().unwrap_or(false)).then(|| INSECURE.into())
@@ -213,7 +213,7 @@ impl table::Block for TlsBlock {
         Entry::<Self>::flag("allow_insecure_cipher_suites", |block| &mut block.allows_insecure)
             .shown_elsewhere()
             .default("false")
-            .help("Insecure cipher suites may be named. Fanline has none: they are left out."),
+            .help("Permits insecure cipher suites. Fanline has none, so they are ignored."),
         Entry::refused(
             "verify_cert_and_check_known_urls",
             Bool,
@@ -261,7 +261,7 @@ pub(super) fn show(tls: &TlsOptions) -> Json {
     })
 }
 
-/// Returns the certificate that stands in the block itself, with its key.
+/// Returns the certificate and key named in the block itself.
 fn own_pair(
     given: &Given<'_>,
     cert_file: Option<PathBuf>,
@@ -278,7 +278,7 @@ fn own_pair(
     }
 }
 
-/// Returns the cipher suites that Fanline has of those named.
+/// Returns the supported ones of the named cipher suites.
 fn cipher_suites(
     given: &Given<'_>,
     names: Vec<String>,
@@ -292,8 +292,8 @@ fn cipher_suites(
     }
 }
 
-/// Removes names that Fanline does not have. Returns the list as it is if none would remain, because an empty list
-/// allows everything.
+/// Removes unsupported names. Returns the whole list if none would remain, because an empty list allows
+/// everything.
 fn remaining(names: Vec<String>, is_other: fn(&str) -> bool) -> Vec<String> {
     let known: Vec<String> = names
         .iter()
@@ -303,7 +303,7 @@ fn remaining(names: Vec<String>, is_other: fn(&str) -> bool) -> Vec<String> {
     if known.is_empty() { names } else { known }
 }
 
-/// Names of which there is at least one: an empty list would allow nothing.
+/// Reads a list of names. It must not be empty, because an empty list would allow nothing.
 fn names(field: &Given<'_>) -> Read<Vec<String>> {
     let names = field.texts()?;
     match names.is_empty() {
@@ -315,7 +315,7 @@ fn names(field: &Given<'_>) -> Read<Vec<String>> {
     }
 }
 
-/// One of `certs`.
+/// An entry of `certs`.
 #[derive(Default)]
 struct Pair {
     cert_file: Option<PathBuf>,
@@ -352,7 +352,7 @@ fn pin(item: &Given<'_>) -> Read<[u8; 32]> {
     let text = item.text()?;
     let wrong = || {
         item.fault(format!(
-            "error parsing 'pinned_certs' key {text}: it has 64 hexadecimal digits"
+            "error parsing 'pinned_certs' key {text}: expected 64 hexadecimal digits"
         ))
     };
     if text.len() != 64 || !text.is_ascii() {
@@ -385,11 +385,11 @@ fn handshake(field: &Given<'_>) -> Read<TlsHandshake> {
     }
 }
 
-/// Seconds, with a fraction or without, or a duration.
+/// Reads seconds, with or without a fraction, or a duration.
 pub(super) fn timeout(field: &Given<'_>) -> Read<Duration> {
     match field.node.value {
         Value::Float(seconds) => Duration::try_from_secs_f64(seconds)
-            .map_err(|_| field.fault(format!("{}: {seconds} is no duration", field.key))),
+            .map_err(|_| field.fault(format!("{}: {seconds} is not a duration", field.key))),
         _ => field.duration(),
     }
 }

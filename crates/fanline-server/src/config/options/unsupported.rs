@@ -1,4 +1,4 @@
-//! Options of nats-server that Fanline does not have, or not yet, and those that say nothing here.
+//! Options of nats-server that Fanline does not support, or that have no effect here.
 
 use serde_json::{Value as Json, json};
 
@@ -28,31 +28,32 @@ pub(super) const OPTIONS: &[super::Entry] = &[
     .block::<Cluster>(),
     Entry::warned("gateway", Block, GATEWAY)
         .block::<Gateway>()
-        .help("Clusters that work as one."),
+        .help("Connections to other clusters."),
     Entry::warned(
         "disable_sublist_cache",
         Bool,
         "without effect: Fanline's cache cannot be turned off",
     )
     .alias(&["no_sublist_cache"])
-    .help("Match without a cache."),
+    .help("Match subjects without a cache."),
     Entry::warned("prof_port", Port, PROFILE)
     .flags("--profile")
     .help("Profiling over HTTP."),
     Entry::warned("prof_block_rate", Integer, PROFILE)
-    .help("How much is profiled."),
+    .help("Rate of profiling."),
     Entry::new("ocsp", Any, |_, given| ocsp(given), |_| Json::Null)
         .block::<Ocsp>()
         .limit("`false`, or `{ mode: never }`")
-        .help("OCSP stapling, which Fanline does not have: any other value stops the start, because a revoked certificate would go unnoticed."),
+        .help("OCSP stapling, which Fanline does not support. Any other value is rejected, because a revoked certificate would be accepted."),
     Entry::warned("ocsp_cache", Any, "without effect: Fanline checks no certificate by OCSP").help("Cache of OCSP responses."),
     Entry::new("feature_flags", Block, flags, |_| Json::Null)
         .block::<Flags>()
-        .help("nats-server's switches for new behavior. None changes anything; a warning names those that would."),
+        .help("nats-server's feature flags. None has an effect here; a warning names those that change nats-server's behavior."),
 ];
 
-/// Takes over the name of a cluster. A server with routes in its configuration runs alone, and as a part of
-/// that cluster it would not get what other parts send over leaf nodes: it is then a cluster by itself.
+/// Reads the name of a cluster. A server with routes in its configuration runs alone. As a member of that
+/// cluster, it would not receive what other members forward over leaf nodes, so it becomes a cluster of its
+/// own.
 fn cluster(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
     let Cluster { name, has_more } = table::read(Cluster::default(), given)?;
     if has_more {
@@ -69,7 +70,8 @@ struct Cluster {
     has_more: bool,
 }
 
-/// An option of a block `cluster` that makes this server a part of a cluster, which it cannot be.
+/// Returns an option of the block `cluster` that would make the server a member of a cluster, which is not
+/// supported.
 const fn of_cluster(name: &'static str, kind: Kind) -> OfCluster {
     OfCluster::unshown(name, kind, |cluster, _| {
         cluster.has_more = true;
@@ -127,7 +129,7 @@ impl table::Block for Anything {
     const OPTIONS: &'static [Entry<Self>] = &[Entry::ignored("*", Any)];
 }
 
-/// The block `gateway`, which is not read.
+/// The block `gateway`, which is ignored.
 struct Gateway;
 
 impl table::Block for Gateway {
@@ -150,7 +152,7 @@ impl table::Block for Gateway {
     ];
 }
 
-/// One of `gateways`, which is not read.
+/// An entry of `gateways`, which is ignored.
 struct RemoteGateway;
 
 impl table::Block for RemoteGateway {
@@ -162,10 +164,10 @@ impl table::Block for RemoteGateway {
     ];
 }
 
-/// Flags of nats-server that are off there by default, and change what it does when they are on.
+/// Feature flags of nats-server that are off by default and change its behavior.
 const FLAGS: &[&str] = &["js_ack_fc_v2", "js_api_reply_v2", "js_snapshot_sources"];
 
-/// Warns of flags that change something in nats-server, which accepts any name.
+/// Warns of flags that change nats-server's behavior. nats-server accepts any name.
 fn flags(_: &mut Draft, given: &Given<'_>) -> Read<()> {
     table::read(Flags, given).map(drop)
 }
@@ -180,10 +182,10 @@ impl table::Block for Flags {
             let key = given.key;
             let is_known = FLAGS.iter().any(|flag| flag.eq_ignore_ascii_case(key));
             (is_on && is_known).then(|| {
-                format!("feature flag {key} is without effect: Fanline does not have what it switches on")
+                format!("feature flag {key} is without effect: Fanline does not support it")
             })
         })
-        .help("One of them.")];
+        .help("An entry.")];
 }
 
 /// Accepts only values that turn OCSP off.
@@ -195,10 +197,9 @@ fn ocsp(given: &Given<'_>) -> Read<()> {
     };
     match mode {
         Some(mode) if mode.eq_ignore_ascii_case("never") => Ok(()),
-        _ => {
-            Err(given
-                .fault("ocsp: OCSP is not supported by Fanline; leave it out to start without"))
-        }
+        _ => Err(given.fault(
+            "ocsp: OCSP is not supported by Fanline; remove the option to start without it",
+        )),
     }
 }
 
@@ -212,7 +213,7 @@ impl table::Block for Ocsp {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::text("mode", |ocsp| &mut ocsp.mode)
             .limit("`never`")
-            .help("When the certificate's status is stapled."),
+            .help("Mode of stapling."),
         Entry::ignored("url", Text).help("Without effect."),
         Entry::ignored("urls", Texts).help("Without effect."),
     ];

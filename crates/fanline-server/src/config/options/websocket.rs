@@ -1,13 +1,15 @@
 //! NATS over WebSocket.
 
+use std::time::Duration;
+
 use serde_json::{Value as Json, json};
 
-use super::listener::{self, Credentials, Listener};
+use super::listener::{ClientListener, Listener};
 use super::tls::{self, TlsBlock};
-use crate::WebSocketOptions;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Block, Text};
 use crate::config::table::{self, Entry, set};
+use crate::{Auth, WebSocketOptions};
 
 pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new(
     "websocket",
@@ -55,13 +57,23 @@ impl Listener for WebSocketBlock {
     }
 }
 
+impl ClientListener for WebSocketBlock {
+    fn authorization(&self) -> (Option<&Auth>, Option<Duration>) {
+        (self.options.auth.as_ref(), self.options.auth_timeout)
+    }
+
+    fn authorization_mut(&mut self) -> (&mut Option<Auth>, &mut Option<Duration>) {
+        (&mut self.options.auth, &mut self.options.auth_timeout)
+    }
+}
+
 impl table::Block for WebSocketBlock {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::LISTEN,
         Entry::<Self>::HOST,
         Entry::<Self>::PORT,
         Entry::<Self>::text("advertise", |block| &mut block.options.advertise)
-            .help("The address that other servers of the cluster would tell clients. It has no effect without routes."),
+            .help("The address that other servers of the cluster advertise to clients. No effect without routes."),
         Entry::<Self>::new(
             "tls",
             Block,
@@ -84,25 +96,15 @@ impl table::Block for WebSocketBlock {
             .help("Pages must come from one of these."),
         Entry::<Self>::duration("handshake_timeout", |block| &mut block.options.handshake_timeout)
             .default("2s")
-            .help("How long TLS and the upgrade may take."),
+            .help("Time limit of TLS and the upgrade."),
         Entry::<Self>::flag("compression", |block| &mut block.options.compression)
             .alias(&["compress"])
             .default("false")
             .help("Offer permessage-deflate."),
-        Entry::<Self>::new(
-            "authorization",
-            Block,
-            |block, given| {
-                (block.options.auth, block.options.auth_timeout) = listener::read(given)?;
-                Ok(())
-            },
-            |block| listener::show(block.options.auth.as_ref(), block.options.auth_timeout),
-        )
-        .block::<Credentials>()
-        .alias(&["authentication"])
-        .help("What these clients must show instead: one user or one token."),
+        Entry::<Self>::AUTHORIZATION
+        .help("Credentials of these clients instead: one user or one token."),
         Entry::<Self>::text("no_auth_user", |block| &mut block.options.no_auth_user)
-            .help("The user of those who show nothing."),
+            .help("The user of clients without credentials."),
         Entry::<Self>::text("jwt_cookie", |block| &mut block.options.jwt_cookie)
             .help("The cookie with a user's JWT."),
         Entry::<Self>::text("user_cookie", |block| &mut block.options.user_cookie)
@@ -122,7 +124,7 @@ impl table::Block for WebSocketBlock {
             |block| json!(block.options.headers),
         )
         .block::<Headers>()
-        .help("More headers of the response."),
+        .help("Additional headers of the response."),
         Entry::<Self>::maybe_duration("ping_interval", |block| &mut block.options.ping_interval)
             .needs_unit()
             .help("Silence after which a client is pinged."),
@@ -141,10 +143,10 @@ impl table::Block for Headers {
                 .push((given.key.to_owned(), given.text()?.to_owned()));
             Ok(())
         })
-        .help("One of them.")];
+        .help("An entry.")];
 }
 
-/// Reads a block `websocket`; without a port in it there is no listener.
+/// Reads a block `websocket`. Without a port in it there is no listener.
 fn read(given: &Given<'_>, host: String) -> Read<Option<WebSocketOptions>> {
     let block = WebSocketBlock {
         options: WebSocketOptions {

@@ -1,8 +1,8 @@
-//! What the page asks for over HTTP.
+//! The dashboard's HTTP API.
 //!
-//! Each request carries a header that no page of another origin can send without being allowed to,
-//! and nobody is. Who has signed in shows the session in `Authorization`, so there is no cookie that a
-//! browser would send by itself.
+//! Each request carries a header that pages of other origins cannot send without permission, which is never
+//! granted. A signed-in page sends its session in `Authorization`, so there is no cookie that a browser would
+//! send by itself.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,25 +22,25 @@ use super::super::query::Query;
 use super::super::{Endpoint, Monitor, collect};
 use super::overview;
 use super::visitor::{self, Visitor};
+use crate::ipc::Command;
 use crate::options::Dashboard;
-use crate::shell::Command;
 
-/// The header that shows that it is the page that asks.
+/// The header that identifies the dashboard's own page.
 const PAGE_HEADER: &str = "fanline-dashboard";
-/// The most bytes of credentials. More: refused.
+/// Bytes of credentials at most. Longer ones are refused.
 const BODY_BYTES_MAX: usize = 16 * 1024;
-/// How long they may take to come.
+/// Time limit of the request's body.
 const BODY_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long somebody waits who has shown wrong credentials, so that guessing takes its time.
+/// Delay after wrong credentials, to slow down guessing.
 const WRONG_TIME: Duration = Duration::from_secs(1);
 
-/// Said to those who come from where clients could not, or by a name that is not this machine's own.
+/// The error for pages opened from another machine or by a name that is not this machine's own.
 const NOT_TRUSTED: &str = "messages are shown on this machine only, at its address or as localhost, and \
     connections are closed there: the server asks nobody for credentials";
 
 type Reply = Response<Full<Bytes>>;
 
-/// Answers a request for what is behind `/dashboard/api/`.
+/// Responds to requests below `/dashboard/api/`.
 pub(super) async fn answer(
     monitor: &Monitor,
     name: &str,
@@ -57,7 +57,7 @@ pub(super) async fn answer(
     }
     let Some(visitor) = visitor(monitor, request.headers(), address).await else {
         if name == "session" && *request.method() == Method::GET {
-            // No error: this is how the page learns that it has to ask for credentials.
+            // Not an error: the page learns from this that it has to ask for credentials.
             let ways = visitor::ways(&monitor.shared.access());
             let needs = json!({ "needs_credentials": true, "ways": ways });
             return reply(StatusCode::OK, &needs);
@@ -66,7 +66,7 @@ pub(super) async fn answer(
     };
     let query = Query::parse(request.uri().query().unwrap_or_default());
     match (request.method(), name) {
-        (&Method::GET, "session") => who(monitor, &visitor),
+        (&Method::GET, "session") => identity(monitor, &visitor),
         (&Method::DELETE, "session") => sign_out(monitor, request.headers()),
         (&Method::POST, "ticket") => ticket(monitor, visitor, request.headers(), address),
         (&Method::POST, "kick") => {
@@ -77,19 +77,19 @@ pub(super) async fn answer(
         }
         (&Method::GET, "overview") => match overview::answer(monitor, &visitor).await {
             Ok(overview) => reply(StatusCode::OK, &overview),
-            Err(refusal) => told(refusal.into()),
+            Err(refusal) => reply_of(refusal.into()),
         },
         (&Method::GET, name) => page(monitor, &visitor, name, query).await,
         _ => refused(StatusCode::METHOD_NOT_ALLOWED, "not by this method"),
     }
 }
 
-/// Who asks: whose session it is, or what those may do who show nothing.
+/// Returns the visitor: the user of the session, or the default user.
 async fn visitor(monitor: &Monitor, headers: &HeaderMap, address: SocketAddr) -> Option<Visitor> {
     let access = monitor.shared.access();
     let grant = match session(headers) {
         Some(session) => {
-            let mut sessions = monitor.desk.sessions.borrow_mut();
+            let mut sessions = monitor.dashboard.sessions.borrow_mut();
             sessions.grant(session, &access, monitor.now())
         }
         None => None,
@@ -106,7 +106,7 @@ fn session(headers: &HeaderMap) -> Option<&str> {
     value.strip_prefix("Bearer ")
 }
 
-/// What is typed into the form; of a key, what the page has made of it.
+/// Credentials from the form; for a key, the page's signature.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Shown {
@@ -120,8 +120,8 @@ struct Shown {
 }
 
 impl Shown {
-    /// What may be logged of it.
-    fn who(&self) -> String {
+    /// Returns the part that may be logged.
+    fn login_name(&self) -> String {
         match (self.user.as_str(), self.nkey.as_str()) {
             ("", "") => "Token \"[REDACTED]\"".into(),
             ("", nkey) => format!("Nkey {nkey:?}"),
@@ -131,7 +131,7 @@ impl Shown {
 }
 
 async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: SocketAddr) -> Reply {
-    let Ok(_place) = monitor.desk.sign_ins.try_acquire() else {
+    let Ok(_place) = monitor.dashboard.sign_ins.try_acquire() else {
         let text = "others are signing in just now; try again";
         return refused(StatusCode::TOO_MANY_REQUESTS, text);
     };
@@ -151,17 +151,17 @@ async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: So
         sig: &shown.sig,
         ..Credentials::default()
     };
-    let was_given = {
-        let mut sessions = monitor.desk.sessions.borrow_mut();
+    let is_known = {
+        let mut sessions = monitor.dashboard.sessions.borrow_mut();
         sessions.take_nonce(&shown.nonce, monitor.now())
     };
-    let nonce = if was_given { &*shown.nonce } else { "" };
+    let nonce = if is_known { &*shown.nonce } else { "" };
     match visitor::admit(&monitor.shared, &credentials, address, nonce).await {
         Some(grant) => begin_session(monitor, grant),
         None => {
             error!(
                 "{address} - Dashboard: authentication error - {}",
-                shown.who()
+                shown.login_name()
             );
             tokio::time::sleep(WRONG_TIME).await;
             refused(StatusCode::UNAUTHORIZED, "these credentials are not known")
@@ -169,9 +169,9 @@ async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: So
     }
 }
 
-/// Something for the page to sign with a key that it keeps to itself.
+/// Returns a nonce. The page signs it, and the key stays in the page.
 fn nonce(monitor: &Monitor) -> Reply {
-    let mut sessions = monitor.desk.sessions.borrow_mut();
+    let mut sessions = monitor.dashboard.sessions.borrow_mut();
     match sessions.nonce(monitor.now()) {
         Some(nonce) => reply(StatusCode::OK, &json!({ "nonce": nonce })),
         None => refused(StatusCode::SERVICE_UNAVAILABLE, "there is no randomness"),
@@ -179,7 +179,7 @@ fn nonce(monitor: &Monitor) -> Reply {
 }
 
 fn begin_session(monitor: &Monitor, grant: Grant) -> Reply {
-    let mut sessions = monitor.desk.sessions.borrow_mut();
+    let mut sessions = monitor.dashboard.sessions.borrow_mut();
     match sessions.sign_in(grant, monitor.now()) {
         Some(session) => reply(StatusCode::OK, &json!({ "session": session })),
         None => refused(StatusCode::SERVICE_UNAVAILABLE, "there is no randomness"),
@@ -188,12 +188,12 @@ fn begin_session(monitor: &Monitor, grant: Grant) -> Reply {
 
 fn sign_out(monitor: &Monitor, headers: &HeaderMap) -> Reply {
     if let Some(session) = session(headers) {
-        monitor.desk.sessions.borrow_mut().sign_out(session);
+        monitor.dashboard.sessions.borrow_mut().sign_out(session);
     }
     reply(StatusCode::OK, &json!({}))
 }
 
-fn who(monitor: &Monitor, visitor: &Visitor) -> Reply {
+fn identity(monitor: &Monitor, visitor: &Visitor) -> Reply {
     let dashboard = monitor.shared.options().dashboard;
     let info = &monitor.shared.info;
     let session = json!({
@@ -207,17 +207,17 @@ fn who(monitor: &Monitor, visitor: &Visitor) -> Reply {
         "jetstream": info.jetstream,
         "server_name": info.server_name,
         "server_id": info.server_id,
-        "version": crate::server::VERSION,
+        "version": crate::version::VERSION,
     });
     reply(StatusCode::OK, &session)
 }
 
-/// What opens a WebSocket.
+/// Returns a ticket that opens a WebSocket.
 fn ticket(monitor: &Monitor, visitor: Visitor, headers: &HeaderMap, address: SocketAddr) -> Reply {
     if !visitor.is_trusted(&monitor.shared, address, headers) {
         return refused(StatusCode::FORBIDDEN, NOT_TRUSTED);
     }
-    let mut sessions = monitor.desk.sessions.borrow_mut();
+    let mut sessions = monitor.dashboard.sessions.borrow_mut();
     match sessions.ticket(visitor.grant, monitor.now()) {
         Some(ticket) => reply(StatusCode::OK, &json!({ "ticket": ticket })),
         None => refused(StatusCode::SERVICE_UNAVAILABLE, "there is no randomness"),
@@ -235,16 +235,16 @@ async fn kick(monitor: &Monitor, visitor: &Visitor, query: &Query) -> Reply {
     let cid = match query.id("cid") {
         Ok(Some(cid)) => cid,
         Ok(None) => return refused(StatusCode::BAD_REQUEST, "which connection?"),
-        Err(refusal) => return told(refusal.into()),
+        Err(refusal) => return reply_of(refusal.into()),
     };
     match collect::of_all(&monitor.shared, |to| Command::Kick(cid, to)).await {
         Ok(found) if found.contains(&true) => reply(StatusCode::OK, &json!({ "cid": cid })),
         Ok(_) => refused(StatusCode::NOT_FOUND, "there is no such connection"),
-        Err(refusal) => told(refusal.into()),
+        Err(refusal) => reply_of(refusal.into()),
     }
 }
 
-/// What monitoring tells, as far as it is the visitor's business.
+/// Returns a monitoring endpoint, restricted to the visitor's account.
 async fn page(monitor: &Monitor, visitor: &Visitor, name: &str, mut query: Query) -> Reply {
     let (endpoint, is_of_accounts) = match name {
         "connz" => (Endpoint::Connz, true),
@@ -252,7 +252,7 @@ async fn page(monitor: &Monitor, visitor: &Visitor, name: &str, mut query: Query
         "accountz" => (Endpoint::Accountz, true),
         "accstatz" => (Endpoint::Accstatz, false),
         "jsz" => (Endpoint::Jsz, false),
-        _ => return told(Refusal::NotFound.into()),
+        _ => return reply_of(Refusal::NotFound.into()),
     };
     if !visitor.sees_server {
         if !is_of_accounts {
@@ -260,15 +260,15 @@ async fn page(monitor: &Monitor, visitor: &Visitor, name: &str, mut query: Query
         }
         query.set("acc", &visitor.account);
     }
-    told(
+    reply_of(
         monitor
-            .tell(&endpoint, &query)
+            .respond(&endpoint, &query)
             .await
             .unwrap_or_else(Answer::from),
     )
 }
 
-fn told(answer: Answer) -> Reply {
+fn reply_of(answer: Answer) -> Reply {
     match answer.status {
         StatusCode::OK => json_reply(StatusCode::OK, answer.body),
         status => refused(status, answer.body.trim_end()),
@@ -280,7 +280,7 @@ pub(super) fn refused(status: StatusCode, why: &str) -> Reply {
 }
 
 fn reply(status: StatusCode, value: &impl Serialize) -> Reply {
-    // What is told has text keys and finite numbers only.
+    // All keys are texts and all numbers finite, so this cannot fail.
     json_reply(status, serde_json::to_string(value).unwrap_or_default())
 }
 
@@ -289,7 +289,7 @@ fn json_reply(status: StatusCode, body: String) -> Reply {
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // It differs from visitor to visitor, and from moment to moment.
+    // The response differs by visitor and by time.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

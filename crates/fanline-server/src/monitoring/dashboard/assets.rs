@@ -1,4 +1,4 @@
-//! The files that the page is made of, as they lie in `assets/`. They are part of the program.
+//! The page's files in `assets/`, built into the program.
 
 use std::io::Write as _;
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use ring::digest::{SHA256, digest};
 
-/// Nothing but what comes from here is loaded, run or asked.
+/// The page loads, runs, and connects to its own origin only.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const HTML: &str = "text/html; charset=utf-8";
@@ -26,7 +26,7 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// A file as it is built in: where it is found, its type, its content.
+/// Defines the built-in files: path, type, and content.
 macro_rules! built_in {
     ($at:literal, $kind:expr, $name:literal) => {
         ($at, $kind, include_bytes!(concat!("assets/", $name)))
@@ -62,7 +62,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     built_in!("vendor/LICENSE.txt", TEXT),
 ];
 
-/// A file as it is sent.
+/// A file with its compressed form.
 struct Asset {
     at: &'static str,
     content_type: HeaderValue,
@@ -71,7 +71,7 @@ struct Asset {
     packed: Bytes,
 }
 
-/// Packed when the first page is asked for; who never asks has not paid for it.
+/// Compressed at the first request.
 static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     let prepare =
         |&(at, content_type, content): &(&'static str, &'static str, &'static [u8])| Asset {
@@ -96,7 +96,7 @@ fn pack(content: &[u8]) -> std::io::Result<Vec<u8>> {
     packer.finish()
 }
 
-/// The file at a place behind `/dashboard/`; `None` when there is none.
+/// Returns the file at a path below `/dashboard/`; `None` if there is none.
 pub(super) fn answer(at: &str, asked: &HeaderMap) -> Option<Response<Full<Bytes>>> {
     let asset = ASSETS.iter().find(|asset| asset.at == at)?;
     let has = |header: HeaderName, what: &[u8]| {
@@ -117,7 +117,7 @@ pub(super) fn answer(at: &str, asked: &HeaderMap) -> Option<Response<Full<Bytes>
     let headers = response.headers_mut();
     headers.insert(ETAG, asset.tag.clone());
     headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
-    // Asked for each time, and sent only when it is another one: servers are updated.
+    // Browsers revalidate files each time, because servers are updated.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -135,7 +135,7 @@ pub(super) fn answer(at: &str, asked: &HeaderMap) -> Option<Response<Full<Bytes>
 mod tests {
     use super::*;
 
-    /// All files together stay small, as they are and as they travel.
+    /// Limits of the size of all files, plain and compressed.
     #[test]
     fn the_page_is_small() {
         let plain: usize = ASSETS.iter().map(|asset| asset.plain.len()).sum();
@@ -144,7 +144,7 @@ mod tests {
         assert!(packed < 100 * 1024, "{packed}");
     }
 
-    /// What a file refers to is there, and nothing is referred to that is elsewhere.
+    /// Every referenced file is built in, and none is external.
     #[test]
     fn everything_that_is_loaded_is_built_in() {
         for (at, kind, content) in FILES {
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// All scripts are asked for at once, and none waits until another one names it.
+    /// The page names all scripts, so that browsers load them at once.
     #[test]
     fn every_script_is_named_by_the_page() {
         let page = FILES.iter().find(|(at, ..)| at.is_empty());
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_not_sent_again() {
+    fn unchanged_file_returns_304() {
         let mut asked = HeaderMap::new();
         let first = answer("style.css", &asked).expect("it is there");
         assert_eq!(first.status(), StatusCode::OK);

@@ -1,8 +1,8 @@
-//! The dashboard: a page at `/`, its files, and what it asks for.
+//! The dashboard: a page at `/`, its files, and its API.
 //!
-//! The page is a client like others. It signs in with the credentials of a WebSocket client, gets
-//! figures over HTTP (`api.rs`) and messages over a WebSocket of its own (`visitor.rs` says who may).
-//! Why it is done so is in `docs/decisions/0023-the-dashboard-signs-in-once.md`.
+//! The page is a client like others. It signs in with the credentials of a WebSocket client, gets figures over
+//! HTTP (`api.rs`), and messages over a WebSocket; `visitor.rs` decides its access.
+//! `docs/decisions/0023-the-dashboard-signs-in-once.md` gives the reasons.
 
 mod api;
 mod assets;
@@ -25,25 +25,25 @@ use super::{Monitor, websocket};
 use crate::options::Dashboard;
 use sessions::Sessions;
 
-/// Sign-ins that are checked at once. More are refused for the moment.
+/// Concurrent checks of credentials. Further sign-ins are refused for the moment.
 const SIGN_INS_MAX: usize = 4;
 
-/// What all pages share.
-pub(super) struct Desk {
+/// State that all pages share.
+pub(super) struct Shared {
     sessions: RefCell<Sessions>,
     sign_ins: Semaphore,
 }
 
-impl Default for Desk {
+impl Default for Shared {
     fn default() -> Self {
-        Desk {
+        Shared {
             sessions: RefCell::default(),
             sign_ins: Semaphore::new(SIGN_INS_MAX),
         }
     }
 }
 
-/// Answers what belongs to the dashboard; `None` when the request is another's business.
+/// Responds to dashboard requests; `None` for other requests.
 pub(super) async fn answer(
     monitor: &Monitor,
     request: &mut Request<Incoming>,
@@ -62,7 +62,7 @@ pub(super) async fn answer(
     }
     let rest = path.strip_prefix("/dashboard")?;
     Some(match rest.strip_prefix('/') {
-        // The page is at the root only, where what it refers to is found.
+        // The page is at the root only, because its references are relative.
         None if rest.is_empty() => moved("./"),
         None => return None,
         Some("") => moved("../"),
@@ -82,15 +82,14 @@ fn moved(to: &'static str) -> Response<Full<Bytes>> {
     response
 }
 
-/// A WebSocket for those who have a ticket. Where the page comes from is not asked: who has a ticket
-/// comes from here.
+/// Opens a WebSocket for a ticket. A ticket proves the page's origin, so the origin is not checked.
 fn open_websocket(
     monitor: &Monitor,
     request: &mut Request<Incoming>,
     address: SocketAddr,
 ) -> Response<Full<Bytes>> {
     let query = Query::parse(request.uri().query().unwrap_or_default());
-    let mut sessions = monitor.desk.sessions.borrow_mut();
+    let mut sessions = monitor.dashboard.sessions.borrow_mut();
     let Some(grant) = sessions.redeem(query.text("ticket"), monitor.now()) else {
         return api::refused(
             StatusCode::UNAUTHORIZED,
@@ -104,11 +103,11 @@ fn open_websocket(
     };
     let vouched = Some(visitor::vouch(grant, options.dashboard));
     let upgraded = websocket::hand_over(&monitor.shared, request, address, &rules, vouched);
-    let not_asked = || {
+    let no_upgrade = || {
         api::refused(
             StatusCode::BAD_REQUEST,
             "an upgrade to WebSocket was expected",
         )
     };
-    upgraded.unwrap_or_else(not_asked)
+    upgraded.unwrap_or_else(no_upgrade)
 }

@@ -1,5 +1,4 @@
-//! The figures that the page asks for once a second, in as few bytes as they take. All of them are
-//! counts: rates are the page's business.
+//! Figures that the page requests once a second, in few bytes. All are totals; the page calculates rates.
 
 use fanline_engine::ShardStatus;
 use fanline_engine::jetstream::{AccountOverview, Overview as JetStreamOverview, OverviewWanted};
@@ -8,7 +7,7 @@ use serde::Serialize;
 use super::super::answer::Refusal;
 use super::super::{Monitor, collect, process};
 use super::visitor::Visitor;
-use crate::jetstream::SyncCounts;
+use crate::ipc::SyncCounts;
 
 #[derive(Serialize)]
 pub(super) struct Overview {
@@ -16,7 +15,7 @@ pub(super) struct Overview {
     uptime: f64,
     #[serde(flatten)]
     traffic: Traffic,
-    /// For those who see the whole server.
+    /// Only for visitors with access to the whole server.
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<Process>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +43,7 @@ struct Process {
     cpu: f64,
     cores: usize,
     shards: usize,
-    /// How long syncs took that were waited for; `None` without JetStream.
+    /// Durations of awaited syncs; `None` without JetStream.
     #[serde(skip_serializing_if = "Option::is_none")]
     syncs: Option<SyncCounts>,
 }
@@ -87,7 +86,7 @@ pub(super) async fn answer(monitor: &Monitor, visitor: &Visitor) -> Result<Overv
     })
 }
 
-/// What the visitor sees of JetStream, in one sum.
+/// Sums the JetStream accounts that the visitor sees.
 fn sum(mut accounts: Vec<AccountOverview>, visitor: &Visitor) -> JetStreamOverview {
     accounts.retain(|account| visitor.sees_server || account.name == visitor.account);
     JetStreamOverview::sum(&accounts)

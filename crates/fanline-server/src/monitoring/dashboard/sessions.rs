@@ -1,4 +1,4 @@
-//! Who is signed in to the dashboard, and who may open a WebSocket from there.
+//! Sessions of the dashboard, and tickets for its WebSockets.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,32 +7,32 @@ use fanline_engine::auth::{Access, ConnectionKind, Grant};
 
 use crate::identity::{new_nonce, new_secret};
 
-/// How long somebody stays signed in.
+/// Lifetime of a session.
 const SESSION_TIME: Duration = Duration::from_secs(12 * 60 * 60);
-/// How long a ticket lasts: the page uses it at once.
+/// Lifetime of a ticket, which the page uses at once.
 const TICKET_TIME: Duration = Duration::from_secs(10);
-/// Sessions at a time. The one that ends first is ended for a new one.
+/// Sessions at most. A new one ends the one that would expire first.
 const SESSIONS_MAX: usize = 1024;
-/// Tickets that are not used yet. The same.
+/// Unused tickets at most. A new one ends the one that would expire first.
 const TICKETS_MAX: usize = 256;
 
-/// How long a nonce lasts: the page signs it at once.
+/// Lifetime of a nonce, which the page signs at once.
 const NONCE_TIME: Duration = Duration::from_secs(10);
-/// Nonces that are not signed yet. The one that ends first goes for a new one.
+/// Unsigned nonces at most. A new one removes the one that would expire first.
 const NONCES_MAX: usize = 256;
 
-/// Credentials are shown once; what is given for them is a secret that is kept here.
+/// Sessions, by secrets that replace the credentials after sign-in.
 #[derive(Default)]
 pub(super) struct Sessions {
     signed_in: Secrets,
-    /// A ticket opens one WebSocket. It may stand in an address, where a session must not.
+    /// A ticket opens one WebSocket. It may be part of a URL, unlike a session.
     tickets: Secrets,
-    /// What was given to be signed, and until when it may be.
+    /// Nonces with their expiry.
     nonces: HashMap<String, Duration>,
 }
 
 impl Sessions {
-    /// Something to be signed. `None` when there is no randomness.
+    /// Returns a new nonce. `None` without randomness.
     pub(super) fn nonce(&mut self, now: Duration) -> Option<String> {
         self.nonces.retain(|_, ends_at| now < *ends_at);
         if self.nonces.len() >= NONCES_MAX {
@@ -45,13 +45,13 @@ impl Sessions {
         Some(nonce)
     }
 
-    /// Whether a nonce was given, not long ago. It is no use a second time.
+    /// Removes a nonce. Returns whether it was known and has not expired.
     pub(super) fn take_nonce(&mut self, nonce: &str, now: Duration) -> bool {
         let ends_at = self.nonces.remove(nonce);
         ends_at.is_some_and(|ends_at| now < ends_at)
     }
 
-    /// Somebody has shown credentials. `None` when no secret can be made.
+    /// Starts a session. `None` without randomness.
     pub(super) fn sign_in(&mut self, grant: Grant, now: Duration) -> Option<String> {
         let time = grant.expires_in.unwrap_or(SESSION_TIME).min(SESSION_TIME);
         self.signed_in.insert(grant, now + time, now, SESSIONS_MAX)
@@ -61,7 +61,7 @@ impl Sessions {
         self.signed_in.0.remove(session);
     }
 
-    /// What a session grants now. One whose user is gone, or has other credentials, has ended.
+    /// Returns the current grant of a session. It has ended if its user is gone or has other credentials.
     pub(super) fn grant(&mut self, session: &str, access: &Access, now: Duration) -> Option<Grant> {
         let (known, ends_at) = self.signed_in.get(session, now)?;
         let renewed = access.renew(known, ConnectionKind::WebSocket);
@@ -74,24 +74,24 @@ impl Sessions {
         Some(grant)
     }
 
-    /// A ticket for one WebSocket.
+    /// Returns a ticket for one WebSocket.
     pub(super) fn ticket(&mut self, grant: Grant, now: Duration) -> Option<String> {
         self.tickets
             .insert(grant, now + TICKET_TIME, now, TICKETS_MAX)
     }
 
-    /// Takes a ticket. It is no use a second time.
+    /// Removes a ticket, and returns its grant.
     pub(super) fn redeem(&mut self, ticket: &str, now: Duration) -> Option<Grant> {
         let held = self.tickets.0.remove(ticket)?;
         (now < held.ends_at).then_some(held.grant)
     }
 }
 
-/// What is granted to those who know a secret.
+/// Grants by secret.
 #[derive(Default)]
-struct Secrets(HashMap<String, Held>);
+struct Secrets(HashMap<String, Entry>);
 
-struct Held {
+struct Entry {
     grant: Grant,
     ends_at: Duration,
 }
@@ -111,7 +111,7 @@ impl Secrets {
             self.0.remove(&first);
         }
         let secret = new_secret()?;
-        self.0.insert(secret.clone(), Held { grant, ends_at });
+        self.0.insert(secret.clone(), Entry { grant, ends_at });
         Some(secret)
     }
 
@@ -156,7 +156,7 @@ mod tests {
         assert!(sessions.grant(&session, &known, NOON).is_some());
         assert!(sessions.grant("", &known, NOON).is_none());
         assert!(sessions.grant(&session, &known, NOON * 2).is_none());
-        // Another password ends it for good.
+        // Another password ends the session permanently.
         assert!(sessions.grant(&session, &access("new"), NOON).is_none());
         assert!(sessions.grant(&session, &known, NOON).is_none());
         let mut short = ada();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_what_is_kept() {
+    fn sessions_tickets_and_nonces_are_bounded() {
         let mut sessions = Sessions::default();
         let first = sessions.sign_in(ada(), NOON).expect("a secret");
         for n in 1..=SESSIONS_MAX {

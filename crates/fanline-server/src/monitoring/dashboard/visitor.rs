@@ -1,4 +1,4 @@
-//! Who looks at the dashboard, and how much of the server that is.
+//! Visitors of the dashboard, and the part of the server that they see.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -10,13 +10,12 @@ use fanline_engine::auth::{
 };
 use hyper::HeaderMap;
 use hyper::header::HOST;
-use tokio::sync::oneshot;
 
+use crate::client::url::split_host_port;
 use crate::options::Dashboard;
-use crate::resolver::AccountWanted;
-use crate::server::Shared;
+use crate::shared::Shared;
 
-/// Requests of JetStream's that change nothing; all that a dashboard may publish which only shows.
+/// JetStream requests that change nothing. A read-only dashboard may publish only these.
 const READING: [&str; 20] = [
     "$JS.API.INFO",
     "$JS.API.STREAM.LIST",
@@ -40,22 +39,22 @@ const READING: [&str; 20] = [
     "$JS.*.API.ACCOUNT.INFO",
 ];
 
-/// Accounts that every server has: the global one and the system's.
+/// Accounts that every server has: the global one and the system account.
 const ACCOUNTS_BUILT_IN: usize = 2;
 
-/// Somebody who was let in.
+/// A visitor with access.
 pub(super) struct Visitor {
     pub(super) grant: Grant,
     /// The name of the account.
     pub(super) account: String,
-    /// Whether all of the server is shown, or what belongs to the account.
+    /// Whether the visitor sees the whole server rather than one account.
     pub(super) sees_server: bool,
 }
 
 impl Visitor {
     pub(super) fn new(access: &Access, grant: Grant) -> Self {
         let account = access.account(grant.account);
-        // Where nobody has set up accounts, there is nobody to be kept apart.
+        // Without configured accounts, there is nothing to separate.
         let is_alone = access.accounts().len() <= ACCOUNTS_BUILT_IN;
         Visitor {
             account: account.map_or_else(String::new, |account| account.name.clone()),
@@ -68,9 +67,9 @@ impl Visitor {
         self.sees_server && dashboard == Dashboard::Writable
     }
 
-    /// Whether more than figures is for this page: messages, and closing connections. Who was asked for
-    /// credentials is who he says. Where nobody is asked, this port must not be a way around the address
-    /// that clients are kept to, nor a door for pages of strangers whose host name leads here.
+    /// Returns whether the page may see messages and close connections, not only figures. A visitor with
+    /// credentials is trusted. Without required credentials, this port must not bypass the address that clients
+    /// are restricted to, nor serve pages of foreign host names that resolve to this machine.
     pub(super) fn is_trusted(
         &self,
         shared: &Shared,
@@ -88,20 +87,17 @@ impl Visitor {
     }
 }
 
-/// Whether the page was opened by an address or as `localhost`, and not by a name that anybody could
-/// have led here.
+/// Returns whether the page was opened by an IP address or as `localhost`. Anyone could make another name
+/// resolve to this machine.
 fn names_this_host(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.unwrap_or_default().to_ascii_lowercase();
-    let name = match host.rsplit_once(':') {
-        Some((name, _)) if !host.ends_with(']') => name,
-        _ => &host,
-    };
-    let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    let name = split_host_port(&host).map_or("", |(name, _)| name);
+    let is_address = name.parse::<IpAddr>().is_ok();
     is_address || name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Decides about credentials as a shard does about those of a WebSocket client that was told this nonce.
+/// Checks credentials as a shard does for a WebSocket client that was sent this nonce.
 pub(super) async fn admit(
     shared: &Shared,
     shown: &Credentials<'_>,
@@ -119,37 +115,23 @@ pub(super) async fn admit(
     if let Decision::Later(check) = &decision
         && let Some(account) = check.account_needed()
     {
-        look_for(shared, account).await;
+        // Any shard will do: Access holds the account by then.
+        if let Some(found) = shared.common.look_up_account(account.to_owned(), 0) {
+            let _ = found.await;
+        }
         access = shared.access();
         decision = access.admit(shown, &peer);
     }
     let grant = match decision {
         Decision::Admitted(grant) => Some(grant),
         Decision::Refused => None,
-        Decision::Later(check) => shared.common.checks.perform(check).await.ok().flatten(),
+        Decision::Later(check) => shared.common.auth_pool.perform(check).await.ok().flatten(),
     };
-    // Nobody's page comes through a proxy that signs.
+    // The page does not connect through a trusted proxy.
     grant.filter(|grant| !access.needs_proxy(grant))
 }
 
-/// Has an account looked for, in operator mode. When this ends the server knows it, or it was not found.
-async fn look_for(shared: &Shared, account: &str) {
-    let Some(resolver) = shared.common.resolver.get() else {
-        return;
-    };
-    let (tell, told) = oneshot::channel();
-    let wanted = AccountWanted {
-        account: account.to_owned(),
-        // Any will do: what it is told, the rest of the server knows by then.
-        shard: 0,
-        tell,
-    };
-    resolver.look_for(wanted);
-    // One that does not answer has found nothing.
-    let _ = told.await;
-}
-
-/// How the page may ask who somebody is, the usual way first.
+/// Returns the ways to authenticate that the page offers, the usual one first.
 pub(super) fn ways(access: &Access) -> &'static [&'static str] {
     match (access.operators(), access.needs_nonce()) {
         (Some(_), _) => &["key"],
@@ -158,7 +140,7 @@ pub(super) fn ways(access: &Access) -> &'static [&'static str] {
     }
 }
 
-/// What a shard is told of the page's WebSocket.
+/// Returns the grant for the page's WebSocket.
 pub(super) fn vouch(grant: Grant, dashboard: Dashboard) -> Box<Vouched> {
     let within = match dashboard {
         Dashboard::Writable => None,
@@ -177,14 +159,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_shows_is_kept_within_bounds() {
+    fn read_only_dashboard_may_publish_only_reads() {
         let within = |dashboard| vouch(Grant::default(), dashboard).within.is_some();
         assert!(within(Dashboard::ReadOnly) && within(Dashboard::Off));
         assert!(!within(Dashboard::Writable));
     }
 
     #[test]
-    fn hosts_that_nobody_else_can_name() {
+    fn host_names_that_always_mean_this_machine() {
         for (host, expected) in [
             ("127.0.0.1:8222", true),
             ("127.0.0.1", true),

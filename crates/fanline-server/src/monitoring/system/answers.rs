@@ -1,4 +1,4 @@
-//! What is answered.
+//! Responses to requests in the system account.
 
 use fanline_engine::SubscriptionStatus;
 use fanline_engine::auth::AccountId;
@@ -9,20 +9,20 @@ use super::super::answer::{Answer, Refusal};
 use super::super::query::Query;
 use super::super::subsz::all_subscriptions;
 use super::super::{Endpoint, collect, expvars};
-use super::endpoints::{Asked, Page};
+use super::endpoints::{Operation, Page};
 use super::options::{Body, Myself};
-use super::subscribers::Wanted;
+use super::subscribers::Count;
 use super::{System, statsz, user};
 use crate::client::Message;
-use crate::shell::Command;
+use crate::ipc::Command;
 
-/// Why there is no answer, as a code and words. `None`: others are asked, not this server.
+/// An error's code and text; `None` if the request is for other servers.
 type Refused = Option<(u16, String)>;
 
 impl System {
-    /// What is answered; `None` when others are asked.
-    pub(super) async fn answer(&self, request: &Message, asked: Asked) -> Option<Value> {
-        if asked == Asked::Subscribers {
+    /// Responds to a request; `None` if it is for other servers.
+    pub(super) async fn answer(&self, request: &Message, asked: Operation) -> Option<Value> {
+        if asked == Operation::Subscribers {
             return Some(self.count_subscribers(request).await.into());
         }
         let refused = match self.find(request, asked).await {
@@ -31,13 +31,13 @@ impl System {
         };
         let (code, problem) = refused?;
         let mut refusal = self.envelope.refusal(&self.monitor, code, &problem);
-        if matches!(asked, Asked::Page(_)) {
+        if matches!(asked, Operation::Page(_)) {
             refusal["data"] = Value::Null;
         }
         Some(refusal)
     }
 
-    /// How many subscriptions there are, in the account of who asks, to the subject that the body names.
+    /// Counts the subscriptions to the body's subject in the requester's account.
     async fn count_subscribers(&self, request: &Message) -> usize {
         let shared = &self.monitor.shared;
         let account = user::account_of_asker(request.headers());
@@ -45,7 +45,7 @@ impl System {
             Some(name) => shared.access().account_id(&name),
             None => Some(AccountId::SYSTEM),
         };
-        let (Some(wanted), Some(account)) = (Wanted::parse(request.payload()), account) else {
+        let (Some(wanted), Some(account)) = (Count::parse(request.payload()), account) else {
             return 0;
         };
         let all = all_subscriptions(&self.monitor).await.unwrap_or_default();
@@ -53,35 +53,35 @@ impl System {
         all.iter().filter(counted).count()
     }
 
-    async fn find(&self, request: &Message, asked: Asked) -> Result<Value, Refused> {
+    async fn find(&self, request: &Message, asked: Operation) -> Result<Value, Refused> {
         let body = Body::parse(request.payload()).map_err(|problem| Some((400, problem)))?;
-        if !self.is_asked(&body) {
+        if !self.is_addressed(&body) {
             return Err(None);
         }
         let account = account_of(request.subject());
         let data = match asked {
-            Asked::Idz => return Ok(self.identity()),
-            Asked::Statsz => return self.statsz().await,
-            Asked::AccountConnections => return self.connections_of(one(account)?).await,
-            Asked::Kick => {
+            Operation::Idz => return Ok(self.identity()),
+            Operation::Statsz => return self.statsz().await,
+            Operation::AccountConnections => return self.connections_of(one(account)?).await,
+            Operation::Kick => {
                 let nobody = "no such client or leafnode id";
                 return self.order(&body, Command::Kick, nobody).await;
             }
-            Asked::LameDuck => {
+            Operation::LameDuck => {
                 let nobody = "no such client id";
-                return self.order(&body, Command::SendAway, nobody).await;
+                return self.order(&body, Command::RequestReconnect, nobody).await;
             }
-            Asked::Reload => return self.reload().await,
-            Asked::Page(page) => self.page(page, &body, account).await?,
-            // Its answer is no object; it was given before.
-            Asked::Subscribers => return Err(None),
-            Asked::Nothing => json!({}),
-            Asked::Profilez => no_profile(&body),
-            Asked::Expvarz => json!(expvars::variables()),
-            Asked::AccountStatz => self.statistics_by(&body, account).await?,
-            Asked::AccountInfo => self.info_of(one(account)?).await?,
-            Asked::AccountJsz => self.streams_of(one(account)?).await?,
-            Asked::UserInfo => {
+            Operation::Reload => return self.reload().await,
+            Operation::Page(page) => self.page(page, &body, account).await?,
+            // Handled earlier, because its response is not an object.
+            Operation::Subscribers => return Err(None),
+            Operation::Nothing => json!({}),
+            Operation::Profilez => no_profile(&body),
+            Operation::Expvarz => json!(expvars::variables()),
+            Operation::AccountStatz => self.statistics_by(&body, account).await?,
+            Operation::AccountInfo => self.info_of(one(account)?).await?,
+            Operation::AccountJsz => self.streams_of(one(account)?).await?,
+            Operation::UserInfo => {
                 let access = self.monitor.shared.access();
                 user::info(&access, one(account)?, request.headers())
             }
@@ -89,8 +89,8 @@ impl System {
         Ok(self.envelope.answer(&self.monitor, data))
     }
 
-    /// Whether a request with this body is for this server too.
-    fn is_asked(&self, body: &Body) -> bool {
+    /// Returns whether the body's filter includes this server.
+    fn is_addressed(&self, body: &Body) -> bool {
         let info = &self.monitor.shared.info;
         let options = self.monitor.shared.options();
         body.is_for(&Myself {
@@ -107,7 +107,7 @@ impl System {
         json!({"name": info.server_name, "host": info.host, "id": info.server_id})
     }
 
-    /// The counts that are told every ten seconds.
+    /// Returns the counters that are published every ten seconds.
     pub(super) async fn statsz(&self) -> Result<Value, Refused> {
         let statsz = statsz::of_server(&self.monitor).await.map_err(refused)?;
         Ok(json!({"server": self.envelope.server(&self.monitor), "statsz": statsz}))
@@ -126,11 +126,15 @@ impl System {
                 query.set("subs", "1");
             }
         }
-        self.ask(&page.endpoint, &query).await
+        self.query(&page.endpoint, &query).await
     }
 
-    async fn ask(&self, endpoint: &Endpoint, query: &Query) -> Result<Value, Refused> {
-        let answer: Answer = self.monitor.tell(endpoint, query).await.map_err(refused)?;
+    async fn query(&self, endpoint: &Endpoint, query: &Query) -> Result<Value, Refused> {
+        let answer: Answer = self
+            .monitor
+            .respond(endpoint, query)
+            .await
+            .map_err(refused)?;
         let mut data: Value = serde_json::from_str(&answer.body).unwrap_or_default();
         if let (Endpoint::Healthz, Value::Object(health)) = (endpoint, &mut data) {
             health.insert("status_code".into(), answer.status.as_u16().into());
@@ -138,7 +142,7 @@ impl System {
         Ok(data)
     }
 
-    /// Counts of accounts: of the one in the subject, or of those that are named, or of all.
+    /// Returns the counters of the account in the subject, of those in the body, or of all.
     async fn statistics_by(&self, body: &Body, account: Option<&str>) -> Result<Value, Refused> {
         let named: Vec<&str> = match (account, body.field("accounts")) {
             (Some(account), _) => vec![account],
@@ -157,10 +161,10 @@ impl System {
 
     async fn statistics(&self, with_unused: bool) -> Result<Value, Refused> {
         let query = Query::of(vec![("unused".into(), with_unused.to_string())]);
-        self.ask(&Endpoint::Accstatz, &query).await
+        self.query(&Endpoint::Accstatz, &query).await
     }
 
-    /// The counts of each account.
+    /// Returns the counters of each account.
     pub(super) async fn statistics_of_all(&self) -> Result<Vec<Value>, Refused> {
         let mut page = self.statistics(true).await?;
         match page.get_mut("account_statz").map(Value::take) {
@@ -171,7 +175,7 @@ impl System {
 
     async fn info_of(&self, account: &str) -> Result<Value, Refused> {
         let query = Query::of(vec![("acc".into(), account.into())]);
-        let mut page = self.ask(&Endpoint::Accountz, &query).await?;
+        let mut page = self.query(&Endpoint::Accountz, &query).await?;
         Ok(page
             .get_mut("account_detail")
             .map_or(Value::Null, Value::take))
@@ -182,7 +186,7 @@ impl System {
             ("acc".into(), account.into()),
             ("accounts".into(), "true".into()),
         ]);
-        let mut page = self.ask(&Endpoint::Jsz, &query).await?;
+        let mut page = self.query(&Endpoint::Jsz, &query).await?;
         let detail = page.pointer_mut("/account_details/0");
         Ok(detail.map_or(Value::Null, Value::take))
     }
@@ -196,7 +200,7 @@ impl System {
         }
     }
 
-    /// The connections of an account as an event, by its counts.
+    /// Returns an account's connection count as an event.
     pub(super) fn connections_event(&self, counts: Value) -> Value {
         let mut event = self.envelope.event(&self.monitor, "account_connections");
         if let (Value::Object(event), Value::Object(counts)) = (&mut event, counts) {
@@ -205,7 +209,7 @@ impl System {
         event
     }
 
-    /// Has the shard of a connection do something with it.
+    /// Sends a command to all shards, for one connection.
     async fn order(
         &self,
         body: &Body,
@@ -223,7 +227,7 @@ impl System {
         }
     }
 
-    /// Has whoever started the server read its configuration again.
+    /// Requests a reload of the configuration.
     async fn reload(&self) -> Result<Value, Refused> {
         match self.monitor.shared.reloader.ask().await {
             Ok(()) => Ok(self.done()),
@@ -236,7 +240,7 @@ impl System {
     }
 }
 
-/// The account in `$SYS.REQ.ACCOUNT.<account>.…` or `$SYS.REQ.USER.<account>.…`; `PING` is all of them.
+/// Returns the account in `$SYS.REQ.ACCOUNT.<account>.…` or `$SYS.REQ.USER.<account>.…`. `PING` means all.
 fn account_of(topic: &str) -> Option<&str> {
     let rest = topic.strip_prefix("$SYS.REQ.ACCOUNT.");
     let rest = rest.or_else(|| topic.strip_prefix("$SYS.REQ.USER."))?;
@@ -248,12 +252,12 @@ fn one(account: Option<&str>) -> Result<&str, Refused> {
     account.ok_or_else(|| Some((400, "one account has to be named".to_owned())))
 }
 
-/// The account that counts are about.
+/// Returns the account of counters.
 pub(super) fn name_of(counts: &Value) -> Option<&str> {
     counts.get("acc")?.as_str()
 }
 
-/// Why there is no profile, where the command line of NATS looks for it.
+/// Returns an error in the form that the `nats` command expects for profiles.
 fn no_profile(body: &Body) -> Value {
     let error = match body.field("name").as_str().unwrap_or_default() {
         "" => "Profile name not specified".to_owned(),

@@ -1,7 +1,7 @@
-//! Tokens of accounts: what `nsc push` and `nsc pull` ask of a server in operator mode.
+//! Account tokens in operator mode: requests of `nsc push` and `nsc pull`.
 //!
-//! A server that keeps tokens in a folder answers all of it, one that keeps some of them for a while
-//! those of its accounts that it has, and one that keeps none takes newer tokens of accounts that it knows.
+//! A server with a folder of all tokens serves all requests. A cache serves those for accounts that it has. A
+//! server without a folder accepts newer tokens of accounts that it knows.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,103 +10,102 @@ use fanline_engine::auth::jwt::{AccountClaims, Claims, GenericClaims, JwtError, 
 use fanline_engine::auth::{AccountId, OperatorError};
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tracing::{debug, error};
 
-use super::{Gone, System, unless_gone};
-use crate::checks::unix_seconds;
+use super::{Disconnected, System, unless_gone};
+use crate::account_directory::{Directory, StoreError};
 use crate::client::{ClientError, Message, Subscription};
-use crate::resolver::{AccountWanted, Directory, StoreError};
-use crate::server::Shared;
+use crate::clock::unix_seconds;
+use crate::shared::Shared;
 
-/// What stands for an account that could not be told from what was sent.
+/// The account in a response if the request does not identify one.
 const NO_ACCOUNT: &str = "n/a";
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// The accounts of which there is a token.
+pub(super) enum Operation {
+    /// Lists accounts with a token.
     List,
-    /// Their tokens, unless who asks has the same.
+    /// Returns all tokens, unless the requester has the same.
     Pack,
-    /// One of them.
+    /// Returns a token.
     Lookup,
-    /// Take a token.
+    /// Stores a token.
     Update,
-    /// Forget tokens.
+    /// Deletes tokens.
     Delete,
 }
 
-/// Where tokens are, as far as answers differ by it.
+/// The kind of token store, which determines the responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
-    /// All of them, in a folder.
+pub(super) enum TokenStore {
+    /// A folder of all tokens.
     Full,
-    /// Some of them, in a folder.
+    /// A folder of recently used tokens.
     Cache,
-    /// Nowhere.
+    /// No folder.
     Nowhere,
 }
 
-impl Kept {
+impl TokenStore {
     fn of(directory: Option<&Directory>) -> Self {
         match directory.map(|directory| directory.options().is_cache) {
-            Some(false) => Kept::Full,
-            Some(true) => Kept::Cache,
-            None => Kept::Nowhere,
+            Some(false) => TokenStore::Full,
+            Some(true) => TokenStore::Cache,
+            None => TokenStore::Nowhere,
         }
     }
 
-    /// How a server of this kind says that it takes a token.
+    /// Returns the update message of this kind of server.
     fn update(self) -> &'static str {
         match self {
-            Kept::Cache => "jwt update cache",
-            Kept::Full | Kept::Nowhere => "jwt update",
+            TokenStore::Cache => "jwt update cache",
+            TokenStore::Full | TokenStore::Nowhere => "jwt update",
         }
     }
 
-    /// How it says that it took one.
+    /// Returns the message after an update.
     fn updated(self) -> &'static str {
         match self {
-            Kept::Cache => "jwt updated cache",
-            Kept::Full | Kept::Nowhere => "jwt updated",
+            TokenStore::Cache => "jwt updated cache",
+            TokenStore::Full | TokenStore::Nowhere => "jwt updated",
         }
     }
 
-    /// What it can be asked, by subject.
-    fn subjects(self) -> Vec<(&'static str, Asked)> {
+    /// Returns the subjects that this kind of server serves.
+    fn subjects(self) -> Vec<(&'static str, Operation)> {
         let mut all = vec![
-            ("$SYS.REQ.ACCOUNT.*.CLAIMS.UPDATE", Asked::Update),
-            // As older tools have it.
-            ("$SYS.ACCOUNT.*.CLAIMS.UPDATE", Asked::Update),
+            ("$SYS.REQ.ACCOUNT.*.CLAIMS.UPDATE", Operation::Update),
+            // The subject of older tools.
+            ("$SYS.ACCOUNT.*.CLAIMS.UPDATE", Operation::Update),
         ];
-        if self != Kept::Nowhere {
+        if self != TokenStore::Nowhere {
             all.extend([
-                ("$SYS.REQ.CLAIMS.LIST", Asked::List),
-                ("$SYS.REQ.CLAIMS.UPDATE", Asked::Update),
-                ("$SYS.REQ.CLAIMS.DELETE", Asked::Delete),
+                ("$SYS.REQ.CLAIMS.LIST", Operation::List),
+                ("$SYS.REQ.CLAIMS.UPDATE", Operation::Update),
+                ("$SYS.REQ.CLAIMS.DELETE", Operation::Delete),
             ]);
         }
-        if self == Kept::Full {
+        if self == TokenStore::Full {
             all.extend([
-                ("$SYS.REQ.CLAIMS.PACK", Asked::Pack),
-                ("$SYS.REQ.ACCOUNT.*.CLAIMS.LOOKUP", Asked::Lookup),
+                ("$SYS.REQ.CLAIMS.PACK", Operation::Pack),
+                ("$SYS.REQ.ACCOUNT.*.CLAIMS.LOOKUP", Operation::Lookup),
             ]);
         }
         all
     }
 }
 
-/// What an answer says of an account, if of one.
-struct Said {
+/// The message about a change, and its account.
+struct Outcome {
     account: Option<String>,
     outcome: Result<String, String>,
 }
 
-impl Said {
+impl Outcome {
     fn failed(account: Option<&str>, problem: String) -> Self {
-        Said {
+        Outcome {
             account: account.map(String::from),
             outcome: Err(problem),
         }
@@ -114,15 +113,15 @@ impl Said {
 }
 
 impl System {
-    /// Subscribes to what can be asked of tokens; nothing, unless in operator mode.
+    /// Subscribes to requests about tokens, in operator mode.
     pub(super) async fn serve_claims(self: &Rc<Self>) -> Result<(), ClientError> {
         if self.monitor.shared.access().operators().is_none() {
             return Ok(());
         }
-        let kept = Kept::of(self.directory().as_deref());
-        for (subject, asked) in kept.subjects() {
+        let store = TokenStore::of(self.directory().as_deref());
+        for (subject, asked) in store.subjects() {
             let requests = self.client.subscribe(subject).await?;
-            tokio::task::spawn_local(Rc::clone(self).answer_claims(requests, asked, kept));
+            tokio::task::spawn_local(Rc::clone(self).answer_claims(requests, asked, store));
         }
         Ok(())
     }
@@ -132,13 +131,22 @@ impl System {
         resolver.directory().cloned()
     }
 
-    /// Answers the requests of one subject.
-    async fn answer_claims(self: Rc<Self>, mut requests: Subscription, asked: Asked, kept: Kept) {
+    /// Responds to the requests of one subject.
+    async fn answer_claims(
+        self: Rc<Self>,
+        mut requests: Subscription,
+        asked: Operation,
+        store: TokenStore,
+    ) {
         while let Some(request) = requests.next().await {
             let done = match (asked, self.directory()) {
-                (Asked::Update, directory) => self.take_update(&request, directory, kept).await,
+                (Operation::Update, directory) => {
+                    self.take_update(&request, directory, store).await
+                }
                 (_, None) => continue,
-                (Asked::Delete, Some(directory)) => self.take_deletion(&request, directory).await,
+                (Operation::Delete, Some(directory)) => {
+                    self.take_deletion(&request, directory).await
+                }
                 (asked, Some(directory)) => match request.reply() {
                     None => continue,
                     Some(reply) => self.show_claims(&request, reply, asked, directory).await,
@@ -150,25 +158,25 @@ impl System {
         }
     }
 
-    /// Answers what changes nothing.
+    /// Responds to requests that change nothing.
     async fn show_claims(
         &self,
         request: &Message,
         reply: &str,
-        asked: Asked,
+        asked: Operation,
         directory: Arc<Directory>,
-    ) -> Result<(), Gone> {
-        if asked == Asked::Lookup {
+    ) -> Result<(), Disconnected> {
+        if asked == Operation::Lookup {
             let account = account_of(request.subject()).unwrap_or_default().to_owned();
             let token = off_thread(move || directory.load(&account)).await.flatten();
             return self.send(reply, token.unwrap_or_default()).await;
         }
         let Some(Ok(tokens)) = off_thread(move || directory.tokens()).await else {
-            // As nobody knows what there is, nobody is told.
-            error!("the tokens of accounts cannot be read");
+            // Without the list of tokens, no response is correct.
+            error!("the account tokens cannot be read");
             return Ok(());
         };
-        if asked == Asked::List {
+        if asked == Operation::List {
             let accounts: Vec<&String> = tokens.iter().map(|(account, _)| account).collect();
             let answer = self.envelope.answer(&self.monitor, json!(accounts));
             return self.reply(request, &answer).await;
@@ -178,11 +186,11 @@ impl System {
                 self.send(reply, format!("{account}|{token}")).await?;
             }
         }
-        // Nothing is the end.
+        // An empty message marks the end.
         self.send(reply, String::new()).await
     }
 
-    async fn send(&self, to: &str, text: String) -> Result<(), Gone> {
+    async fn send(&self, to: &str, text: String) -> Result<(), Disconnected> {
         unless_gone(to, self.client.publish(to, text).await)
     }
 
@@ -190,41 +198,41 @@ impl System {
         &self,
         request: &Message,
         directory: Option<Arc<Directory>>,
-        kept: Kept,
-    ) -> Result<(), Gone> {
+        store: TokenStore,
+    ) -> Result<(), Disconnected> {
         let named = account_of(request.subject());
         let token = std::str::from_utf8(request.payload()).unwrap_or_default();
         let said = match verified::<AccountClaims>(token) {
             Ok(claims) if named.is_some_and(|named| named != claims.subject) => {
                 let problem = "subject does not match jwt content";
-                Said::failed(
+                Outcome::failed(
                     named,
-                    format!("{} resulted in error - {problem}", kept.update()),
+                    format!("{} resulted in error - {problem}", store.update()),
                 )
             }
-            Ok(claims) => Said {
-                outcome: self.update(token, &claims, directory, kept).await,
+            Ok(claims) => Outcome {
+                outcome: self.update(token, &claims, directory, store).await,
                 account: Some(claims.subject),
             },
             Err(problem) => {
-                let named = named.filter(|_| kept != Kept::Full);
+                let named = named.filter(|_| store != TokenStore::Full);
                 let problem = words(&problem);
-                Said::failed(
+                Outcome::failed(
                     Some(named.unwrap_or(NO_ACCOUNT)),
-                    format!("{} resulted in error - {problem}", kept.update()),
+                    format!("{} resulted in error - {problem}", store.update()),
                 )
             }
         };
-        self.say_of(request, said).await
+        self.report(request, said).await
     }
 
-    /// Takes a token; says what came of it.
+    /// Stores a token. Returns the message for the requester.
     async fn update(
         &self,
         token: &str,
         claims: &Claims<AccountClaims>,
         directory: Option<Arc<Directory>>,
-        kept: Kept,
+        store: TokenStore,
     ) -> Result<String, String> {
         let shared = &self.monitor.shared;
         let access = shared.access();
@@ -232,21 +240,21 @@ impl System {
             .operators()
             .ok_or_else(|| "not in operator mode".to_owned())?;
         let account = claims.subject.clone();
-        // What a token says that nobody trusts is not kept for others to find.
+        // Untrusted tokens are not stored, so that others do not find them.
         let has_expired = match operators.account(token, unix_seconds()) {
             Ok(_) => false,
             Err(OperatorError::Expired(_)) => true,
             Err(problem) => return Err(format!("jwt validation failed - {problem}")),
         };
         let is_known = access.knows_authority(&account);
-        if kept != Kept::Full && !is_known {
-            return Ok(format!("{} skipped", kept.update()));
+        if store != TokenStore::Full && !is_known {
+            return Ok(format!("{} skipped", store.update()));
         }
         if let Some(directory) = directory {
             let (account, token) = (account.clone(), token.to_owned());
             let stored = off_thread(move || directory.replace(&account, &token)).await;
             let failed = |problem: &dyn std::fmt::Display| {
-                format!("{} resulted in error - {problem}", kept.update())
+                format!("{} resulted in error - {problem}", store.update())
             };
             match stored {
                 Some(Ok(())) => {}
@@ -256,35 +264,35 @@ impl System {
         }
         let is_wanted = is_known || access.missing_exporters().contains(&account.as_str());
         let done = match has_expired {
-            true => shared.forget_accounts(&[account]),
+            true => shared.remove_accounts(&[account]),
             false if is_wanted => shared.add_account(&account, token),
-            // It is found when somebody wants it.
+            // It is loaded when it is needed.
             false => Ok(()),
         };
-        done.map_err(|problem| format!("{} resulted in error - {problem}", kept.update()))?;
-        look_for_exporters(shared);
-        Ok(kept.updated().to_owned())
+        done.map_err(|problem| format!("{} resulted in error - {problem}", store.update()))?;
+        look_up_exporters(shared);
+        Ok(store.updated().to_owned())
     }
 
     async fn take_deletion(
         &self,
         request: &Message,
         directory: Arc<Directory>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), Disconnected> {
         let token = std::str::from_utf8(request.payload()).unwrap_or_default();
         let by = verified::<GenericClaims>(token).map(|claims| claims.subject);
         let outcome = match &by {
             Ok(_) => self.delete(token, directory).await,
             Err(problem) => Err(words(problem)),
         };
-        let said = Said {
+        let said = Outcome {
             account: None,
             outcome: outcome.map_err(|problem| {
                 let by = by.unwrap_or_default();
                 format!("delete accounts request by {by} failed - {problem}")
             }),
         };
-        self.say_of(request, said).await
+        self.report(request, said).await
     }
 
     async fn delete(&self, token: &str, directory: Arc<Directory>) -> Result<String, String> {
@@ -317,14 +325,14 @@ impl System {
             Some(Err(problem)) => return Err(problem.to_string()),
             None => return Err("the server stops".into()),
         }
-        let forgotten = shared.forget_accounts(&accounts);
+        let forgotten = shared.remove_accounts(&accounts);
         forgotten.map_err(|problem| problem.to_string())?;
         Ok(format!("deleted {} accounts", accounts.len()))
     }
 
-    /// Says what came of a change to the log, and to who has asked.
-    async fn say_of(&self, request: &Message, said: Said) -> Result<(), Gone> {
-        let Said { account, outcome } = said;
+    /// Logs the result of a change, and reports it to the requester.
+    async fn report(&self, request: &Message, said: Outcome) -> Result<(), Disconnected> {
+        let Outcome { account, outcome } = said;
         let mut answer = match &outcome {
             Ok(message) => {
                 debug!("{message} - {}", account.as_deref().unwrap_or_default());
@@ -344,42 +352,34 @@ impl System {
     }
 }
 
-/// Has accounts looked for that others import from and nobody knows yet.
-fn look_for_exporters(shared: &Shared) {
-    let Some(resolver) = shared.common.resolver.get() else {
-        return;
-    };
+/// Requests unknown accounts that other accounts import from.
+fn look_up_exporters(shared: &Shared) {
     for exporter in shared.access().missing_exporters() {
-        // Nobody waits for it.
-        let (tell, _) = oneshot::channel();
-        resolver.look_for(AccountWanted {
-            account: exporter.to_owned(),
-            shard: 0,
-            tell,
-        });
+        // The resolver adds it; there is nothing to wait for.
+        drop(shared.common.look_up_account(exporter.to_owned(), 0));
     }
 }
 
-/// Those that are not there are as good as deleted.
+/// Deletes tokens. A missing one counts as deleted.
 fn delete_all(directory: &Directory, accounts: &[String]) -> Result<(), StoreError> {
     accounts
         .iter()
         .try_for_each(|account| directory.delete(account).map(drop))
 }
 
-/// Does what the disk takes its time for where nobody waits for it. `None`: the server stops.
+/// Runs disk work on a thread where it delays nothing. Returns `None` if the server stops.
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     spawn_blocking(work).await.ok()
 }
 
-/// The account in `$SYS.REQ.ACCOUNT.<account>.CLAIMS.…` or `$SYS.ACCOUNT.<account>.CLAIMS.…`.
+/// Returns the account in `$SYS.REQ.ACCOUNT.<account>.CLAIMS.…` or `$SYS.ACCOUNT.<account>.CLAIMS.…`.
 fn account_of(topic: &str) -> Option<&str> {
     let rest = topic.strip_prefix("$SYS.REQ.ACCOUNT.");
     let rest = rest.or_else(|| topic.strip_prefix("$SYS.ACCOUNT."))?;
     rest.split_once('.').map(|(account, _)| account)
 }
 
-/// By which two folders are known to hold the same: the hashes of all tokens, one over the other.
+/// Combines the hashes of all tokens by XOR. Two folders with the same tokens have the same result.
 fn hash_of_all(tokens: &[(String, String)]) -> [u8; SHA256_OUTPUT_LEN] {
     let mut all = [0; SHA256_OUTPUT_LEN];
     for (_, token) in tokens {
@@ -391,7 +391,7 @@ fn hash_of_all(tokens: &[(String, String)]) -> [u8; SHA256_OUTPUT_LEN] {
     all
 }
 
-/// What is wrong with a token, in nats-server's words where it has some.
+/// Returns the error text of a token, in nats-server's words if it has some.
 fn words(problem: &JwtError) -> String {
     match problem {
         JwtError::Parts => "expected 3 chunks".into(),
@@ -406,11 +406,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_says_what_can_be_asked() {
-        for (kept, count) in [(Kept::Full, 7), (Kept::Cache, 5), (Kept::Nowhere, 2)] {
-            let subjects = kept.subjects();
-            assert_eq!(subjects.len(), count, "{kept:?}");
-            assert!(subjects.iter().any(|(_, asked)| *asked == Asked::Update));
+    fn token_store_determines_served_requests() {
+        for (store, count) in [
+            (TokenStore::Full, 7),
+            (TokenStore::Cache, 5),
+            (TokenStore::Nowhere, 2),
+        ] {
+            let subjects = store.subjects();
+            assert_eq!(subjects.len(), count, "{store:?}");
+            assert!(
+                subjects
+                    .iter()
+                    .any(|(_, asked)| *asked == Operation::Update)
+            );
         }
     }
 

@@ -1,53 +1,53 @@
-//! What can be asked of the system account: one subject, one entry.
+//! Requests of the system account: one subject, one entry.
 
 use super::super::Endpoint;
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// What monitoring tells under this name, with options in the words of JSON.
+pub(super) enum Operation {
+    /// A monitoring endpoint, with options in JSON.
     Page(&'static Page),
-    /// Who answers.
+    /// The server's identity.
     Idz,
-    /// The counts that are told every ten seconds.
+    /// The counters that are published every ten seconds.
     Statsz,
-    /// Nothing that this server has, which is told as an empty object.
+    /// An unsupported feature, answered with an empty object.
     Nothing,
-    /// A Go program's profile, which there is none of.
+    /// A profile of a Go program, which does not exist here.
     Profilez,
-    /// The memory of the process.
+    /// The process's memory.
     Expvarz,
-    /// Close a connection.
+    /// Closes a connection.
     Kick,
-    /// Tell a client to go elsewhere.
+    /// Asks a client to reconnect elsewhere.
     LameDuck,
-    /// Read the configuration again.
+    /// Reloads the configuration.
     Reload,
-    /// The connections of an account, as an event.
+    /// An account's connection count, as an event.
     AccountConnections,
-    /// Counts of an account.
+    /// An account's counters.
     AccountStatz,
-    /// An account as it is set up.
+    /// An account's configuration.
     AccountInfo,
-    /// The streams of an account.
+    /// An account's streams.
     AccountJsz,
-    /// Who asks, and what he may do.
+    /// The requester's user and permissions.
     UserInfo,
-    /// How many subscriptions there are to a subject.
+    /// The number of subscriptions to a subject.
     Subscribers,
 }
 
-/// An endpoint of monitoring, with the names that its options have in JSON.
+/// A monitoring endpoint, with its options' names in JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) endpoint: Endpoint,
-    /// Name in JSON, name in a query.
+    /// Name in JSON, and name in a query.
     pub(super) options: &'static [(&'static str, &'static str)],
 }
 
 const PLAIN: &[(&str, &str)] = &[];
 
-/// The endpoints by name.
+/// Endpoints by name.
 const PAGE_LIST: &[(&str, Page)] = &[
     ("VARZ", page(Endpoint::Varz, PLAIN)),
     (
@@ -128,12 +128,12 @@ const fn page(endpoint: Endpoint, options: &'static [(&'static str, &'static str
     Page { endpoint, options }
 }
 
-/// Everything that can be asked of the server with this id, by subject.
-pub(super) fn subjects(id: &str) -> Vec<(String, Asked)> {
+/// Returns all subjects of the server with this id.
+pub(super) fn subjects(id: &str) -> Vec<(String, Operation)> {
     let mut all = vec![
-        ("$SYS.REQ.SERVER.PING".to_owned(), Asked::Statsz),
-        ("$SYS.REQ.USER.*.INFO".to_owned(), Asked::UserInfo),
-        ("$SYS.DEBUG.SUBSCRIBERS".to_owned(), Asked::Subscribers),
+        ("$SYS.REQ.SERVER.PING".to_owned(), Operation::Statsz),
+        ("$SYS.REQ.USER.*.INFO".to_owned(), Operation::UserInfo),
+        ("$SYS.DEBUG.SUBSCRIBERS".to_owned(), Operation::Subscribers),
     ];
     for (name, asked) in of_all() {
         all.push((format!("$SYS.REQ.SERVER.PING.{name}"), asked));
@@ -148,40 +148,40 @@ pub(super) fn subjects(id: &str) -> Vec<(String, Asked)> {
     all
 }
 
-/// What every server answers, asked by `PING` or by its id.
-pub(super) fn of_all() -> impl Iterator<Item = (&'static str, Asked)> {
+/// Returns the requests that every server answers, by `PING` or by its id.
+pub(super) fn of_all() -> impl Iterator<Item = (&'static str, Operation)> {
     let pages = PAGE_LIST
         .iter()
-        .map(|(name, page)| (*name, Asked::Page(page)));
+        .map(|(name, page)| (*name, Operation::Page(page)));
     pages.chain([
-        ("IDZ", Asked::Idz),
-        ("STATSZ", Asked::Statsz),
-        ("PROFILEZ", Asked::Profilez),
-        ("EXPVARZ", Asked::Expvarz),
-        ("IPQUEUESZ", Asked::Nothing),
-        ("RAFTZ", Asked::Nothing),
+        ("IDZ", Operation::Idz),
+        ("STATSZ", Operation::Statsz),
+        ("PROFILEZ", Operation::Profilez),
+        ("EXPVARZ", Operation::Expvarz),
+        ("IPQUEUESZ", Operation::Nothing),
+        ("RAFTZ", Operation::Nothing),
     ])
 }
 
-/// What one server is told to do, by its id.
-fn of_one() -> [(&'static str, Asked); 3] {
+/// Returns the requests for one server, by its id.
+fn of_one() -> [(&'static str, Operation); 3] {
     [
-        ("KICK", Asked::Kick),
-        ("LDM", Asked::LameDuck),
-        ("RELOAD", Asked::Reload),
+        ("KICK", Operation::Kick),
+        ("LDM", Operation::LameDuck),
+        ("RELOAD", Operation::Reload),
     ]
 }
 
-/// What is asked of an account.
-fn of_account() -> impl Iterator<Item = (&'static str, Asked)> {
+/// Returns the requests about an account.
+fn of_account() -> impl Iterator<Item = (&'static str, Operation)> {
     let pages = PAGE_LIST
         .iter()
         .filter(|(name, _)| matches!(*name, "SUBSZ" | "CONNZ" | "LEAFZ"));
-    let pages = pages.map(|(name, page)| (*name, Asked::Page(page)));
+    let pages = pages.map(|(name, page)| (*name, Operation::Page(page)));
     pages.chain([
-        ("JSZ", Asked::AccountJsz),
-        ("INFO", Asked::AccountInfo),
-        ("STATZ", Asked::AccountStatz),
-        ("CONNS", Asked::AccountConnections),
+        ("JSZ", Operation::AccountJsz),
+        ("INFO", Operation::AccountInfo),
+        ("STATZ", Operation::AccountStatz),
+        ("CONNS", Operation::AccountConnections),
     ])
 }

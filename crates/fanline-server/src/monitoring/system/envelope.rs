@@ -1,4 +1,4 @@
-//! What stands around everything that the system account is told: which server says it, and when.
+//! The envelope of all messages to the system account: server and time.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 
 use super::super::{FEATURE_FLAGS, Monitor, now_text};
 use crate::identity;
-use crate::server::COMPATIBLE_VERSION;
+use crate::version::COMPATIBLE_VERSION;
 
-/// What this server can do, as bits: JetStream, and snapshots in binary.
+/// The server's capabilities as bits: JetStream, binary snapshots.
 const CAPABILITIES: u8 = 0b11;
 
-/// Numbers what a server tells.
+/// Numbers the server's messages.
 #[derive(Default)]
 pub(super) struct Envelope {
     sequence: Cell<u64>,
 }
 
 impl Envelope {
-    /// Which server it is.
+    /// Returns the server's identity.
     pub(super) fn server(&self, monitor: &Monitor) -> Value {
         let info = &monitor.shared.info;
         self.sequence.set(self.sequence.get() + 1);
@@ -51,12 +51,12 @@ impl Envelope {
         server
     }
 
-    /// An answer.
+    /// Wraps a response.
     pub(super) fn answer(&self, monitor: &Monitor, data: Value) -> Value {
         json!({ "server": self.server(monitor), "data": data })
     }
 
-    /// Why there is none.
+    /// Wraps an error.
     pub(super) fn refusal(&self, monitor: &Monitor, code: u16, problem: &str) -> Value {
         json!({
             "server": self.server(monitor),
@@ -64,7 +64,7 @@ impl Envelope {
         })
     }
 
-    /// An event, without what it is about.
+    /// Returns an event without its subject matter.
     pub(super) fn event(&self, monitor: &Monitor, kind: &str) -> Value {
         json!({
             "type": format!("io.nats.server.advisory.v1.{kind}"),

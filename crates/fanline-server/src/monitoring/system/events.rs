@@ -1,47 +1,34 @@
-//! What the system account is told by itself: who comes and goes.
+//! Events of connections.
 
 use fanline_engine::ConnectionStatus;
 use serde_json::{Value, json};
 
 use super::super::{Monitor, kind_name};
-use crate::shell::Closed;
-
-/// What happened to a connection.
-#[derive(Debug)]
-pub(crate) enum ConnectionEvent {
-    /// It was let in.
-    Connected(Box<ConnectionStatus>),
-    /// It is another server's, and messages cross it.
-    Linked(Box<ConnectionStatus>),
-    /// It is gone.
-    Gone(Box<Closed>),
-    /// It is gone, and was never let in.
-    Refused(Box<Closed>),
-}
+use crate::ipc::ConnectionEvent;
 
 impl ConnectionEvent {
     pub(super) fn status(&self) -> &ConnectionStatus {
         match self {
             ConnectionEvent::Connected(status) | ConnectionEvent::Linked(status) => status,
-            ConnectionEvent::Gone(closed) | ConnectionEvent::Refused(closed) => &closed.status,
+            ConnectionEvent::Closed(closed) | ConnectionEvent::Refused(closed) => &closed.status,
         }
     }
 
-    /// The word in the event's type.
+    /// Returns the last word of the event's type.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             ConnectionEvent::Connected(_) | ConnectionEvent::Linked(_) => "client_connect",
-            ConnectionEvent::Gone(_) | ConnectionEvent::Refused(_) => "client_disconnect",
+            ConnectionEvent::Closed(_) | ConnectionEvent::Refused(_) => "client_disconnect",
         }
     }
 
-    /// Adds what the event is about.
+    /// Adds the connection to an event.
     pub(super) fn describe(&self, monitor: &Monitor, event: &mut Value) {
         let status = self.status();
         event["client"] = client(monitor, status);
         let closed = match self {
             ConnectionEvent::Connected(_) | ConnectionEvent::Linked(_) => None,
-            ConnectionEvent::Gone(closed) | ConnectionEvent::Refused(closed) => Some(closed),
+            ConnectionEvent::Closed(closed) | ConnectionEvent::Refused(closed) => Some(closed),
         };
         if let Some(closed) = closed {
             event["client"]["stop"] = monitor.date(closed.stopped_at).into();

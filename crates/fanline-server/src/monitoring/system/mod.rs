@@ -1,8 +1,8 @@
 //! The system account: monitoring by request, and events.
 //!
-//! A client in this process, bound to the system account, subscribes to what can be asked; who asks is
-//! told what monitoring tells over HTTP, by the same code. What users of other accounts ask comes here
-//! over imports that every account has, with the name of the account in the subject.
+//! A system client subscribes to all requests. Responses come from the same code as monitoring over HTTP.
+//! Requests of other accounts arrive over imports that every account has, with the account's name in the
+//! subject.
 
 mod answers;
 mod claims;
@@ -26,29 +26,28 @@ use tracing::debug;
 
 use super::Monitor;
 use crate::client::{Client, ClientError, Headers, Message, OutgoingMessage, Subscription};
-use endpoints::Asked;
+use crate::ipc::ConnectionEvent;
+use endpoints::Operation;
 use envelope::Envelope;
-pub(crate) use events::ConnectionEvent;
 
-/// Events that wait to be told. More are not told: who comes and goes must not be held up by it.
+/// Pending events at most. Further ones are dropped, so that events never delay connections.
 pub(crate) const EVENTS_MAX: usize = 16 * 1024;
 
-/// Answers for the server in the system account.
+/// The server's services in the system account.
 pub(crate) struct System {
     client: Client,
     monitor: Rc<Monitor>,
     envelope: Envelope,
 }
 
-/// The server's own client is gone, and the server with it.
-struct Gone;
+/// The system client is disconnected, because the server stops.
+struct Disconnected;
 
 impl System {
-    /// Subscribes to everything that can be asked; from then on requests are answered and events told, on
-    /// tasks of this thread.
+    /// Subscribes to all requests. Tasks of this thread then respond to them and publish events.
     ///
     /// # Errors
-    /// When the client is gone.
+    /// Fails if the client is disconnected.
     pub(crate) async fn start(
         client: Client,
         monitor: Rc<Monitor>,
@@ -65,12 +64,12 @@ impl System {
         }
         system.serve_claims().await?;
         system.client.flush().await?;
-        tokio::task::spawn_local(Rc::clone(&system).tell(events));
+        tokio::task::spawn_local(Rc::clone(&system).publish_events(events));
         Ok(system)
     }
 
-    /// Answers the requests of one subject.
-    async fn answer_all(self: Rc<Self>, mut requests: Subscription, asked: Asked) {
+    /// Responds to the requests of one subject.
+    async fn answer_all(self: Rc<Self>, mut requests: Subscription, asked: Operation) {
         while let Some(request) = requests.next().await {
             if request.reply().is_none() {
                 continue;
@@ -84,9 +83,9 @@ impl System {
         }
     }
 
-    /// Sends an answer, packed if that was asked for; if it is too large for a message, that. Who waits for
-    /// none gets none.
-    async fn reply(&self, request: &Message, answer: &Value) -> Result<(), Gone> {
+    /// Sends a response, compressed if requested; an error if it exceeds the limit of messages. A request
+    /// without a reply subject gets none.
+    async fn reply(&self, request: &Message, answer: &Value) -> Result<(), Disconnected> {
         let Some(to) = request.reply() else {
             return Ok(());
         };
@@ -99,19 +98,19 @@ impl System {
                 let refusal = self
                     .envelope
                     .refusal(&self.monitor, 500, &error.to_string());
-                self.say(to, &refusal).await
+                self.publish(to, &refusal).await
             }
             sent => unless_gone(to, sent),
         }
     }
 
-    async fn say(&self, subject: &str, body: &Value) -> Result<(), Gone> {
+    async fn publish(&self, subject: &str, body: &Value) -> Result<(), Disconnected> {
         let sent = self.client.publish(subject, body.to_string()).await;
         unless_gone(subject, sent)
     }
 }
 
-/// An answer as whoever asks takes it.
+/// Returns a response in the requested encoding.
 fn packed(request: &Message, to: &str, answer: &Value) -> OutgoingMessage {
     let mut message = OutgoingMessage {
         subject: to.into(),
@@ -122,24 +121,26 @@ fn packed(request: &Message, to: &str, answer: &Value) -> OutgoingMessage {
         .headers()
         .and_then(|headers| headers.get(ACCEPT_ENCODING));
     message.payload = match accepted.map(Encoding::wanted) {
-        Some(encoding) if said(&mut message.headers, encoding) => encoding.pack(body).into(),
+        Some(encoding) if set_encoding(&mut message.headers, encoding) => {
+            encoding.pack(body).into()
+        }
         _ => body.into(),
     };
     message
 }
 
-/// Says how an answer is packed; whether that could be said.
-fn said(headers: &mut Headers, encoding: Encoding) -> bool {
+/// Sets the encoding header. Returns whether that was possible.
+fn set_encoding(headers: &mut Headers, encoding: Encoding) -> bool {
     headers.append(CONTENT_ENCODING, encoding.name()).is_ok()
 }
 
-/// What cannot be sent, as when an account's name cannot stand in a subject, is left out.
-fn unless_gone(subject: &str, sent: Result<(), ClientError>) -> Result<(), Gone> {
+/// Ignores messages that cannot be sent, as when an account's name is no valid token of a subject.
+fn unless_gone(subject: &str, sent: Result<(), ClientError>) -> Result<(), Disconnected> {
     match sent {
         Ok(()) => Ok(()),
-        Err(ClientError::Disconnected(_)) => Err(Gone),
+        Err(ClientError::Disconnected(_)) => Err(Disconnected),
         Err(error) => {
-            debug!("{subject} was not told: {error}");
+            debug!("{subject} was not published: {error}");
             Ok(())
         }
     }

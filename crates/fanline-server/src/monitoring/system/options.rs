@@ -1,4 +1,4 @@
-//! The body of a request: which servers are to answer, and what they are to tell.
+//! Bodies of requests: a filter of servers, and options.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::super::query::Query;
 use super::endpoints::Page;
 
-/// Which servers are to answer. All of what is named must be so.
+/// A filter of servers. All given fields have to match.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Filter {
@@ -18,7 +18,7 @@ struct Filter {
     exact_match: bool,
 }
 
-/// What a server is, as far as filters ask for it.
+/// The server's properties that filters refer to.
 pub(super) struct Myself<'a> {
     pub(super) name: &'a str,
     pub(super) host: &'a str,
@@ -33,7 +33,7 @@ pub(super) struct Body(Map<String, Value>);
 
 impl Body {
     /// # Errors
-    /// Why it is no object, in words for the one who asked.
+    /// Returns an error text for the requester if it is not an object.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         if bytes.trim_ascii().is_empty() {
             return Ok(Body::default());
@@ -50,7 +50,7 @@ impl Body {
         self.0.get(name).unwrap_or(&Value::Null)
     }
 
-    /// Whether this server is asked. A filter that cannot be read asks nobody.
+    /// Returns whether the filter includes this server. An invalid filter includes none.
     pub(super) fn is_for(&self, me: &Myself<'_>) -> bool {
         let Ok(filter) = Filter::deserialize(Value::Object(self.0.clone())) else {
             return false;
@@ -66,7 +66,7 @@ impl Body {
             && filter.tags.iter().all(has)
     }
 
-    /// The same as a query over HTTP.
+    /// Returns the options as a query over HTTP.
     pub(super) fn query(&self, page: &Page) -> Query {
         let pairs = page.options.iter().filter_map(|(name, parameter)| {
             let value = match (self.field(name), *name) {
@@ -88,7 +88,7 @@ impl Body {
             }
         });
         let mut pairs: Vec<(String, String)> = pairs.collect();
-        // The first of equal names counts, and details say more than a list.
+        // The first of equal names counts, and details take precedence over a list.
         pairs.sort_by_key(|(_, value)| value != "detail");
         Query::of(pairs)
     }
@@ -97,10 +97,10 @@ impl Body {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitoring::system::endpoints::{self, Asked};
+    use crate::monitoring::system::endpoints::{self, Operation};
 
     #[test]
-    fn only_those_who_are_meant_answer() {
+    fn only_servers_in_the_filter_answer() {
         let me = Myself {
             name: "east-1",
             host: "0.0.0.0",
@@ -135,7 +135,7 @@ mod tests {
         let query = |name: &str, body: &str| {
             let mut all = endpoints::of_all();
             let (_, asked) = all.find(|(known, _)| *known == name).expect("known");
-            let Asked::Page(page) = asked else {
+            let Operation::Page(page) = asked else {
                 panic!("{name} has no options");
             };
             Body::parse(body.as_bytes()).expect("an object").query(page)

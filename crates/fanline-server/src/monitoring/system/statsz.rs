@@ -1,4 +1,4 @@
-//! The counts that a server tells every ten seconds, and accounts' counts.
+//! Counters of the server, published every ten seconds, and of accounts.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::answer::{Number, Refusal};
 use super::super::{Monitor, collect, process, varz};
 
-/// The server as a whole, in fewer words than `/varz`.
+/// Returns a summary of `/varz`.
 pub(super) async fn of_server(monitor: &Monitor) -> Result<Value, Refusal> {
     let totals = collect::totals(&monitor.shared).await?;
     let accounts = collect::jetstream(&monitor.shared, OverviewWanted::default()).await?;
@@ -38,7 +38,7 @@ pub(super) async fn of_server(monitor: &Monitor) -> Result<Value, Refusal> {
     if overview.is_some() {
         let jetstream = varz::jetstream(monitor, overview.as_ref());
         statsz["jetstream"] = serde_json::to_value(jetstream).unwrap_or_default();
-        // Which folder it is, is nobody's business who counts.
+        // Readers of counters need not know the folder.
         if let Some(Value::Object(config)) = statsz.pointer_mut("/jetstream/config") {
             config.remove("store_dir");
         }

@@ -1,27 +1,27 @@
-//! `$SYS.DEBUG.SUBSCRIBERS`: how many subscriptions there are to a subject.
+//! `$SYS.DEBUG.SUBSCRIBERS`: the number of subscriptions to a subject.
 
 use fanline_engine::{Filter, SubscriptionStatus};
 
-/// What is asked for.
+/// The request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wanted<'a> {
+pub(super) struct Count<'a> {
     subject: &'a str,
-    /// Those of one queue group alone.
+    /// Counts only this queue group.
     queue: Option<&'a str>,
 }
 
-impl<'a> Wanted<'a> {
-    /// Reads `<subject> [<queue>]`; `None` when there is no subject.
+impl<'a> Count<'a> {
+    /// Parses `<subject> [<queue>]`; `None` without a subject.
     pub(super) fn parse(body: &'a [u8]) -> Option<Self> {
         let mut words = std::str::from_utf8(body).ok()?.split_whitespace();
-        Some(Wanted {
+        Some(Count {
             subject: words.next()?,
             queue: words.next(),
         })
     }
 
-    /// Whether a subscription is one of them: it gets what is published to the subject, or, when that has
-    /// wildcards, nothing else.
+    /// Returns whether a subscription counts: it receives messages to the subject, or, for a filter, lies
+    /// entirely within it.
     pub(super) fn counts(&self, sub: &SubscriptionStatus) -> bool {
         if self.queue.is_some_and(|queue| queue != sub.queue) {
             return false;
@@ -33,7 +33,7 @@ impl<'a> Wanted<'a> {
         };
         match asked.split('.').any(|token| matches!(token, "*" | ">")) {
             false => matches(subscribed, asked),
-            // `a.*` does not have all of `a.>`.
+            // `a.*` does not cover `a.>`.
             true => {
                 matches(asked, subscribed) && (asked.ends_with('>') || !subscribed.ends_with('>'))
             }
@@ -45,9 +45,9 @@ impl<'a> Wanted<'a> {
 mod tests {
     use super::*;
 
-    /// What nats-server 2.15 counts of the same subscriptions.
+    /// Counts of nats-server 2.15 for the same subscriptions.
     #[test]
-    fn what_counts() {
+    fn subscriptions_that_count_equal_those_of_nats_server() {
         let subs = [
             ("foo", ""),
             ("foo", "q"),
@@ -79,7 +79,7 @@ mod tests {
             ("*.y.z", 1),
             ("{\"subject\":\"foo\"}", 0),
         ] {
-            let wanted = Wanted::parse(body.as_bytes());
+            let wanted = Count::parse(body.as_bytes());
             let found = subs
                 .iter()
                 .filter(|sub| wanted.as_ref().is_some_and(|w| w.counts(sub)));

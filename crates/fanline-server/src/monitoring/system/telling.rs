@@ -1,4 +1,4 @@
-//! What the system account is told without having asked.
+//! Events that the server publishes by itself.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -9,18 +9,22 @@ use tokio::sync::mpsc;
 use tracing::warn;
 
 use super::answers::name_of;
-use super::{ConnectionEvent, Gone, System};
+use super::{Disconnected, System};
+use crate::ipc::ConnectionEvent;
 
-/// How often a server tells its counts.
+/// Interval of the server's counters.
 const STATSZ_EVERY: Duration = Duration::from_secs(10);
-/// How often the connections of each account are told, besides when they change.
+/// Interval of the connection counts of all accounts, in addition to those at changes.
 const CONNECTIONS_EVERY: Duration = Duration::from_secs(30);
-/// Events that are told before the changed accounts are.
+/// Events published before the counts of changed accounts.
 const EVENTS_AT_ONCE: usize = 256;
 
 impl System {
-    /// Tells of what happens, until nothing can happen any more.
-    pub(super) async fn tell(self: Rc<Self>, mut events: mpsc::Receiver<ConnectionEvent>) {
+    /// Publishes events until the server stops.
+    pub(super) async fn publish_events(
+        self: Rc<Self>,
+        mut events: mpsc::Receiver<ConnectionEvent>,
+    ) {
         let mut statsz = tokio::time::interval(STATSZ_EVERY);
         let mut connections = tokio::time::interval(CONNECTIONS_EVERY);
         let mut batch = Vec::new();
@@ -28,10 +32,10 @@ impl System {
             let told = tokio::select! {
                 count = events.recv_many(&mut batch, EVENTS_AT_ONCE) => match count {
                     0 => return,
-                    _ => self.tell_events(&mut batch).await,
+                    _ => self.publish_batch(&mut batch).await,
                 },
                 _ = statsz.tick() => self.tell_statsz().await,
-                _ = connections.tick() => self.tell_connections(None).await,
+                _ = connections.tick() => self.publish_connections(None).await,
             };
             if told.is_err() {
                 return;
@@ -39,13 +43,13 @@ impl System {
         }
     }
 
-    async fn tell_events(&self, batch: &mut Vec<ConnectionEvent>) -> Result<(), Gone> {
+    async fn publish_batch(&self, batch: &mut Vec<ConnectionEvent>) -> Result<(), Disconnected> {
         let monitor = &self.monitor;
         let mut changed = BTreeSet::new();
         for event in batch.drain(..) {
             let account = monitor.account_name(event.status().account);
             if let ConnectionEvent::Linked(_) = event {
-                self.tell_linked(&account).await?;
+                self.publish_linked(&account).await?;
                 changed.insert(account);
                 continue;
             }
@@ -55,74 +59,74 @@ impl System {
                 ConnectionEvent::Connected(_) | ConnectionEvent::Linked(_) => {
                     format!("$SYS.ACCOUNT.{account}.CONNECT")
                 }
-                ConnectionEvent::Gone(_) => format!("$SYS.ACCOUNT.{account}.DISCONNECT"),
-                // It was in no account.
+                ConnectionEvent::Closed(_) => format!("$SYS.ACCOUNT.{account}.DISCONNECT"),
+                // The connection had no account.
                 ConnectionEvent::Refused(_) => {
                     let subject = format!("$SYS.SERVER.{}.CLIENT.AUTH.ERR", monitor.server_id());
-                    self.say(&subject, &body).await?;
+                    self.publish(&subject, &body).await?;
                     continue;
                 }
             };
-            self.say(&subject, &body).await?;
+            self.publish(&subject, &body).await?;
             changed.insert(account);
         }
         match changed.is_empty() {
             true => Ok(()),
-            false => self.tell_connections(Some(&changed)).await,
+            false => self.publish_connections(Some(&changed)).await,
         }
     }
 
-    /// Tells that another server is attached. nats-server tells the same to its gateways only.
-    async fn tell_linked(&self, account: &str) -> Result<(), Gone> {
+    /// Publishes that a leaf node has connected. nats-server publishes the same to its gateways only.
+    async fn publish_linked(&self, account: &str) -> Result<(), Disconnected> {
         let subject = format!("$SYS.ACCOUNT.{account}.LEAFNODE.CONNECT");
         let server = self.envelope.server(&self.monitor);
         let body = json!({ "server": server, "acc": account });
-        self.say(&subject, &body).await
+        self.publish(&subject, &body).await
     }
 
-    /// Tells how many connections these accounts have; `None` is all that have any.
-    async fn tell_connections(&self, of: Option<&BTreeSet<String>>) -> Result<(), Gone> {
-        // A shard that is busy is asked again the next time.
+    /// Publishes the connection counts of these accounts; of all with connections if `None`.
+    async fn publish_connections(&self, of: Option<&BTreeSet<String>>) -> Result<(), Disconnected> {
+        // A busy shard is queried again next time.
         let all = self.statistics_of_all().await.unwrap_or_default();
         for counts in all {
             let Some(account) = name_of(&counts).map(str::to_owned) else {
                 continue;
             };
-            let is_told = match of {
+            let is_published = match of {
                 Some(changed) => changed.contains(&account),
                 None => counts["total_conns"].as_u64() > Some(0),
             };
-            if is_told {
+            if is_published {
                 let event = self.connections_event(counts);
                 let legacy = format!("$SYS.SERVER.ACCOUNT.{account}.CONNS");
-                self.say(&legacy, &event).await?;
+                self.publish(&legacy, &event).await?;
                 let subject = format!("$SYS.ACCOUNT.{account}.SERVER.CONNS");
-                self.say(&subject, &event).await?;
+                self.publish(&subject, &event).await?;
             }
         }
         Ok(())
     }
 
-    async fn tell_statsz(&self) -> Result<(), Gone> {
+    async fn tell_statsz(&self) -> Result<(), Disconnected> {
         match self.statsz().await {
             Ok(statsz) => {
                 let subject = format!("$SYS.SERVER.{}.STATSZ", self.monitor.server_id());
-                self.say(&subject, &statsz).await
+                self.publish(&subject, &statsz).await
             }
             Err(refused) => {
                 let problem = refused.map_or_else(String::new, |(_, problem)| problem);
-                warn!("The server's counts could not be told: {problem}");
+                warn!("Server statistics could not be published: {problem}");
                 Ok(())
             }
         }
     }
 
-    /// Says that the server goes away, or ends: `LAMEDUCK`, `SHUTDOWN`.
+    /// Publishes a change of the server: `LAMEDUCK` or `SHUTDOWN`.
     pub(crate) async fn announce(&self, word: &str) {
         let subject = format!("$SYS.SERVER.{}.{word}", self.monitor.server_id());
         let body = json!({ "server": self.envelope.server(&self.monitor) });
-        // Nobody is left to be told of a client that is gone.
-        if self.say(&subject, &body).await.is_ok() {
+        // After a failure the system client is disconnected.
+        if self.publish(&subject, &body).await.is_ok() {
             let _ = self.client.flush().await;
         }
     }

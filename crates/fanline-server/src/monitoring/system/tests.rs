@@ -1,4 +1,4 @@
-//! Asked as a user of the system account would, without being one.
+//! Requests of the system account over a system client.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::client::{Client, ConnectOptions};
 use crate::options::Options;
-use crate::server::{Handle, IN_PROCESS_PIPE_BYTES, Server};
+use crate::server::{Handle, Server};
 
-/// Nothing here takes anywhere near as long, unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit of any wait; reached only by a hang.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 struct Stage {
     server: Handle,
@@ -31,14 +31,12 @@ impl Stage {
             ..Options::default()
         };
         let server = Server::start(options).expect("a free port");
-        let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
-        server.shared.assign_insider(theirs, AccountId::SYSTEM);
-        let system = Client::over(ours, &ConnectOptions::system_client()).await;
+        let system = server.shared.system_client(AccountId::SYSTEM).await;
         let stage = Stage {
             server,
             system: system.expect("it is let in"),
         };
-        // The responders come up just after the server, this one as the last.
+        // The responders start just after the server, this one last.
         let last = "$SYS.REQ.ACCOUNT.$G.CONNS";
         while stage.try_ask(last, "").await.is_none() {}
         stage
@@ -54,7 +52,7 @@ impl Stage {
     }
 
     async fn ask(&self, subject: &str, body: &str) -> Value {
-        let asked = self.system.request(subject, body.to_owned(), PATIENCE);
+        let asked = self.system.request(subject, body.to_owned(), TIME_LIMIT);
         let answer = asked.await.expect("an answer");
         serde_json::from_slice(answer.payload()).expect("JSON")
     }
@@ -73,13 +71,13 @@ fn run(test: impl AsyncFnOnce(Stage)) {
 }
 
 #[test]
-fn every_endpoint_answers_with_who_it_is() {
+fn every_response_holds_the_server_identity() {
     run(async |stage: Stage| {
         for (name, asked) in super::endpoints::of_all() {
             for to in ["PING", stage.id()] {
                 let answer = stage.ask(&format!("$SYS.REQ.SERVER.{to}.{name}"), "").await;
                 let server = match asked {
-                    super::Asked::Idz => &answer,
+                    super::Operation::Idz => &answer,
                     _ => &answer["server"],
                 };
                 assert_eq!(server["name"], "asked", "{name}: {answer}");
@@ -90,7 +88,7 @@ fn every_endpoint_answers_with_who_it_is() {
         assert_eq!(health["data"]["status_code"], 200, "{health}");
         let statsz = stage.ask("$SYS.REQ.SERVER.PING", "").await;
         assert_eq!(statsz["statsz"]["active_servers"], 1, "{statsz}");
-        // The server's own clients are none of its connections.
+        // System clients are not counted as connections.
         assert_eq!(statsz["statsz"]["connections"], 0, "{statsz}");
     });
 }
@@ -118,7 +116,7 @@ fn bodies_are_options_and_filters() {
 }
 
 #[test]
-fn who_comes_and_goes_is_told_and_can_be_kicked() {
+fn connects_and_disconnects_are_published_and_clients_can_be_kicked() {
     run(async |stage: Stage| {
         let mut events = stage
             .system

@@ -1,12 +1,13 @@
-//! `$SYS.REQ.USER.INFO`: who one is, and what one may do.
+//! `$SYS.REQ.USER.INFO`: the requester's user and permissions.
 
-use fanline_engine::auth::{Access, Account, Allowed, Pattern, Permissions};
+use fanline_engine::auth::{Access, Account, Allowed, Permissions};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::client::Headers;
+use crate::config::pattern_texts;
 
-/// Where the server writes who asks, when a request comes from another account.
+/// Header with the requester's identity, added to requests from other accounts.
 const REQUEST_INFO: &str = "Nats-Request-Info";
 
 #[derive(Default, Deserialize)]
@@ -14,9 +15,9 @@ const REQUEST_INFO: &str = "Nats-Request-Info";
 struct Asker {
     acc: Option<String>,
     user: String,
-    /// What his token calls him.
+    /// The user's name in its token.
     user_name: Option<String>,
-    /// What he may do, as he is told it.
+    /// The permissions as reported to the user.
     permissions: Option<Value>,
     /// In nanoseconds from now.
     expires: Option<u64>,
@@ -30,19 +31,19 @@ impl Asker {
     }
 }
 
-/// The account that a request comes from, when it is another one.
+/// Returns the requester's account, if it is another one.
 pub(super) fn account_of_asker(headers: Option<&Headers>) -> Option<String> {
     Asker::read(headers).acc
 }
 
-/// What a user of an account is told of himself.
+/// Returns the identity and permissions of an account's user.
 pub(super) fn info(access: &Access, account: &str, headers: Option<&Headers>) -> Value {
     let asker = Asker::read(headers);
     let user = asker.user;
     let known = access.account_id(account).and_then(|id| access.account(id));
     let tag = known.map_or(account, Account::tag);
     let mut info = json!({ "user": user, "account": account, "account_name": tag });
-    // What is configured is shown as it stands there; who came by a token has his rights from that.
+    // Configured permissions are shown as configured; those of a token, as the header reports them.
     let configured = permissions_of(access, account, &user).map(show);
     if let Some(permissions) = configured.or(asker.permissions) {
         info["permissions"] = permissions;
@@ -56,7 +57,7 @@ pub(super) fn info(access: &Access, account: &str, headers: Option<&Headers>) ->
     info
 }
 
-/// `None` is everything.
+/// Returns the permissions of a user; `None` if everything is permitted.
 fn permissions_of<'a>(access: &'a Access, account: &str, user: &str) -> Option<&'a Permissions> {
     let account = access.account(access.account_id(account)?)?;
     let user = account.users.iter().find(|known| known.name() == user)?;
@@ -65,7 +66,7 @@ fn permissions_of<'a>(access: &'a Access, account: &str, user: &str) -> Option<&
     (*permissions != Permissions::default()).then_some(permissions)
 }
 
-/// In nats-server's words: no limit is -1, times are in nanoseconds.
+/// Formats permissions as nats-server does: no limit is -1, times are in nanoseconds.
 fn show(permissions: &Permissions) -> Value {
     let mut shown = json!({});
     let both = [
@@ -87,19 +88,12 @@ fn show(permissions: &Permissions) -> Value {
 }
 
 fn show_allowed(allowed: &Allowed) -> Value {
-    let texts = |patterns: &[Pattern]| -> Vec<String> {
-        let text = |pattern: &Pattern| match pattern.queue() {
-            Some(queue) => format!("{} {queue}", pattern.subject()),
-            None => pattern.subject().to_owned(),
-        };
-        patterns.iter().map(text).collect()
-    };
     let mut shown = json!({});
     if let Some(allow) = &allowed.allow {
-        shown["allow"] = texts(allow).into();
+        shown["allow"] = pattern_texts(allow).into();
     }
     if !allowed.deny.is_empty() {
-        shown["deny"] = texts(&allowed.deny).into();
+        shown["deny"] = pattern_texts(&allowed.deny).into();
     }
     shown
 }
@@ -111,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_are_those_of_the_user_or_of_its_account() {
+    fn permissions_are_those_of_the_user_or_its_account() {
         let mut config = AccessConfig::default();
         let mut ada = User::new("ada", "pw");
         ada.permissions = Some(Permissions {

@@ -1,4 +1,4 @@
-//! A client that speaks MQTT by hand over a blocking socket.
+//! An MQTT client written by hand over a blocking socket.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,14 +9,14 @@ use crate::raw::PATIENCE;
 pub(crate) const V4: u8 = 4;
 pub(crate) const V5: u8 = 5;
 
-/// What a CONNECT says.
+/// The fields of a CONNECT.
 #[derive(Clone, Default)]
 pub(crate) struct Hello {
     pub(crate) id: &'static str,
     pub(crate) keeps: bool,
     /// Properties of 5.0.
     pub(crate) properties: Vec<u8>,
-    /// Topic, payload, QoS, RETAIN and properties of the will.
+    /// Topic, payload, QoS, RETAIN, and properties of the will.
     pub(crate) will: Option<(&'static str, &'static str, u8, bool, Vec<u8>)>,
     pub(crate) user: Option<(&'static str, &'static str)>,
     pub(crate) keep_alive: u16,
@@ -30,7 +30,7 @@ impl Hello {
         }
     }
 
-    /// With a session that outlives the connection.
+    /// Returns a CONNECT with a session that outlives the connection.
     pub(crate) fn kept(id: &'static str, version: u8) -> Self {
         Hello {
             id,
@@ -69,14 +69,14 @@ impl Hello {
     }
 }
 
-/// One packet as it came.
+/// A received packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub(crate) first: u8,
     pub(crate) body: Vec<u8>,
 }
 
-/// A PUBLISH, taken apart.
+/// A parsed PUBLISH.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Published {
     pub(crate) topic: String,
@@ -88,7 +88,7 @@ pub(crate) struct Published {
     pub(crate) properties: Vec<u8>,
 }
 
-/// One connection.
+/// A connection.
 pub(crate) struct MqttClient {
     stream: TcpStream,
     pub(crate) version: u8,
@@ -107,7 +107,7 @@ impl MqttClient {
         }
     }
 
-    /// Connects; gives the CONNACK's body.
+    /// Connects, and returns the CONNACK's body.
     pub(crate) fn greet(&mut self, hello: &Hello) -> Vec<u8> {
         self.send(&hello.encode(self.version));
         let ack = self.packet().expect("a CONNACK");
@@ -115,7 +115,7 @@ impl MqttClient {
         ack.body
     }
 
-    /// A client that is in; whether its session was there.
+    /// Returns a connected client, and whether its session was present.
     pub(crate) fn connect(address: SocketAddr, version: u8, hello: &Hello) -> (Self, bool) {
         let mut client = MqttClient::open(address, version);
         let ack = client.greet(hello);
@@ -131,7 +131,7 @@ impl MqttClient {
         self.send(&packet(first, body));
     }
 
-    /// The next packet; `None` when the connection has ended.
+    /// Returns the next packet; `None` at the end of the connection.
     pub(crate) fn packet(&mut self) -> Option<Packet> {
         let first = self.byte()?;
         let (mut length, mut shift) = (0_usize, 0);
@@ -159,7 +159,7 @@ impl MqttClient {
         self.next_id
     }
 
-    /// Subscribes; gives the reasons.
+    /// Subscribes, and returns the reason codes.
     pub(crate) fn subscribe(&mut self, filters: &[(&str, u8)]) -> Vec<u8> {
         self.subscribe_with(filters, &[])
     }
@@ -186,14 +186,14 @@ impl MqttClient {
         self.until(0xB0);
     }
 
-    /// The next packet, which is to be of this kind.
+    /// Returns the next packet, which has to be of this type.
     pub(crate) fn until(&mut self, first: u8) -> Packet {
         let packet = self.packet().expect("a packet");
         assert_eq!(packet.first, first, "{packet:?}");
         packet
     }
 
-    /// Publishes and waits for no answer; gives the packet identifier.
+    /// Publishes without waiting, and returns the packet identifier.
     pub(crate) fn send_publish(&mut self, topic: &str, payload: &[u8], flags: u8) -> u16 {
         self.send_publish_with(topic, payload, flags, &[])
     }
@@ -218,7 +218,7 @@ impl MqttClient {
         id
     }
 
-    /// Publishes, and returns when that is acknowledged to the end.
+    /// Publishes, and waits for the complete acknowledgment.
     pub(crate) fn publish(&mut self, topic: &str, payload: &str, flags: u8) {
         let id = self
             .send_publish(topic, payload.as_bytes(), flags)
@@ -234,13 +234,13 @@ impl MqttClient {
         }
     }
 
-    /// Pings, and waits for the answer.
+    /// Pings, and waits for the response.
     pub(crate) fn settle(&mut self) {
         self.send(&[0xC0, 0]);
         self.until(0xD0);
     }
 
-    /// The next message, which is not acknowledged.
+    /// Returns the next message without acknowledging it.
     pub(crate) fn message(&mut self) -> Published {
         let Packet { first, body } = self.packet().expect("a message");
         assert_eq!(first & 0xF0, 0x30, "{first:#x} {body:?}");
@@ -254,7 +254,7 @@ impl MqttClient {
         }
         let mut properties = Vec::new();
         if self.version == V5 {
-            // Those of tests are short.
+            // Properties of the tests are short.
             let end = at + 1 + usize::from(body[at]);
             properties = body[at + 1..end].to_vec();
             at = end;
@@ -270,7 +270,7 @@ impl MqttClient {
         }
     }
 
-    /// The next message, acknowledged to the end: topic, payload, QoS.
+    /// Returns the next message after acknowledging it: topic, payload, QoS.
     pub(crate) fn take(&mut self) -> (String, String, u8) {
         let message = self.message();
         let id = message.id.to_be_bytes();
@@ -287,7 +287,7 @@ impl MqttClient {
         (message.topic, payload, message.qos)
     }
 
-    /// Takes leave.
+    /// Sends DISCONNECT.
     pub(crate) fn disconnect(mut self) {
         self.send(&[0xE0, 0]);
         assert_eq!(self.packet(), None);
@@ -306,7 +306,7 @@ fn push_properties(out: &mut Vec<u8>, version: u8, properties: &[u8]) {
     }
 }
 
-/// A user property.
+/// Returns a user property.
 pub(crate) fn user(name: &str, value: &str) -> Vec<u8> {
     let mut property = vec![0x26];
     push_text(&mut property, name.as_bytes());

@@ -1,4 +1,4 @@
-//! What outlives a connection: retained messages, wills, sessions, and what was under way.
+//! State beyond a connection: retained messages, wills, sessions, and messages in flight.
 
 use super::client::{Hello, MqttClient, V4, V5};
 use super::{BOTH, address, client, in_memory, on_disk, triple};
@@ -6,7 +6,7 @@ use crate::folder::TempFolder;
 use crate::raw::TestServer;
 
 #[test]
-fn retained_messages_are_for_those_who_come_later() {
+fn retained_message_reaches_later_subscribers() {
     let folder = TempFolder::new("mqtt-retained-messages-are-for-those-who-come-later");
     {
         let server = TestServer::with(on_disk(&folder, 2));
@@ -42,7 +42,7 @@ fn retained_messages_are_for_those_who_come_later() {
             ("r/2", &b"two"[..], 1),
         ];
         assert_eq!(came, wanted);
-        // To those who were there it is a message like others.
+        // Clients with an existing subscription receive it as an ordinary message.
         let mut publisher = client(&server, version, "publisher");
         publisher.publish("r/2", "two", 5);
         assert!(!late.message().retain);
@@ -70,7 +70,7 @@ fn a_thousand_retained_messages() {
 }
 
 #[test]
-fn a_will_is_sent_unless_its_client_takes_leave() {
+fn will_is_sent_unless_the_client_disconnects() {
     let server = TestServer::with(in_memory(2));
     let mut watcher = client(&server, V4, "watcher");
     watcher.subscribe(&[("gone/+", 1)]);
@@ -130,7 +130,7 @@ fn a_session_outlives_its_connection_and_the_server() {
         let id = again.id.to_be_bytes();
         subscriber.send_packet(0x50, &id);
         let mut came = Vec::new();
-        // That of the first message, and that of `s/3`.
+        // The identifiers of the first message and of `s/3`.
         let mut released = 0;
         while came.len() < 2 || released < 2 {
             let packet = subscriber.packet().expect("a packet");
@@ -153,7 +153,7 @@ fn a_session_outlives_its_connection_and_the_server() {
         other.publish("zero", "still subscribed", 0);
         assert_eq!(subscriber.take(), triple("zero", "still subscribed", 0));
         subscriber.disconnect();
-        // A clean start is a new session.
+        // A clean start begins a new session.
         let clean = Hello {
             keeps: false,
             ..Hello::kept(if version == V4 { "four" } else { "five" }, version)
@@ -165,7 +165,7 @@ fn a_session_outlives_its_connection_and_the_server() {
 }
 
 #[test]
-fn what_was_held_is_released_after_a_restart() {
+fn held_qos_2_message_is_released_after_a_restart() {
     let folder = TempFolder::new("mqtt-what-was-held-is-released-after-a-restart");
     let id = {
         let server = TestServer::with(on_disk(&folder, 1));
@@ -193,11 +193,11 @@ fn what_was_held_is_released_after_a_restart() {
 }
 
 #[test]
-fn a_delayed_will_is_for_those_who_stay_away() {
+fn delayed_will_is_canceled_by_a_reconnect() {
     let server = TestServer::with(in_memory(2));
     let mut watcher = client(&server, V4, "watcher");
     watcher.subscribe(&[("late/+", 0)]);
-    // A session of an hour, and a will with a delay of that or of nothing at all.
+    // A session of an hour, and a will with the same delay or none.
     let hello = |id, topic, delay: u8| Hello {
         will: Some((topic, "bye", 0, false, vec![0x18, 0, 0, 0, delay])),
         ..Hello::kept(id, V5)
@@ -207,7 +207,7 @@ fn a_delayed_will_is_for_those_who_stay_away() {
     let (gone, _) = MqttClient::connect(address(&server), V5, &hello("gone", "late/g", 0));
     drop(gone);
     assert_eq!(watcher.take(), triple("late/g", "bye", 0));
-    // One who begins anew has ended the session, and so the will is due.
+    // A clean start ends the session, so the will is due.
     let clean = Hello {
         keeps: false,
         ..hello("waits", "late/w", 250)
@@ -219,9 +219,9 @@ fn a_delayed_will_is_for_those_who_stay_away() {
     watcher.settle();
 }
 
-/// Nobody keeps it for the session, but its client may have it already (MQTT-4.4.0-1).
+/// The session does not store it, but its client may have received it already (MQTT-4.4.0-1).
 #[test]
-fn a_retained_message_that_was_begun_comes_again() {
+fn retained_message_in_flight_is_redelivered() {
     let folder = TempFolder::new("mqtt-a-retained-message-that-was-begun-comes-again");
     let server = TestServer::with(on_disk(&folder, 2));
     for (version, id) in [(V4, "four"), (V5, "five")] {
@@ -265,7 +265,7 @@ fn a_retained_message_that_was_begun_comes_again() {
     }
 }
 
-/// PUBCOMP promises that the disk has it; and whoever is to take what fills the disk must get in.
+/// PUBCOMP promises that the message is on disk. A client that empties the disk must still be admitted.
 #[test]
 fn a_full_disk_completes_nothing_and_can_be_emptied() {
     for version in BOTH {
@@ -305,7 +305,7 @@ fn a_full_disk_completes_nothing_and_can_be_emptied() {
     }
 }
 
-/// Whoever may publish may write a session's record: what it says need not fit into a clock.
+/// Any client with permission to publish may write a session record, so its times may exceed the clock's range.
 #[test]
 fn a_session_that_ends_when_no_clock_can_show_it() {
     let folder = TempFolder::new("mqtt-a-session-that-ends-when-no-clock-can-show-it");

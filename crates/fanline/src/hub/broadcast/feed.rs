@@ -1,16 +1,16 @@
-//! A hub at the end of a chain of operators.
+//! An observer that sends to a broadcast hub, for the end of a chain of operators.
 
 use super::sender::BroadcastSender;
 use crate::hub::BoxError;
 use crate::{Guard, IntoObservable, Observable, Observer};
 
 impl<T, E> BroadcastSender<T, E> {
-    /// Sends all that an observable emits (a subject, a chain of operators), and its end.
+    /// Sends every value that an observable emits (a subject, a chain of operators), and its end.
     ///
-    /// What emits has no way to wait but to wait: its thread is held up while the hub is full. So
-    /// consumers must not depend on the same thread, or the hub must be one that never waits
+    /// An observable can wait only by blocking: its thread blocks while the hub is full. So consumers must
+    /// not depend on the same thread, or the hub must be one that never waits
     /// ([`SlowConsumer::Lag`](super::SlowConsumer::Lag), with
-    /// [`NobodyListens::Discard`](super::NobodyListens::Discard)). When the hub is closed the source is
+    /// [`NobodyListens::Discard`](super::NobodyListens::Discard)). When the hub is closed, the source is
     /// unsubscribed.
     ///
     /// ```
@@ -44,7 +44,7 @@ impl<T: Clone, E, X: Clone + Into<E>> Observer<T, X> for Feed<T, E> {
     }
 
     fn next_owned(&mut self, value: T) {
-        // Closed: the source sees that by `is_closed`.
+        // If the hub is closed, the source learns it from `is_closed`.
         let _ = self.0.blocking_send(value);
     }
 

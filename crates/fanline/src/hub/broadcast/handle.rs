@@ -1,4 +1,4 @@
-//! Handles that are no end: for subscribing, and for ending from elsewhere.
+//! Handles that neither send nor receive: one for subscribing, and one for ending the hub.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -8,11 +8,11 @@ use super::receiver::BroadcastReceiver;
 use super::shared::Shared;
 use crate::hub::{BoxError, Ended, HubError};
 
-/// Where consumers come from; see [`broadcast`](super::broadcast()). Clones are handles of the same
+/// The handle that creates consumers; see [`broadcast`](super::broadcast()). Clones are handles of the same
 /// hub.
 ///
-/// When all handles and receivers are gone, nobody can come again, and the hub is closed for its
-/// producer.
+/// When all handles and receivers are dropped, no consumer can subscribe any more, and the hub is closed for
+/// its producer.
 ///
 /// ```
 /// let (mut tx, hub) = fanline::hub::broadcast::<u64>(16);
@@ -32,38 +32,38 @@ impl<T, E> BroadcastHub<T, E> {
         Self { shared }
     }
 
-    /// A new consumer, which begins where the hub's options say. After the hub has completed it gets
-    /// what the others have not all received, and the end; after a failure, that.
+    /// Returns a new consumer, which starts where the hub's options say. After the hub has completed, it gets
+    /// the elements that are still stored, and the end. After a failure it gets the failure.
     pub fn subscribe(&self) -> BroadcastReceiver<T, E> {
         self.subscribe_at(self.shared.rules.start)
     }
 
-    /// A new consumer, which begins there.
+    /// Returns a new consumer that starts at `start`.
     pub fn subscribe_at(&self, start: Start) -> BroadcastReceiver<T, E> {
         BroadcastReceiver::new(self.shared.clone(), start)
     }
 
-    /// How many consumers there are.
+    /// Returns the number of consumers.
     pub fn receiver_count(&self) -> usize {
         self.shared.consumers()
     }
 
-    /// How many elements each consumer is behind, with its [`id`](BroadcastReceiver::id).
+    /// Returns the number of elements that each consumer is behind, with its [`id`](BroadcastReceiver::id).
     pub fn lags(&self) -> Vec<(u64, usize)> {
         self.shared.lags()
     }
 
-    /// Whether the hub has ended.
+    /// Returns whether the hub has ended.
     pub fn is_closed(&self) -> bool {
         self.shared.is_closed()
     }
 
-    /// How many elements the hub can keep.
+    /// Returns the number of elements that the hub can store.
     pub fn capacity(&self) -> usize {
         self.shared.rules.capacity
     }
 
-    /// Something to end the hub with from elsewhere.
+    /// Returns a handle that can end the hub from any thread.
     pub fn kill_switch(&self) -> KillSwitch<E>
     where
         T: Send + Sync + 'static,
@@ -99,10 +99,10 @@ impl<T, E> fmt::Debug for BroadcastHub<T, E> {
     }
 }
 
-/// Ends a hub from elsewhere, whatever hub it is. Clones end the same one; keeping it keeps nothing
-/// else.
+/// A handle that ends a hub of any kind from any thread. Clones end the same hub. It does not keep the hub
+/// alive.
 ///
-/// Elements that the producer is sending at that moment reach some consumers or none.
+/// Elements that the producer is sending at that moment may reach some consumers and not others.
 ///
 /// ```
 /// let (mut tx, hub) = fanline::hub::broadcast::<u64>(16);
@@ -111,7 +111,7 @@ impl<T, E> fmt::Debug for BroadcastHub<T, E> {
 /// tx.try_send(1).unwrap();
 /// assert!(switch.fail("enough"));
 /// assert!(tx.try_send(2).is_err());
-/// assert_eq!(rx.blocking_recv(), None); // a failure overtakes
+/// assert_eq!(rx.blocking_recv(), None); // a failure overtakes elements
 /// assert_eq!(rx.error().unwrap().to_string(), "the producer failed: enough");
 /// ```
 pub struct KillSwitch<E = BoxError> {
@@ -141,15 +141,16 @@ impl<E> KillSwitch<E> {
         }
     }
 
-    /// Completes the hub: nothing more is taken, and what was sent is received. Returns whether it had
-    /// not ended before.
+    /// Completes the hub: it accepts no more elements, and consumers still receive those that were sent.
+    /// Returns whether this call ended the hub.
     pub fn complete(&self) -> bool {
         self.hub
             .upgrade()
             .is_some_and(|hub| hub.end(Ended::Completed))
     }
 
-    /// Fails the hub: nothing more is taken or received. Returns whether it had not ended before.
+    /// Fails the hub: it accepts no more elements, and consumers receive none. Returns whether this call
+    /// ended the hub.
     pub fn fail(&self, error: impl Into<E>) -> bool {
         let error = HubError::Failed(Arc::new(error.into()));
         self.hub
@@ -157,7 +158,7 @@ impl<E> KillSwitch<E> {
             .is_some_and(|hub| hub.end(Ended::Error(error)))
     }
 
-    /// Whether the hub has ended, or is gone.
+    /// Returns whether the hub has ended or has been dropped.
     pub fn is_closed(&self) -> bool {
         self.hub.upgrade().is_none_or(|hub| hub.is_closed())
     }

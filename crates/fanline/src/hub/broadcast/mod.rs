@@ -1,6 +1,6 @@
-//! The broadcast hub: one producer, consumers that come and go, and every element for each of them.
+//! The broadcast hub: one producer, any number of consumers at any time, and every element for each of them.
 //!
-//! # The algorithm
+//! # Algorithm
 //!
 //! ```text
 //!             head                 tail          limit = head + capacity
@@ -9,53 +9,52 @@
 //!           slowest   another    waits for more
 //! ```
 //!
-//! A ring of slots, addressed by positions that only grow. The producer owns `tail` and publishes it
-//! with each element; each consumer owns its position and publishes it in a cell of its own. Nobody
-//! writes to what another writes: a delivery is one read of the slot and one store to the consumer's
-//! own cache line.
+//! The hub is a ring of slots, addressed by positions that only grow. The producer owns `tail` and publishes
+//! it with each element. Each consumer owns its position and publishes it in a cell of its own. No word has
+//! two writers: a delivery is one read of the slot and one store to the consumer's own cache line.
 //!
-//! The producer keeps the *limit* to itself. It looks at the consumers' positions only when it comes
-//! to that limit, so the look costs each delivery a fraction of one read. If there is no room it
-//! *watches* the head, where the slowest consumers are: it writes that position to `watch`, makes a heavy
-//! fence and looks who is still there; one of them is named the *laggard*, and it sleeps. A consumer stores
-//! its position and reads `watch`; when it has left what is watched and is the laggard, it names another that is
-//! still there, or wakes the producer.
+//! The producer keeps `limit` to itself. It reads the consumers' positions only when it reaches that limit,
+//! so this check costs each delivery a fraction of one read. If there is no room, it *watches* the head,
+//! which is the position of the slowest consumers: it writes that position to `watch`, executes a heavy
+//! fence, and checks which consumers are still there. It names one of them the *laggard*, and sleeps. A
+//! consumer stores its position and reads `watch`. When the laggard leaves the watched position, it names
+//! another consumer that is still there, or wakes the producer if there is none.
 //!
-//! | meets | first side | second side | why neither is missed |
+//! | race | first side | second side | why one side always sees the other |
 //! | --- | --- | --- | --- |
-//! | producer sleeps, consumer moves | `watch`, heavy fence, position | position, light fence, `watch` | the fences are of a kind that is full for both (see `fence`) |
-//! | consumer is named, consumer moves | `laggard`, full fence, position | position, full fence, `laggard` | full fences, of those only who find their position watched |
+//! | producer sleeps, consumer moves | `watch`, heavy fence, position | position, light fence, `watch` | the heavy fence acts as a full fence for both sides (see `fence`) |
+//! | consumer is named, consumer moves | `laggard`, full fence, position | position, full fence, `laggard` | full fences, executed only by consumers that leave a watched position |
 //! | consumer sleeps, producer publishes | list, full fence, tail | tail, full fence, list | full fences |
 //! | consumer sleeps, hub ends | list, full fence, end | end, full fence, list | full fences |
-//! | consumer is cut off, consumer looks | `revoked`, heavy fence, `claimed` | `claimed`, light fence, `revoked` | as the first |
+//! | consumer is revoked, consumer reads | `revoked`, heavy fence, `claimed` | `claimed`, light fence, `revoked` | as in the first row |
 //! | slots are read, then written | position by release | position by acquire, then the slot | release and acquire |
-//! | join, leave, head moves | the lock | the lock | the head moves under the lock only |
+//! | consumer joins, consumer leaves, head moves | the lock | the lock | the head moves under the lock only |
 //!
-//! The lock is taken to come, to go, to look for room, and by the consumer who is named; never for an
-//! element, and no waker, clone or drop runs under it.
+//! The lock is taken to join, to leave, to look for room, and by the laggard; never for an element. No waker,
+//! clone, or drop runs under it.
 //!
 //! # Hazards
 //!
-//! Those known of hubs of this kind, under the numbers by which comments name them.
+//! The known hazards of such hubs. Comments refer to them by number.
 //!
-//! | | hazard | answered in |
+//! | number | hazard | solved in |
 //! | --- | --- | --- |
-//! | 1 | the producer's wake-up is lost: a consumer moves between the look and the watch | `Shared::room`, `Shared::name_laggard` |
-//! | 2 | a consumer's wake-up is lost: one relies on another to raise a summary of who waits | `Parked`, which has none |
+//! | 1 | the producer's wake-up is lost: a consumer moves between the check and the watch | `Shared::room`, `Shared::name_laggard` |
+//! | 2 | a consumer's wake-up is lost: it relies on another consumer to update a summary of the waiting ones | `Parked`, which has no summary |
 //! | 3 | a store and then a load, on both sides, need full fences | `Shared::advance_usual`, `Parked::park`, `fence` |
 //! | 4 | joining at the head while it moves | `Shared::start_of`, under the lock |
-//! | 5 | a slot is overwritten while it is read or lent | `Shared::advance_usual`, `Lap::get`; what is forgotten only stalls |
-//! | 6 | when elements are dropped; users' code under a lock, or that panics | `BroadcastSender::publish`, `release`, `Listed` |
-//! | 7 | a consumer is dropped while it waits; a number is used twice | `Parked::disown`; numbers never are |
-//! | 8 | the consumer that is named leaves; the last one leaves | `Shared::leave` |
+//! | 5 | a slot is overwritten while it is read or lent | `Shared::advance_usual`, `Lap::get`; a leaked receiver only stalls the hub |
+//! | 6 | elements are dropped late; user code runs under a lock, or panics | `BroadcastSender::publish`, `release`, `Listed` |
+//! | 7 | a consumer is dropped while it waits; an id is reused | `Parked::disown`; ids are never reused |
+//! | 8 | the laggard leaves; the last consumer leaves | `Shared::leave` |
 //! | 9 | the executor starves | `RUN_MIN` of both ends |
-//! | 10 | one slow consumer stops all | `SlowConsumer`, `lag`, `lags` |
+//! | 10 | one slow consumer stops all others | `SlowConsumer`, `lag`, `lags` |
 //!
-//! # What it costs
+//! # Cost
 //!
-//! For each delivery the read, a clone, a store to the consumer's own cell and two loads of what hardly
-//! ever changes; for each batch that a consumer gets, one push on the list, one wake-up and one poll. Joining and leaving
-//! take the lock for a moment, whatever the number of consumers.
+//! Each delivery costs the read, a clone, a store to the consumer's own cell, and two loads of words that
+//! rarely change. Each batch that a consumer gets costs one push on the list, one wake-up, and one poll.
+//! Joining and leaving take the lock briefly, whatever the number of consumers.
 
 mod feed;
 mod handle;
@@ -63,13 +62,13 @@ mod handle;
 mod models;
 mod options;
 mod parked;
-mod patience;
 mod receiver;
+mod registry;
 mod ring;
-mod roster;
 mod sender;
 mod shared;
 mod watch;
+mod yield_backoff;
 
 use std::sync::Arc;
 
@@ -86,11 +85,11 @@ use options::Rules;
 use ring::Ring;
 use shared::Shared;
 
-/// A hub that keeps `capacity` elements, with the options of [`BroadcastOptions::default`] otherwise.
+/// Returns a hub that stores `capacity` elements, with the other options as in [`BroadcastOptions::default`].
 ///
-/// Every consumer gets every element from where it began, in order. The slowest holds the producer
-/// when it is `capacity` elements behind; while nobody listens, elements are kept, and the producer is
-/// held when the hub is full.
+/// Every consumer gets every element after its start, in order. The producer waits when the slowest consumer
+/// is `capacity` elements behind. While there is no consumer, elements are stored, and the producer waits
+/// when the hub is full.
 ///
 /// ```
 /// # futures::executor::block_on(async {
@@ -110,7 +109,7 @@ use shared::Shared;
 ///
 /// # Panics
 ///
-/// When `capacity` is 0 or more than [`CAPACITY_MAX`], or there is no memory for so many.
+/// If `capacity` is 0 or more than [`CAPACITY_MAX`], or there is not enough memory.
 pub fn broadcast<T>(capacity: usize) -> (BroadcastSender<T>, BroadcastHub<T>) {
     broadcast_with(BroadcastOptions {
         capacity,
@@ -118,17 +117,16 @@ pub fn broadcast<T>(capacity: usize) -> (BroadcastSender<T>, BroadcastHub<T>) {
     })
 }
 
-/// A hub with these options.
+/// Returns a hub with these options.
 ///
 /// # Panics
 ///
-/// When an option is out of its range; the message names it. [`try_broadcast_with`] gives an error
-/// instead.
+/// If an option is out of range; the message names it. [`try_broadcast_with`] returns an error instead.
 pub fn broadcast_with<T>(options: BroadcastOptions) -> (BroadcastSender<T>, BroadcastHub<T>) {
     broadcast_with_error(options)
 }
 
-/// A hub with these options that fails with errors of the type `E`.
+/// Returns a hub with these options and the error type `E`.
 ///
 /// # Panics
 ///
@@ -142,11 +140,11 @@ pub fn broadcast_with_error<T, E>(
     }
 }
 
-/// A hub with these options.
+/// Returns a hub with these options, or an error.
 ///
 /// # Errors
 ///
-/// When an option is out of its range, or there is no memory for the elements; the error names it.
+/// If an option is out of range, or there is not enough memory for the elements; the error names the option.
 ///
 /// ```
 /// use fanline::hub::{BoxError, BroadcastOptions, try_broadcast_with};
@@ -158,7 +156,7 @@ pub fn broadcast_with_error<T, E>(
 /// ```
 #[expect(
     clippy::type_complexity,
-    reason = "two ends, each with the type of what goes through it"
+    reason = "two ends, each with its element and error type"
 )]
 pub fn try_broadcast_with<T, E>(
     options: BroadcastOptions,
@@ -166,10 +164,10 @@ pub fn try_broadcast_with<T, E>(
     build(options, Fences::detect(), 0)
 }
 
-/// The same, with its positions beginning at `origin`.
+/// Does the same, with positions starting at `origin`.
 #[expect(
     clippy::type_complexity,
-    reason = "two ends, each with the type of what goes through it"
+    reason = "two ends, each with its element and error type"
 )]
 fn build<T, E>(
     options: BroadcastOptions,
@@ -191,7 +189,7 @@ mod tests {
     use super::*;
     use crate::hub::{BoxError, TryRecvError};
 
-    /// Positions wrap around on the way; dropped elements are counted.
+    /// Positions wrap around during this check; drops of elements are counted.
     fn check(capacity: usize, fences: Fences, slow_consumer: SlowConsumer) {
         let options = BroadcastOptions {
             capacity,
@@ -232,10 +230,9 @@ mod tests {
         assert_eq!(Arc::strong_count(&element), 1);
     }
 
-    /// Few elements, and everything that two threads can do to each other: for Miri as well, which looks
-    /// at each access.
+    /// Few elements, and every interaction of two threads. Small enough for Miri, which checks each access.
     #[test]
-    fn two_threads_with_hardly_any_room() {
+    fn two_threads_with_capacity_one_or_two() {
         for (capacity, slow_consumer) in [
             (1, SlowConsumer::Wait),
             (2, SlowConsumer::Wait),

@@ -1,5 +1,5 @@
-//! loom's models: every interleaving of a few elements.
-#![allow(clippy::unwrap_used, reason = "what fails here fails the model")]
+//! loom models of the hub: every interleaving of a few elements.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the model")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     builder.check(body);
 }
 
-/// The first `runs` interleavings of a model that has too many.
+/// Runs the first `runs` interleavings of a model that has too many.
 fn model_in_part(preemptions: usize, runs: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -31,7 +31,7 @@ fn hub(capacity: usize, slow_consumer: SlowConsumer) -> (BroadcastSender<u8>, Br
         slow_consumer,
         ..BroadcastOptions::default()
     };
-    // Positions cross the end of their type on the way.
+    // Positions wrap around during each model.
     build(options, Fences::Symmetric, usize::MAX).unwrap()
 }
 
@@ -42,7 +42,7 @@ fn receive(mut rx: BroadcastReceiver<u8>, expected: &[u8]) {
     assert_eq!(rx.blocking_recv(), None);
 }
 
-/// Parking against publishing, and the producer's sleep against a position.
+/// Parking races with publishing, and the producer's sleep races with a consumer's position.
 #[test]
 fn loom_hub_park_and_publish() {
     for capacity in [1, 2] {
@@ -59,8 +59,8 @@ fn loom_hub_park_and_publish() {
     }
 }
 
-/// With three threads one preemption alone makes millions of interleavings: all of those without, and
-/// some of the others.
+/// With three threads, a single preemption makes millions of interleavings. This runs all of those without
+/// preemption, and some of the others.
 #[test]
 fn loom_hub_two_consumers() {
     for (capacity, values) in [(1, &[1, 2][..]), (2, &[1, 2, 3])] {
@@ -82,7 +82,7 @@ fn broadcast_to_two(capacity: usize, values: &'static [u8]) {
     }
 }
 
-/// Two consumers leave the head in any order, while the producer waits for both: the last wakes it.
+/// Two consumers leave the head in any order, while the producer waits for both. The last one wakes it.
 #[test]
 fn loom_hub_two_leave_the_head() {
     model(2, || {
@@ -100,7 +100,7 @@ fn loom_hub_two_leave_the_head() {
     });
 }
 
-/// The same, and one of them leaves the hub instead.
+/// The same, but one of them leaves the hub instead.
 #[test]
 fn loom_hub_head_and_hub_are_left() {
     model(2, || {
@@ -118,14 +118,14 @@ fn loom_hub_head_and_hub_are_left() {
     });
 }
 
-/// A newcomer sees a run without gaps, wherever it begins.
+/// A consumer that joins late sees elements without gaps, wherever it starts.
 #[test]
 fn loom_hub_join_and_head() {
     model(1, || {
         let (mut tx, hub) = hub(1, SlowConsumer::Wait);
         let rx = hub.subscribe();
         let consumer = thread::spawn(move || receive(rx, &[1, 2]));
-        let newcomer = thread::spawn(move || {
+        let add_consumer = thread::spawn(move || {
             let mut rx = hub.subscribe();
             let seen: Vec<_> = std::iter::from_fn(|| rx.blocking_recv()).collect();
             assert!([&[1, 2][..], &[2], &[]].contains(&&seen[..]), "{seen:?}");
@@ -134,7 +134,7 @@ fn loom_hub_join_and_head() {
         tx.blocking_send(2).unwrap();
         drop(tx);
         consumer.join().unwrap();
-        newcomer.join().unwrap();
+        add_consumer.join().unwrap();
     });
 }
 
@@ -154,7 +154,7 @@ fn loom_hub_leave_and_watch() {
     });
 }
 
-/// A consumer that is parked leaves while the producer wakes it.
+/// A parked consumer leaves while the producer wakes it.
 #[test]
 fn loom_hub_leave_and_wake() {
     model(3, || {
@@ -168,13 +168,13 @@ fn loom_hub_leave_and_wake() {
     });
 }
 
-/// The list of those who wait is swept, as receivers have left it, while the hub ends: whoever stays is
-/// told.
+/// A sweep of the list, caused by receivers that left, races with the end of the hub. The remaining consumer
+/// is woken.
 #[test]
 fn loom_hub_sweep_and_end() {
-    struct Told(AtomicBool);
+    struct WakeFlag(AtomicBool);
 
-    impl Wake for Told {
+    impl Wake for WakeFlag {
         fn wake(self: Arc<Self>) {
             self.0.store(true, Ordering::SeqCst);
         }
@@ -182,9 +182,9 @@ fn loom_hub_sweep_and_end() {
 
     model(3, || {
         let (tx, hub) = hub(1, SlowConsumer::Wait);
-        let told = Arc::new(Told(AtomicBool::new(false)));
+        let woken = Arc::new(WakeFlag(AtomicBool::new(false)));
         let wakers = [
-            Waker::from(told.clone()),
+            Waker::from(woken.clone()),
             Waker::noop().clone(),
             Waker::noop().clone(),
         ];
@@ -197,7 +197,7 @@ fn loom_hub_sweep_and_end() {
         let ending = thread::spawn(move || drop(tx));
         drop((first, second));
         ending.join().unwrap();
-        assert!(told.0.load(Ordering::SeqCst));
+        assert!(woken.0.load(Ordering::SeqCst));
         drop(stays);
     });
 }
@@ -215,8 +215,8 @@ fn loom_hub_close_and_park() {
     });
 }
 
-/// A failure comes from elsewhere, while a consumer goes to sleep or reads, and while the producer
-/// sleeps.
+/// A failure from another thread races with a consumer that goes to sleep or reads, and with the producer's
+/// sleep.
 #[test]
 fn loom_hub_fail_and_sleep() {
     model(2, || {
@@ -229,7 +229,7 @@ fn loom_hub_fail_and_sleep() {
         });
         let killer = thread::spawn(move || assert!(switch.fail("stop")));
         for _ in 0..2 {
-            // Taken or not: what matters is that it comes to an end.
+            // Sent or rejected: the model checks only that the call returns.
             let _ = tx.blocking_send(1);
         }
         consumer.join().unwrap();
@@ -238,9 +238,9 @@ fn loom_hub_fail_and_sleep() {
     });
 }
 
-/// A consumer that is listed asks again with another waker while it is woken.
+/// A listed consumer polls again with another waker while it is woken.
 #[test]
-fn loom_hub_wake_and_ask_again() {
+fn loom_hub_wake_and_poll_again() {
     model(3, || {
         let (mut tx, hub) = hub(1, SlowConsumer::Wait);
         let mut rx = hub.subscribe();
@@ -253,9 +253,9 @@ fn loom_hub_wake_and_ask_again() {
     });
 }
 
-/// A consumer is cut off while it looks, or before.
+/// A consumer is revoked while it reads, or before.
 #[test]
-fn loom_hub_cut_off_and_look() {
+fn loom_hub_revoke_and_read() {
     model(2, || {
         let (mut tx, hub) = hub(1, SlowConsumer::Lag);
         let mut rx = hub.subscribe();

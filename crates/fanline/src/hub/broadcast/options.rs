@@ -1,14 +1,14 @@
-//! What can be chosen about a broadcast hub.
+//! Options of a broadcast hub.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::hub::{OptionsError, Timer};
 
-/// The most elements that a hub can keep.
+/// Largest number of elements that a hub can store.
 pub const CAPACITY_MAX: usize = 1 << 28;
 
-/// Options of [`broadcast_with`](crate::hub::broadcast_with); the defaults are those of
+/// Options of [`broadcast_with`](crate::hub::broadcast_with). The defaults are those of
 /// [`broadcast`](crate::hub::broadcast).
 ///
 /// ```
@@ -23,20 +23,20 @@ pub const CAPACITY_MAX: usize = 1 << 28;
 /// ```
 #[derive(Clone, Debug)]
 pub struct BroadcastOptions {
-    /// How many elements the slowest consumer can be behind before the producer is held; from 1 to
-    /// [`CAPACITY_MAX`]. Exact, whatever the number. 256 by default.
+    /// Number of elements that the slowest consumer can be behind before the producer waits; from 1 to
+    /// [`CAPACITY_MAX`]. It is exact, not rounded. The default is 256.
     pub capacity: usize,
-    /// Nothing is taken from the producer before so many consumers are there at once; at least 1.
-    /// `None`, the default, takes elements at once. Once started, a hub does not wait for consumers
-    /// again.
+    /// Number of consumers, at least 1, that must be subscribed at the same time before the hub accepts
+    /// elements. `None`, the default, accepts elements at once. A hub that has started does not wait for
+    /// consumers again.
     pub start_after: Option<usize>,
-    /// Where a consumer begins that subscribes while there are elements.
+    /// Start of a consumer that subscribes while elements are stored.
     pub start: Start,
-    /// What becomes of elements while there is no consumer.
+    /// Treatment of elements while there is no consumer.
     pub nobody_listens: NobodyListens,
-    /// What becomes of a consumer that holds everybody up.
+    /// Treatment of a consumer that keeps the hub full.
     pub slow_consumer: SlowConsumer,
-    /// On what [`SlowConsumer::Disconnect`] waits.
+    /// The timer that [`SlowConsumer::Disconnect`] uses.
     pub timer: Timer,
 }
 
@@ -53,7 +53,7 @@ impl Default for BroadcastOptions {
     }
 }
 
-/// Where a consumer begins.
+/// The position at which a consumer starts.
 ///
 /// ```
 /// use fanline::hub::{Start, broadcast};
@@ -68,31 +68,32 @@ impl Default for BroadcastOptions {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// At the oldest element that is kept: where the slowest consumer is, or where the last one left.
-    /// With more than 64 consumers it may be a little earlier: where the slowest was when the producer
-    /// last looked.
+    /// The oldest stored element: the position of the slowest consumer, or of the last one that left. With
+    /// more than 64 consumers the start may be a little earlier: the position of the slowest consumer when
+    /// the producer last checked.
     #[default]
     Oldest,
-    /// At the next element that is sent.
+    /// The next element that is sent.
     Latest,
 }
 
-/// What a hub does with elements while there is no consumer, or only such as were
+/// The treatment of elements while there is no consumer, or only consumers that were
 /// [disconnected](SlowConsumer::Disconnect).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NobodyListens {
-    /// Keeps them, and holds the producer when the hub is full. The next consumer goes on where the
+    /// Stores them, and makes the producer wait when the hub is full. The next consumer resumes where the
     /// last one left.
     #[default]
     Hold,
-    /// Drops them: the next consumer begins with what is sent after it came.
+    /// Drops them. The next consumer gets only elements that are sent after it subscribed.
     Discard,
-    /// Completes when the last consumer leaves; until the first one comes, it holds.
+    /// Completes the hub when the last consumer leaves. Until the first one subscribes, this works like
+    /// `Hold`.
     Close,
 }
 
-// One slow consumer stops all by design (hazard 10): this is what can be done about it.
-/// What happens when a hub is full since a consumer is slow.
+// By design, one slow consumer stops all (hazard 10). This option is the remedy.
+/// The treatment of a slow consumer that keeps the hub full.
 ///
 /// ```
 /// use fanline::hub::{BroadcastOptions, SlowConsumer, TryRecvError, broadcast_with};
@@ -111,24 +112,24 @@ pub enum NobodyListens {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SlowConsumer {
-    /// The producer waits.
+    /// Makes the producer wait.
     #[default]
     Wait,
-    /// The producer waits for so long, and then goes on without the consumer, whose stream ends with
+    /// Makes the producer wait for `after`, and then disconnects the consumer. Its stream ends with
     /// [`HubError::TooSlow`](crate::hub::HubError::TooSlow).
     ///
-    /// Elements lent by `next_ref` and `next_slice` are looked at until the consumer asks for the next:
-    /// they cannot be taken away, so a consumer that uses these is waited for while it holds one.
+    /// The elements that `next_ref` and `next_slice` lend are in use until the consumer requests the next
+    /// one. They cannot be taken back, so the producer waits for a consumer that holds one.
     Disconnect {
-        /// How long the producer waits for room.
+        /// Time that the producer waits for room.
         after: Duration,
     },
-    /// The producer never waits: the oldest elements give way, and the consumer goes on with the oldest
-    /// that is kept, and is told how many it missed. What was said of lent elements holds here too.
+    /// Never makes the producer wait. It overwrites the oldest elements; the consumer resumes with the oldest
+    /// stored one and learns how many it missed. Lent elements make the producer wait, as with `Disconnect`.
     Lag,
 }
 
-/// Options that were checked.
+/// Validated options.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) capacity: usize,
@@ -140,8 +141,8 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Whether consumers have to say when they look at elements, as they can be cut off.
-    pub(super) fn can_cut_off(&self) -> bool {
+    /// Returns whether consumers can be revoked, and so must claim elements before they read them.
+    pub(super) fn can_revoke(&self) -> bool {
         self.slow_consumer != SlowConsumer::Wait
     }
 

@@ -1,26 +1,26 @@
-//! Who waits for elements: a list that consumers push themselves on and a waker takes as a whole.
+//! The list of waiting consumers. Consumers push themselves on it, and a waking thread takes it as a whole.
 //!
 //! ```text
-//! consumer                              who wakes (producer, kill switch, sweep)
+//! consumer                              waking thread (producer, kill switch, sweep)
 //!   waker <- its own                      tail <- more
 //!   push on the list                      full fence
 //!   full fence                            list empty?
-//!   tail moved?                             no: take it whole, wake each
-//!     yes: go on, listed as it is
+//!   tail moved?                             no: take the whole list, wake each
+//!     yes: continue, still listed
 //!     no:  pending
 //! ```
 //!
-//! Both sides write one word and then read the other's, with a full fence in between, so one of them sees
-//! the other (hazard 3). One push is one compare-and-swap for a whole batch of elements;
-//! when nobody waits, waking is one load. There is no summary of who is in the list that one consumer
-//! might rely on another to raise (hazard 2).
+//! Both sides write one word and then read the other's, with a full fence in between, so one of them sees the
+//! other (hazard 3). Parking is one compare-and-swap for a whole batch of elements. If no consumer waits,
+//! waking is one load. There is no summary of the list that one consumer would rely on another to update
+//! (hazard 2).
 //!
-//! A member in the list is kept alive by the hub's roster. When its receiver leaves, the list itself
-//! takes that ownership over, and the next to take the list frees it; a sweep bounds how many such
-//! there are.
+//! The hub's registry keeps a listed member alive. When its receiver is dropped, the list takes over that
+//! ownership, and the next thread to take the list frees the member. A sweep bounds the number of such
+//! members.
 #![expect(
     unsafe_code,
-    reason = "an intrusive list; each member's waker belongs to whoever its state names"
+    reason = "an intrusive list; each member's state names the owner of its waker"
 )]
 
 use std::cell::Cell;
@@ -33,39 +33,38 @@ use crate::sync::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Mutex, Ordering, SharedCell, fence, lock,
 };
 
-/// Not in the list: waker and link are the consumer's.
+/// The member is not in the list: waker and link belong to the consumer.
 const OUT: u8 = 0;
-/// In the list, or taken out with it and not come to yet: the link is the list's, and waker and state
-/// belong to whoever holds the lock.
+/// The member is in the list, or was taken out with it and not processed yet. The link belongs to the list,
+/// and the waker and the state to the thread that holds the lock.
 const LISTED: u8 = 1;
-/// As listed, and the receiver is gone: the list owns the member.
-const LEFT: u8 = 2;
+/// As `LISTED`, but the receiver is gone, so the list owns the member.
+const ORPHANED: u8 = 2;
 
-/// So many wakers are taken at once, and then woken. Each lock costs a part of it, and so many cache
-/// lines can be on their way at the same time.
+/// Number of wakers that are taken under one lock before they are woken. A larger number shares the cost of
+/// the lock and lets more cache lines load at the same time.
 const WAKE_AT_ONCE: usize = 16;
 
-/// What the hub knows of one consumer. On a cache line of its own: it is written by its consumer for
+/// The hub's entry for one consumer. It has a cache line of its own, because its consumer writes to it for
 /// each element.
 #[repr(align(64))]
 pub(super) struct Member {
-    /// The next element that its consumer has not finished with.
+    /// Position of the next element that the consumer has not finished with.
     pub(super) position: AtomicUsize,
-    /// Never used again by another member of the same hub, so a late look at who is watched names
-    /// nobody wrongly.
+    /// Id of the consumer. The hub never reuses an id, so a stale id cannot name the wrong laggard.
     pub(super) id: u64,
-    /// Where it is in the roster; only under the hub's lock.
+    /// Index in the registry; used only under the hub's lock.
     pub(super) index: AtomicUsize,
-    /// Where consumers can be cut off: the consumer is looking at elements.
+    /// Whether the consumer is reading elements. Used only if consumers can be revoked.
     pub(super) claimed: AtomicBool,
-    /// Where consumers can be cut off: it was.
+    /// Whether the consumer was revoked. Used only if consumers can be revoked.
     pub(super) revoked: AtomicBool,
     state: AtomicU8,
     waker: SharedCell<Option<Waker>>,
     next: SharedCell<*const Member>,
 }
 
-// SAFETY: waker and link are used by whoever the state names, one at a time.
+// SAFETY: the state names one owner of waker and link at any time, and only the owner uses them.
 unsafe impl Send for Member {}
 // SAFETY: as above.
 unsafe impl Sync for Member {}
@@ -84,9 +83,9 @@ impl Member {
         }
     }
 
-    /// For whoever is in the state that owns the waker.
+    /// Replaces the waker. The caller must own it in the current state.
     fn replace_waker(&self, waker: Option<Waker>) -> Option<Waker> {
-        // SAFETY: callers are the consumer and in the state `OUT`, or hold the lock in another one.
+        // SAFETY: the caller is the consumer in the state `OUT`, or holds the lock in another state.
         let own = unsafe { &mut *self.waker.get() };
         std::mem::replace(own, waker)
     }
@@ -94,13 +93,13 @@ impl Member {
 
 pub(super) struct Parked {
     head: AtomicPtr<Member>,
-    /// Members in the list whose receivers are gone.
-    left: AtomicUsize,
-    /// The thread that last woke somebody.
+    /// Number of members in the list whose receivers are gone.
+    orphans: AtomicUsize,
+    /// The thread that last woke a consumer.
     woken_by: AtomicUsize,
-    /// Held while a listed member's waker or state is changed: for a few of them by whoever wakes, and
-    /// for one by a consumer that leaves, or asks again without having been woken. A member that is out
-    /// is its consumer's without it. Inside the hub's lock, or alone.
+    /// Held while a listed member's waker or state changes. A waking thread holds it for several members at
+    /// once; a consumer holds it for itself when it leaves or polls again without having been woken. A member
+    /// in the state `OUT` belongs to its consumer without this lock. May be taken inside the hub's lock.
     wakers: Mutex<()>,
 }
 
@@ -108,21 +107,21 @@ impl Parked {
     pub(super) fn new() -> Self {
         Self {
             head: AtomicPtr::new(ptr::null_mut()),
-            left: AtomicUsize::new(0),
+            orphans: AtomicUsize::new(0),
             woken_by: AtomicUsize::new(0),
             wakers: Mutex::new(()),
         }
     }
 
-    /// Lists the consumer, to be woken once. The caller looks at the tail again afterwards, which the
-    /// fence here orders. Only for the member's own consumer.
+    /// Lists the consumer, to be woken once. The caller then checks the tail again, which the fence here
+    /// orders. Only the member's own consumer calls this.
     pub(super) fn park(&self, member: &Arc<Member>, waker: &Waker) {
-        // The waker's own code runs before anything is changed or after.
+        // The waker's own code runs only before or after the changes.
         let mut waker = Some(waker.clone());
-        // Acquire: whoever put it out has taken the waker.
+        // Acquire: the thread that set `OUT` has taken the waker.
         if member.state.load(Ordering::Acquire) != OUT {
             let guard = lock(&self.wakers);
-            // Relaxed: the lock orders it. Listed from before, and polled for another reason.
+            // Relaxed: the lock orders it. The member may still be listed because of an unrelated poll.
             if member.state.load(Ordering::Relaxed) == LISTED {
                 waker = member.replace_waker(waker);
                 drop(guard);
@@ -132,20 +131,20 @@ impl Parked {
             }
         }
         drop(member.replace_waker(waker));
-        // Relaxed: the push below releases it, and nobody looks before.
+        // Relaxed: the push below releases it, and no other thread reads it before.
         member.state.store(LISTED, Ordering::Relaxed);
         self.push(Arc::as_ptr(member), member);
         fence_after_exchange();
     }
 
-    /// Puts a chain of members on the list: from `first`, linked, to `last`.
+    /// Pushes a chain of linked members, from `first` to `last`.
     fn push(&self, first: *const Member, last: &Member) {
         // Relaxed: only compared.
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the chain is the caller's until the exchange succeeds.
+            // SAFETY: the chain belongs to the caller until the exchange succeeds.
             unsafe { *last.next.get() = head.cast_const() };
-            // Release: whoever takes the list sees the members as they are.
+            // Release: a thread that takes the list sees the members as they are now.
             match self.head.compare_exchange_weak(
                 head,
                 first.cast_mut(),
@@ -158,12 +157,12 @@ impl Parked {
         }
     }
 
-    /// Wakes all who are listed, in the order in which they came. The fence orders this behind what the
-    /// caller has published.
+    /// Wakes all listed consumers, in the order in which they parked. The fence orders this after the
+    /// caller's publication.
     #[inline(always)]
     pub(super) fn wake_all(&self) {
         fence(Ordering::SeqCst);
-        // Relaxed: the fence orders it; what is read through it is acquired by the swap.
+        // Relaxed: the fence orders it, and the swap acquires what is read through it.
         if !self.head.load(Ordering::Relaxed).is_null() {
             self.wake_listed();
         }
@@ -172,66 +171,66 @@ impl Parked {
     #[cold]
     #[inline(never)]
     fn wake_listed(&self) {
-        // Relaxed: for a guess.
+        // Relaxed: only a hint.
         self.woken_by.store(this_thread(), Ordering::Relaxed);
         self.take().wake_all();
     }
 
-    /// Takes the list, in the order in which they were listed.
+    /// Takes the list, in the order in which consumers parked.
     fn take(&self) -> Listed<'_> {
         // Acquire: see `push`.
         let mut rest = self
             .head
             .swap(ptr::null_mut(), Ordering::Acquire)
             .cast_const();
-        let mut turned = ptr::null();
+        let mut reversed = ptr::null();
         while !rest.is_null() {
-            // SAFETY: listed members are alive, and their links are the list's, which is ours now.
+            // SAFETY: listed members are alive, and their links belong to the list, which this call now owns.
             let link = unsafe { &mut *(*rest).next.get() };
-            let after = std::mem::replace(link, turned);
-            turned = rest;
+            let after = std::mem::replace(link, reversed);
+            reversed = rest;
             rest = after;
         }
         Listed {
             parked: self,
-            next: turned,
+            next: reversed,
             wakers: Default::default(),
         }
     }
 
-    /// The receiver of a member is gone (hazard 7). The roster's ownership comes here, and goes on to the list if
-    /// the member is listed. Returns the waker, to be dropped where its code may run.
+    /// Handles the drop of a member's receiver (hazard 7). The registry's reference moves here, and on to the
+    /// list if the member is listed. Returns the waker, which the caller must drop where user code may run.
     pub(super) fn disown(&self, member: Arc<Member>) -> Option<Waker> {
         let guard = lock(&self.wakers);
         let waker = member.replace_waker(None);
         // Relaxed: the lock orders it.
         if member.state.load(Ordering::Relaxed) == LISTED {
-            // Relaxed: a count, for a decision that may come late.
-            self.left.fetch_add(1, Ordering::Relaxed);
-            // Relaxed: as above; the ownership goes with it.
-            member.state.store(LEFT, Ordering::Relaxed);
+            // Relaxed: a count for a decision that may be late.
+            self.orphans.fetch_add(1, Ordering::Relaxed);
+            // Relaxed: as above; the reference moves to the list.
+            member.state.store(ORPHANED, Ordering::Relaxed);
             let _ = Arc::into_raw(member);
         }
-        // Where it was out, nobody else knows it.
+        // A member in the state `OUT` has no other reference.
         drop(guard);
         waker
     }
 
-    /// Whether consumers were last woken, and by another thread than this.
+    /// Returns whether another thread than the current one last woke consumers.
     pub(super) fn is_woken_from_elsewhere(&self) -> bool {
-        // Relaxed: a guess.
+        // Relaxed: only a hint.
         let thread = self.woken_by.load(Ordering::Relaxed);
         thread != 0 && thread != this_thread()
     }
 
-    /// How many members are listed whose receivers are gone.
-    pub(super) fn left(&self) -> usize {
-        self.left.load(Ordering::Relaxed)
+    /// Returns the number of listed members whose receivers are gone.
+    pub(super) fn orphans(&self) -> usize {
+        self.orphans.load(Ordering::Relaxed)
     }
 
-    /// Frees the members in the list whose receivers are gone. Returns whether one of the others is
-    /// not at `tail`, who may have been passed over by a waker meanwhile: then wake all. Only under the
-    /// hub's lock, so that nobody leaves.
+    /// Frees the listed members whose receivers are gone. Returns whether one of the others is not at `tail`:
+    /// a waking thread may have missed it in the meantime, so the caller must wake all. Called only under the
+    /// hub's lock, so that no receiver leaves.
     pub(super) fn sweep(&self, tail: impl FnOnce() -> usize) -> bool {
         let mut first: *const Member = ptr::null();
         let mut last: *const Member = ptr::null();
@@ -241,14 +240,14 @@ impl Parked {
             // SAFETY: listed, and so alive.
             let it = unsafe { &*member };
             // Relaxed: set under the hub's lock, which the caller holds.
-            if it.state.load(Ordering::Relaxed) == LEFT {
-                // SAFETY: left, so the list's own reference is ours.
+            if it.state.load(Ordering::Relaxed) == ORPHANED {
+                // SAFETY: orphaned, so the list owns a reference, and the list belongs to this call.
                 unsafe { self.free(member) };
                 continue;
             }
             positions.push(it.position.load(Ordering::Relaxed));
-            // The list is turned when it is taken: the one listed first comes last.
-            // SAFETY: the link is ours, with the list.
+            // Taking the list reversed it, so reverse it again: the first to park comes last.
+            // SAFETY: the link belongs to the list, which belongs to this call.
             unsafe { *it.next.get() = first };
             first = member;
             if last.is_null() {
@@ -258,7 +257,7 @@ impl Parked {
         if last.is_null() {
             return false;
         }
-        // SAFETY: alive, being in the chain.
+        // SAFETY: alive, because it is in the chain.
         self.push(first, unsafe { &*last });
         fence(Ordering::SeqCst);
         let tail = tail();
@@ -267,27 +266,28 @@ impl Parked {
 
     /// # Safety
     ///
-    /// The member was left and is in no list, and this is called once for it.
+    /// The member was orphaned and is in no list, and this is called once for it.
     unsafe fn free(&self, member: *const Member) {
-        self.left.fetch_sub(1, Ordering::Relaxed);
+        self.orphans.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: `disown` made it a raw pointer, once.
         drop(unsafe { Arc::from_raw(member) });
     }
 }
 
-/// Some number that no other thread that is there has; not 0.
+/// Returns a number, never 0, that is unique among the running threads.
 fn this_thread() -> usize {
     thread_local! {
         static HERE: Cell<u8> = const { Cell::new(0) };
     }
-    // No destructor, so it is there for as long as the thread is.
+    // A `Cell` without a destructor lives as long as its thread.
     HERE.with(|here| ptr::from_ref(here).addr())
 }
 
-/// A full fence where an exchange was just made.
+/// Executes a full fence directly after an exchange.
 #[inline(always)]
 fn fence_after_exchange() {
-    // There an exchange is a full fence itself, and another would be the dearest part of parking.
+    // On x86-64 an exchange is a full fence already; a second one would be the most expensive part of
+    // parking.
     #[cfg(all(target_arch = "x86_64", not(all(test, fanline_loom)), not(miri)))]
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
     #[cfg(not(all(target_arch = "x86_64", not(all(test, fanline_loom)), not(miri))))]
@@ -296,24 +296,24 @@ fn fence_after_exchange() {
 
 impl Drop for Parked {
     fn drop(&mut self) {
-        // Receivers own the hub, so those still listed are without receivers.
+        // Receivers own the hub, so the members that are still listed have no receivers.
         self.wake_listed();
     }
 }
 
-/// Members taken from the list. Those that are left when it is dropped are woken all the same, so a
-/// waker that panics costs nobody else the wake-up.
+/// Members taken from the list. Its drop wakes those that are left, so a waker that panics does not cost the
+/// others their wake-up.
 struct Listed<'a> {
     parked: &'a Parked,
     next: *const Member,
-    /// Taken out of their members, and not woken yet.
+    /// Wakers that were taken out of their members and not woken yet.
     wakers: [Option<Waker>; WAKE_AT_ONCE],
 }
 
 impl Listed<'_> {
     fn wake_all(mut self) {
         while self.take_wakers() {
-            // No member is touched here: a waker may drop the receiver that it wakes.
+            // Touch no member here: a waker may drop the receiver that it wakes.
             for waker in &mut self.wakers {
                 if let Some(waker) = waker.take() {
                     waker.wake();
@@ -327,12 +327,12 @@ impl Listed<'_> {
         if member.is_null() {
             return None;
         }
-        // SAFETY: listed, and so alive; the link is ours until the member is out.
+        // SAFETY: listed, and so alive; the link belongs to this list until the state is `OUT`.
         self.next = unsafe { *(*member).next.get() };
         Some(member)
     }
 
-    /// Puts the next ones out, and takes their wakers; whether there were any.
+    /// Takes the next members out of the list, and their wakers. Returns whether there were any.
     fn take_wakers(&mut self) -> bool {
         if self.next.is_null() {
             return false;
@@ -342,35 +342,35 @@ impl Listed<'_> {
         while count < WAKE_AT_ONCE
             && let Some(member) = self.step()
         {
-            // SAFETY: listed, and so alive: until we say that it is out, or free it.
+            // SAFETY: listed, and so alive until the state is set to `OUT` or the member is freed.
             let it = unsafe { &*member };
             // Relaxed: the lock orders it.
-            if it.state.load(Ordering::Relaxed) == LEFT {
-                // SAFETY: left, so the list's reference is ours.
+            if it.state.load(Ordering::Relaxed) == ORPHANED {
+                // SAFETY: orphaned, so the list owns a reference, and the list belongs to this call.
                 unsafe { self.parked.free(member) };
                 continue;
             }
             let waker = it.replace_waker(None);
             if let Some(waker) = &waker {
-                fetch_soon(waker.data());
+                prefetch(waker.data());
             }
             self.wakers[count] = waker;
             count += 1;
-            // Release: the consumer finds no waker, and the link is its own again. Nothing of the
-            // member is touched after this.
+            // Release: the consumer finds no waker and owns the link again. The member must not be touched
+            // after this.
             it.state.store(OUT, Ordering::Release);
         }
         count > 0
     }
 }
 
-/// With many consumers what is woken is in no near cache: it is asked for before it is needed.
+/// Prefetches an address. With many consumers, the wakers are in no near cache.
 #[inline(always)]
-fn fetch_soon(address: *const ()) {
+fn prefetch(address: *const ()) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, which any address may be given.
+        // SAFETY: a prefetch is a hint and accepts any address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
@@ -382,7 +382,7 @@ impl Drop for Listed<'_> {
         loop {
             for waker in &mut self.wakers {
                 if let Some(waker) = waker.take() {
-                    // Only after a panic of another waker: a second one would abort.
+                    // Runs only after a panic of another waker. A second panic would abort the process.
                     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
                 }
             }

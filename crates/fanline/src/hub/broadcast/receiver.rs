@@ -1,7 +1,7 @@
-//! A consumer's end.
+//! The consumer's end.
 #![expect(
     unsafe_code,
-    reason = "elements are read in place, in front of the published position"
+    reason = "elements at or after the published position are read in place"
 )]
 
 use std::fmt;
@@ -14,29 +14,30 @@ use futures_core::{FusedStream, Stream};
 
 use super::options::{SlowConsumer, Start};
 use super::parked::Member;
-use super::patience::Patience;
 use super::ring::Lap;
 use super::shared::{Shared, wake};
+use super::yield_backoff::YieldBackoff;
 use crate::Observer;
 use crate::hub::blocking::block_on;
 use crate::hub::{BoxError, Ended, HubError, RecvError, TryRecvError};
 use crate::sync::Ordering;
 
-/// A consumer that always finds elements gives way to other tasks after so many, or after one round of
-/// its hub (hazard 9).
+/// Least number of elements after which a consumer yields to other tasks; the hub's capacity if that is
+/// larger (hazard 9).
 const RUN_MIN: usize = 128;
 
-/// The consuming end of a broadcast hub: every element from where it began, in order and without gaps;
+/// The consuming end of a broadcast hub. It gets every element after its start, in order and without gaps;
 /// see [`broadcast`](super::broadcast()).
 ///
-/// Elements are taken one at a time, cloned ([`next`](Self::next), [`recv`](Self::recv), the
-/// [`Stream`]) or in place ([`next_ref`](Self::next_ref)), or as many as lie together
-/// ([`next_slice`](Self::next_slice), [`for_each_ref`](Self::for_each_ref)). An element that is lent is
-/// kept until the consumer asks for the next one, or is dropped; meanwhile it counts as not received.
+/// It receives elements one at a time, cloned ([`next`](Self::next), [`recv`](Self::recv), the [`Stream`]) or
+/// in place ([`next_ref`](Self::next_ref)), or as many as are contiguous ([`next_slice`](Self::next_slice),
+/// [`for_each_ref`](Self::for_each_ref)). A lent element stays stored until the consumer requests the next
+/// one or is dropped; until then it counts as not received.
 ///
-/// All of these are cancel safe: nothing is received by a future that is dropped before it is ready.
+/// All of these are cancel safe: a future that is dropped before it is ready has received nothing.
 ///
-/// Dropping it leaves the hub. A clone is another consumer, which begins with what this one gets next.
+/// Dropping the receiver leaves the hub. A clone is another consumer, which starts with the next element of
+/// this one.
 ///
 /// ```
 /// use futures::StreamExt;
@@ -47,7 +48,7 @@ const RUN_MIN: usize = 128;
 /// for value in 1..=4 {
 ///     tx.feed(value).await?;
 /// }
-/// drop(tx); // completes, and wakes whoever waits
+/// drop(tx); // completes, and wakes waiting consumers
 /// let doubled: Vec<u64> = rx.map(|value| 2 * value).collect().await;
 /// assert_eq!(doubled, [2, 4, 6, 8]);
 /// let mut sum = 0_u64;
@@ -59,36 +60,35 @@ const RUN_MIN: usize = 128;
 pub struct BroadcastReceiver<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
     member: Arc<Member>,
-    /// The next element. What is published is behind it while an element is lent.
+    /// Position of the next element. The published position is behind it while an element is lent.
     position: usize,
-    /// Up to where elements can be taken without looking at anything but `watch`: no further than
-    /// `tail`, nor than where the lap ends or other tasks have their turn. One element, where consumers
-    /// can be cut off: they claim each anew.
+    /// End of the elements that can be taken with no check but `watch`: at most `tail`, the end of the lap,
+    /// or the next yield. One element if consumers can be revoked, because each is claimed separately.
     run_end: usize,
     /// The lap of the run.
     lap: Lap<T>,
-    /// Something was lent, and may not have been given back.
+    /// Whether a lent element may not have been returned yet.
     lent: bool,
-    /// More is to be done for each element than in a usual hub.
+    /// Whether each element needs more work than in a usual hub.
     unusual: bool,
-    /// The end of what is known to be there.
+    /// End of the elements known to exist.
     tail: usize,
-    /// Elements before other tasks have their turn, counted from `run_end`.
+    /// Number of elements before the next yield, counted from `run_end`.
     run: usize,
-    patience: Patience,
+    backoff: YieldBackoff,
     missed: u64,
-    /// Those of `missed` that `recv` has not told.
-    untold: u64,
+    /// The part of `missed` that `recv` has not reported yet.
+    unreported: u64,
     end: Option<Ended<E>>,
 }
 
 impl<T, E> BroadcastReceiver<T, E> {
     pub(super) fn new(shared: Arc<Shared<T, E>>, start: Start) -> Self {
         let (member, waker) = shared.join(start);
-        Self::of(shared, member, waker)
+        Self::with_member(shared, member, waker)
     }
 
-    fn of(shared: Arc<Shared<T, E>>, member: Arc<Member>, waker: Option<Waker>) -> Self {
+    fn with_member(shared: Arc<Shared<T, E>>, member: Arc<Member>, waker: Option<Waker>) -> Self {
         // Relaxed: set by this thread.
         let position = member.position.load(Ordering::Relaxed);
         let receiver = Self {
@@ -99,20 +99,20 @@ impl<T, E> BroadcastReceiver<T, E> {
             unusual: !shared.is_usual(),
             tail: position,
             run: shared.rules.capacity.max(RUN_MIN),
-            patience: Patience::new(),
+            backoff: YieldBackoff::new(),
             missed: 0,
-            untold: 0,
+            unreported: 0,
             end: None,
             member,
             shared,
         };
-        // The user's code: if it panics, the receiver leaves again (hazard 6).
+        // User code: if it panics, the receiver is dropped and leaves again (hazard 6).
         wake(waker);
         receiver
     }
 
-    /// The next element; `None` after completion, or when the hub failed, which
-    /// [`error`](Self::error) tells.
+    /// Returns the next element, or `None` after completion or a failure of the hub; see
+    /// [`error`](Self::error).
     #[inline]
     #[expect(
         clippy::should_implement_trait,
@@ -125,8 +125,8 @@ impl<T, E> BroadcastReceiver<T, E> {
         Next { receiver: self }
     }
 
-    /// The next element in place. It is kept for this consumer until the next call of anything that
-    /// receives, or [`release`](Self::release).
+    /// Lends the next element. It stays stored for this consumer until the next receiving call or
+    /// [`release`](Self::release).
     #[inline]
     pub fn next_ref(&mut self) -> NextRef<'_, T, E> {
         NextRef {
@@ -134,8 +134,8 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// All elements that are there, in place, as far as they lie together: at least one. They are kept
-    /// for this consumer until the next call of anything that receives, or [`release`](Self::release).
+    /// Lends all available elements that are contiguous, at least one. They stay stored for this consumer
+    /// until the next receiving call or [`release`](Self::release).
     #[inline]
     pub async fn next_slice(&mut self) -> Option<&[T]> {
         if poll_fn(|context| self.poll_available(context)).await {
@@ -145,27 +145,27 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// Calls `each` with every element in place, until the end.
+    /// Calls `each` with a reference to every element, until the end.
     ///
-    /// An element counts as received when its call is over, or panics.
+    /// An element counts as received when its call returns or panics.
     pub async fn for_each_ref(&mut self, mut each: impl FnMut(&T)) {
         while poll_fn(|context| self.poll_available(context)).await {
             self.visit(&mut each);
         }
     }
 
-    /// The next element, or why there is none: for consumers that may have missed some.
+    /// Returns the next element, or the reason why there is none. For consumers that may miss elements.
     ///
     /// # Errors
     ///
-    /// At the end, and once each time elements were missed.
+    /// At the end of the hub, and once each time elements were missed.
     pub async fn recv(&mut self) -> Result<T, RecvError<E>>
     where
         T: Clone,
     {
         let available = poll_fn(|context| self.poll_available(context)).await;
-        if let Some(lagged) = self.tell_missed() {
-            self.step_back();
+        if let Some(lagged) = self.take_unreported() {
+            self.end_run();
             return Err(RecvError::Lagged(lagged));
         }
         if available {
@@ -177,20 +177,20 @@ impl<T, E> BroadcastReceiver<T, E> {
         })
     }
 
-    /// The next element if there is one now.
+    /// Returns the next element, if one is available now.
     ///
     /// # Errors
     ///
-    /// When there is none yet, at the end, and once each time elements were missed.
+    /// If no element is available, at the end of the hub, and once each time elements were missed.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError<E>>
     where
         T: Clone,
     {
-        // Others have no turn by anything done here.
+        // This call does not yield, so keep at least one element of the budget.
         self.run = self.run.max(1);
         let available = self.poll_available_with(None);
-        if let Some(lagged) = self.tell_missed() {
-            self.step_back();
+        if let Some(lagged) = self.take_unreported() {
+            self.end_run();
             return Err(TryRecvError::Lagged(lagged));
         }
         match available {
@@ -203,7 +203,7 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// As [`next`](Self::next), and holds up this thread instead of a task.
+    /// Does the same as [`next`](Self::next), but blocks the thread.
     pub fn blocking_recv(&mut self) -> Option<T>
     where
         T: Clone,
@@ -211,25 +211,25 @@ impl<T, E> BroadcastReceiver<T, E> {
         block_on(|context| self.poll_clone(context))
     }
 
-    /// As [`next_ref`](Self::next_ref), and holds up this thread instead of a task.
+    /// Does the same as [`next_ref`](Self::next_ref), but blocks the thread.
     pub fn blocking_recv_ref(&mut self) -> Option<&T> {
         block_on(|context| self.poll_available(context)).then(|| self.lend())
     }
 
-    /// As [`next_slice`](Self::next_slice), and holds up this thread instead of a task.
+    /// Does the same as [`next_slice`](Self::next_slice), but blocks the thread.
     pub fn blocking_recv_slice(&mut self) -> Option<&[T]> {
         block_on(|context| self.poll_available(context)).then(|| self.lend_slice())
     }
 
-    /// As [`for_each_ref`](Self::for_each_ref), and holds up this thread instead of a task.
+    /// Does the same as [`for_each_ref`](Self::for_each_ref), but blocks the thread.
     pub fn blocking_for_each_ref(&mut self, mut each: impl FnMut(&T)) {
         while block_on(|context| self.poll_available(context)) {
             self.visit(&mut each);
         }
     }
 
-    /// Calls an observer with every element in place, and with the end, until then or until it wants no
-    /// more. A subject is one, if its errors are [`HubError`].
+    /// Calls an observer with a reference to every element and with the end, or until the observer is closed.
+    /// A subject can be the observer, if its error type is [`HubError`].
     ///
     /// ```
     /// # futures::executor::block_on(async {
@@ -261,14 +261,14 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// Gives back what was lent, without asking for more.
+    /// Returns the lent elements without requesting more.
     pub fn release(&mut self) {
         self.lent = false;
-        // With the claim, where there is one: after a panic of a clone nothing was lent, and yet claimed.
-        self.step_back();
+        // This also ends a claim: after a panic of a clone, an element is claimed but not lent.
+        self.end_run();
     }
 
-    /// Why there are no more elements, after the end was seen; `None` before, and after completion.
+    /// Returns the error after the consumer has seen the hub fail; `None` before, and after completion.
     pub fn error(&self) -> Option<&HubError<E>> {
         match &self.end {
             None | Some(Ended::Completed) => None,
@@ -276,28 +276,29 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// Whether the end was seen: nothing follows.
+    /// Returns whether the consumer has seen the end, after which no element follows.
     pub fn is_ended(&self) -> bool {
         self.end.is_some()
     }
 
-    /// How many elements were sent that this consumer has not received. What is lent counts as received
-    /// here, and not among the [`lags`](super::BroadcastHub::lags) of the hub, where it still takes room.
+    /// Returns the number of elements that were sent and not received. A lent element counts as received
+    /// here, but not in the hub's [`lags`](super::BroadcastHub::lags), because it still occupies its slot.
     pub fn lag(&self) -> usize {
         self.shared.tail().wrapping_sub(self.position)
     }
 
-    /// How many elements were overwritten before this consumer came to them, since it began.
+    /// Returns the number of elements that were overwritten before this consumer received them, since its
+    /// start.
     pub fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// What it is called among the [`lags`](super::BroadcastSender::lags) of its hub.
+    /// Returns the id under which the hub's [`lags`](super::BroadcastSender::lags) lists this consumer.
     pub fn id(&self) -> u64 {
         self.member.id
     }
 
-    /// Polls for an element in place; as [`next_ref`](Self::next_ref).
+    /// Polls for an element in place, like [`next_ref`](Self::next_ref).
     pub fn poll_next_ref(&mut self, context: &mut Context<'_>) -> Poll<Option<&T>> {
         match self.poll_available(context) {
             Poll::Ready(true) => Poll::Ready(Some(self.lend())),
@@ -318,41 +319,41 @@ impl<T, E> BroadcastReceiver<T, E> {
                 Poll::Pending => return Poll::Pending,
             }
         }
-        // What was lent before is given back with this one.
+        // This also returns elements that were lent before.
         Poll::Ready(Some(self.take_clone()))
     }
 
-    /// Whether there is an element at `position` that may be looked at.
+    /// Returns whether the element at `position` exists and may be read.
     #[inline(always)]
     fn is_in_run(&self) -> bool {
         self.position != self.run_end && !self.shared.has_failed()
     }
 
-    /// The element at `position`.
+    /// Returns the element at `position`.
     ///
     /// # Safety
     ///
-    /// There is one that may be looked at, and the consumer does not publish a position past this one
-    /// while the reference lives.
+    /// The element exists and may be read, and the consumer does not publish a position past it while the
+    /// reference lives.
     #[inline(always)]
     unsafe fn element<'a>(&self) -> &'a T {
-        // loom checks how slots are used, and knows the ring only.
+        // loom checks the use of slots through the ring only.
         #[cfg(all(test, fanline_loom))]
         {
-            // SAFETY: says the caller.
+            // SAFETY: guaranteed by the caller.
             let element: *const T = unsafe { self.shared.get(self.position) };
             // SAFETY: as above.
             unsafe { &*element }
         }
         #[cfg(not(all(test, fanline_loom)))]
         {
-            // SAFETY: a run lies in its lap; the rest says the caller.
+            // SAFETY: a run lies within its lap; the caller guarantees the rest.
             unsafe { self.lap.get(self.position) }
         }
     }
 
-    /// Ready when `position` is in front of an element that this consumer may look at, or never will
-    /// be. What was lent before is given back.
+    /// Returns ready if `position` is in front of an element that this consumer may read, or if the hub has
+    /// ended. Returns elements that were lent before.
     #[inline(always)]
     fn poll_available(&mut self, context: &mut Context<'_>) -> Poll<bool> {
         self.poll_available_with(Some(context))
@@ -376,7 +377,7 @@ impl<T, E> BroadcastReceiver<T, E> {
         if self.lent {
             self.release();
         }
-        // What was to be taken without a look and was not, does not count.
+        // Return the unused part of the run to the budget.
         self.run += self.run_end.wrapping_sub(self.position);
         self.run_end = self.position;
         loop {
@@ -389,7 +390,7 @@ impl<T, E> BroadcastReceiver<T, E> {
                 continue;
             }
             if self.position != self.tail {
-                self.patience.found();
+                self.backoff.found();
                 if self.run == 0 {
                     self.run = self.shared.rules.capacity.max(RUN_MIN);
                     if let Some(context) = context {
@@ -403,7 +404,7 @@ impl<T, E> BroadcastReceiver<T, E> {
                 }
                 continue;
             }
-            // The end first: what was published before it is seen then.
+            // Check the end first: elements that were published before it are then visible.
             let closed = self.shared.is_closed();
             self.tail = self.shared.tail();
             if self.position != self.tail {
@@ -414,29 +415,33 @@ impl<T, E> BroadcastReceiver<T, E> {
                 self.end_with(end);
                 continue;
             }
-            // Out of elements: others had their turn, or have it now.
+            // Out of elements: other tasks run next in any case.
             self.run = self.shared.rules.capacity.max(RUN_MIN);
             let Some(context) = &context else {
                 return Poll::Pending;
             };
-            if self.patience.asks(self.shared.more_is_likely().into()) {
+            if self
+                .backoff
+                .should_yield(self.shared.more_is_likely().into())
+            {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
             self.shared.parked.park(&self.member, context.waker());
-            // Announced, fenced, and now once more: whoever published after this look sees the list.
+            // Listed and fenced, so check once more: a producer that publishes after this check sees the
+            // list.
             if !self.shared.is_closed() && self.shared.tail() == self.position {
                 return Poll::Pending;
             }
         }
     }
 
-    /// At an element that may be looked at: how many may be taken before the next look at more than
+    /// Starts a run at an element that may be read: sets how many elements may be taken with no check but
     /// `watch`.
     fn begin_run(&mut self) {
         let there = self.tail.wrapping_sub(self.position);
         let (lap, left) = self.shared.lap(self.position);
-        let most = if self.shared.can_cut_off() { 1 } else { left };
+        let most = if self.shared.can_revoke() { 1 } else { left };
         let count = there.min(self.run).min(most);
         self.run -= count;
         self.run_end = self.position.wrapping_add(count);
@@ -444,23 +449,23 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 
     fn end_with(&mut self, end: Option<Ended<E>>) {
-        // It is there before it is announced.
+        // The end is stored before it is announced.
         self.end = Some(end.unwrap_or(Ended::Completed));
-        // Nothing is received any more, and nothing held up.
+        // This consumer receives nothing more, so it must not hold elements.
         self.position = self.tail;
         self.run_end = self.tail;
         self.publish_position();
     }
 
-    /// Says that it looks at elements, where consumers can be cut off; no, if it was. Then its position
-    /// is another, or it has ended.
+    /// Claims the right to read elements, if consumers can be revoked. Returns false if the consumer was
+    /// revoked; then it has resumed at another position, or has ended.
     fn claim(&mut self) -> bool {
-        if !self.shared.can_cut_off() {
+        if !self.shared.can_revoke() {
             return true;
         }
         self.member.claimed.store(true, Ordering::Relaxed);
         self.shared.fences.light();
-        // Relaxed: the fence orders it against the claim; what follows is under the lock.
+        // Relaxed: the fence orders it after the claim; what follows is under the lock.
         if !self.member.revoked.load(Ordering::Relaxed) {
             return true;
         }
@@ -468,7 +473,7 @@ impl<T, E> BroadcastReceiver<T, E> {
         match self.shared.rules.slow_consumer {
             SlowConsumer::Wait => {}
             SlowConsumer::Disconnect { .. } => {
-                if self.shared.is_cut_off(&self.member) {
+                if self.shared.is_revoked(&self.member) {
                     self.end_with(Some(Ended::Error(HubError::TooSlow)));
                 }
             }
@@ -476,11 +481,11 @@ impl<T, E> BroadcastReceiver<T, E> {
                 if let Some((position, waker)) = self.shared.rejoin(&self.member) {
                     let missed = position.wrapping_sub(self.position) as u64;
                     self.missed += missed;
-                    self.untold += missed;
+                    self.unreported += missed;
                     self.position = position;
                     self.run_end = position;
                     self.tail = self.shared.tail();
-                    // The user's code: after it knows where it is (hazard 6).
+                    // User code runs only after the new position is stored (hazard 6).
                     wake(waker);
                 }
             }
@@ -488,19 +493,19 @@ impl<T, E> BroadcastReceiver<T, E> {
         false
     }
 
-    fn tell_missed(&mut self) -> Option<u64> {
-        let untold = std::mem::take(&mut self.untold);
-        (untold > 0).then_some(untold)
+    fn take_unreported(&mut self) -> Option<u64> {
+        let unreported = std::mem::take(&mut self.unreported);
+        (unreported > 0).then_some(unreported)
     }
 
-    /// Does not look at the element that it may look at: so it holds up nobody until it asks again.
-    fn step_back(&mut self) {
+    /// Gives up the run without reading it, so this consumer holds no element until it polls again.
+    fn end_run(&mut self) {
         self.run += self.run_end.wrapping_sub(self.position);
         self.run_end = self.position;
         self.publish_position();
     }
 
-    /// Everything before `position` was received.
+    /// Publishes that everything before `position` was received.
     #[inline(always)]
     fn publish_position(&self) {
         if self.unusual {
@@ -510,35 +515,35 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// After `poll_available` was ready.
+    /// Clones the element. Only after `poll_available` was ready.
     #[inline(always)]
     fn take_clone(&mut self) -> T
     where
         T: Clone,
     {
-        // SAFETY: in the run, and not published before it is cloned. When `clone` panics, the element
-        // was not received.
+        // SAFETY: in the run, and not published before it is cloned. If `clone` panics, the element counts as
+        // not received.
         let value = unsafe { self.element() }.clone();
         self.position = self.position.wrapping_add(1);
         self.publish_position();
         value
     }
 
-    /// After `poll_available` was ready.
+    /// Lends the element. Only after `poll_available` was ready.
     #[inline(always)]
     fn lend(&mut self) -> &T {
-        // SAFETY: in the run; the position is published by calls that end the borrow.
+        // SAFETY: in the run; the calls that publish the position end the borrow.
         let element = unsafe { self.element() };
         self.position = self.position.wrapping_add(1);
         self.lent = true;
         element
     }
 
-    /// After `poll_available` was ready.
+    /// Lends all contiguous elements. Only after `poll_available` was ready.
     #[inline(always)]
     fn lend_slice(&mut self) -> &[T] {
         debug_assert_ne!(self.position, self.tail);
-        // SAFETY: as in `lend`; the whole of `tail` was seen, and one claim is for all.
+        // SAFETY: as in `lend`; all elements up to `tail` are visible, and one claim covers all of them.
         let slice = unsafe { self.shared.slice(self.position, self.tail) };
         self.position = self.position.wrapping_add(slice.len());
         let more = self.position.wrapping_sub(self.run_end);
@@ -550,10 +555,10 @@ impl<T, E> BroadcastReceiver<T, E> {
         slice
     }
 
-    /// After `poll_available` was ready: `each` for what is there.
+    /// Calls `each` for all contiguous elements. Only after `poll_available` was ready.
     #[inline(always)]
     fn visit(&mut self, each: &mut impl FnMut(&T)) {
-        // SAFETY: as in `lend_slice`; not published before this is over.
+        // SAFETY: as in `lend_slice`; no position is published before the end.
         let slice = unsafe { self.shared.slice(self.position, self.tail) };
         self.lent = true;
         let mut seen = Seen {
@@ -569,7 +574,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 }
 
-/// The next element, cloned; see [`BroadcastReceiver::next`].
+/// A future of the next element, cloned; see [`BroadcastReceiver::next`].
 #[must_use = "futures do nothing unless they are awaited"]
 #[derive(Debug)]
 pub struct Next<'a, T, E = BoxError> {
@@ -579,18 +584,18 @@ pub struct Next<'a, T, E = BoxError> {
 impl<T: Clone, E> Future for Next<'_, T, E> {
     type Output = Option<T>;
 
-    // Left to itself the compiler makes it a call, at half the speed.
+    // Without this, the compiler emits a call, which halves the speed.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
         self.receiver.poll_clone(context)
     }
 }
 
-/// The next element, lent; see [`BroadcastReceiver::next_ref`].
+/// A future of the next element, lent; see [`BroadcastReceiver::next_ref`].
 #[must_use = "futures do nothing unless they are awaited"]
 #[derive(Debug)]
 pub struct NextRef<'a, T, E = BoxError> {
-    /// Nothing after the element was given.
+    /// `None` after the element was returned.
     receiver: Option<&'a mut BroadcastReceiver<T, E>>,
 }
 
@@ -599,10 +604,13 @@ impl<'a, T, E> Future for NextRef<'a, T, E> {
 
     /// # Panics
     ///
-    /// When it is polled again after it was ready.
+    /// If it is polled again after it was ready.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<&'a T>> {
-        let receiver = self.receiver.take().expect("not polled after it was ready");
+        let receiver = self
+            .receiver
+            .take()
+            .expect("`NextRef` polled after it was ready");
         match receiver.poll_available(context) {
             Poll::Ready(true) => Poll::Ready(Some(receiver.lend())),
             Poll::Ready(false) => Poll::Ready(None),
@@ -614,7 +622,7 @@ impl<'a, T, E> Future for NextRef<'a, T, E> {
     }
 }
 
-/// Counts elements as received even when a call panics.
+/// A drop guard that counts elements as received, even if a call panics.
 struct Seen<'a> {
     position: &'a mut usize,
     run_end: &'a mut usize,
@@ -648,14 +656,14 @@ impl<T, E> Unpin for BroadcastReceiver<T, E> {}
 impl<T, E> Clone for BroadcastReceiver<T, E> {
     fn clone(&self) -> Self {
         let (member, waker) = self.shared.join_beside(&self.member, self.position);
-        Self::of(self.shared.clone(), member, waker)
+        Self::with_member(self.shared.clone(), member, waker)
     }
 }
 
 impl<T, E> Drop for BroadcastReceiver<T, E> {
     fn drop(&mut self) {
-        // What was lent was received: the borrow is over. Where it was cut off, the position is not its
-        // own any more, and nobody looks.
+        // Lent elements were received, because the borrow has ended. After a revocation the position is no
+        // longer this receiver's, and is not read.
         self.member.position.store(self.position, Ordering::Release);
         self.shared.leave(&self.member);
     }

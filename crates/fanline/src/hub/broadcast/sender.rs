@@ -1,7 +1,7 @@
 //! The producer's end.
 #![expect(
     unsafe_code,
-    reason = "there is one producer, and it asks for room before it writes"
+    reason = "there is one producer, and it checks for room before it writes"
 )]
 
 use std::fmt;
@@ -14,27 +14,27 @@ use futures_core::Stream;
 use futures_sink::Sink;
 
 use super::options::SlowConsumer;
-use super::patience::Patience;
 use super::shared::{Room, Shared};
+use super::yield_backoff::YieldBackoff;
 use crate::hub::blocking::block_on;
 use crate::hub::{BoxError, Closed, Ended, HubError, SendError, TrySendError};
 use crate::{Guard, Time};
 
-/// A producer that never has to wait gives way to other tasks after so many elements, or after one
-/// round of its hub (hazard 9).
+/// Least number of elements after which a producer that never waits yields to other tasks; the hub's capacity
+/// if that is larger (hazard 9).
 const RUN_MIN: usize = 128;
 
 /// The producing end of a broadcast hub; see [`broadcast`](super::broadcast()).
 ///
-/// `send`, `feed` and their likes wait while the slowest consumer is as far behind as the hub has
-/// room. Elements are there for consumers that look at once; those that wait are woken by
-/// [`flush`](Self::flush), when the hub is full, and with each [`send`](Self::send). Feeding several
-/// elements and flushing once costs each consumer one wake-up for all of them.
+/// `send`, `feed`, and their variants wait while the hub is full, that is, while the slowest consumer is
+/// `capacity` elements behind. A consumer that polls finds new elements at once. Waiting consumers are woken
+/// by [`flush`](Self::flush), when the hub is full, and with each [`send`](Self::send). If you feed several
+/// elements and flush once, each consumer is woken once for all of them.
 ///
-/// Dropping it completes the hub, as [`complete`](Self::complete) does; while its thread panics,
+/// Dropping the sender completes the hub, like [`complete`](Self::complete). If the drop is part of a panic,
 /// consumers get [`HubError::Abandoned`] instead.
 ///
-/// It is a [`Sink`] too, whose `close` completes.
+/// It is also a [`Sink`], whose `close` completes the hub.
 ///
 /// ```
 /// use futures::{StreamExt, stream};
@@ -49,18 +49,18 @@ const RUN_MIN: usize = 128;
 /// ```
 pub struct BroadcastSender<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
-    /// Where the next element goes.
+    /// Position of the next element.
     tail: usize,
-    /// The first position for which there is no room, as far as is known.
+    /// First position for which there is no room, as far as the producer knows.
     limit: usize,
-    /// Up to where consumers were woken for.
+    /// End of the elements for which consumers were woken.
     flushed: usize,
-    /// Up to where elements have been dropped.
+    /// End of the elements that were dropped.
     dropped_to: usize,
-    /// Elements before other tasks have their turn.
+    /// Number of elements before the next yield.
     run: usize,
-    patience: Patience,
-    /// Since it waits for room: when it has waited for long enough, and what wakes it then.
+    backoff: YieldBackoff,
+    /// The deadline of the current wait for room, and the guard of its wake-up.
     stall: Option<(Time, Guard)>,
 }
 
@@ -73,19 +73,19 @@ impl<T, E> BroadcastSender<T, E> {
             flushed: origin,
             dropped_to: origin,
             run: shared.rules.capacity.max(RUN_MIN),
-            patience: Patience::new(),
+            backoff: YieldBackoff::new(),
             stall: None,
             shared,
         }
     }
 
-    /// Waits for room and sends; consumers that wait are woken.
+    /// Waits for room, sends an element, and wakes waiting consumers.
     ///
-    /// Dropping the future before it is done drops the element, unsent.
+    /// If the future is dropped before it is ready, the element is dropped unsent.
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the element comes back.
+    /// If the hub is closed; the error contains the element.
     #[inline]
     pub async fn send(&mut self, value: T) -> Result<(), SendError<T>> {
         self.feed(value).await?;
@@ -93,14 +93,14 @@ impl<T, E> BroadcastSender<T, E> {
         Ok(())
     }
 
-    /// Waits for room and sends; consumers that wait are woken by the next [`flush`](Self::flush), or
-    /// when the hub is full.
+    /// Waits for room and sends an element. Waiting consumers are woken by the next [`flush`](Self::flush),
+    /// or when the hub is full.
     ///
-    /// Dropping the future before it is done drops the element, unsent.
+    /// If the future is dropped before it is ready, the element is dropped unsent.
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the element comes back.
+    /// If the hub is closed; the error contains the element.
     #[inline]
     pub async fn feed(&mut self, value: T) -> Result<(), SendError<T>> {
         match poll_fn(|context| self.poll_room(context)).await {
@@ -112,32 +112,32 @@ impl<T, E> BroadcastSender<T, E> {
         }
     }
 
-    /// Wakes the consumers that wait, if there is something for them. Does not wait for anybody.
+    /// Wakes waiting consumers if there are new elements. Never blocks.
     #[inline]
     pub fn flush(&mut self) {
         if self.flushed != self.tail {
-            // First, as a waker may panic.
+            // Stored first, because a waker may panic.
             self.flushed = self.tail;
             self.shared.wake_parked();
         }
     }
 
-    /// As [`send`](Self::send), and holds up this thread instead of a task.
+    /// Does the same as [`send`](Self::send), but blocks the thread.
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the element comes back.
+    /// If the hub is closed; the error contains the element.
     pub fn blocking_send(&mut self, value: T) -> Result<(), SendError<T>> {
         self.blocking_feed(value)?;
         self.flush();
         Ok(())
     }
 
-    /// As [`feed`](Self::feed), and holds up this thread instead of a task.
+    /// Does the same as [`feed`](Self::feed), but blocks the thread.
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the element comes back.
+    /// If the hub is closed; the error contains the element.
     pub fn blocking_feed(&mut self, value: T) -> Result<(), SendError<T>> {
         let room = if self.has_room() {
             Ok(())
@@ -153,11 +153,11 @@ impl<T, E> BroadcastSender<T, E> {
         }
     }
 
-    /// Sends if there is room now; consumers that wait are woken.
+    /// Sends an element if there is room now, and wakes waiting consumers.
     ///
     /// # Errors
     ///
-    /// When there is no room, or the hub is closed; the element comes back.
+    /// If there is no room, or the hub is closed; the error contains the element.
     pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
         if !self.has_room() {
             match self.poll_room(&mut Context::from_waker(Waker::noop())) {
@@ -171,11 +171,11 @@ impl<T, E> BroadcastSender<T, E> {
         Ok(())
     }
 
-    /// Sends all that a stream yields, and completes after it. Consumers are woken when the hub is full
-    /// and whenever the stream has nothing ready.
+    /// Sends every item of a stream, and then completes. Consumers are woken when the hub is full and
+    /// whenever the stream is pending.
     ///
-    /// A stream has no way to fail: that of another hub's receiver ends with its hub's failure as it does
-    /// with completion. To pass a failure on, keep the receiver, and look at its
+    /// A stream cannot fail: the stream of another hub's receiver ends after a failure of its hub as it does
+    /// after completion. To forward a failure, keep the receiver and check its
     /// [`error`](super::BroadcastReceiver::error) after the last element.
     ///
     /// ```
@@ -199,7 +199,7 @@ impl<T, E> BroadcastSender<T, E> {
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the stream is dropped with the element that it had yielded.
+    /// If the hub is closed; the stream and the item that it had yielded are dropped.
     pub async fn attach<S>(mut self, stream: S) -> Result<(), Closed>
     where
         S: Stream<Item = T>,
@@ -211,7 +211,7 @@ impl<T, E> BroadcastSender<T, E> {
                 let next = stream.as_mut().poll_next(context);
                 if next.is_pending() {
                     self.flush();
-                    // The hub may be closed while the stream is silent.
+                    // The hub may be closed while the stream is pending.
                     if self.poll_closed(context).is_ready() {
                         return Poll::Ready(Err(Closed));
                     }
@@ -228,47 +228,48 @@ impl<T, E> BroadcastSender<T, E> {
         }
     }
 
-    /// Says that there is no more. Consumers get what was sent before, and then the end; those that
-    /// come later too. Does nothing after an end.
+    /// Completes the hub. Consumers, including those that subscribe later, get the elements that were sent,
+    /// and then the end. Has no effect after an end.
     pub fn complete(&mut self) {
         self.shared.end(Ended::Completed);
     }
 
-    /// Says that the source has failed. Consumers get that at once, before what they have not received
-    /// yet; those that come later too. Does nothing after an end.
+    /// Fails the hub. Consumers, including those that subscribe later, get the error at once, before elements
+    /// that they have not received. Has no effect after an end.
     pub fn fail(&mut self, error: impl Into<E>) {
         let error = HubError::Failed(Arc::new(error.into()));
         self.shared.end(Ended::Error(error));
     }
 
-    /// Whether nothing is taken any more.
+    /// Returns whether the hub accepts no more elements.
     pub fn is_closed(&self) -> bool {
         self.shared.is_closed()
     }
 
-    /// How many elements the hub can keep.
+    /// Returns the number of elements that the hub can store.
     pub fn capacity(&self) -> usize {
         self.shared.rules.capacity
     }
 
-    /// How many consumers there are.
+    /// Returns the number of consumers.
     pub fn receiver_count(&self) -> usize {
         self.shared.consumers()
     }
 
-    /// How many elements each consumer is behind, with its [`id`](super::BroadcastReceiver::id).
+    /// Returns the number of elements that each consumer is behind, with its
+    /// [`id`](super::BroadcastReceiver::id).
     pub fn lags(&self) -> Vec<(u64, usize)> {
         self.shared.lags()
     }
 
-    /// Drops elements that every consumer has received. Without this they are dropped when their place
-    /// is needed.
+    /// Drops elements that every consumer has received. Without this call they are dropped when their slots
+    /// are needed.
     pub fn release(&mut self) {
-        // The limit stays: whether there is room is not for the head alone to say.
+        // The limit stays, because the head alone does not decide whether there is room.
         let head = self.shared.look_for_head();
         let behind = self.tail.wrapping_sub(self.dropped_to);
         if self.tail.wrapping_sub(head) < behind {
-            // SAFETY: this is the producer, and `head` is a head, which does not go back.
+            // SAFETY: this is the producer, and `head` was a head; heads never go back.
             unsafe { self.shared.drop_to(&mut self.dropped_to, head) };
         }
     }
@@ -278,7 +279,7 @@ impl<T, E> BroadcastSender<T, E> {
         self.tail != self.limit && !self.shared.is_closed()
     }
 
-    /// Ready when there is room for an element, or never will be.
+    /// Returns ready if there is room for an element, or if the hub is closed.
     #[inline(always)]
     pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
         if self.run > 0 && self.has_room() {
@@ -291,7 +292,7 @@ impl<T, E> BroadcastSender<T, E> {
     #[cold]
     #[inline(never)]
     fn poll_more_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
-        // Either way others have their turn.
+        // Other tasks run next in either case.
         self.flush();
         let spent = self.run == 0;
         self.run = self.shared.rules.capacity.max(RUN_MIN);
@@ -301,7 +302,7 @@ impl<T, E> BroadcastSender<T, E> {
         }
         loop {
             let mut waker = Some(context.waker().clone());
-            let room = self.shared.room(self.tail, &mut waker, &mut self.patience);
+            let room = self.shared.room(self.tail, &mut waker, &mut self.backoff);
             match room {
                 Room::Closed => return Poll::Ready(Err(Closed)),
                 Room::From(head) => {
@@ -309,7 +310,7 @@ impl<T, E> BroadcastSender<T, E> {
                     self.stall = None;
                     return Poll::Ready(Ok(()));
                 }
-                Room::Soon => {
+                Room::Yield => {
                     context.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -318,8 +319,8 @@ impl<T, E> BroadcastSender<T, E> {
                         return Poll::Pending;
                     }
                 }
-                Room::Alone => {
-                    // Whoever comes has all the time that there is.
+                Room::WaitForConsumers => {
+                    // A consumer that joins starts with the full timeout.
                     self.stall = None;
                     return Poll::Pending;
                 }
@@ -327,7 +328,8 @@ impl<T, E> BroadcastSender<T, E> {
         }
     }
 
-    /// While there is no room: whether consumers were cut off, so that it is worth looking again.
+    /// Called while there is no room. Returns whether consumers were revoked, so that checking again makes
+    /// sense.
     fn stop_waiting(&mut self, context: &Context<'_>) -> bool {
         let SlowConsumer::Disconnect { after } = self.shared.rules.slow_consumer else {
             return false;
@@ -339,9 +341,9 @@ impl<T, E> BroadcastSender<T, E> {
         };
         if timer.is_over(due) {
             let mut core = self.shared.lock();
-            return self.shared.cut_off_slowest(&mut core);
+            return self.shared.revoke_slowest(&mut core);
         }
-        // Another task may ask than the one before.
+        // The polling task may have changed, so register its waker.
         self.stall = Some((due, timer.wake_at(due, context.waker().clone())));
         false
     }
@@ -353,10 +355,11 @@ impl<T, E> BroadcastSender<T, E> {
 
     #[inline(always)]
     fn publish(&mut self, value: T) {
-        // SAFETY: there is one producer; there is room, so that every position is past what was there.
+        // SAFETY: there is one producer, and there is room, so every consumer's position is past the slot's
+        // old element.
         let old = unsafe { self.shared.publish(self.tail, value, &mut self.dropped_to) };
         self.tail = self.tail.wrapping_add(1);
-        // The user's code: last, so that a panic leaves everything whole (hazard 6).
+        // User code runs last, so that a panic leaves a consistent state (hazard 6).
         drop(old);
     }
 }
@@ -368,11 +371,11 @@ impl<T, E> Sink<T> for BroadcastSender<T, E> {
         self.get_mut().poll_room(context)
     }
 
-    /// Feeds the element.
+    /// Feeds an element.
     ///
     /// # Panics
     ///
-    /// When `poll_ready` was not asked before, and there is no room.
+    /// If there is no room, because `poll_ready` was not called before.
     fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
         let this = self.get_mut();
         if this.shared.is_closed() {
@@ -380,7 +383,7 @@ impl<T, E> Sink<T> for BroadcastSender<T, E> {
         }
         assert!(
             this.tail != this.limit,
-            "`start_send` needs a `poll_ready` that was ready"
+            "`start_send` called before `poll_ready` was ready"
         );
         this.publish(value);
         Ok(())

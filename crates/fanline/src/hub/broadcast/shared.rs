@@ -1,5 +1,5 @@
-//! What producer, consumers and handles of one hub share, and the protocol between them; the module
-//! documentation of [`hub::broadcast`](super) has the whole picture.
+//! The state that the producer, consumers, and handles of one hub share, and the protocol between them. The
+//! module documentation of [`hub::broadcast`](super) describes the whole.
 #![expect(
     unsafe_code,
     reason = "the producer's and the consumers' access to the ring, by their positions"
@@ -11,37 +11,37 @@ use std::task::{Poll, Waker};
 
 use super::options::{NobodyListens, Rules, Start};
 use super::parked::{Member, Parked};
-use super::patience::Patience;
+use super::registry::ConsumerRegistry;
 use super::ring::{Lap, Ring};
-use super::roster::Roster;
 use super::watch::Watch;
+use super::yield_backoff::YieldBackoff;
 use crate::fence::Fences;
 use crate::hub::Ended;
-use crate::hub::bell::both;
+use crate::hub::waker_slot::both;
 use crate::sync::{AtomicU8, AtomicUsize, Mutex, MutexGuard, Ordering, lock};
 
-/// No end yet.
+/// The hub has not ended.
 const OPEN: u8 = 0;
-/// What is published is all there will be.
+/// The hub has ended; no more elements will be published.
 const CLOSED: u8 = 1;
 
-/// A join looks at the positions of so many consumers at most, so that it takes the same time however
-/// many there are.
+/// Largest number of consumers whose positions a join reads, so that its time is bounded.
 const JOIN_LOOKS_MAX: usize = 64;
-/// So many consumers are through with a full buffer about as soon as one that sleeps is woken from another
-/// thread. With more, there is work for the producer's thread, from which its turns would keep it.
-const TURNS_CONSUMERS_MAX: usize = 256;
-/// So many turns take about as long as that, and a fence on all threads costs.
-const TURNS_MAX: u8 = 64;
-/// A sweep comes after so many members were left in the list of those who wait, or one for each
-/// consumer. In a model, with the second.
-const LEFT_MIN: usize = if cfg!(all(test, fanline_loom)) { 1 } else { 64 };
+/// Largest number of consumers for which repeated yields pay. This many read a full buffer in about the time
+/// in which a sleeping one is woken from another thread. With more, the yields keep the producer's thread
+/// from useful work.
+const YIELD_CONSUMERS_MAX: usize = 256;
+/// Number of yields in a row that take about as long as that wake-up and a fence on all threads.
+const YIELDS_MAX: u8 = 64;
+/// Number of orphaned members in the list that triggers a sweep; the number of consumers if that is larger.
+/// In a model, the second orphan does.
+const ORPHANS_MIN: usize = if cfg!(all(test, fanline_loom)) { 1 } else { 64 };
 
-/// On cache lines that it shares with nothing: two, since they are fetched in pairs.
+/// Alignment to two cache lines, since the hardware fetches them in pairs.
 #[repr(align(128))]
-pub(super) struct Apart<T>(T);
+pub(super) struct CachePadded<T>(T);
 
-impl<T> Deref for Apart<T> {
+impl<T> Deref for CachePadded<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -52,58 +52,59 @@ impl<T> Deref for Apart<T> {
 pub(super) struct Shared<T, E> {
     ring: Ring<T>,
     pub(super) rules: Rules,
-    can_cut_off: bool,
+    can_revoke: bool,
     pub(super) fences: Fences,
-    /// Up to where the producer has dropped elements; told when it goes.
+    /// End of the elements that the producer has dropped; set when the producer is dropped.
     dropped_to: AtomicUsize,
-    /// The end of what is published; written by the producer alone.
-    tail: Apart<AtomicUsize>,
-    signals: Apart<Signals>,
-    pub(super) parked: Apart<Parked>,
-    core: Apart<Mutex<Core<E>>>,
+    /// End of the published elements; only the producer writes it.
+    tail: CachePadded<AtomicUsize>,
+    signals: CachePadded<Signals>,
+    pub(super) parked: CachePadded<Parked>,
+    core: CachePadded<Mutex<Core<E>>>,
 }
 
-/// Written seldom and read for each element.
+/// Words that are rarely written and read for each element.
 struct Signals {
     watch: Watch,
     /// Whether the hub has ended. Written under the lock.
     end: AtomicU8,
 }
 
-/// What the lock protects. No code of users runs while it is held; wakers are taken out and woken
-/// after.
+/// The state that the lock protects. No user code runs while it is held; wakers are taken out and woken
+/// afterwards.
 pub(super) struct Core<E> {
-    pub(super) roster: Roster,
-    /// Consumers that were cut off and have not noticed.
-    cut_off: Roster,
-    /// No consumer is behind it, and the elements from here on are kept.
+    pub(super) registry: ConsumerRegistry,
+    /// Revoked consumers that have not noticed yet.
+    revoked: ConsumerRegistry,
+    /// Position of the oldest stored element; no consumer is behind it.
     pub(super) head: usize,
-    /// No consumer in the roster is behind it; at or past the head. It spares looking at all of them
-    /// while elements are overwritten one by one.
+    /// A position, at or past the head, that no consumer in the registry is behind. It avoids a search of all
+    /// consumers while elements are overwritten one by one.
     floor: usize,
     last_id: u64,
-    /// The laggard was found at this place of the roster, and nobody is at the watched position behind it.
-    unnamed: usize,
-    /// Handles that can subscribe.
+    /// Index in the registry at which the laggard was found. No member at or after it is at the watched
+    /// position.
+    search_end: usize,
+    /// Number of handles and receivers.
     handles: usize,
-    /// Whether as many consumers as asked for were there once.
+    /// Whether `start_after` consumers have been subscribed at the same time.
     started: bool,
-    /// To be woken when it is worth looking for room again.
+    /// The producer's waker, woken when the producer should check for room again.
     producer: Option<Waker>,
     pub(super) end: Option<Ended<E>>,
 }
 
-/// What the producer finds when it looks for room.
+/// The result of the producer's check for room.
 pub(super) enum Room {
-    /// This is the head now; there is room behind it.
+    /// There is room behind this head.
     From(usize),
-    /// The waker is kept, and woken when it is worth looking again.
+    /// There is no room. The waker is stored, and woken when the producer should check again.
     Wait,
-    /// As `Wait`, and no consumer is to blame: there is none, or not enough of them came yet.
-    Alone,
-    /// None yet, and worth another turn before waiting.
-    Soon,
-    /// Nobody takes elements any more.
+    /// As `Wait`, but not because of a slow consumer: there is none, or fewer than `start_after`.
+    WaitForConsumers,
+    /// There is no room, and the producer should yield before it waits.
+    Yield,
+    /// The hub is closed.
     Closed,
 }
 
@@ -111,22 +112,22 @@ impl<T, E> Shared<T, E> {
     pub(super) fn new(ring: Ring<T>, rules: Rules, fences: Fences, origin: usize) -> Self {
         Self {
             ring,
-            can_cut_off: rules.can_cut_off(),
+            can_revoke: rules.can_revoke(),
             fences,
             dropped_to: AtomicUsize::new(origin),
-            tail: Apart(AtomicUsize::new(origin)),
-            signals: Apart(Signals {
+            tail: CachePadded(AtomicUsize::new(origin)),
+            signals: CachePadded(Signals {
                 watch: Watch::new(),
                 end: AtomicU8::new(OPEN),
             }),
-            parked: Apart(Parked::new()),
-            core: Apart(Mutex::new(Core {
-                roster: Roster::default(),
-                cut_off: Roster::default(),
+            parked: CachePadded(Parked::new()),
+            core: CachePadded(Mutex::new(Core {
+                registry: ConsumerRegistry::default(),
+                revoked: ConsumerRegistry::default(),
                 head: origin,
                 floor: origin,
                 last_id: 0,
-                unnamed: 0,
+                search_end: 0,
                 handles: 1,
                 started: rules.start_after.is_none(),
                 producer: None,
@@ -142,20 +143,20 @@ impl<T, E> Shared<T, E> {
 
     #[inline(always)]
     pub(super) fn tail(&self) -> usize {
-        // Acquire: the elements before it are there.
+        // Acquire: the elements before the tail are visible.
         self.tail.load(Ordering::Acquire)
     }
 
     #[inline(always)]
     pub(super) fn is_closed(&self) -> bool {
-        // Acquire: whoever sees the end sees what was published before it.
+        // Acquire: a reader that sees the end sees all elements published before it.
         self.signals.end.load(Ordering::Acquire) != OPEN
     }
 
-    /// To one who has run out: whether the producer may be at work this moment. It waits for nobody, and
-    /// was last seen on another thread.
+    /// Returns whether the producer is probably running right now: it waits for no consumer, and last ran on
+    /// another thread. For a consumer that has run out of elements.
     pub(super) fn more_is_likely(&self) -> bool {
-        self.signals.watch.is_nobody() && self.parked.is_woken_from_elsewhere()
+        self.signals.watch.is_idle() && self.parked.is_woken_from_elsewhere()
     }
 
     #[inline(always)]
@@ -163,20 +164,21 @@ impl<T, E> Shared<T, E> {
         self.signals.watch.has_failed()
     }
 
-    /// Wakes consumers that wait, in the order in which they came.
+    /// Wakes waiting consumers, in the order in which they parked.
     #[inline(always)]
     pub(super) fn wake_parked(&self) {
         self.parked.wake_all();
     }
 
-    // ---- The producer's side. `tail` is the producer's own.
+    // ---- The producer's side. `tail` belongs to the producer.
 
-    /// Publishes an element. `dropped_to` is up to where elements have been dropped; returns what was
-    /// overwritten, to be dropped where user code may run.
+    /// Publishes an element. `dropped_to` is the end of the elements that were dropped. Returns the
+    /// overwritten element, which the caller must drop where user code may run.
     ///
     /// # Safety
     ///
-    /// The caller is the one producer, `tail` its own, and every position is past what lies in the slot.
+    /// The caller is the one producer, `tail` is its own, and every consumer's position is past the element
+    /// in the slot.
     #[inline(always)]
     pub(super) unsafe fn publish(
         &self,
@@ -186,36 +188,37 @@ impl<T, E> Shared<T, E> {
     ) -> Option<T> {
         let mut old = None;
         if std::mem::needs_drop::<T>() && tail.wrapping_sub(*dropped_to) == self.ring.slots() {
-            // SAFETY: the producer; an element is there, `dropped_to` having stopped there, and nobody
-            // reads it, says the caller.
+            // SAFETY: this is the producer. The slot at `dropped_to` holds an element, and the caller
+            // guarantees that no consumer reads it.
             old = Some(unsafe { self.ring.take(*dropped_to) });
             *dropped_to = dropped_to.wrapping_add(1);
         }
-        // SAFETY: as above; what had to be dropped was taken.
+        // SAFETY: as above; an element that had to be dropped was taken out.
         unsafe { self.ring.write(tail, value) };
-        // Release: the element is there for whoever sees the new tail.
+        // Release: a reader that sees the new tail sees the element.
         self.tail.store(tail.wrapping_add(1), Ordering::Release);
         old
     }
 
-    /// Drops elements before `to`, which every consumer is past.
+    /// Drops elements before `to`, which every consumer has received.
     ///
     /// # Safety
     ///
-    /// The caller is the one producer, `dropped_to` its own, and `to` at or before the head.
+    /// The caller is the one producer, `dropped_to` is its own, and `to` is at or before the head.
     pub(super) unsafe fn drop_to(&self, dropped_to: &mut usize, to: usize) {
         let from = std::mem::replace(dropped_to, to);
-        // SAFETY: they are there, nobody reads behind the head, and they are not dropped twice.
+        // SAFETY: the slots hold elements, no consumer reads behind the head, and none is dropped twice.
         unsafe { self.ring.drop_range(from, to) };
     }
 
-    /// Looks for room for one more element, and has the producer woken if there is none. `waker` was
-    /// cloned before, as that is user code; what is not needed is handed back through it.
+    /// Checks for room for one more element, and registers the producer's waker if there is none. The caller
+    /// clones `waker` beforehand, because that is user code. An unused or replaced waker is returned through
+    /// it.
     pub(super) fn room(
         &self,
         tail: usize,
         waker: &mut Option<Waker>,
-        patience: &mut Patience,
+        backoff: &mut YieldBackoff,
     ) -> Room {
         let mut core = self.lock();
         loop {
@@ -224,29 +227,29 @@ impl<T, E> Shared<T, E> {
             }
             if !core.started {
                 std::mem::swap(&mut core.producer, waker);
-                return Room::Alone;
+                return Room::WaitForConsumers;
             }
             let is_held = core.make_room(tail, &self.rules);
             if tail.wrapping_sub(core.head) < self.rules.capacity {
-                patience.found();
+                backoff.found();
                 self.signals.watch.end();
                 return Room::From(core.head);
             }
-            if self.rules.overwrites() && self.cut_off_slowest(&mut core) {
+            if self.rules.overwrites() && self.revoke_slowest(&mut core) {
                 continue;
             }
             if !is_held {
-                // Nobody is there: whoever comes wakes the producer.
+                // There is no consumer; one that joins wakes the producer.
                 std::mem::swap(&mut core.producer, waker);
-                return Room::Alone;
+                return Room::WaitForConsumers;
             }
-            if patience.asks(core.turns_for_room()) {
-                return Room::Soon;
+            if backoff.should_yield(core.yields_for_room()) {
+                return Room::Yield;
             }
-            // Announce, fence, look again (hazard 1): a consumer that leaves the head after this sees that
-            // it is watched, and the last comes for the lock, under which the waker is there.
+            // Announce, fence, check again (hazard 1). A consumer that leaves the head after this sees that
+            // it is watched. The last of them takes the lock, under which the waker is stored.
             self.signals.watch.begin(core.head);
-            core.unnamed = core.roster.len();
+            core.search_end = core.registry.len();
             self.fences.heavy();
             if self.name_laggard(&mut core) {
                 std::mem::swap(&mut core.producer, waker);
@@ -256,16 +259,16 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// Names the next one of those who are at the watched position; whether there is any.
+    /// Names the next consumer at the watched position as the laggard. Returns whether there is one.
     fn name_laggard(&self, core: &mut Core<E>) -> bool {
         let watch = &self.signals.watch;
         while let Some((index, member)) = core
-            .roster
-            .last_before(core.unnamed, |position| watch.is_at(position))
+            .registry
+            .last_before(core.search_end, |position| watch.is_at(position))
         {
             watch.name(member.id);
-            core.unnamed = index;
-            // Relaxed: only compared; the producer looks at it with Acquire.
+            core.search_end = index;
+            // Relaxed: only compared; the producer later reads it with Acquire.
             if watch.is_at(member.position.load(Ordering::Relaxed)) {
                 return true;
             }
@@ -273,12 +276,12 @@ impl<T, E> Shared<T, E> {
         false
     }
 
-    /// Takes the consumers at the head out of those who are waited for, except those who look at an
-    /// element just now: whether there were any.
-    pub(super) fn cut_off_slowest(&self, core: &mut Core<E>) -> bool {
+    /// Revokes the consumers at the head, except those that are reading an element. Returns whether there
+    /// were any.
+    pub(super) fn revoke_slowest(&self, core: &mut Core<E>) -> bool {
         let head = core.head;
         let slowest: Vec<Arc<Member>> = core
-            .roster
+            .registry
             .iter()
             .filter(|member| member.position.load(Ordering::Relaxed) == head)
             .cloned()
@@ -286,75 +289,75 @@ impl<T, E> Shared<T, E> {
         for member in &slowest {
             member.revoked.store(true, Ordering::Relaxed);
         }
-        // One fence for all: each consumer sees that it is cut off before it next looks at an element,
-        // or we see that it has begun to.
+        // One fence for all of them. Either the consumer sees that it is revoked before it next reads an
+        // element, or this thread sees its claim.
         self.fences.heavy();
         let mut any = false;
         for member in &slowest {
-            // Acquire: what it read before it let go is read.
+            // Acquire: its reads before the end of the claim are complete.
             if member.claimed.load(Ordering::Acquire)
                 || member.position.load(Ordering::Acquire) != head
             {
                 member.revoked.store(false, Ordering::Relaxed);
                 continue;
             }
-            let member = core.roster.remove(member);
-            core.cut_off.add(member);
+            let member = core.registry.remove(member);
+            core.revoked.add(member);
             any = true;
         }
-        if any && core.is_deserted(&self.rules) {
-            self.close_if_asked(core);
+        if any && core.has_no_consumers(&self.rules) {
+            self.close_if_configured(core);
         }
         any
     }
 
     // ---- A consumer's side.
 
-    pub(super) fn can_cut_off(&self) -> bool {
-        self.can_cut_off
+    pub(super) fn can_revoke(&self) -> bool {
+        self.can_revoke
     }
 
-    /// The element at a position.
+    /// Returns the element at a position.
     ///
     /// # Safety
     ///
-    /// The caller is a consumer that saw a tail past the position, and does not publish a position past
-    /// it while the reference lives; where consumers can be cut off, it has claimed its place.
+    /// The caller is a consumer that saw a tail past the position, and does not publish a position past it
+    /// while the reference lives. If consumers can be revoked, it has a claim.
     #[cfg(all(test, fanline_loom))]
     pub(super) unsafe fn get(&self, position: usize) -> &T {
-        // SAFETY: published to the caller; the producer keeps behind its position.
+        // SAFETY: published to the caller; the producer does not pass the caller's position.
         unsafe { self.ring.get(position) }
     }
 
-    /// Where the elements of that position's lap are found, and how many follow in it.
+    /// Returns the lap of a position, and the number of positions left in it.
     pub(super) fn lap(&self, position: usize) -> (Lap<T>, usize) {
         (self.ring.lap(position), self.ring.left_in_lap(position))
     }
 
-    /// Elements from a position on, as far as they lie together, up to `to`.
+    /// Returns the contiguous elements from a position, at most up to `to`.
     ///
     /// # Safety
     ///
-    /// The caller is a consumer that saw a tail at or past `to`, and does not publish a position past
-    /// `from` while the slice lives; where consumers can be cut off, it has claimed its place.
+    /// The caller is a consumer that saw a tail at or past `to`, and does not publish a position past `from`
+    /// while the slice lives. If consumers can be revoked, it has a claim.
     #[inline(always)]
     pub(super) unsafe fn slice(&self, from: usize, to: usize) -> &[T] {
         // SAFETY: as above.
         unsafe { self.ring.slice(from, to) }
     }
 
-    /// Whether consumers need no more than [`advance_usual`](Self::advance_usual).
+    /// Returns whether consumers need only [`advance_usual`](Self::advance_usual).
     pub(super) fn is_usual(&self) -> bool {
-        !self.can_cut_off && self.fences == Fences::USUAL
+        !self.can_revoke && self.fences == Fences::USUAL
     }
 
-    /// The consumer has finished with everything before `position`; all there is to do about it where the
-    /// hub [`is_usual`](Self::is_usual).
+    /// Publishes that the consumer has finished with everything before `position`. Sufficient if the hub
+    /// [`is_usual`](Self::is_usual).
     #[inline(always)]
     pub(super) fn advance_usual(&self, member: &Member, position: usize) {
-        // Relaxed: its own. What was lent makes it more than one step.
+        // Relaxed: the consumer's own word. After a lent slice the position moves by more than one.
         let left = member.position.load(Ordering::Relaxed);
-        // Release: its reads are over for whoever sees it (hazard 5).
+        // Release: the consumer's reads are complete for a thread that sees the position (hazard 5).
         member.position.store(position, Ordering::Release);
         Fences::USUAL.light();
         if self.signals.watch.is_at(left) {
@@ -362,7 +365,7 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// And the rest elsewhere: the fence that this machine needs, and the claim is over.
+    /// Does the same in all other hubs: executes the fence that this machine needs, and ends the claim.
     #[cold]
     #[inline(never)]
     pub(super) fn advance_unusual(&self, member: &Member, position: usize) {
@@ -373,8 +376,8 @@ impl<T, E> Shared<T, E> {
         if self.signals.watch.is_at(left) {
             self.leave_head(member);
         }
-        if self.can_cut_off {
-            // Release: the reads are over.
+        if self.can_revoke {
+            // Release: the reads are complete.
             member.claimed.store(false, Ordering::Release);
         }
     }
@@ -390,7 +393,7 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// The producer's waker, if it waits for nobody but that consumer.
+    /// Returns the producer's waker, if the producer waits for no consumer but this one.
     fn unwatch(&self, core: &mut Core<E>, id: u64) -> Option<Waker> {
         if !self.signals.watch.waits_for(id) || self.name_laggard(core) {
             return None;
@@ -399,33 +402,34 @@ impl<T, E> Shared<T, E> {
         core.producer.take()
     }
 
-    // ---- Coming, going, and the end.
+    // ---- Joining, leaving, and the end.
 
-    /// A new consumer, and whom to wake when it has an owner who drops it if that panics.
+    /// Adds a consumer. Also returns a waker, which the caller wakes once the member has an owner that drops
+    /// it if the waker panics.
     pub(super) fn join(&self, start: Start) -> (Arc<Member>, Option<Waker>) {
         let mut core = self.lock();
         let position = self.start_of(&mut core, start);
-        self.newcomer(&mut core, position)
+        self.add_consumer(&mut core, position)
     }
 
-    /// A consumer beside another one, which begins where that one is: at or past the position that it
-    /// has published, and so not behind what it keeps. Otherwise as [`join`](Self::join).
+    /// Adds a consumer that starts at the position of another one. That position is at or past the published
+    /// one, so its elements are still stored. Otherwise as [`join`](Self::join).
     pub(super) fn join_beside(
         &self,
         member: &Member,
         position: usize,
     ) -> (Arc<Member>, Option<Waker>) {
         let mut core = self.lock();
-        // Relaxed: set under the lock. Who was cut off keeps nothing.
+        // Relaxed: set under the lock. A revoked consumer does not keep elements stored.
         let position = if member.revoked.load(Ordering::Relaxed) {
             self.start_of(&mut core, Start::Oldest)
         } else {
             position
         };
-        self.newcomer(&mut core, position)
+        self.add_consumer(&mut core, position)
     }
 
-    fn newcomer(&self, core: &mut Core<E>, position: usize) -> (Arc<Member>, Option<Waker>) {
+    fn add_consumer(&self, core: &mut Core<E>, position: usize) -> (Arc<Member>, Option<Waker>) {
         core.last_id += 1;
         let member = Arc::new(Member::new(core.last_id, position));
         core.admit(member.clone(), position);
@@ -435,79 +439,80 @@ impl<T, E> Shared<T, E> {
             && self
                 .rules
                 .start_after
-                .is_some_and(|n| core.roster.len() >= n)
+                .is_some_and(|n| core.registry.len() >= n)
         {
             core.started = true;
             waker = core.producer.take();
-        } else if core.roster.len() == 1 && core.started {
-            // The producer may wait for somebody to come; it looks again whom it waits for.
+        } else if core.registry.len() == 1 && core.started {
+            // The producer may be waiting for the first consumer; it now checks for room again.
             waker = core.producer.take();
         }
         (member, waker)
     }
 
-    /// Where a consumer that comes now begins. Nothing behind the head is needed, and the head moves
-    /// only under the lock: it cannot overtake who is joining (hazard 4).
+    /// Returns the start of a consumer that joins now. The head moves only under the lock, so it cannot
+    /// overtake a joining consumer (hazard 4).
     fn start_of(&self, core: &mut Core<E>, start: Start) -> usize {
-        if core.is_deserted(&self.rules) && self.rules.nobody_listens == NobodyListens::Discard {
+        if core.has_no_consumers(&self.rules) && self.rules.nobody_listens == NobodyListens::Discard
+        {
             core.head = self.tail();
         }
         if start == Start::Latest {
             return self.tail();
         }
-        if core.roster.len() <= JOIN_LOOKS_MAX {
+        if core.registry.len() <= JOIN_LOOKS_MAX {
             core.catch_up(&self.rules);
         }
         core.head
     }
 
-    /// Puts a consumer that was cut off at the oldest element that is kept: its position there, and whom to
-    /// wake when it knows. Nothing if it was not cut off after all.
+    /// Moves a revoked consumer to the oldest stored element. Returns its position, and a waker to wake once
+    /// the position is stored. Returns `None` if it was not revoked.
     pub(super) fn rejoin(&self, member: &Member) -> Option<(usize, Option<Waker>)> {
         let mut core = self.lock();
         if !member.revoked.load(Ordering::Relaxed) {
             return None;
         }
-        let member = core.cut_off.remove(member);
+        let member = core.revoked.remove(member);
         let position = core.head;
         // Relaxed: the lock orders it.
         member.position.store(position, Ordering::Relaxed);
         member.revoked.store(false, Ordering::Relaxed);
-        let first = core.roster.is_empty();
+        let first = core.registry.is_empty();
         core.admit(member, position);
         let waker = first.then(|| core.producer.take()).flatten();
         Some((position, waker))
     }
 
-    /// Whether that consumer was cut off.
-    pub(super) fn is_cut_off(&self, member: &Member) -> bool {
+    /// Returns whether a consumer was revoked.
+    pub(super) fn is_revoked(&self, member: &Member) -> bool {
         let _core = self.lock();
         member.revoked.load(Ordering::Relaxed)
     }
 
-    /// A receiver goes. What it kept from being overwritten is free (hazard 8).
+    /// Removes a consumer. Elements that only it kept stored are free to be overwritten (hazard 8).
     pub(super) fn leave(&self, member: &Member) {
         let mut core = self.lock();
-        let was_cut_off = member.revoked.load(Ordering::Relaxed);
-        let owned = if was_cut_off {
-            core.cut_off.remove(member)
+        let was_revoked = member.revoked.load(Ordering::Relaxed);
+        let owned = if was_revoked {
+            core.revoked.remove(member)
         } else {
-            core.roster.remove(member)
+            core.registry.remove(member)
         };
         let mut waker = self.unwatch(&mut core, member.id);
-        if core.is_deserted(&self.rules) {
-            if !was_cut_off {
-                // The next to come goes on where this one was: nothing is lost or seen twice.
+        if core.has_no_consumers(&self.rules) {
+            if !was_revoked {
+                // The next consumer resumes at this position, so no element is lost or received twice.
                 core.head = member.position.load(Ordering::Acquire);
                 core.floor = core.head;
             }
-            self.close_if_asked(&mut core);
+            self.close_if_configured(&mut core);
             waker = waker.or_else(|| core.producer.take());
         }
         let parked = self.parked.disown(owned);
-        // Whoever ended the hub may have found nobody in the list while it was swept, as may whoever
-        // published.
-        let sweep = self.parked.left() > LEFT_MIN.max(core.roster.len())
+        // During the sweep, a thread that ended the hub or published may have found an empty list, so wake
+        // all.
+        let sweep = self.parked.orphans() > ORPHANS_MIN.max(core.registry.len())
             && (self.parked.sweep(|| self.tail()) || core.end.is_some());
         let waker = self.drop_handle(&mut core).or(waker);
         drop(core);
@@ -519,8 +524,8 @@ impl<T, E> Shared<T, E> {
         both(|| wake(waker), || both(others, || drop(parked)));
     }
 
-    /// Whether the hub has ended; if not, the waker is kept for that, and whatever else wakes the
-    /// producer.
+    /// Returns ready if the hub has ended. Otherwise stores the waker, which any event for the producer
+    /// wakes.
     pub(super) fn closed_or_wait(&self, waker: &mut Option<Waker>) -> Poll<()> {
         let mut core = self.lock();
         if core.end.is_some() {
@@ -541,7 +546,8 @@ impl<T, E> Shared<T, E> {
         wake(orphan);
     }
 
-    /// One handle less; without any nobody can come again, and the producer may know.
+    /// Removes one handle. Without any, no consumer can join, so the hub closes. Returns the producer's
+    /// waker.
     fn drop_handle(&self, core: &mut Core<E>) -> Option<Waker> {
         core.handles -= 1;
         if core.handles > 0 {
@@ -551,8 +557,8 @@ impl<T, E> Shared<T, E> {
         core.producer.take()
     }
 
-    /// Nobody listens any more.
-    fn close_if_asked(&self, core: &mut Core<E>) {
+    /// Closes the hub after the last consumer left, if the options say so.
+    fn close_if_configured(&self, core: &mut Core<E>) {
         if self.rules.nobody_listens == NobodyListens::Close && core.started {
             self.close(core, Ended::Completed);
         }
@@ -571,7 +577,8 @@ impl<T, E> Shared<T, E> {
         true
     }
 
-    /// Ends the hub, unless it has ended before. Consumers that wait are woken.
+    /// Ends the hub, unless it has ended before, and wakes waiting consumers. Returns whether this call ended
+    /// it.
     pub(super) fn end(&self, end: Ended<E>) -> bool {
         let mut core = self.lock();
         let first = self.close(&mut core, end);
@@ -581,32 +588,32 @@ impl<T, E> Shared<T, E> {
         first
     }
 
-    /// The published positions from the slowest consumer's point of view: how far each is behind.
+    /// Returns each consumer's id and the number of elements that it is behind.
     pub(super) fn lags(&self) -> Vec<(u64, usize)> {
         let core = self.lock();
-        let lags = core.roster.iter().chain(core.cut_off.iter());
+        let lags = core.registry.iter().chain(core.revoked.iter());
         lags.map(|member| (member.id, self.lag_of(member)))
             .collect()
     }
 
     pub(super) fn lag_of(&self, member: &Member) -> usize {
-        // The position first: the tail is never behind a position that was seen before it.
+        // Read the position first: the tail is never behind a position that was read before it.
         let position = member.position.load(Ordering::Acquire);
         self.tail().wrapping_sub(position)
     }
 
     pub(super) fn consumers(&self) -> usize {
         let core = self.lock();
-        core.roster.len() + core.cut_off.len()
+        core.registry.len() + core.revoked.len()
     }
 
-    /// The producer goes: up to where it has dropped elements.
+    /// Stores the end of the dropped elements when the producer is dropped.
     pub(super) fn set_dropped_to(&self, position: usize) {
-        // Relaxed: read by the last owner, whom counting owners orders.
+        // Relaxed: the last owner reads it, and the reference count orders that.
         self.dropped_to.store(position, Ordering::Relaxed);
     }
 
-    /// Where the slowest consumer is; nothing before it is needed.
+    /// Returns the position of the slowest consumer; elements before it are not needed.
     pub(super) fn look_for_head(&self) -> usize {
         let mut core = self.lock();
         core.catch_up(&self.rules);
@@ -617,45 +624,44 @@ impl<T, E> Shared<T, E> {
 impl<T, E> Drop for Shared<T, E> {
     fn drop(&mut self) {
         let from = self.dropped_to.load(Ordering::Relaxed);
-        // SAFETY: nobody else is left; from there to the tail the elements are there.
+        // SAFETY: this is the last owner, and the slots from `from` to the tail hold elements.
         unsafe { self.ring.drop_range(from, self.tail()) };
     }
 }
 
 impl<E> Core<E> {
-    /// Whether nobody is there, nor will be without coming anew.
-    fn is_deserted(&self, rules: &Rules) -> bool {
-        self.roster.is_empty() && !self.will_some_rejoin(rules)
+    /// Returns whether there is no consumer, and no revoked one that will resume.
+    fn has_no_consumers(&self, rules: &Rules) -> bool {
+        self.registry.is_empty() && !self.will_some_rejoin(rules)
     }
 
-    /// Whether there are consumers that were cut off and go on all the same when they notice. Where they
-    /// are disconnected they are as good as gone.
+    /// Returns whether revoked consumers will resume. With `Disconnect` they do not, so they do not count.
     fn will_some_rejoin(&self, rules: &Rules) -> bool {
-        rules.overwrites() && !self.cut_off.is_empty()
+        rules.overwrites() && !self.revoked.is_empty()
     }
 
     fn admit(&mut self, member: Arc<Member>, position: usize) {
         if position.wrapping_sub(self.head) < self.floor.wrapping_sub(self.head) {
             self.floor = position;
         }
-        self.roster.add(member);
+        self.registry.add(member);
     }
 
-    /// How many turns the producer may ask for, one after the other, before it waits for room.
-    fn turns_for_room(&self) -> u8 {
-        if self.roster.len() <= TURNS_CONSUMERS_MAX {
-            TURNS_MAX
+    /// Returns the number of yields in a row that are worth it before the producer waits for room.
+    fn yields_for_room(&self) -> u8 {
+        if self.registry.len() <= YIELD_CONSUMERS_MAX {
+            YIELDS_MAX
         } else {
             1
         }
     }
 
-    /// Moves the head on as far as the consumers allow; whether one of them holds it.
+    /// Moves the head as far as the consumers allow. Returns whether a consumer holds it.
     fn make_room(&mut self, tail: usize, rules: &Rules) -> bool {
         if self.will_some_rejoin(rules) {
             return self.make_room_for_one(tail, rules);
         }
-        if let Some(ahead) = self.roster.slowest(self.head) {
+        if let Some(ahead) = self.registry.slowest(self.head) {
             self.head = self.head.wrapping_add(ahead);
             self.floor = self.head;
             return true;
@@ -667,24 +673,24 @@ impl<E> Core<E> {
         false
     }
 
-    /// The same, and no further than needed: those who were cut off come back at the oldest element
-    /// that is kept.
+    /// Does the same, but no further than needed, because revoked consumers resume at the oldest stored
+    /// element.
     fn make_room_for_one(&mut self, tail: usize, rules: &Rules) -> bool {
         let kept = tail.wrapping_sub(self.head);
         if kept < rules.capacity {
             return false;
         }
         let needed = kept - rules.capacity + 1;
-        if self.roster.is_empty() || self.floor.wrapping_sub(self.head) >= needed {
+        if self.registry.is_empty() || self.floor.wrapping_sub(self.head) >= needed {
             self.head = self.head.wrapping_add(needed);
-            self.floor = if self.roster.is_empty() {
+            self.floor = if self.registry.is_empty() {
                 self.head
             } else {
                 self.floor
             };
             return false;
         }
-        let Some(ahead) = self.roster.slowest(self.head) else {
+        let Some(ahead) = self.registry.slowest(self.head) else {
             return false;
         };
         self.floor = self.head.wrapping_add(ahead);
@@ -692,12 +698,12 @@ impl<E> Core<E> {
         true
     }
 
-    /// Moves the head to the slowest consumer, if none comes back to what is kept.
+    /// Moves the head to the slowest consumer, unless revoked consumers will resume at stored elements.
     fn catch_up(&mut self, rules: &Rules) {
         if self.will_some_rejoin(rules) {
             return;
         }
-        if let Some(ahead) = self.roster.slowest(self.head) {
+        if let Some(ahead) = self.registry.slowest(self.head) {
             self.head = self.head.wrapping_add(ahead);
             self.floor = self.head;
         }

@@ -1,31 +1,32 @@
-//! What the producer waits for when there is no room: that everybody leaves the head.
+//! The condition that the producer waits for when there is no room: that all consumers leave the head.
 //!
-//! On several threads consumers leave it in any order. Who is still there is not counted, which would
-//! cost each of them a word that all write. One of them is named, the laggard; when it leaves, it looks for
-//! another that is still there and names that one, and wakes the producer if there is none. So the
-//! producer sleeps once for all of them. The search goes through the roster once: whoever was
-//! not there stays away, and few are named, since by then most others have left.
+//! With several threads, consumers leave the head in any order. They are not counted, because that would cost
+//! a word that all of them write. Instead one of them is named, the laggard. When it leaves, it looks for
+//! another that is still there and names that one, or wakes the producer if there is none. So the producer
+//! sleeps once for all of them. The search goes through the registry once, because a consumer that has left
+//! the head does not come back. Few are named, because by then most others have left.
 //!
-//! A consumer that leaves the head sees that it is watched, as the producer made a heavy fence after it had
-//! said so. Whether it is the laggard changes meanwhile: both who names and who leaves make a full fence
-//! before they look, which is paid by those alone who leave a watched head.
+//! A consumer that leaves the head sees that the head is watched, because the producer executed a heavy fence
+//! after setting the watch. The laggard may change in the meantime. So the thread that names one and the
+//! consumer that leaves both execute a full fence before they check. Only consumers that leave a watched head
+//! pay for it.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// The producer waits for nobody.
-const NOBODY: u64 = 0;
-/// The hub has failed, which everybody has to look at before anything else.
+/// The producer waits for no consumer.
+const IDLE: u64 = 0;
+/// The hub has failed. Consumers check this before anything else.
 const FAILED: u64 = 2;
 
-/// Written seldom, under the hub's lock, and read for each element.
+/// Words that are rarely written, under the hub's lock, and read for each element.
 pub(super) struct Watch {
-    /// A position that is watched, which is odd, or one of the words above.
+    /// A watched position, encoded as an odd number, or one of the constants above.
     word: AtomicU64,
     /// The id of the laggard.
     laggard: AtomicU64,
 }
 
-/// Positions that are half their range apart are never alive together.
+/// The encoding drops the top bit. Positions that differ only in it never exist at the same time.
 #[inline(always)]
 fn word_of(position: usize) -> u64 {
     (position as u64) << 1 | 1
@@ -34,12 +35,13 @@ fn word_of(position: usize) -> u64 {
 impl Watch {
     pub(super) fn new() -> Self {
         Self {
-            word: AtomicU64::new(NOBODY),
+            word: AtomicU64::new(IDLE),
             laggard: AtomicU64::new(0),
         }
     }
 
-    /// Whether who leaves that position is watched. After its own position is published, and a light fence.
+    /// Returns whether a position is watched. Called after the consumer's own position is published, and a
+    /// light fence.
     #[inline(always)]
     pub(super) fn is_at(&self, position: usize) -> bool {
         // Relaxed: the fence orders it; what follows is under the lock.
@@ -48,43 +50,43 @@ impl Watch {
 
     #[inline(always)]
     pub(super) fn has_failed(&self) -> bool {
-        // Relaxed: what it announces is read under the lock.
+        // Relaxed: the announced error is read under the lock.
         self.word.load(Ordering::Relaxed) == FAILED
     }
 
-    pub(super) fn is_nobody(&self) -> bool {
-        // Relaxed: a guess, without the lock.
-        self.word.load(Ordering::Relaxed) == NOBODY
+    pub(super) fn is_idle(&self) -> bool {
+        // Relaxed: a hint, read without the lock.
+        self.word.load(Ordering::Relaxed) == IDLE
     }
 
-    /// A consumer has left a watched position: whether it is the laggard.
+    /// Returns whether a consumer that has left a watched position is the laggard.
     pub(super) fn is_laggard(&self, id: u64) -> bool {
-        // Whoever names it after this sees that it has left.
+        // A thread that names it after this fence sees that it has left.
         fence(Ordering::SeqCst);
         self.laggard.load(Ordering::Relaxed) == id
     }
 
-    /// Under the lock: whether that consumer's leaving has to be looked at.
+    /// Returns whether the producer waits for this consumer. Called under the lock.
     pub(super) fn waits_for(&self, id: u64) -> bool {
         self.word.load(Ordering::Relaxed) & 1 != 0 && self.laggard.load(Ordering::Relaxed) == id
     }
 
-    // What follows is under the lock.
+    // The following functions are called under the lock.
 
-    /// Before a heavy fence.
+    /// Sets the watch. The caller then executes a heavy fence.
     pub(super) fn begin(&self, position: usize) {
         self.word.store(word_of(position), Ordering::Relaxed);
     }
 
-    /// Names a consumer; its position is looked at after this.
+    /// Names a consumer. The caller checks its position afterwards.
     pub(super) fn name(&self, id: u64) {
         self.laggard.store(id, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     pub(super) fn end(&self) {
-        if self.word.load(Ordering::Relaxed) != NOBODY && !self.has_failed() {
-            self.word.store(NOBODY, Ordering::Relaxed);
+        if self.word.load(Ordering::Relaxed) != IDLE && !self.has_failed() {
+            self.word.store(IDLE, Ordering::Relaxed);
         }
     }
 

@@ -1,127 +1,128 @@
-//! What a producer and the consumer share of one producer.
+//! The shared state of one producer and the consumer.
 
-use crate::hub::bell::Bell;
+use crate::hub::waker_slot::WakerSlot;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// One producer, and after it another. It lives as long as the hub.
+/// A lane: counters and wakers of one producer. It lives as long as the hub; a later producer reuses it.
 pub(super) struct Lane {
-    ours: Consumers,
-    theirs: Producers,
+    consumer_side: ConsumerSide,
+    producer_side: ProducerSide,
 }
 
-/// On a cache line of its own: the consumer writes it for each element.
+/// Words with a cache line of their own: the consumer writes to them for each element.
 #[repr(align(64))]
-struct Consumers {
-    /// How many elements of the lane were taken; only the consumer changes it.
+struct ConsumerSide {
+    /// Number of elements of the lane that were taken; only the consumer changes it.
     taken: AtomicU64,
-    /// The producer sleeps for want of room.
-    room: Bell,
+    /// Wakes the producer when there is room.
+    room: WakerSlot,
 }
 
-/// On a cache line of its own: the producer writes it for each element.
+/// Words with a cache line of their own: the producer writes to them for each element.
 #[repr(align(64))]
-struct Producers {
-    /// How many elements of the lane were appended, for those who ask.
+struct ProducerSide {
+    /// Number of elements that were appended to the lane, for length queries.
     sent: AtomicU64,
-    /// The producer sleeps for want of a place in the total.
-    place: Bell,
-    /// A stream is attached, which may be silent while the hub ends.
-    end: Bell,
-    /// Its place in the line; 0 when it does not stand there.
+    /// Wakes the producer when it is granted a permit.
+    permit: WakerSlot,
+    /// Wakes an attached stream, which may be pending while the hub ends.
+    end: WakerSlot,
+    /// The producer's ticket in the wait queue; 0 if it is not queued.
     ticket: AtomicU64,
-    /// It was given a place that it has not seen yet.
+    /// Whether the producer was granted a permit that it has not seen yet.
     granted: AtomicBool,
 }
 
 impl Lane {
     pub(super) fn new() -> Self {
         Self {
-            ours: Consumers {
+            consumer_side: ConsumerSide {
                 taken: AtomicU64::new(0),
-                room: Bell::new(),
+                room: WakerSlot::new(),
             },
-            theirs: Producers {
+            producer_side: ProducerSide {
                 sent: AtomicU64::new(0),
-                place: Bell::new(),
-                end: Bell::new(),
+                permit: WakerSlot::new(),
+                end: WakerSlot::new(),
                 ticket: AtomicU64::new(0),
                 granted: AtomicBool::new(false),
             },
         }
     }
 
-    /// Rung when there is room, or at the end.
-    pub(super) fn room(&self) -> &Bell {
-        &self.ours.room
+    /// Wakes the producer when there is room, or at the end.
+    pub(super) fn room(&self) -> &WakerSlot {
+        &self.consumer_side.room
     }
 
-    /// Rung when it is granted a place, or at the end.
-    pub(super) fn place(&self) -> &Bell {
-        &self.theirs.place
+    /// Wakes the producer when it is granted a permit, or at the end.
+    pub(super) fn permit(&self) -> &WakerSlot {
+        &self.producer_side.permit
     }
 
-    /// All of them, for the end.
-    pub(super) fn bells(&self) -> [&Bell; 3] {
-        [self.room(), self.place(), self.end()]
+    /// Returns all waker slots, to wake them at the end.
+    pub(super) fn waker_slots(&self) -> [&WakerSlot; 3] {
+        [self.room(), self.permit(), self.end()]
     }
 
-    /// Rung at the end only.
-    pub(super) fn end(&self) -> &Bell {
-        &self.theirs.end
+    /// Wakes the producer only at the end.
+    pub(super) fn end(&self) -> &WakerSlot {
+        &self.producer_side.end
     }
 
     #[inline]
     pub(super) fn taken(&self) -> u64 {
-        // Acquire: nodes of elements that were taken are written again.
-        self.ours.taken.load(Ordering::Acquire)
+        // Acquire: the producer reuses the nodes of elements that were taken.
+        self.consumer_side.taken.load(Ordering::Acquire)
     }
 
-    /// One more was taken. Only for the consumer.
+    /// Counts one more taken element. Only the consumer calls this.
     #[inline]
     pub(super) fn add_taken(&self) {
-        // Relaxed: nobody else writes it.
-        let taken = self.ours.taken.load(Ordering::Relaxed) + 1;
+        // Relaxed: no other thread writes it.
+        let taken = self.consumer_side.taken.load(Ordering::Relaxed) + 1;
         // Release: after the node was emptied.
-        self.ours.taken.store(taken, Ordering::Release);
+        self.consumer_side.taken.store(taken, Ordering::Release);
     }
 
-    /// So many were appended so far. Only for the producer.
+    /// Stores the number of appended elements. Only the producer calls this.
     #[inline]
     pub(super) fn set_sent(&self, sent: u64) {
-        // Relaxed: a number for those who ask.
-        self.theirs.sent.store(sent, Ordering::Relaxed);
+        // Relaxed: only for length queries.
+        self.producer_side.sent.store(sent, Ordering::Relaxed);
     }
 
     pub(super) fn queued(&self) -> u64 {
-        // The order of these makes it too many rather than too few; neither is exact while others work.
+        // Read in this order, the result is too large rather than too small. It is not exact while other
+        // threads work.
         let taken = self.taken();
-        let sent = self.theirs.sent.load(Ordering::Relaxed);
+        let sent = self.producer_side.sent.load(Ordering::Relaxed);
         sent.saturating_sub(taken)
     }
 
-    // The ticket, under the lock of the line, which orders it; so relaxed.
+    // The ticket is used only under the lock of the wait queue, which orders it; hence Relaxed.
 
     pub(super) fn ticket(&self) -> u64 {
-        self.theirs.ticket.load(Ordering::Relaxed)
+        self.producer_side.ticket.load(Ordering::Relaxed)
     }
 
     pub(super) fn set_ticket(&self, ticket: u64) {
-        self.theirs.ticket.store(ticket, Ordering::Relaxed);
+        self.producer_side.ticket.store(ticket, Ordering::Relaxed);
     }
 
-    /// Gives it a place. Under the lock of the line.
+    /// Grants a permit. Called under the lock of the wait queue.
     pub(super) fn grant(&self) {
-        // Release: after whoever gave the place back.
-        self.theirs.granted.store(true, Ordering::Release);
+        // Release: ordered after the thread that returned the permit.
+        self.producer_side.granted.store(true, Ordering::Release);
     }
 
-    /// Whether it was granted a place, which is the caller's now. Only for the producer.
+    /// Returns whether a permit was granted, which the caller then owns. Only the producer calls this.
     #[inline]
     pub(super) fn take_grant(&self) -> bool {
-        // Acquire: as above. Relaxed below: it is granted none as long as it has one.
-        let granted = self.theirs.granted.load(Ordering::Acquire);
+        // Acquire: as above. Relaxed below: no permit is granted to a lane that has one.
+        let granted = self.producer_side.granted.load(Ordering::Acquire);
         if granted {
-            self.theirs.granted.store(false, Ordering::Relaxed);
+            self.producer_side.granted.store(false, Ordering::Relaxed);
         }
         granted
     }

@@ -1,20 +1,19 @@
-//! The queue of all producers' elements: a list that producers append to and the consumer reads.
+//! The queue of all producers' elements: a linked list that producers append to and the consumer reads.
 //!
 //! ```text
-//!          head (taken)                       tail: address of the last node, and a bit "closed"
+//!          head (taken)                       tail: address of the last node, and a "closed" bit
 //!            |                                  |
 //!            v                                  v
-//!          [ a ] --next--> [ b ] --next--> [ a ]       each node is of its producer's lane
+//!          [ a ] --next--> [ b ] --next--> [ a ]       each node belongs to its producer's lane
 //! ```
 //!
-//! A producer writes a value into a node of its own, makes it the tail by one exchange, and then links
-//! it to the node that was the tail before. That exchange is the order of arrival. The consumer follows
-//! the links. Closing is the same exchange with a bit: what came before it is received, what comes after
-//! it is refused, and nothing is in between.
+//! A producer writes a value into a node of its own, makes it the tail by one exchange, and then links it to
+//! the previous tail. That exchange defines the order of arrival. The consumer follows the links. Closing is
+//! the same exchange with a bit: elements before it are received, and elements after it are rejected.
 //!
-//! The node that the consumer stands on has given its value away, but is still where the next one will
-//! be linked to: it is free when the consumer has gone on. So a lane needs one node more than elements.
-//! Nodes live as long as the list.
+//! The value of the consumer's current node was taken, but the next node will be linked to it, so the node is
+//! free only when the consumer has moved on. So a lane needs one node more than elements. Nodes live as long
+//! as the list.
 #![expect(
     unsafe_code,
     reason = "producers write nodes that the consumer reads without a lock"
@@ -27,63 +26,63 @@ use std::sync::Arc;
 use super::lane::Lane;
 use crate::sync::{AtomicPtr, Mutex, Ordering, SharedCell, lock};
 
-/// In the address of the tail: nothing is appended any more.
+/// Bit in the tail's address: the list is closed.
 const CLOSED: usize = 1;
 
 pub(super) struct List<T> {
-    /// On a cache line of its own: producers write it.
+    /// On a cache line of its own, because producers write it.
     tail: Tail<T>,
-    /// What the nodes were allocated as, to be freed.
+    /// The allocations of the nodes, to be freed.
     blocks: Mutex<Vec<NonNull<[Node<T>]>>>,
 }
 
 #[repr(align(64))]
 struct Tail<T>(AtomicPtr<Node<T>>);
 
-/// A place for one element. It is its producer's alone, then the list's, then the consumer's, and its
-/// producer's again when the consumer has gone on.
+/// A slot for one element. It belongs to its producer, then to the list, then to the consumer, and to its
+/// producer again when the consumer has moved on.
 pub(super) struct Node<T> {
     next: AtomicPtr<Self>,
     value: SharedCell<Option<T>>,
     lane: Arc<Lane>,
 }
 
-/// The consumer's place: a node whose value is taken, or that never had one.
+/// The consumer's position: a node whose value was taken, or the first node, which never had one.
 pub(super) struct Head<T>(NonNull<Node<T>>);
 
-/// Nodes of a lane, for its producer.
+/// A producer's nodes of its lane.
 pub(super) struct Spare<T> {
-    /// Those that were used the longest ago first, each with the number of its element in the lane.
+    /// The nodes, least recently used first, each with the number of its element in the lane.
     nodes: VecDeque<(NonNull<Node<T>>, u64)>,
-    /// How many elements of the lane were taken, as far as is known.
+    /// Number of elements of the lane that were taken, as far as the producer knows.
     taken: u64,
 }
 
-/// The number of a node that holds no element; elements are counted from 1.
+/// The number of a node without an element; elements are counted from 1.
 const UNUSED: u64 = 0;
 
-/// What the consumer finds.
+/// The result of a read by the consumer.
 pub(super) enum Found<'a, T> {
     Value(T, &'a Lane),
     Nothing,
-    /// Nothing, and nothing comes any more.
+    /// There is no element, and none will follow.
     End,
-    /// A producer has appended and not linked yet, which are two instructions of it.
+    /// A producer has made its node the tail but not linked it yet; it is two instructions away from it.
     Unlinked,
 }
 
-// SAFETY: a node's value is touched by one thread at a time, handed on by the exchange, the link and
-// the lane's count; values go from one thread to another, which `Send` allows.
+// SAFETY: one thread at a time accesses a node's value; the exchange, the link, and the lane's count hand it
+// over. Values move between threads, which `Send` allows.
 unsafe impl<T: Send> Send for List<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for List<T> {}
-// SAFETY: the consumer's right to the values, which are `Send`.
+// SAFETY: it grants access to the values, which are `Send`.
 unsafe impl<T: Send> Send for Head<T> {}
-// SAFETY: by reference there is nothing that can be done with it.
+// SAFETY: a shared reference allows no access.
 unsafe impl<T: Send> Sync for Head<T> {}
-// SAFETY: free nodes, without values.
+// SAFETY: it holds free nodes, without values.
 unsafe impl<T: Send> Send for Spare<T> {}
-// SAFETY: by reference there is nothing that can be done with it.
+// SAFETY: a shared reference allows no access.
 unsafe impl<T: Send> Sync for Spare<T> {}
 
 impl<T> List<T> {
@@ -111,8 +110,8 @@ impl<T> List<T> {
         nodes
     }
 
-    /// Appends element `number` of the lane, where its producer has found room for it. The value comes
-    /// back when the list is closed. The exchange is followed by the caller's fence.
+    /// Appends element `number` of the lane; the producer has checked that there is room. Returns the value
+    /// if the list is closed. The caller executes a fence after the exchange.
     #[inline]
     pub(super) fn append(
         &self,
@@ -122,9 +121,9 @@ impl<T> List<T> {
         value: T,
     ) -> Result<(), T> {
         let node = spare.node(self, lane);
-        // SAFETY: alive as long as the list, and this producer's.
+        // SAFETY: alive as long as the list, and owned by this producer.
         let own = unsafe { node.as_ref() };
-        // SAFETY: the node is this producer's alone, and holds nothing.
+        // SAFETY: only this producer accesses the node, and it holds no value.
         unsafe { *own.value.get() = Some(value) };
         // Relaxed: the exchange releases it.
         own.next.store(std::ptr::null_mut(), Ordering::Relaxed);
@@ -133,12 +132,12 @@ impl<T> List<T> {
         loop {
             if is_closed(tail) {
                 spare.nodes.push_front((node, UNUSED));
-                // SAFETY: the node was not appended, and is still this producer's alone.
+                // SAFETY: the node was not appended, so only this producer accesses it.
                 let value = unsafe { (*own.value.get()).take() };
-                return Err(value.expect("it was put there above"));
+                return Err(value.expect("the value was stored above"));
             }
-            // Release: the node's `next` before another producer sets it. Acquire: the same of the node
-            // before.
+            // Release: publishes the node's `next` before another producer sets it. Acquire: sees the
+            // previous node's `next`.
             match self.tail.0.compare_exchange_weak(
                 tail,
                 node.as_ptr(),
@@ -150,24 +149,24 @@ impl<T> List<T> {
             }
         }
         spare.nodes.push_back((node, number));
-        // SAFETY: the consumer stands on this node or before it, and cannot go on before it is linked;
-        // so it is in no other use.
+        // SAFETY: the consumer is at this node or before it, and cannot move on before the link exists. So
+        // the node is not reused.
         let before = unsafe { &*tail };
-        // Release: the value, for the consumer.
+        // Release: publishes the value to the consumer.
         before.next.store(node.as_ptr(), Ordering::Release);
         Ok(())
     }
 
-    /// The next element. Its lane's count is to be raised after this: then the node that the consumer
-    /// stood on before may be used again.
+    /// Takes the next element. The caller then raises its lane's count, after which the consumer's previous
+    /// node may be reused.
     #[inline]
     pub(super) fn take(&self, head: &mut Head<T>) -> Found<'_, T> {
         // SAFETY: nodes live as long as the list.
         let here = unsafe { head.0.as_ref() };
-        // Acquire: the value that is linked.
+        // Acquire: sees the value of the linked node.
         let next = here.next.load(Ordering::Acquire);
         let Some(next) = NonNull::new(next) else {
-            // Acquire: with the bit, what its setter has done before.
+            // Acquire: together with the bit, sees what the closing thread did before.
             let tail = self.tail.0.load(Ordering::Acquire);
             return if tail.addr() & !CLOSED != head.0.as_ptr().addr() {
                 Found::Unlinked
@@ -180,18 +179,18 @@ impl<T> List<T> {
         head.0 = next;
         // SAFETY: nodes live as long as the list.
         let node = unsafe { next.as_ref() };
-        // SAFETY: it is linked, so its producer has written it and does not touch it before the lane's
-        // count says so; and there is one consumer.
+        // SAFETY: the node is linked, so its producer has written it, and does not touch it before the lane's
+        // count allows it. There is one consumer.
         let value = unsafe { (*node.value.get()).take() };
-        Found::Value(value.expect("what is linked holds a value"), &node.lane)
+        Found::Value(value.expect("a linked node holds a value"), &node.lane)
     }
 
-    /// Nothing is appended any more.
+    /// Closes the list: no more elements can be appended.
     pub(super) fn close(&self) {
         // Relaxed: only compared.
         let mut tail = self.tail.0.load(Ordering::Relaxed);
         while !is_closed(tail) {
-            // As in `append`; what the caller has done before is released.
+            // As in `append`. Releases what the caller did before.
             match self.tail.0.compare_exchange_weak(
                 tail,
                 tail.map_addr(|address| address | CLOSED),
@@ -206,7 +205,7 @@ impl<T> List<T> {
 
     #[inline]
     pub(super) fn is_closed(&self) -> bool {
-        // Acquire: what the one who closed has done before.
+        // Acquire: sees what the closing thread did before.
         is_closed(self.tail.0.load(Ordering::Acquire))
     }
 }
@@ -224,7 +223,7 @@ impl<T> Spare<T> {
         }
     }
 
-    /// A node that is free.
+    /// Returns a free node.
     #[inline]
     fn node(&mut self, list: &List<T>, lane: &Arc<Lane>) -> NonNull<Node<T>> {
         if !self.has_free() {
@@ -234,12 +233,12 @@ impl<T> Spare<T> {
             }
         }
         let node = self.nodes.pop_front();
-        node.expect("there was one, or there is now").0
+        node.expect("`grow` adds free nodes").0
     }
 
     #[inline]
     fn has_free(&self) -> bool {
-        // The consumer stands on the last element that it took of this lane, or on another lane's.
+        // The consumer is at the last element that it took of this lane, or at one of another lane.
         self.nodes
             .front()
             .is_some_and(|(_, number)| *number < self.taken || *number == UNUSED)
@@ -247,7 +246,7 @@ impl<T> Spare<T> {
 
     #[cold]
     fn grow(&mut self, list: &List<T>, lane: &Arc<Lane>) {
-        // At most twice what was ever in use at once, and few for producers that send little.
+        // At most doubles the largest number ever in use, and stays small for producers that send little.
         let count = self.nodes.len().clamp(2, 1024);
         let block = list.allocate(lane, count);
         for index in 0..count {
@@ -261,8 +260,8 @@ impl<T> Spare<T> {
 impl<T> Drop for List<T> {
     fn drop(&mut self) {
         for block in std::mem::take(&mut *lock(&self.blocks)) {
-            // SAFETY: it was a box, and all who knew of it are gone. Values that are left are dropped
-            // with it.
+            // SAFETY: it was created from a box, and all references to it are gone. This also drops the
+            // remaining values.
             drop(unsafe { Box::from_raw(block.as_ptr()) });
         }
     }

@@ -1,15 +1,15 @@
-//! The merge hub: producers that come and go, and one consumer of all their elements.
+//! The merge hub: any number of producers at any time, and one consumer of all their elements.
 //!
-//! Producers append to one [list](list), in the order in which they arrive, and the consumer reads it;
-//! neither takes a lock. Each producer has a [lane](lane), which counts what it has appended and what of
-//! it was taken, and so bounds it; [places](places) bound all of them together. A lock holds who is
-//! there ([shared]), and is not touched for an element. No waker, clone or drop runs under it.
+//! Producers append to one [list], in the order of arrival, and the consumer reads it; neither takes a
+//! lock. Each producer has a [lane], which counts its appended and taken elements and so bounds them.
+//! [Permits](permits) bound the total of all producers. A lock protects the set of producers ([shared]) and
+//! is not taken for an element. No waker, clone, or drop runs under it.
 
 mod lane;
 mod list;
 #[cfg(all(test, fanline_loom))]
 mod models;
-mod places;
+mod permits;
 mod receiver;
 mod sender;
 mod shared;
@@ -37,13 +37,13 @@ use shared::Shared;
 /// ```
 #[derive(Clone, Debug)]
 pub struct MergeOptions {
-    /// How many elements of one producer can wait for the consumer; from 1 to
-    /// [`CAPACITY_MAX`]. 16 by default.
+    /// Number of elements of one producer that can be queued; from 1 to [`CAPACITY_MAX`]. The default is 16.
     pub per_producer: usize,
-    /// How many elements of all producers together can; from 1 to [`CAPACITY_MAX`]. Never exceeded:
-    /// producers wait for a place, first come, first served. `None`, the default, leaves it at the sum
-    /// of the producers' own, to which those count that have left and whose elements still wait: with
-    /// producers that come and go while nobody receives, only a total is a bound.
+    /// Number of elements of all producers together that can be queued; from 1 to [`CAPACITY_MAX`]. It is
+    /// never exceeded: producers wait in the order in which they asked. `None`, the default, means the sum of
+    /// the producers' own limits. That sum includes producers that have left while their elements are still
+    /// queued. So if producers come and go while the consumer does not receive, only `total` bounds the
+    /// memory.
     pub total: Option<usize>,
 }
 
@@ -56,12 +56,12 @@ impl Default for MergeOptions {
     }
 }
 
-/// A hub in which `per_producer` elements of each producer can wait.
+/// Returns a hub that queues up to `per_producer` elements of each producer.
 ///
-/// Elements of one producer stay in order; between producers the order is that of arrival. A producer
-/// that completes, fails or is dropped leaves, and the hub goes on for the others. The consumer's
-/// stream ends when the hub is [drained](MergeHub::drain) or killed, or when no producer is left and
-/// no handle from which another could come.
+/// Elements of one producer stay in order; elements of several producers are in the order of arrival. A
+/// producer that completes, fails, or is dropped leaves, and the hub continues for the others. The consumer's
+/// stream ends when the hub is [drained](MergeHub::drain) or killed, or when all producers and handles are
+/// dropped.
 ///
 /// ```
 /// # futures::executor::block_on(async {
@@ -71,7 +71,7 @@ impl Default for MergeOptions {
 /// b.send(2).await?;
 /// drop(b);
 /// a.send(3).await?;
-/// hub.drain(); // no new producers; ends when those that are there have
+/// hub.drain(); // no new producers; ends after the current ones
 /// drop(a);
 /// assert_eq!(rx.next().await, Some(1));
 /// assert_eq!(rx.next().await, Some(2));
@@ -83,7 +83,7 @@ impl Default for MergeOptions {
 ///
 /// # Panics
 ///
-/// When `per_producer` is 0 or more than [`CAPACITY_MAX`].
+/// If `per_producer` is 0 or more than [`CAPACITY_MAX`].
 pub fn merge<T>(per_producer: usize) -> (MergeHub<T>, MergeReceiver<T>) {
     merge_with(MergeOptions {
         per_producer,
@@ -91,17 +91,16 @@ pub fn merge<T>(per_producer: usize) -> (MergeHub<T>, MergeReceiver<T>) {
     })
 }
 
-/// A hub with these options.
+/// Returns a hub with these options.
 ///
 /// # Panics
 ///
-/// When an option is out of its range; the message names it. [`try_merge_with`] gives an error
-/// instead.
+/// If an option is out of range; the message names it. [`try_merge_with`] returns an error instead.
 pub fn merge_with<T>(options: MergeOptions) -> (MergeHub<T>, MergeReceiver<T>) {
     merge_with_error(options)
 }
 
-/// A hub with these options that fails with errors of the type `E`.
+/// Returns a hub with these options and the error type `E`.
 ///
 /// # Panics
 ///
@@ -113,14 +112,14 @@ pub fn merge_with_error<T, E>(options: MergeOptions) -> (MergeHub<T, E>, MergeRe
     }
 }
 
-/// A hub with these options.
+/// Returns a hub with these options, or an error.
 ///
 /// # Errors
 ///
-/// When an option is out of its range; the error names it.
+/// If an option is out of range; the error names it.
 #[expect(
     clippy::type_complexity,
-    reason = "two ends, each with the type of what goes through it"
+    reason = "two ends, each with its element and error type"
 )]
 pub fn try_merge_with<T, E>(
     options: MergeOptions,
@@ -139,12 +138,12 @@ pub fn try_merge_with<T, E>(
     ))
 }
 
-/// Where producers come from; see [`merge`]. Clones are handles of the same hub.
+/// The handle that creates producers; see [`merge`]. Clones are handles of the same hub.
 ///
 /// ```
 /// let (hub, mut rx) = fanline::hub::merge::<u64>(16);
 /// let (mut good, bad) = (hub.producer(), hub.producer());
-/// bad.fail("broken"); // harms nobody
+/// bad.fail("broken"); // other producers continue
 /// good.try_send(1).unwrap();
 /// assert_eq!(rx.try_recv().unwrap(), 1);
 /// assert_eq!(hub.producer_count(), 1);
@@ -155,20 +154,20 @@ pub struct MergeHub<T, E = BoxError> {
 }
 
 impl<T, E> MergeHub<T, E> {
-    /// A new producer. After the hub has ended, or while it is drained, it is closed from the
-    /// beginning: everything that it sends comes back.
+    /// Returns a new producer. If the hub has ended or is draining, the producer is closed, and every send
+    /// returns an error with the element.
     pub fn producer(&self) -> MergeSender<T, E> {
         MergeSender::new(self.shared.clone())
     }
 
-    /// Takes no new producers; the consumer's stream ends when those that are there have left and all
-    /// was received, at once if there is nothing of the kind.
+    /// Accepts no new producers. The consumer's stream ends when the current producers have left and every
+    /// element was received, or at once if there are none.
     pub fn drain(&self) {
         self.shared.drain();
     }
 
-    /// Something to end the hub with from elsewhere: completing it lets the consumer have what waits,
-    /// failing it drops that. Producers are told either way.
+    /// Returns a handle that can end the hub from any thread. Completing the hub lets the consumer receive
+    /// queued elements, failing it drops them. Both close the producers.
     pub fn kill_switch(&self) -> KillSwitch<E>
     where
         T: Send + 'static,
@@ -178,27 +177,27 @@ impl<T, E> MergeHub<T, E> {
         KillSwitch::new(&shared)
     }
 
-    /// How many producers there are.
+    /// Returns the number of producers.
     pub fn producer_count(&self) -> usize {
         self.shared.producers()
     }
 
-    /// How many elements wait for the consumer. It goes over all producers.
+    /// Returns the number of queued elements. Takes time proportional to the number of producers.
     pub fn len(&self) -> usize {
         self.shared.len()
     }
 
-    /// Whether no element waits for the consumer.
+    /// Returns whether no element is queued.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// With what the last producer that failed did so. It left like any other.
+    /// Returns the error of the last producer that failed.
     pub fn last_failure(&self) -> Option<Arc<E>> {
         self.shared.last_failure()
     }
 
-    /// Whether nothing is taken any more, from anybody.
+    /// Returns whether the hub accepts no more elements from any producer.
     pub fn is_closed(&self) -> bool {
         self.shared.is_closed()
     }

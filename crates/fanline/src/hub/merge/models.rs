@@ -1,5 +1,5 @@
-//! loom's models: every interleaving of a few elements.
-#![allow(clippy::unwrap_used, reason = "what fails here fails the model")]
+//! loom models of the hub: every interleaving of a few elements.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the model")]
 
 use super::{MergeHub, MergeOptions, MergeReceiver, try_merge_with};
 use crate::hub::SendError;
@@ -23,7 +23,7 @@ fn receive_all(rx: &mut MergeReceiver<u8>) -> Vec<u8> {
     std::iter::from_fn(|| rx.blocking_recv()).collect()
 }
 
-/// The consumer sleeps while the producer appends; the producer sleeps for want of room.
+/// The consumer sleeps while the producer appends; the producer sleeps until there is room.
 #[test]
 fn loom_merge_push_and_park() {
     for per_producer in [1, 2] {
@@ -42,7 +42,7 @@ fn loom_merge_push_and_park() {
     }
 }
 
-/// Two append at once, one of them behind the other.
+/// Two producers append at the same time.
 #[test]
 fn loom_merge_two_producers() {
     model(2, || {
@@ -61,9 +61,9 @@ fn loom_merge_two_producers() {
     });
 }
 
-/// A place in the total becomes free while two want it.
+/// A permit becomes free while two producers wait for it.
 #[test]
-fn loom_merge_places() {
+fn loom_merge_permits() {
     model(2, || {
         let (hub, mut rx) = hub(2, Some(1));
         let producers = [1, 2].map(|value| {
@@ -80,7 +80,7 @@ fn loom_merge_places() {
     });
 }
 
-/// A producer leaves behind its last element, and another takes its lane.
+/// A producer leaves while its last element is queued, and another takes over its lane.
 #[test]
 fn loom_merge_leave_and_push() {
     model(3, || {
@@ -97,7 +97,7 @@ fn loom_merge_leave_and_push() {
     });
 }
 
-/// What is sent is received, or comes back: there is nothing in between.
+/// Every element is either received or returned to the producer.
 #[test]
 fn loom_merge_close_and_push() {
     model(3, || {
@@ -136,9 +136,9 @@ fn loom_merge_close_and_park() {
     });
 }
 
-/// The consumer goes while an element is appended: it is dropped, or comes back.
+/// The receiver is dropped while an element is appended: the element is dropped or returned.
 #[test]
-fn loom_merge_desert_and_push() {
+fn loom_merge_drop_receiver_and_push() {
     model(3, || {
         let element = std::sync::Arc::new(());
         let (hub, rx) = super::merge::<std::sync::Arc<()>>(1);

@@ -15,8 +15,8 @@ use crate::hub::blocking::block_on;
 use crate::hub::pulling::{self, Pulling};
 use crate::hub::{BoxError, HubError, TryRecvError};
 
-/// The consuming end of a merge hub. Dropping it closes the hub: producers are told, and what waits is
-/// dropped.
+/// The consuming end of a merge hub. Dropping it closes the hub: producers see it closed, and queued elements
+/// are dropped.
 pub struct MergeReceiver<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
     head: Head<T>,
@@ -32,38 +32,38 @@ impl<T, E> MergeReceiver<T, E> {
         }
     }
 
-    /// The next element; `None` after the end, of which [`error`](Self::error) tells more. Dropping the
-    /// future before it is done loses nothing.
+    /// Returns the next element, or `None` after the end; see [`error`](Self::error). Cancel safe: a future
+    /// that is dropped before it is ready has received nothing.
     pub async fn next(&mut self) -> Option<T> {
         poll_fn(|context| self.poll(context)).await
     }
 
-    /// As [`next`](Self::next), and holds up this thread instead of a task.
+    /// Does the same as [`next`](Self::next), but blocks the thread.
     pub fn blocking_recv(&mut self) -> Option<T> {
         block_on(|context| self.poll(context))
     }
 
-    /// The next element if there is one now.
+    /// Returns the next element, if one is available now.
     ///
     /// # Errors
     ///
-    /// When there is none yet, and at the end.
+    /// If no element is available, and at the end.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError<E>> {
         self.pulling
             .try_next(|waker| self.shared.poll_next(&mut self.head, waker))
     }
 
-    /// Calls an observer with every element, and with the end, until then or until it wants no more.
+    /// Calls an observer with every element and with the end, or until the observer is closed.
     pub async fn attach<O: Observer<T, HubError<E>>>(self, observer: O) {
         pulling::attach(self, observer, Self::error).await;
     }
 
-    /// Why there are no more elements, after the end was seen; `None` before, and after completion.
+    /// Returns the error after the consumer has seen the hub fail; `None` before, and after completion.
     pub fn error(&self) -> Option<&HubError<E>> {
         self.pulling.error()
     }
 
-    /// How many elements wait. It goes over all producers.
+    /// Returns the number of queued elements. Takes time proportional to the number of producers.
     pub fn lag(&self) -> usize {
         self.shared.len()
     }
@@ -93,7 +93,7 @@ impl<T, E> Unpin for MergeReceiver<T, E> {}
 
 impl<T, E> Drop for MergeReceiver<T, E> {
     fn drop(&mut self) {
-        self.shared.desert(&mut self.head);
+        self.shared.drop_receiver(&mut self.head);
     }
 }
 

@@ -9,116 +9,118 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use futures_sink::Sink;
 
-use super::shared::{Desk, Shared};
+use super::shared::{SenderState, Shared};
 use crate::hub::blocking::block_on;
 use crate::hub::feeding::{Feeding, Producer};
 use crate::hub::{BoxError, Closed, SendError, TrySendError};
 use crate::{Guard, IntoObservable, Observable};
 
-/// A producer that always finds room gives way to other tasks after so many elements.
+/// Number of elements after which a producer that always finds room yields to other tasks.
 const RUN: u32 = 128;
 
-/// A producing end of a merge hub. Dropping it leaves; what it has sent is received all the same. A
-/// clone is another producer, with places of its own.
+/// A producing end of a merge hub. Dropping it leaves the hub; elements that it has sent are still received.
+/// A clone is another producer, with its own limit.
 ///
-/// `send`, `feed` and their likes wait while as many of its elements wait for the consumer as may, or
-/// of all producers together. Elements are there for a consumer that looks at once; one that sleeps is
-/// woken by [`flush`](Self::flush), with each [`send`](Self::send), and when there is no room. Feeding
-/// several elements and flushing once costs one wake-up for all of them.
+/// `send`, `feed`, and their variants wait while this producer has `per_producer` elements queued, or all
+/// producers together have `total`. A consumer that polls finds new elements at once. A waiting consumer is
+/// woken by [`flush`](Self::flush), with each [`send`](Self::send), and when there is no room. If you feed
+/// several elements and flush once, the consumer is woken once for all of them.
 ///
-/// It is a [`Sink`] too, which feeds, and whose `close` leaves.
+/// It is also a [`Sink`], which feeds elements, and whose `close` leaves the hub.
 pub struct MergeSender<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
-    /// Nothing once it has left.
-    desk: Option<Desk<T>>,
-    /// Elements before other tasks have their turn.
+    /// `None` after it has left.
+    state: Option<SenderState<T>>,
+    /// Number of elements before the next yield.
     run: u32,
 }
 
 impl<T, E> MergeSender<T, E> {
     pub(super) fn new(shared: Arc<Shared<T, E>>) -> Self {
-        let desk = shared.join();
+        let state = shared.join();
         Self {
             shared,
-            desk,
+            state,
             run: RUN,
         }
     }
 
-    /// Waits for a place and sends; a consumer that sleeps is woken.
+    /// Waits for room, sends an element, and wakes a waiting consumer.
     ///
-    /// Dropping the future before it is done drops the element, unsent, and gives up its place in line.
+    /// If the future is dropped before it is ready, the element is dropped unsent, and the producer leaves
+    /// the wait queue.
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the element comes back.
+    /// If the hub is closed; the error contains the element.
     pub async fn send(&mut self, value: T) -> Result<(), SendError<T>> {
         self.feed(value).await?;
         self.flush();
         Ok(())
     }
 
-    /// Waits for a place and sends; a consumer that sleeps is woken by the next [`flush`](Self::flush),
+    /// Waits for room and sends an element. A waiting consumer is woken by the next [`flush`](Self::flush),
     /// or when there is no room.
     ///
-    /// Dropping the future before it is done drops the element, unsent, and gives up its place in line.
+    /// If the future is dropped before it is ready, the element is dropped unsent, and the producer leaves
+    /// the wait queue.
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the element comes back.
+    /// If the hub is closed; the error contains the element.
     pub async fn feed(&mut self, value: T) -> Result<(), SendError<T>> {
         let mut waiting = Waiting {
             sender: self,
             is_over: false,
         };
-        let place = poll_fn(|context| waiting.sender.poll_place(context)).await;
+        let permit = poll_fn(|context| waiting.sender.poll_permit(context)).await;
         waiting.is_over = true;
-        match place {
+        match permit {
             Ok(()) => waiting.sender.append(value).map_err(SendError),
             Err(Closed) => Err(SendError(value)),
         }
     }
 
-    /// Wakes the consumer, if it sleeps. Does not wait for anybody.
+    /// Wakes a waiting consumer. Never blocks.
     #[inline]
     pub fn flush(&mut self) {
         self.shared.flush();
     }
 
-    /// As [`send`](Self::send), and holds up this thread instead of a task.
+    /// Does the same as [`send`](Self::send), but blocks the thread.
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the element comes back.
+    /// If the hub is closed; the error contains the element.
     pub fn blocking_send(&mut self, value: T) -> Result<(), SendError<T>> {
         self.blocking_feed(value)?;
         self.flush();
         Ok(())
     }
 
-    /// As [`feed`](Self::feed), and holds up this thread instead of a task.
+    /// Does the same as [`feed`](Self::feed), but blocks the thread.
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the element comes back.
+    /// If the hub is closed; the error contains the element.
     pub fn blocking_feed(&mut self, value: T) -> Result<(), SendError<T>> {
-        let place = match self.place_now() {
-            Poll::Ready(place) => place,
-            Poll::Pending => block_on(|context| self.poll_place(context)),
+        let permit = match self.try_permit() {
+            Poll::Ready(permit) => permit,
+            Poll::Pending => block_on(|context| self.poll_permit(context)),
         };
-        match place {
+        match permit {
             Ok(()) => self.append(value).map_err(SendError),
             Err(Closed) => Err(SendError(value)),
         }
     }
 
-    /// Sends if there is a place now that nobody waits for; a consumer that sleeps is woken.
+    /// Sends an element if there is room that no other producer waits for, and wakes a waiting consumer.
     ///
     /// # Errors
     ///
-    /// When there is no place, or the hub is closed; the element comes back.
+    /// If there is no room, or the hub is closed; the error contains the element.
     pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
-        match self.place_now() {
+        match self.try_permit() {
             Poll::Ready(Ok(())) => {
                 self.append(value).map_err(TrySendError::Closed)?;
                 self.flush();
@@ -129,13 +131,13 @@ impl<T, E> MergeSender<T, E> {
         }
     }
 
-    /// Sends all that a stream yields, and leaves after it. The consumer is woken when there is no room
-    /// and whenever the stream has nothing ready.
+    /// Sends every item of a stream, and then leaves the hub. The consumer is woken when there is no room and
+    /// whenever the stream is pending.
     ///
     /// # Errors
     ///
-    /// When the hub is closed, while the stream is silent too; the stream is dropped, with the element
-    /// that it had yielded.
+    /// If the hub is closed, even while the stream is pending. The stream and the item that it had yielded
+    /// are dropped.
     pub async fn attach<S>(mut self, stream: S) -> Result<(), Closed>
     where
         S: Stream<Item = T>,
@@ -146,7 +148,7 @@ impl<T, E> MergeSender<T, E> {
                 let next = stream.as_mut().poll_next(context);
                 if next.is_pending() {
                     self.flush();
-                    // The hub may be closed while the stream is silent.
+                    // The hub may be closed while the stream is pending.
                     if self.poll_closed(context).is_ready() {
                         return Poll::Ready(Err(Closed));
                     }
@@ -160,12 +162,12 @@ impl<T, E> MergeSender<T, E> {
         }
     }
 
-    /// Sends all that an observable emits (a subject, a chain of operators), and leaves after it; an
-    /// error is this producer's [failure](Self::fail).
+    /// Sends every value that an observable emits (a subject, a chain of operators), and then leaves the hub.
+    /// An error becomes this producer's [failure](Self::fail).
     ///
-    /// What emits has no way to wait but to wait: its thread is held up while there is no room. So the
-    /// consumer must not depend on the same thread. When the hub is closed the source is unsubscribed
-    /// with the next that it emits.
+    /// An observable can wait only by blocking: its thread blocks while there is no room. So the consumer
+    /// must not depend on the same thread. When the hub is closed, the source is unsubscribed at its next
+    /// value.
     ///
     /// ```
     /// let (mut subject, source) = fanline::subject::<u32>();
@@ -187,24 +189,24 @@ impl<T, E> MergeSender<T, E> {
         source.into_observable().subscribe_with(Feeding::new(self))
     }
 
-    /// Leaves. The hub goes on, and so do the other producers.
+    /// Leaves the hub, which continues for the other producers.
     pub fn complete(self) {
         drop(self);
     }
 
-    /// Leaves, since this producer's source has failed: the hub remembers it as its
-    /// [last failure](super::MergeHub::last_failure), and goes on for the others.
+    /// Leaves the hub because of an error. The hub stores it as its [last
+    /// failure](super::MergeHub::last_failure), and continues for the other producers.
     pub fn fail(mut self, error: impl Into<E>) {
         self.leave_with(error.into());
     }
 
-    /// Whether nothing is taken from this producer any more.
+    /// Returns whether the hub accepts no more elements from this producer.
     pub fn is_closed(&self) -> bool {
-        self.desk.is_none() || self.shared.is_closed()
+        self.state.is_none() || self.shared.is_closed()
     }
 
-    fn poll_place(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed>> {
-        let Some(desk) = &mut self.desk else {
+    fn poll_permit(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed>> {
+        let Some(state) = &mut self.state else {
             return Poll::Ready(Err(Closed));
         };
         if self.run == 0 {
@@ -213,53 +215,53 @@ impl<T, E> MergeSender<T, E> {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let place = self.shared.poll_place(desk, Some(context.waker()));
-        self.run = if place.is_ready() { self.run - 1 } else { RUN };
-        place
+        let permit = self.shared.poll_permit(state, Some(context.waker()));
+        self.run = if permit.is_ready() { self.run - 1 } else { RUN };
+        permit
     }
 
-    fn place_now(&mut self) -> Poll<Result<(), Closed>> {
-        match &mut self.desk {
-            Some(desk) => self.shared.poll_place(desk, None),
+    fn try_permit(&mut self) -> Poll<Result<(), Closed>> {
+        match &mut self.state {
+            Some(state) => self.shared.poll_permit(state, None),
             None => Poll::Ready(Err(Closed)),
         }
     }
 
     fn poll_closed(&self, context: &Context<'_>) -> Poll<()> {
-        match &self.desk {
-            Some(desk) => self.shared.poll_closed(desk, context.waker()),
+        match &self.state {
+            Some(state) => self.shared.poll_closed(state, context.waker()),
             None => Poll::Ready(()),
         }
     }
 
     fn append(&mut self, value: T) -> Result<(), T> {
-        match &mut self.desk {
-            Some(desk) => self.shared.append(desk, value),
+        match &mut self.state {
+            Some(state) => self.shared.append(state, value),
             None => Err(value),
         }
     }
 
-    /// Does not wait any more.
+    /// Stops waiting, and returns an unused permit.
     fn give_back(&mut self) {
-        if let Some(desk) = &mut self.desk {
-            self.shared.give_back(desk);
+        if let Some(state) = &mut self.state {
+            self.shared.give_back(state);
         }
     }
 
     fn leave(&mut self) {
-        if let Some(desk) = self.desk.take() {
-            self.shared.leave(desk, None);
+        if let Some(state) = self.state.take() {
+            self.shared.leave(state, None);
         }
     }
 
     fn leave_with(&mut self, failure: E) {
-        if let Some(desk) = self.desk.take() {
-            self.shared.leave(desk, Some(failure));
+        if let Some(state) = self.state.take() {
+            self.shared.leave(state, Some(failure));
         }
     }
 }
 
-/// A send that may be dropped while it waits, or with a place that it does not use.
+/// Drop guard of a send: returns the permit or leaves the queue if the future is dropped.
 struct Waiting<'a, T, E> {
     sender: &'a mut MergeSender<T, E>,
     is_over: bool,
@@ -277,20 +279,20 @@ impl<T, E> Sink<T> for MergeSender<T, E> {
     type Error = Closed;
 
     fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
-        self.get_mut().poll_place(context)
+        self.get_mut().poll_permit(context)
     }
 
-    /// Uses the place that `poll_ready` has got.
+    /// Uses the permit that `poll_ready` acquired.
     ///
     /// # Panics
     ///
-    /// When `poll_ready` was not ready before, and there is no place.
+    /// If `poll_ready` was not ready before, and there is no room.
     fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
         let this = self.get_mut();
-        match this.place_now() {
+        match this.try_permit() {
             Poll::Ready(Ok(())) => this.append(value).map_err(|_| Closed),
             Poll::Ready(Err(Closed)) => Err(Closed),
-            Poll::Pending => panic!("`start_send` needs a `poll_ready` that was ready"),
+            Poll::Pending => panic!("`start_send` called before `poll_ready` was ready"),
         }
     }
 

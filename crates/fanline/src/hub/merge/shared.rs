@@ -1,4 +1,4 @@
-//! What the ends of a merge hub share: the list, the places, and who is there.
+//! The state that the ends of a merge hub share: the list, the permits, and the set of producers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,31 +7,31 @@ use std::task::{Poll, Waker};
 use super::MergeOptions;
 use super::lane::Lane;
 use super::list::{Found, Head, List, Spare};
-use super::places::Places;
-use crate::hub::bell::{Bell, both, fence_after_exchange, ring_all};
+use super::permits::Permits;
 use crate::hub::broadcast::Switch;
+use crate::hub::waker_slot::{WakerSlot, both, fence_after_exchange, wake_all};
 use crate::hub::{Closed, Ended};
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, fence, lock, thread};
 
 pub(super) struct Shared<T, E> {
     per_producer: u64,
     list: List<T>,
-    /// The consumer sleeps for want of elements.
-    consumer: Bell,
-    /// Nothing is received any more; what there is is dropped.
+    /// Wakes the consumer when there are elements.
+    consumer: WakerSlot,
+    /// Whether the hub has failed: no element is received any more, and queued ones are dropped.
     has_failed: AtomicBool,
-    /// Where there is a total.
-    places: Option<Places>,
+    /// The permits, if the options set a total.
+    permits: Option<Permits>,
     core: Mutex<Core<T, E>>,
 }
 
-/// Who is there; nothing of it is touched for an element.
+/// The set of producers; not touched for an element.
 struct Core<T, E> {
-    /// All that there ever were.
+    /// All lanes that were ever created.
     lanes: Vec<Arc<Lane>>,
-    /// Lanes whose producers have left: those without elements first, which the next to come take over,
-    /// and then the longest ago first.
-    free: VecDeque<Desk<T>>,
+    /// The lanes of producers that have left. Those without elements come first and are reused by new
+    /// producers; the others follow in the order in which they were left.
+    free: VecDeque<SenderState<T>>,
     producers: usize,
     handles: usize,
     is_draining: bool,
@@ -39,17 +39,17 @@ struct Core<T, E> {
     last_failure: Option<Arc<E>>,
 }
 
-/// What a producer has to itself.
-pub(super) struct Desk<T> {
+/// The private state of a producer.
+pub(super) struct SenderState<T> {
     lane: Arc<Lane>,
     spare: Spare<T>,
     sent: u64,
-    /// How many of its elements were taken, as far as is known.
+    /// Number of its elements that were taken, as far as the producer knows.
     taken: u64,
-    /// There is room for its next element, and a place in the total.
-    has_place: bool,
-    /// It may stand in line.
-    may_stand: bool,
+    /// Whether it has room for its next element, and a permit of the total.
+    has_permit: bool,
+    /// Whether it may be in the wait queue.
+    may_be_queued: bool,
 }
 
 impl<T, E> Shared<T, E> {
@@ -58,9 +58,9 @@ impl<T, E> Shared<T, E> {
         let shared = Self {
             per_producer: options.per_producer as u64,
             list,
-            consumer: Bell::new(),
+            consumer: WakerSlot::new(),
             has_failed: AtomicBool::new(false),
-            places: options.total.map(Places::new),
+            permits: options.total.map(Permits::new),
             core: Mutex::new(Core {
                 lanes: Vec::new(),
                 free: VecDeque::new(),
@@ -80,154 +80,154 @@ impl<T, E> Shared<T, E> {
 
     // ---- Producers.
 
-    /// A desk for a new producer, unless none is taken.
-    pub(super) fn join(&self) -> Option<Desk<T>> {
+    /// Returns the state for a new producer, or `None` if the hub accepts none.
+    pub(super) fn join(&self) -> Option<SenderState<T>> {
         let mut core = self.lock();
         if core.end.is_some() || core.is_draining {
             return None;
         }
         core.producers += 1;
-        // One that still has elements in the list has not all of its room.
-        let is_free = |desk: &Desk<T>| desk.lane.taken() == desk.sent;
+        // A lane with elements still in the list has not all of its room.
+        let is_free = |state: &SenderState<T>| state.lane.taken() == state.sent;
         if core.free.front().is_some_and(is_free) {
             return core.free.pop_front();
         }
         let lane = Arc::new(Lane::new());
         core.lanes.push(Arc::clone(&lane));
-        Some(Desk {
+        Some(SenderState {
             lane,
             spare: Spare::new(),
             sent: 0,
             taken: 0,
-            has_place: false,
-            may_stand: false,
+            has_permit: false,
+            may_be_queued: false,
         })
     }
 
-    /// A place for the next element, which is then the producer's until it is used or given back.
-    /// Without a waker nobody waits, or stands in line.
-    pub(super) fn poll_place(
+    /// Acquires room and a permit for the next element. The producer keeps them until it uses them or gives
+    /// them back. Without a waker, it neither waits nor queues.
+    pub(super) fn poll_permit(
         &self,
-        desk: &mut Desk<T>,
+        state: &mut SenderState<T>,
         waker: Option<&Waker>,
     ) -> Poll<Result<(), Closed>> {
         if self.is_closed() {
             return Poll::Ready(Err(Closed));
         }
-        desk.has_place =
-            desk.has_place || self.wait_for_room(desk, waker) && self.wait_for_place(desk, waker);
-        if desk.has_place {
+        state.has_permit = state.has_permit
+            || self.wait_for_room(state, waker) && self.wait_for_permit(state, waker);
+        if state.has_permit {
             Poll::Ready(Ok(()))
         } else if waker.is_some() && self.is_closed() {
-            // It has slept since the look above.
+            // The hub may have been closed after the first check.
             Poll::Ready(Err(Closed))
         } else {
             Poll::Pending
         }
     }
 
-    /// Whether there is room for its next element; if not, its bell is rung when one is taken.
+    /// Returns whether there is room for the producer's next element. If not, registers the waker.
     #[inline]
-    fn wait_for_room(&self, desk: &mut Desk<T>, waker: Option<&Waker>) -> bool {
-        if self.has_room(desk) {
+    fn wait_for_room(&self, state: &mut SenderState<T>, waker: Option<&Waker>) -> bool {
+        if self.has_room(state) {
             return true;
         }
-        // What was fed and not flushed is what it waits for.
+        // The room that it waits for may depend on elements that were fed and not flushed.
         self.flush();
         let Some(waker) = waker else { return false };
-        desk.lane.room().lie_down(waker);
-        let has_room = self.has_room(desk);
+        state.lane.room().register(waker);
+        let has_room = self.has_room(state);
         if has_room {
-            desk.lane.room().rise();
+            state.lane.room().clear();
         }
         has_room
     }
 
     #[inline]
-    fn has_room(&self, desk: &mut Desk<T>) -> bool {
-        if desk.sent - desk.taken >= self.per_producer {
-            desk.taken = desk.lane.taken();
+    fn has_room(&self, state: &mut SenderState<T>) -> bool {
+        if state.sent - state.taken >= self.per_producer {
+            state.taken = state.lane.taken();
         }
-        desk.sent - desk.taken < self.per_producer
+        state.sent - state.taken < self.per_producer
     }
 
-    /// Whether it has a place in the total; if not, its bell is rung when it has.
+    /// Returns whether the producer has a permit of the total. If not, queues it and registers the waker.
     #[inline]
-    fn wait_for_place(&self, desk: &mut Desk<T>, waker: Option<&Waker>) -> bool {
-        let Some(places) = &self.places else {
+    fn wait_for_permit(&self, state: &mut SenderState<T>, waker: Option<&Waker>) -> bool {
+        let Some(permits) = &self.permits else {
             return true;
         };
-        if places.take(&desk.lane) {
+        if permits.take(&state.lane) {
             return true;
         }
         self.flush();
         let Some(waker) = waker else { return false };
-        desk.lane.place().lie_down(waker);
-        desk.may_stand = true;
-        let has_place = places.take_or_stand(&desk.lane);
-        if has_place {
-            desk.lane.place().rise();
+        state.lane.permit().register(waker);
+        state.may_be_queued = true;
+        let has_permit = permits.take_or_queue(&state.lane);
+        if has_permit {
+            state.lane.permit().clear();
         }
-        has_place
+        has_permit
     }
 
-    /// Uses the place. The consumer is woken by the next `flush`.
+    /// Appends an element, and uses the permit. The next `flush` wakes the consumer.
     #[inline]
-    pub(super) fn append(&self, desk: &mut Desk<T>, value: T) -> Result<(), T> {
-        debug_assert!(desk.has_place);
-        let number = desk.sent + 1;
+    pub(super) fn append(&self, state: &mut SenderState<T>, value: T) -> Result<(), T> {
+        debug_assert!(state.has_permit);
+        let number = state.sent + 1;
         self.list
-            .append(&mut desk.spare, &desk.lane, number, value)?;
-        desk.has_place = false;
-        desk.sent = number;
-        desk.lane.set_sent(number);
+            .append(&mut state.spare, &state.lane, number, value)?;
+        state.has_permit = false;
+        state.sent = number;
+        state.lane.set_sent(number);
         Ok(())
     }
 
-    /// Wakes the consumer, if it sleeps. After an `append`, whose exchange is half of the fence.
+    /// Wakes the consumer, if it sleeps. Follows an `append`, whose exchange is part of the fence.
     #[inline]
     pub(super) fn flush(&self) {
         fence_after_exchange();
-        self.consumer.ring();
+        self.consumer.wake();
     }
 
-    /// The producer does not wait any more, and does not use a place that it has.
-    pub(super) fn give_back(&self, desk: &mut Desk<T>) {
-        desk.lane.room().rise();
-        desk.lane.place().rise();
-        if let Some(places) = &self.places {
-            if std::mem::take(&mut desk.may_stand) {
-                places.withdraw(&desk.lane);
+    /// Stops waiting, and returns an unused permit.
+    pub(super) fn give_back(&self, state: &mut SenderState<T>) {
+        state.lane.room().clear();
+        state.lane.permit().clear();
+        if let Some(permits) = &self.permits {
+            if std::mem::take(&mut state.may_be_queued) {
+                permits.withdraw(&state.lane);
             }
-            if desk.has_place {
-                desk.has_place = false;
-                places.give_back();
+            if state.has_permit {
+                state.has_permit = false;
+                permits.give_back();
             }
         }
-        desk.has_place = false;
+        state.has_permit = false;
     }
 
-    /// Whether the hub has ended; if not, the waker is woken when it does.
-    pub(super) fn poll_closed(&self, desk: &Desk<T>, waker: &Waker) -> Poll<()> {
-        desk.lane.end().lie_down(waker);
+    /// Returns ready if the hub has ended. Otherwise registers the waker for that.
+    pub(super) fn poll_closed(&self, state: &SenderState<T>, waker: &Waker) -> Poll<()> {
+        state.lane.end().register(waker);
         if self.is_closed() {
-            desk.lane.end().rise();
+            state.lane.end().clear();
             return Poll::Ready(());
         }
         Poll::Pending
     }
 
-    /// The producer leaves; its elements stay.
-    pub(super) fn leave(&self, mut desk: Desk<T>, failure: Option<E>) {
+    /// Removes a producer. Its elements stay queued.
+    pub(super) fn leave(&self, mut state: SenderState<T>, failure: Option<E>) {
         let failure = failure.map(Arc::new);
-        self.give_back(&mut desk);
-        desk.lane.end().rise();
+        self.give_back(&mut state);
+        state.lane.end().clear();
         let mut core = self.lock();
         core.producers -= 1;
-        if desk.lane.taken() == desk.sent {
-            core.free.push_front(desk);
+        if state.lane.taken() == state.sent {
+            core.free.push_front(state);
         } else {
-            core.free.push_back(desk);
+            core.free.push_back(state);
         }
         let before = match failure {
             Some(failure) => core.last_failure.replace(failure),
@@ -236,12 +236,12 @@ impl<T, E> Shared<T, E> {
         self.finish_if_over(core);
         drop(before);
         fence(Ordering::SeqCst);
-        self.consumer.ring();
+        self.consumer.wake();
     }
 
     // ---- The consumer.
 
-    /// The next element, or the end.
+    /// Polls for the next element, or the end.
     pub(super) fn poll_next(
         &self,
         head: &mut Head<T>,
@@ -253,11 +253,11 @@ impl<T, E> Shared<T, E> {
         let Some(waker) = waker else {
             return Poll::Pending;
         };
-        self.consumer.lie_down(waker);
+        self.consumer.register(waker);
         match self.try_next(head) {
             None => Poll::Pending,
             Some(outcome) => {
-                self.consumer.rise();
+                self.consumer.clear();
                 Poll::Ready(outcome)
             }
         }
@@ -265,14 +265,14 @@ impl<T, E> Shared<T, E> {
 
     #[inline]
     fn try_next(&self, head: &mut Head<T>) -> Option<Result<T, Ended<E>>> {
-        // Acquire: the end that was stored before.
+        // Acquire: sees the end that was stored before.
         if self.has_failed.load(Ordering::Acquire) {
             return Some(Err(self.failed(head)));
         }
         loop {
             return match self.list.take(head) {
                 Found::Value(value, lane) => {
-                    self.took(lane);
+                    self.count_taken(lane);
                     Some(Ok(value))
                 }
                 Found::Nothing => None,
@@ -286,22 +286,22 @@ impl<T, E> Shared<T, E> {
     }
 
     #[inline]
-    fn took(&self, lane: &Lane) {
+    fn count_taken(&self, lane: &Lane) {
         lane.add_taken();
-        match &self.places {
+        match &self.permits {
             None => fence(Ordering::SeqCst),
-            Some(places) => {
-                // Its exchange is the fence.
-                places.release();
-                if places.are_awaited() {
-                    return grant_and_ring(places, lane);
+            Some(permits) => {
+                // The exchange in `release` is the fence.
+                permits.release();
+                if permits.has_waiters() {
+                    return grant_and_wake(permits, lane);
                 }
             }
         }
-        lane.room().ring();
+        lane.room().wake();
     }
 
-    /// What nobody receives is dropped.
+    /// Drops the remaining elements after a failure, and returns the end.
     #[cold]
     fn failed(&self, head: &mut Head<T>) -> Ended<E> {
         self.drop_rest(head);
@@ -310,7 +310,7 @@ impl<T, E> Shared<T, E> {
     }
 
     fn drop_rest(&self, head: &mut Head<T>) {
-        // All of them, though the drop of one may panic.
+        // Collects first, so that all are dropped even if one drop panics.
         let mut rest = Vec::new();
         loop {
             match self.list.take(head) {
@@ -324,16 +324,16 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// The consumer is gone: nothing is taken any more, and what there is is dropped.
-    pub(super) fn desert(&self, head: &mut Head<T>) {
+    /// Closes the hub because the receiver is dropped, and drops the queued elements.
+    pub(super) fn drop_receiver(&self, head: &mut Head<T>) {
         self.end(Ended::Completed);
-        self.consumer.rise();
+        self.consumer.clear();
         self.drop_rest(head);
     }
 
-    // ---- The end, and questions.
+    // ---- The end, and queries.
 
-    /// Whether this was the first end.
+    /// Ends the hub. Returns whether this call ended it.
     pub(super) fn end(&self, end: Ended<E>) -> bool {
         let core = self.lock();
         if core.end.is_some() {
@@ -343,7 +343,7 @@ impl<T, E> Shared<T, E> {
         true
     }
 
-    /// Ends if no element can come any more.
+    /// Ends the hub if no element can follow.
     fn finish_if_over(&self, core: MutexGuard<'_, Core<T, E>>) {
         let none_can_come = core.is_draining || core.handles == 0;
         if core.producers == 0 && none_can_come && core.end.is_none() {
@@ -352,7 +352,7 @@ impl<T, E> Shared<T, E> {
     }
 
     fn finish(&self, mut core: MutexGuard<'_, Core<T, E>>, end: Ended<E>) {
-        // Release: the consumer sees the end that is stored, since it takes the lock for it.
+        // Release: the consumer then takes the lock and sees the stored end.
         let has_failed = end.error().is_some();
         core.end = Some(end);
         self.has_failed.store(has_failed, Ordering::Release);
@@ -360,8 +360,8 @@ impl<T, E> Shared<T, E> {
         let lanes = core.lanes.clone();
         drop(core);
         fence(Ordering::SeqCst);
-        let producers = lanes.iter().flat_map(|lane| lane.bells());
-        ring_all(std::iter::once(&self.consumer).chain(producers));
+        let producers = lanes.iter().flat_map(|lane| lane.waker_slots());
+        wake_all(std::iter::once(&self.consumer).chain(producers));
     }
 
     pub(super) fn drain(&self) {
@@ -399,10 +399,10 @@ impl<T, E> Shared<T, E> {
     }
 }
 
-/// The one that stands first, and the producer of the element, though a waker may panic.
+/// Wakes the first queued producer and the producer of the element, even if a waker panics.
 #[cold]
-fn grant_and_ring(places: &Places, lane: &Lane) {
-    both(|| places.grant(), || lane.room().ring());
+fn grant_and_wake(permits: &Permits, lane: &Lane) {
+    both(|| permits.grant(), || lane.room().wake());
 }
 
 impl<T: Send, E: Send + Sync> Switch<E> for Shared<T, E> {
@@ -421,17 +421,17 @@ mod tests {
     use super::*;
     use crate::hub::BoxError;
 
-    /// However many come and go, while one that has left is not received to the end.
+    /// New producers reuse a lane, even while the elements of another producer that left are still queued.
     #[test]
-    fn producers_that_send_nothing_leave_nothing() {
+    fn idle_producers_reuse_one_lane() {
         let (shared, _head) = Shared::<u64, BoxError>::new(&MergeOptions::default());
-        let mut desk = shared.join().unwrap();
-        assert!(shared.poll_place(&mut desk, None).is_ready());
-        shared.append(&mut desk, 1).unwrap();
-        shared.leave(desk, None);
+        let mut state = shared.join().unwrap();
+        assert!(shared.poll_permit(&mut state, None).is_ready());
+        shared.append(&mut state, 1).unwrap();
+        shared.leave(state, None);
         for _ in 0..100 {
-            let desk = shared.join().unwrap();
-            shared.leave(desk, None);
+            let state = shared.join().unwrap();
+            shared.leave(state, None);
         }
         assert_eq!(shared.lock().lanes.len(), 2);
     }

@@ -1,4 +1,4 @@
-//! The consumers, as a partitioner sees them.
+//! The set of consumers that a partitioner sees.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,14 +10,14 @@ use super::lane::Lane;
 /// One consumer, as the partitioner sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consumer {
-    /// Never another's; the later it came the larger.
+    /// Id of the consumer. Ids grow and are never reused.
     pub id: i64,
-    /// How many elements wait for it.
+    /// Number of elements queued for the consumer.
     pub queued: usize,
 }
 
 impl Consumer {
-    fn of(lane: &Lane) -> Self {
+    fn from_lane(lane: &Lane) -> Self {
         Self {
             id: lane.id,
             queued: lane.queued(),
@@ -25,13 +25,13 @@ impl Consumer {
     }
 }
 
-/// The consumers in the order in which they came. Who they are is fixed; how many elements wait for
-/// each is looked up when it is asked, and as it was a moment ago.
+/// The consumers in the order in which they subscribed. The set is fixed; the number of queued elements is
+/// read on each call, and may already have changed.
 #[derive(Clone, Default)]
 pub struct Consumers {
-    /// By id as well, since ids grow.
+    /// Sorted by id as well, since ids grow.
     list: Vec<Arc<Lane>>,
-    /// Where in the slots of the hub each one's queue is.
+    /// The slot of each consumer's queue in the hub.
     by_id: HashMap<i64, Entry, BuildHasherDefault<IdHasher>>,
 }
 
@@ -42,47 +42,47 @@ struct Entry {
 }
 
 impl Consumers {
-    /// How many there are; never 0 for a partitioner.
+    /// Returns the number of consumers; never 0 for a partitioner.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there is no consumer.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// All of them.
+    /// Returns an iterator over all consumers.
     pub fn iter(&self) -> ConsumersIter<'_> {
         ConsumersIter(self.list.iter())
     }
 
-    /// The one with that index.
+    /// Returns the consumer at an index.
     pub fn get(&self, index: usize) -> Option<Consumer> {
-        self.list.get(index).map(|lane| Consumer::of(lane))
+        self.list.get(index).map(|lane| Consumer::from_lane(lane))
     }
 
-    /// The id of the one with that index, counted around: for round robin and hashes.
+    /// Returns the id of the consumer at `index` modulo the number of consumers, for round robin and hashes.
     ///
     /// # Panics
     ///
-    /// When there are none.
+    /// If there is no consumer.
     pub fn id_at(&self, index: usize) -> i64 {
         self.list[index % self.list.len()].id
     }
 
-    /// How many elements wait for the consumer with that id, if it is there.
+    /// Returns the number of elements queued for a consumer, or `None` if there is none with this id.
     pub fn queued(&self, id: i64) -> Option<usize> {
         self.by_id.get(&id).map(|entry| entry.lane.queued())
     }
 
-    // ---- For the hub.
+    // ---- Used by the hub.
 
     pub(super) fn lanes(&self) -> &[Arc<Lane>] {
         &self.list
     }
 
-    /// Adds one that came after all others.
+    /// Adds the consumer that subscribed last.
     pub(super) fn add(&mut self, lane: Arc<Lane>, slot: usize) {
         debug_assert!(self.list.last().is_none_or(|last| last.id < lane.id));
         let entry = Entry {
@@ -93,7 +93,7 @@ impl Consumers {
         self.list.push(lane);
     }
 
-    /// The slot of the one that is gone.
+    /// Removes a consumer, and returns its slot.
     pub(super) fn remove(&mut self, id: i64) -> Option<usize> {
         let entry = self.by_id.remove(&id)?;
         if let Ok(index) = self.list.binary_search_by_key(&id, |lane| lane.id) {
@@ -102,7 +102,7 @@ impl Consumers {
         Some(entry.slot)
     }
 
-    /// The slot of the one with that id.
+    /// Returns the slot of a consumer.
     #[inline]
     pub(super) fn slot(&self, id: i64) -> Option<usize> {
         self.by_id.get(&id).map(|entry| entry.slot)
@@ -115,7 +115,7 @@ impl fmt::Debug for Consumers {
     }
 }
 
-/// Goes over [`Consumers`].
+/// An iterator over [`Consumers`].
 #[derive(Clone)]
 pub struct ConsumersIter<'a>(std::slice::Iter<'a, Arc<Lane>>);
 
@@ -123,7 +123,7 @@ impl Iterator for ConsumersIter<'_> {
     type Item = Consumer;
 
     fn next(&mut self) -> Option<Consumer> {
-        self.0.next().map(|lane| Consumer::of(lane))
+        self.0.next().map(|lane| Consumer::from_lane(lane))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -148,7 +148,7 @@ impl<'a> IntoIterator for &'a Consumers {
     }
 }
 
-/// For ids, which are ours and count up: spreads them over high and low bits, and no more.
+/// A hasher for ids, which the hub assigns sequentially: it only spreads them over high and low bits.
 #[derive(Default)]
 pub(super) struct IdHasher(u64);
 
@@ -164,7 +164,7 @@ impl Hasher for IdHasher {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // 2^64 divided by the golden ratio: neighbours come to lie far apart.
+        // 2^64 divided by the golden ratio, so that adjacent ids get distant hashes.
         self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 

@@ -1,75 +1,75 @@
-//! What a consumer and those who route share of one consumer.
+//! The shared state of one consumer and the routing thread.
 
-use crate::hub::bell::Bell;
+use crate::hub::waker_slot::WakerSlot;
 use crate::sync::{AtomicU64, Ordering};
 
-/// One consumer.
+/// A lane: counters and the waker of one consumer.
 pub(super) struct Lane {
     pub(super) id: i64,
-    ours: Consumers,
-    theirs: Routers,
+    consumer_side: ConsumerSide,
+    router_side: RouterSide,
 }
 
-/// On a cache line of its own: the consumer writes it for each element.
+/// Words with a cache line of their own: the consumer writes to them for each element.
 #[repr(align(64))]
-struct Consumers {
+struct ConsumerSide {
     taken: AtomicU64,
 }
 
-/// On a cache line of its own: who routes writes it for each element.
+/// Words with a cache line of their own: the routing thread writes to them for each element.
 #[repr(align(64))]
-struct Routers {
+struct RouterSide {
     sent: AtomicU64,
-    /// The consumer sleeps for want of elements.
-    bell: Bell,
+    /// Wakes the consumer when there are elements.
+    waker_slot: WakerSlot,
 }
 
 impl Lane {
     pub(super) fn new(id: i64) -> Self {
         Self {
             id,
-            ours: Consumers {
+            consumer_side: ConsumerSide {
                 taken: AtomicU64::new(0),
             },
-            theirs: Routers {
+            router_side: RouterSide {
                 sent: AtomicU64::new(0),
-                bell: Bell::new(),
+                waker_slot: WakerSlot::new(),
             },
         }
     }
 
     #[inline]
-    pub(super) fn bell(&self) -> &Bell {
-        &self.theirs.bell
+    pub(super) fn waker_slot(&self) -> &WakerSlot {
+        &self.router_side.waker_slot
     }
 
-    /// How many elements the consumer has taken.
+    /// Returns the number of elements that the consumer has taken.
     #[inline]
     pub(super) fn taken(&self) -> u64 {
-        // Relaxed: a bound; what it makes room for is handed back by the queue itself.
-        self.ours.taken.load(Ordering::Relaxed)
+        // Relaxed: used as a bound only; the queue itself hands over its slots.
+        self.consumer_side.taken.load(Ordering::Relaxed)
     }
 
-    /// One more was taken. Only for the consumer.
+    /// Counts one more taken element. Only the consumer calls this.
     #[inline]
     pub(super) fn add_taken(&self) {
-        // Relaxed: nobody else writes it.
-        let taken = self.ours.taken.load(Ordering::Relaxed) + 1;
-        self.ours.taken.store(taken, Ordering::Relaxed);
+        // Relaxed: no other thread writes it.
+        let taken = self.consumer_side.taken.load(Ordering::Relaxed) + 1;
+        self.consumer_side.taken.store(taken, Ordering::Relaxed);
     }
 
-    /// So many were sent to it so far. Only for who routes.
+    /// Stores the number of elements sent to the consumer. Only the routing thread calls this.
     #[inline]
     pub(super) fn set_sent(&self, sent: u64) {
-        // Relaxed: a number for those who ask.
-        self.theirs.sent.store(sent, Ordering::Relaxed);
+        // Relaxed: only for length queries.
+        self.router_side.sent.store(sent, Ordering::Relaxed);
     }
 
-    /// How many elements wait for it, as it was a moment ago.
+    /// Returns the number of queued elements, which may already have changed.
     #[inline]
     pub(super) fn queued(&self) -> usize {
         let taken = self.taken();
-        let sent = self.theirs.sent.load(Ordering::Relaxed);
+        let sent = self.router_side.sent.load(Ordering::Relaxed);
         usize::try_from(sent.saturating_sub(taken)).unwrap_or(usize::MAX)
     }
 }

@@ -1,12 +1,13 @@
-//! The partition hub: one producer, and each element for one consumer, whom a partitioner chooses.
+//! The partition hub: one producer, and each element for one consumer, which a partitioner chooses.
 //!
-//! Each consumer has a queue of its own, in which it is the only reader and whoever has the [turn](turn)
-//! the only writer; elements that nobody was chosen for yet are *pending* ([router]). Usually it is the
-//! producer who has the turn, for the time of one element. A consumer that comes, goes, or makes room
-//! that was waited for writes that down and asks for the turn; if another has it, that one does it
-//! ([shared]). So the partitioner sees elements in order, one at a time, and never under a lock; neither
-//! does any waker, clone or drop.
+//! Each consumer has a queue of its own. The consumer is its only reader, and the thread with exclusive
+//! [access](combiner) to the router is its only writer. Elements without a chosen consumer are *pending*
+//! ([router]). Usually the producer has the access, for the time of one element. When a consumer joins,
+//! leaves, or makes room that an element waits for, it records the change and requests the access. If another
+//! thread has it, that thread applies the change ([shared]). So the partitioner sees elements in order, one
+//! at a time, and never runs under a lock. Neither does any waker, clone, or drop.
 
+mod combiner;
 mod consumers;
 mod lane;
 #[cfg(all(test, fanline_loom))]
@@ -16,7 +17,6 @@ mod receiver;
 mod router;
 mod sender;
 mod shared;
-mod turn;
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,11 +31,11 @@ use super::{BoxError, OptionsError};
 use options::check;
 use shared::Shared;
 
-/// A hub of `capacity` elements in all, with a stateless partitioner: it is given the number of
-/// consumers and an element, and answers with a consumer's index in the order in which they came. A
+/// Returns a hub of `capacity` elements in total, with a stateless partitioner. The partitioner gets the
+/// number of consumers and an element, and returns the index of a consumer in the order of subscription. A
 /// negative index drops the element.
 ///
-/// While there is no consumer, elements are kept, and the partitioner is asked when there is one.
+/// While there is no consumer, elements are stored, and the partitioner is called when there is one.
 ///
 /// ```
 /// # futures::executor::block_on(async {
@@ -55,8 +55,8 @@ use shared::Shared;
 ///
 /// # Panics
 ///
-/// When `capacity` is 0 or more than [`CAPACITY_MAX`](super::CAPACITY_MAX). Later, in the call that
-/// has the partitioner choose, when it answers with an index that there is not.
+/// If `capacity` is 0 or more than [`CAPACITY_MAX`](super::CAPACITY_MAX). Later, in the call that runs the
+/// partitioner, if it returns an index out of range.
 pub fn partition<T>(
     capacity: usize,
     choose: impl FnMut(usize, &T) -> i64 + Send + 'static,
@@ -68,11 +68,11 @@ pub fn partition<T>(
     partition_with(options, Partitioner::by_index(choose))
 }
 
-/// A hub of `capacity` elements in all, with a partitioner that knows the consumers: who they are, and
-/// how many elements wait for each. It answers with a consumer's id; a negative one drops the element.
+/// Returns a hub of `capacity` elements in total, with a partitioner that sees the consumers and the number
+/// of elements queued for each. The partitioner returns a consumer's id; a negative one drops the element.
 ///
 /// ```
-/// // Whoever has the least to do gets the next element.
+/// // The consumer with the shortest queue gets the next element.
 /// let (mut tx, hub) = fanline::hub::partition_stateful::<u32>(64, |consumers, _| {
 ///     consumers.iter().min_by_key(|consumer| consumer.queued).unwrap().id
 /// });
@@ -96,12 +96,11 @@ pub fn partition_stateful<T>(
     partition_with(options, Partitioner::by_id(choose))
 }
 
-/// A hub with these options.
+/// Returns a hub with these options.
 ///
 /// # Panics
 ///
-/// When an option is out of its range; the message names it. [`try_partition_with`] gives an error
-/// instead.
+/// If an option is out of range; the message names it. [`try_partition_with`] returns an error instead.
 pub fn partition_with<T>(
     options: PartitionOptions,
     partitioner: Partitioner<T>,
@@ -109,7 +108,7 @@ pub fn partition_with<T>(
     partition_with_error(options, partitioner)
 }
 
-/// A hub with these options that fails with errors of the type `E`.
+/// Returns a hub with these options and the error type `E`.
 ///
 /// # Panics
 ///
@@ -124,14 +123,14 @@ pub fn partition_with_error<T, E>(
     }
 }
 
-/// A hub with these options.
+/// Returns a hub with these options, or an error.
 ///
 /// # Errors
 ///
-/// When an option is out of its range; the error names it.
+/// If an option is out of range; the error names it.
 #[expect(
     clippy::type_complexity,
-    reason = "two ends, each with the type of what goes through it"
+    reason = "two ends, each with its element and error type"
 )]
 pub fn try_partition_with<T, E>(
     options: PartitionOptions,
@@ -145,45 +144,45 @@ pub fn try_partition_with<T, E>(
     ))
 }
 
-/// Where consumers come from; see [`partition`]. Clones are handles of the same hub.
+/// The handle that creates consumers; see [`partition`]. Clones are handles of the same hub.
 ///
-/// When all handles and receivers are gone, the hub is closed for its producer.
+/// When all handles and receivers are dropped, the hub is closed for its producer.
 pub struct PartitionHub<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
 }
 
 impl<T, E> PartitionHub<T, E> {
-    /// A new consumer, the last in order.
+    /// Returns a new consumer, the last in order.
     pub fn subscribe(&self) -> PartitionReceiver<T, E> {
         PartitionReceiver::new(self.shared.clone())
     }
 
-    /// How many consumers there are.
+    /// Returns the number of consumers.
     pub fn receiver_count(&self) -> usize {
         self.shared.receivers()
     }
 
-    /// Who they are now. How many elements wait for each is looked up when it is asked.
+    /// Returns the current consumers. The number of elements queued for each is read on each call.
     pub fn consumers(&self) -> Consumers {
         self.shared.consumers()
     }
 
-    /// How many elements are in the hub, those included that nobody was chosen for yet.
+    /// Returns the number of elements in the hub, including pending ones without a chosen consumer.
     pub fn len(&self) -> usize {
         self.shared.len()
     }
 
-    /// Whether no element is in the hub.
+    /// Returns whether no element is in the hub.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether nothing is taken any more.
+    /// Returns whether the hub accepts no more elements.
     pub fn is_closed(&self) -> bool {
         self.shared.is_closed()
     }
 
-    /// Something to end the hub with from elsewhere.
+    /// Returns a handle that can end the hub from any thread.
     pub fn kill_switch(&self) -> KillSwitch<E>
     where
         T: Send + 'static,
@@ -196,7 +195,7 @@ impl<T, E> PartitionHub<T, E> {
 
 impl<T, E> Clone for PartitionHub<T, E> {
     fn clone(&self) -> Self {
-        self.shared.add_hub();
+        self.shared.add_handle();
         Self {
             shared: self.shared.clone(),
         }
@@ -205,7 +204,7 @@ impl<T, E> Clone for PartitionHub<T, E> {
 
 impl<T, E> Drop for PartitionHub<T, E> {
     fn drop(&mut self) {
-        self.shared.remove_hub();
+        self.shared.remove_handle();
     }
 }
 

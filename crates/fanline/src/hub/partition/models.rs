@@ -1,5 +1,5 @@
-//! loom's models: every interleaving of a few elements.
-#![allow(clippy::unwrap_used, reason = "what fails here fails the model")]
+//! loom models of the hub: every interleaving of a few elements.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the model")]
 
 use super::{
     FullConsumer, LeftElements, PartitionHub, PartitionOptions, PartitionReceiver, PartitionSender,
@@ -33,7 +33,7 @@ fn receive_all(rx: &mut PartitionReceiver<u8>) -> Vec<u8> {
     std::iter::from_fn(|| rx.blocking_recv()).collect()
 }
 
-/// The consumer sleeps while the producer sends; the producer sleeps for want of room.
+/// The consumer sleeps while the producer sends; the producer sleeps until there is room.
 #[test]
 fn loom_partition_push_and_park() {
     for capacity in [1, 2] {
@@ -50,7 +50,7 @@ fn loom_partition_push_and_park() {
     }
 }
 
-/// An element waits for room with its consumer, who makes some.
+/// An element waits for room in its consumer's queue, and the consumer makes room.
 #[test]
 fn loom_partition_stuck_and_room() {
     model(3, || {
@@ -65,7 +65,7 @@ fn loom_partition_stuck_and_room() {
     });
 }
 
-/// A consumer leaves while the producer sends to it: others get everything.
+/// A consumer leaves while the producer sends to it: the others get every element.
 #[test]
 fn loom_partition_leave_and_push() {
     model(3, || {
@@ -77,14 +77,14 @@ fn loom_partition_leave_and_push() {
         drop(tx);
         let mut all = receive_all(&mut stays);
         consumer.join().unwrap();
-        // It may have been left when the other had come to its end already.
+        // The elements may have been rerouted after the other consumer had seen the end.
         all.extend(receive_all(&mut hub.subscribe()));
         all.sort_unstable();
         assert_eq!(all, [1, 2]);
     });
 }
 
-/// The first consumer comes while the producer sends.
+/// The first consumer subscribes while the producer sends.
 #[test]
 fn loom_partition_join_and_push() {
     model(3, || {
@@ -100,7 +100,7 @@ fn loom_partition_join_and_push() {
     });
 }
 
-/// What is sent is received, or comes back.
+/// Every element is either received or returned to the producer.
 #[test]
 fn loom_partition_close_and_push() {
     model(3, || {

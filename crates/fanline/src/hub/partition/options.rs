@@ -1,4 +1,4 @@
-//! What can be chosen about a partition hub, and who chooses.
+//! Options of a partition hub, and partitioners.
 
 use std::fmt;
 
@@ -20,24 +20,24 @@ use crate::hub::{CAPACITY_MAX, OptionsError};
 /// );
 /// let (mut first, mut second) = (hub.subscribe(), hub.subscribe());
 /// tx.try_send(1).unwrap();
-/// tx.try_send(2).unwrap(); // the first has as many as it can have
+/// tx.try_send(2).unwrap(); // the queue of the first is full
 /// assert_eq!(first.try_recv().unwrap(), 1);
 /// assert_eq!(second.try_recv().unwrap(), 2);
 /// ```
 #[derive(Clone, Debug)]
 pub struct PartitionOptions {
-    /// How many elements can be in the hub, for all consumers together; from 1 to
-    /// [`CAPACITY_MAX`]. 256 by default.
+    /// Number of elements in the hub, for all consumers together; from 1 to [`CAPACITY_MAX`]. The default is
+    /// 256.
     pub capacity: usize,
-    /// How many elements can wait for one consumer; at least 1. `None`, the default, leaves it at
-    /// `capacity`: then one consumer that stalls can come to hold everything.
+    /// Number of elements that can be queued for one consumer; at least 1. `None`, the default, means
+    /// `capacity`; then one stalled consumer can fill the whole hub.
     pub per_consumer: Option<usize>,
-    /// What becomes of an element whose consumer has as many as it can have.
+    /// Treatment of an element whose consumer's queue is full.
     pub full_consumer: FullConsumer,
-    /// What becomes of the elements of a consumer that leaves.
+    /// Treatment of the elements of a consumer that leaves.
     pub left_elements: LeftElements,
-    /// Nobody is chosen before so many consumers are there at once; at least 1. Elements are taken
-    /// meanwhile, and kept. `None`, the default, is the same as 1.
+    /// Number of consumers, at least 1, that must be subscribed at the same time before elements are routed.
+    /// Until then elements are accepted and stored. `None`, the default, means 1.
     pub start_after: Option<usize>,
 }
 
@@ -53,26 +53,25 @@ impl Default for PartitionOptions {
     }
 }
 
-/// What becomes of an element whose consumer has [as many](PartitionOptions::per_consumer) as it can
-/// have.
+/// The treatment of an element whose consumer's queue is [full](PartitionOptions::per_consumer).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FullConsumer {
-    /// It waits, and all elements after it.
+    /// The element waits, and all elements after it.
     #[default]
     Wait,
-    /// It goes to the consumer that has the fewest; it waits when all have as many as they can have.
+    /// The element goes to the consumer with the shortest queue. If all queues are full, it waits.
     Reroute,
-    /// It is dropped.
+    /// The element is dropped.
     Drop,
 }
 
-/// What becomes of the elements of a consumer that leaves before it has received them.
+/// The treatment of elements that are queued for a consumer when it leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LeftElements {
-    /// The partitioner is asked again, before it is asked for later elements.
+    /// The partitioner chooses again for them, before it chooses for later elements.
     #[default]
     Reroute,
-    /// They are dropped.
+    /// The elements are dropped.
     Drop,
 }
 
@@ -87,12 +86,12 @@ pub(super) fn check(options: &PartitionOptions) -> Result<(), OptionsError> {
     Ok(())
 }
 
-/// Chooses the consumer of each element. It is never asked while there are none.
+/// The function that chooses the consumer of each element. It is not called while there is no consumer.
 ///
 /// ```
 /// use fanline::hub::{PartitionOptions, Partitioner, partition_with};
 ///
-/// // Sessions stick to a consumer as long as the same ones are there.
+/// // A session stays with one consumer as long as the set of consumers does not change.
 /// let by_session = Partitioner::by_id(|consumers, session: &u64| {
 ///     consumers.id_at(usize::try_from(*session).unwrap_or(0))
 /// });
@@ -115,34 +114,34 @@ type Choose<T> = Box<dyn FnMut(usize, &T) -> i64 + Send>;
 type ChooseAmong<T> = Box<dyn FnMut(&Consumers, &T) -> i64 + Send>;
 
 impl<T> Partitioner<T> {
-    /// Chooses an index among so many consumers, in the order in which they came. Negative drops the
-    /// element.
+    /// Returns a partitioner that chooses an index, given the number of consumers, in the order of
+    /// subscription. A negative index drops the element.
     pub fn by_index(choose: impl FnMut(usize, &T) -> i64 + Send + 'static) -> Self {
         Self {
             by: By::Index(Box::new(choose)),
         }
     }
 
-    /// Chooses an id. Negative drops the element. What is not asked of the consumers costs nothing, so
-    /// this takes the same time however many there are, if the choice does.
+    /// Returns a partitioner that chooses an id. A negative id drops the element. Each query of the consumers
+    /// costs constant time, whatever their number.
     pub fn by_id(choose: impl FnMut(&Consumers, &T) -> i64 + Send + 'static) -> Self {
         Self {
             by: By::Id(Box::new(choose)),
         }
     }
 
-    /// To each in turn.
+    /// Returns a partitioner that chooses each consumer in turn.
     pub fn round_robin() -> Self {
-        let mut turn = 0_usize;
+        let mut next = 0_usize;
         Self::by_id(move |consumers, _| {
-            let id = consumers.id_at(turn);
-            turn = turn.wrapping_add(1);
+            let id = consumers.id_at(next);
+            next = next.wrapping_add(1);
             id
         })
     }
 
-    /// To whoever has the fewest elements waiting, and among equals to who came first. It looks at all
-    /// consumers for each element.
+    /// Returns a partitioner that chooses the consumer with the fewest queued elements, and among equals the
+    /// one that subscribed first. It reads all consumers' counts for each element.
     pub fn least_loaded() -> Self {
         Self::by_id(|consumers, _| {
             let least = consumers.iter().min_by_key(|consumer| consumer.queued);

@@ -8,77 +8,78 @@ use std::task::{Context, Poll};
 
 use futures_core::{FusedStream, Stream};
 
-use super::shared::{Seat, Shared};
+use super::shared::{ReceiverState, Shared};
 use crate::Observer;
 use crate::hub::blocking::block_on;
 use crate::hub::pulling::{self, Pulling};
 use crate::hub::{BoxError, HubError, TryRecvError};
 
-/// A consuming end of a partition hub: the elements that the partitioner chose it for, in the order in
-/// which they were sent. Dropping it leaves; what becomes of the elements that wait for it is
-/// [an option](super::LeftElements).
+/// A consuming end of a partition hub. It gets the elements for which the partitioner chose it, in the order
+/// in which they were sent. Dropping it leaves the hub; [`LeftElements`](super::LeftElements) decides about
+/// the elements queued for it.
 pub struct PartitionReceiver<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
-    seat: Seat<T>,
+    state: ReceiverState<T>,
     pulling: Pulling<E>,
 }
 
 impl<T, E> PartitionReceiver<T, E> {
     pub(super) fn new(shared: Arc<Shared<T, E>>) -> Self {
         let receiver = Self {
-            seat: shared.join(),
+            state: shared.join(),
             shared,
             pulling: Pulling::new(),
         };
-        // Elements may wait for it. Should the partitioner panic, it leaves.
+        // Elements may be pending for it. If the partitioner panics, the receiver is dropped and leaves
+        // again.
         receiver.shared.route();
         receiver
     }
 
-    /// The next element; `None` after the end, of which [`error`](Self::error) tells more. Dropping the
-    /// future before it is done loses nothing.
+    /// Returns the next element, or `None` after the end; see [`error`](Self::error). Cancel safe: a future
+    /// that is dropped before it is ready has received nothing.
     pub async fn next(&mut self) -> Option<T> {
         poll_fn(|context| self.poll(context)).await
     }
 
-    /// As [`next`](Self::next), and holds up this thread instead of a task.
+    /// Does the same as [`next`](Self::next), but blocks the thread.
     pub fn blocking_recv(&mut self) -> Option<T> {
         block_on(|context| self.poll(context))
     }
 
-    /// The next element if there is one now.
+    /// Returns the next element, if one is available now.
     ///
     /// # Errors
     ///
-    /// When there is none yet, and at the end.
+    /// If no element is available, and at the end.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError<E>> {
         self.pulling
-            .try_next(|waker| self.shared.poll_next(&mut self.seat, waker))
+            .try_next(|waker| self.shared.poll_next(&mut self.state, waker))
     }
 
-    /// Calls an observer with every element, and with the end, until then or until it wants no more.
+    /// Calls an observer with every element and with the end, or until the observer is closed.
     pub async fn attach<O: Observer<T, HubError<E>>>(self, observer: O) {
         pulling::attach(self, observer, Self::error).await;
     }
 
-    /// Why there are no more elements, after the end was seen; `None` before, and after completion.
+    /// Returns the error after the consumer has seen the hub fail; `None` before, and after completion.
     pub fn error(&self) -> Option<&HubError<E>> {
         self.pulling.error()
     }
 
-    /// How many elements wait for it.
+    /// Returns the number of elements queued for this consumer.
     pub fn lag(&self) -> usize {
-        self.seat.lane().queued()
+        self.state.lane().queued()
     }
 
-    /// What the partitioner knows it by.
+    /// Returns the id by which the partitioner knows this consumer.
     pub fn id(&self) -> i64 {
-        self.seat.lane().id
+        self.state.lane().id
     }
 
     fn poll(&mut self, context: &Context<'_>) -> Poll<Option<T>> {
         self.pulling.poll(context, |waker| {
-            self.shared.poll_next(&mut self.seat, waker)
+            self.shared.poll_next(&mut self.state, waker)
         })
     }
 }
@@ -101,7 +102,7 @@ impl<T, E> Unpin for PartitionReceiver<T, E> {}
 
 impl<T, E> Drop for PartitionReceiver<T, E> {
     fn drop(&mut self) {
-        self.shared.drop_seat(&mut self.seat);
+        self.shared.drop_receiver(&mut self.state);
     }
 }
 

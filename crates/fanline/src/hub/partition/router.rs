@@ -1,5 +1,5 @@
-//! What was not chosen for yet, the consumers' queues, and choosing between them. Whoever has the turn
-//! has all of it.
+//! The router: pending elements, the consumers' queues, and the choice between them. Used only with exclusive
+//! access.
 
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
@@ -15,47 +15,47 @@ pub(super) struct Router<T> {
     options: PartitionOptions,
     partitioner: Partitioner<T>,
     consumers: Consumers,
-    /// By slot.
+    /// The consumers' queues, by slot.
     outlets: Vec<Option<Outlet<T>>>,
     free_slots: Vec<usize>,
-    /// Nobody was chosen for these yet.
+    /// Elements without a chosen consumer.
     pending: VecDeque<T>,
-    /// Somebody was, and has no room; then nothing after it is looked at.
+    /// An element whose chosen consumer's queue is full; later elements wait behind it.
     stuck: Option<Stuck<T>>,
-    /// So many have been there at once as are asked for.
+    /// Whether `start_after` consumers have been subscribed at the same time.
     has_started: bool,
-    /// Slots of consumers who were sent something and not woken.
+    /// Slots of consumers that were sent elements and not woken yet.
     unwoken: Vec<usize>,
 }
 
-/// Where a consumer's elements go in.
+/// The sending end of a consumer's queue.
 struct Outlet<T> {
     lane: Arc<Lane>,
     sender: chunks::Sender<T>,
-    /// How many were taken, as far as is known.
+    /// Number of elements that were taken, as far as the router knows.
     taken: u64,
     is_unwoken: bool,
 }
 
 struct Stuck<T> {
     value: T,
-    consumer: Whose,
+    consumer: Target,
 }
 
 #[derive(Clone, Copy)]
-enum Whose {
+enum Target {
     Slot(usize),
-    /// Whoever has room.
-    Anybody,
+    /// Any consumer with room.
+    Any,
 }
 
-/// What became of an element.
+/// The outcome of routing an element.
 pub(super) enum Placed<T> {
-    /// It is in a consumer's queue.
+    /// The element is in a consumer's queue.
     In,
-    /// It is to be dropped.
+    /// The element must be dropped.
     Dropped(T),
-    /// It waits, and so does all after it.
+    /// The element waits, and all elements after it.
     Stuck,
 }
 
@@ -74,7 +74,7 @@ impl<T> Router<T> {
         }
     }
 
-    // ---- Who is there.
+    // ---- The set of consumers.
 
     pub(super) fn add(&mut self, lane: Arc<Lane>, sender: chunks::Sender<T>) {
         let outlet = Some(Outlet {
@@ -97,12 +97,12 @@ impl<T> Router<T> {
         self.has_started |= self.consumers.len() >= self.options.start_after.unwrap_or(1);
     }
 
-    /// Whoever is there has to do.
+    /// Starts routing to the current consumers, although they are fewer than `start_after`.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }
 
-    /// A consumer is gone, and this is the other end of its queue. What is to be dropped goes to `lost`.
+    /// Removes a consumer, given the receiving end of its queue. Elements to drop are moved to `lost`.
     pub(super) fn remove(&mut self, id: i64, mut queue: chunks::Receiver<T>, lost: &mut Vec<T>) {
         let Some(slot) = self.consumers.remove(id) else {
             return;
@@ -110,7 +110,7 @@ impl<T> Router<T> {
         self.outlets[slot] = None;
         self.free_slots.push(slot);
         if let Some(stuck) = self.stuck.take_if(|stuck| stuck.is_for(slot)) {
-            // It is the next of the same consumer.
+            // It is the next element of the same consumer.
             self.pending.push_front(stuck.value);
         }
         let left = std::iter::from_fn(|| {
@@ -132,7 +132,7 @@ impl<T> Router<T> {
 
     // ---- Choosing.
 
-    /// Whether an element that comes now is looked at now.
+    /// Returns whether a new element can be routed at once.
     #[inline]
     pub(super) fn is_clear(&self) -> bool {
         self.pending.is_empty()
@@ -141,7 +141,7 @@ impl<T> Router<T> {
             && !self.consumers.is_empty()
     }
 
-    /// Whether everything has somewhere to be.
+    /// Returns whether no element waits for a consumer or for room.
     pub(super) fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.stuck.is_none()
     }
@@ -150,17 +150,17 @@ impl<T> Router<T> {
         self.stuck.is_some()
     }
 
-    pub(super) fn keep(&mut self, value: T) {
+    pub(super) fn push_pending(&mut self, value: T) {
         self.pending.push_back(value);
     }
 
-    /// Everything that has nowhere to be.
-    pub(super) fn give_up(&mut self, lost: &mut Vec<T>) {
+    /// Moves all elements that are not in a queue to `lost`.
+    pub(super) fn drain_all(&mut self, lost: &mut Vec<T>) {
         lost.extend(self.stuck.take().map(|stuck| stuck.value));
         lost.extend(self.pending.drain(..));
     }
 
-    /// Does one of the things that can be done now, if there is one. What `choosing` makes is dropped if
+    /// Routes one waiting element, if that is possible now. The guard that `choosing` returns is dropped if
     /// the partitioner panics.
     pub(super) fn step<G>(&mut self, choosing: impl FnOnce() -> G) -> Option<Placed<T>> {
         if !self.has_started || self.consumers.is_empty() {
@@ -169,8 +169,8 @@ impl<T> Router<T> {
         if let Some(stuck) = &self.stuck {
             let consumer = stuck.consumer;
             let slot = match consumer {
-                Whose::Slot(slot) => Some(slot),
-                Whose::Anybody => self.least_loaded(),
+                Target::Slot(slot) => Some(slot),
+                Target::Any => self.least_loaded(),
             };
             let slot = slot.filter(|slot| self.has_room(*slot))?;
             let stuck = self.stuck.take()?;
@@ -183,11 +183,11 @@ impl<T> Router<T> {
         Some(placed)
     }
 
-    /// Has the partitioner choose.
+    /// Routes an element to the consumer that the partitioner chooses.
     ///
     /// # Panics
     ///
-    /// When the partitioner does, or chooses somebody who is not there. The element is lost then.
+    /// If the partitioner panics or chooses a consumer that does not exist. The element is lost then.
     #[inline]
     pub(super) fn place(&mut self, value: T) -> Placed<T> {
         let slot = match &mut self.partitioner.by {
@@ -233,12 +233,12 @@ impl<T> Router<T> {
     fn put_elsewhere(&mut self, slot: usize, value: T) -> Placed<T> {
         let consumer = match self.options.full_consumer {
             FullConsumer::Drop => return Placed::Dropped(value),
-            FullConsumer::Wait => Whose::Slot(slot),
+            FullConsumer::Wait => Target::Slot(slot),
             FullConsumer::Reroute => {
                 if let Some(least) = self.least_loaded().filter(|least| self.has_room(*least)) {
                     return self.put(least, value);
                 }
-                Whose::Anybody
+                Target::Any
             }
         };
         self.stuck = Some(Stuck { value, consumer });
@@ -267,11 +267,11 @@ impl<T> Router<T> {
 
     // ---- Waking.
 
-    /// Wakes those who were sent something since this was called last, after the caller's full fence.
+    /// Wakes the consumers that were sent elements since the last call. The caller has executed a full fence.
     #[inline]
-    pub(super) fn ring_unwoken(&mut self) {
+    pub(super) fn wake_unwoken(&mut self) {
         let mut unwoken = Unwoken(self);
-        while unwoken.ring_one() {}
+        while unwoken.wake_one() {}
     }
 
     #[inline]
@@ -280,21 +280,21 @@ impl<T> Router<T> {
     }
 }
 
-/// Those who are left when this is dropped are woken all the same, so a waker that panics costs nobody
-/// else the wake-up.
+/// A drop guard that wakes the remaining consumers, so a waker that panics does not cost the others their
+/// wake-up.
 struct Unwoken<'a, T>(&'a mut Router<T>);
 
 impl<T> Unwoken<'_, T> {
-    /// Wakes one of them; whether there was one.
+    /// Wakes one consumer. Returns whether there was one.
     #[inline]
-    fn ring_one(&mut self) -> bool {
+    fn wake_one(&mut self) -> bool {
         let Some(slot) = self.0.unwoken.pop() else {
             return false;
         };
         if let Some(outlet) = &mut self.0.outlets[slot] {
             outlet.is_unwoken = false;
-            // Whatever its waker does: nobody else has the turn, and so the router.
-            outlet.lane.bell().ring();
+            // The waker can do anything: only this thread has access to the router.
+            outlet.lane.waker_slot().wake();
         }
         true
     }
@@ -304,15 +304,15 @@ impl<T> Drop for Unwoken<'_, T> {
     #[inline]
     fn drop(&mut self) {
         while !self.0.unwoken.is_empty() {
-            // Only after a panic of another waker: a second one would abort.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.ring_one()));
+            // Runs only after a panic of another waker. A second panic would abort the process.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.wake_one()));
         }
     }
 }
 
 impl<T> Stuck<T> {
     fn is_for(&self, slot: usize) -> bool {
-        matches!(self.consumer, Whose::Slot(own) if own == slot)
+        matches!(self.consumer, Target::Slot(own) if own == slot)
     }
 }
 
@@ -323,5 +323,5 @@ fn no_such_index(choice: i64, count: usize) -> ! {
 
 #[cold]
 fn no_such_id(id: i64) -> ! {
-    panic!("the partitioner chose consumer {id}, whom there is not")
+    panic!("the partitioner chose consumer {id}, which does not exist")
 }

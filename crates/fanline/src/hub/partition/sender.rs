@@ -10,28 +10,28 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use futures_sink::Sink;
 
-use super::shared::{Desk, Shared};
+use super::shared::{SenderState, Shared};
 use crate::hub::blocking::block_on;
 use crate::hub::feeding::{Feeding, Producer};
 use crate::hub::{BoxError, Closed, Ended, HubError, SendError, TrySendError};
 use crate::{Guard, IntoObservable, Observable};
 
-/// A producer that always finds room gives way to other tasks after so many elements.
+/// Number of elements after which a producer that always finds room yields to other tasks.
 const RUN: u32 = 128;
 
 /// The producing end of a partition hub; see [`partition`](super::partition()). Dropping it completes the
-/// hub; while its thread panics, consumers get [`HubError::Abandoned`] instead.
+/// hub. If the drop is part of a panic, consumers get [`HubError::Abandoned`] instead.
 ///
-/// `send`, `feed` and their likes wait while the hub has as many elements as it can. Elements are there
-/// for a consumer that looks at once; those that sleep are woken by [`flush`](Self::flush), with each
-/// [`send`](Self::send), and when there is no room. Feeding several elements and flushing once costs
-/// each consumer one wake-up for all of them.
+/// `send`, `feed`, and their variants wait while the hub is full. A consumer that polls finds new elements at
+/// once. Waiting consumers are woken by [`flush`](Self::flush), with each [`send`](Self::send), and when
+/// there is no room. If you feed several elements and flush once, each consumer is woken once for all of
+/// them.
 ///
-/// It is a [`Sink`] too, which feeds, and whose `close` completes.
+/// It is also a [`Sink`], which feeds elements, and whose `close` completes the hub.
 pub struct PartitionSender<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
-    desk: Desk,
-    /// Elements before other tasks have their turn.
+    state: SenderState,
+    /// Number of elements before the next yield.
     run: u32,
 }
 
@@ -39,22 +39,23 @@ impl<T, E> PartitionSender<T, E> {
     pub(super) fn new(shared: Arc<Shared<T, E>>) -> Self {
         Self {
             shared,
-            desk: Desk::default(),
+            state: SenderState::default(),
             run: RUN,
         }
     }
 
-    /// Waits for room in the hub, and sends to whom the partitioner chooses, who is woken.
+    /// Waits for room, sends an element to the consumer that the partitioner chooses, and wakes that
+    /// consumer.
     ///
-    /// Dropping the future before it is done drops the element, unsent.
+    /// If the future is dropped before it is ready, the element is dropped unsent.
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the element comes back.
+    /// If the hub is closed; the error contains the element.
     ///
     /// # Panics
     ///
-    /// When the partitioner does, or answers with a consumer that there is not; the element is lost.
+    /// If the partitioner panics or returns a consumer that does not exist; the element is lost.
     pub async fn send(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.room().await {
             Ok(()) => self.push(value, true).map_err(SendError),
@@ -62,14 +63,14 @@ impl<T, E> PartitionSender<T, E> {
         }
     }
 
-    /// Waits for room in the hub, and sends to whom the partitioner chooses, who is woken by the next
-    /// [`flush`](Self::flush), or when there is no room.
+    /// Waits for room, and sends an element to the consumer that the partitioner chooses. That consumer is
+    /// woken by the next [`flush`](Self::flush), or when there is no room.
     ///
-    /// Dropping the future before it is done drops the element, unsent.
+    /// If the future is dropped before it is ready, the element is dropped unsent.
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the element comes back.
+    /// If the hub is closed; the error contains the element.
     ///
     /// # Panics
     ///
@@ -81,16 +82,16 @@ impl<T, E> PartitionSender<T, E> {
         }
     }
 
-    /// Wakes consumers who were sent something and sleep. Does not wait for anybody.
+    /// Wakes waiting consumers that were sent elements. Never blocks.
     pub fn flush(&mut self) {
         self.shared.flush();
     }
 
-    /// As [`send`](Self::send), and holds up this thread instead of a task.
+    /// Does the same as [`send`](Self::send), but blocks the thread.
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the element comes back.
+    /// If the hub is closed; the error contains the element.
     ///
     /// # Panics
     ///
@@ -102,11 +103,11 @@ impl<T, E> PartitionSender<T, E> {
         }
     }
 
-    /// As [`feed`](Self::feed), and holds up this thread instead of a task.
+    /// Does the same as [`feed`](Self::feed), but blocks the thread.
     ///
     /// # Errors
     ///
-    /// When the hub is closed; the element comes back.
+    /// If the hub is closed; the error contains the element.
     ///
     /// # Panics
     ///
@@ -118,30 +119,30 @@ impl<T, E> PartitionSender<T, E> {
         }
     }
 
-    /// Sends if there is room now.
+    /// Sends an element if there is room now.
     ///
     /// # Errors
     ///
-    /// When there is no room, or the hub is closed; the element comes back.
+    /// If there is no room, or the hub is closed; the error contains the element.
     ///
     /// # Panics
     ///
     /// As [`send`](Self::send).
     pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
-        match self.shared.poll_room(&mut self.desk, None) {
+        match self.shared.poll_room(&mut self.state, None) {
             Poll::Ready(Ok(())) => self.push(value, true).map_err(TrySendError::Closed),
             Poll::Ready(Err(Closed)) => Err(TrySendError::Closed(value)),
             Poll::Pending => Err(TrySendError::Full(value)),
         }
     }
 
-    /// Sends all that a stream yields, and completes after it. Consumers are woken when there is no room
-    /// and whenever the stream has nothing ready.
+    /// Sends every item of a stream, and then completes. Consumers are woken when there is no room and
+    /// whenever the stream is pending.
     ///
     /// # Errors
     ///
-    /// When the hub is closed, while the stream is silent too; the stream is dropped, with the element
-    /// that it had yielded.
+    /// If the hub is closed, even while the stream is pending. The stream and the item that it had yielded
+    /// are dropped.
     ///
     /// # Panics
     ///
@@ -156,7 +157,7 @@ impl<T, E> PartitionSender<T, E> {
                 let next = stream.as_mut().poll_next(context);
                 if next.is_pending() {
                     self.flush();
-                    // The hub may be closed while the stream is silent.
+                    // The hub may be closed while the stream is pending.
                     if self.shared.poll_closed(context.waker()).is_ready() {
                         return Poll::Ready(Err(Closed));
                     }
@@ -173,11 +174,10 @@ impl<T, E> PartitionSender<T, E> {
         }
     }
 
-    /// Sends all that an observable emits (a subject, a chain of operators), and its end.
+    /// Sends every value that an observable emits (a subject, a chain of operators), and its end.
     ///
-    /// What emits has no way to wait but to wait: its thread is held up while there is no room. So
-    /// consumers must not depend on the same thread. When the hub is closed the source is unsubscribed
-    /// with the next that it emits.
+    /// An observable can wait only by blocking: its thread blocks while there is no room. So consumers must
+    /// not depend on the same thread. When the hub is closed, the source is unsubscribed at its next value.
     ///
     /// ```
     /// let (mut subject, source) = fanline::subject::<u32>();
@@ -200,25 +200,25 @@ impl<T, E> PartitionSender<T, E> {
         source.into_observable().subscribe_with(Feeding::new(self))
     }
 
-    /// Says that there is no more. Consumers get what was sent before, and then the end. Does nothing
-    /// after an end.
+    /// Completes the hub. Consumers get the elements that were sent, and then the end. Has no effect after an
+    /// end.
     pub fn complete(&mut self) {
         self.shared.end(Ended::Completed);
     }
 
-    /// Says that the source has failed. Consumers get that at once, before what they have not received.
-    /// Does nothing after an end.
+    /// Fails the hub. Consumers get the error at once, before elements that they have not received. Has no
+    /// effect after an end.
     pub fn fail(&mut self, error: impl Into<E>) {
         let error = HubError::Failed(Arc::new(error.into()));
         self.shared.end(Ended::Error(error));
     }
 
-    /// Whether nothing is taken any more.
+    /// Returns whether the hub accepts no more elements.
     pub fn is_closed(&self) -> bool {
         self.shared.is_closed()
     }
 
-    /// Dropping the future forgets that anybody waits.
+    /// Waits for room. Dropping the future removes its waker.
     async fn room(&mut self) -> Result<(), Closed> {
         let mut waiting = Waiting {
             sender: self,
@@ -230,7 +230,7 @@ impl<T, E> PartitionSender<T, E> {
     }
 
     fn blocking_room(&mut self) -> Result<(), Closed> {
-        match self.shared.poll_room(&mut self.desk, None) {
+        match self.shared.poll_room(&mut self.state, None) {
             Poll::Ready(room) => room,
             Poll::Pending => block_on(|context| self.poll_room(context)),
         }
@@ -243,17 +243,19 @@ impl<T, E> PartitionSender<T, E> {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let room = self.shared.poll_room(&mut self.desk, Some(context.waker()));
+        let room = self
+            .shared
+            .poll_room(&mut self.state, Some(context.waker()));
         self.run = if room.is_ready() { self.run - 1 } else { RUN };
         room
     }
 
     fn push(&mut self, value: T, flushes: bool) -> Result<(), T> {
-        self.shared.push(&mut self.desk, value, flushes)
+        self.shared.push(&mut self.state, value, flushes)
     }
 }
 
-/// A send that may be dropped while it waits.
+/// Drop guard of a send: removes the waker if the future is dropped.
 struct Waiting<'a, T, E> {
     sender: &'a mut PartitionSender<T, E>,
     is_over: bool,
@@ -274,17 +276,17 @@ impl<T, E> Sink<T> for PartitionSender<T, E> {
         self.get_mut().poll_room(context)
     }
 
-    /// Feeds the element.
+    /// Feeds an element.
     ///
     /// # Panics
     ///
-    /// When `poll_ready` was not ready before, and there is no room; and as [`PartitionSender::send`].
+    /// If `poll_ready` was not ready before, and there is no room; and as [`PartitionSender::send`].
     fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
         let this = self.get_mut();
-        match this.shared.poll_room(&mut this.desk, None) {
+        match this.shared.poll_room(&mut this.state, None) {
             Poll::Ready(Ok(())) => this.push(value, false).map_err(|_| Closed),
             Poll::Ready(Err(Closed)) => Err(Closed),
-            Poll::Pending => panic!("`start_send` needs a `poll_ready` that was ready"),
+            Poll::Pending => panic!("`start_send` called before `poll_ready` was ready"),
         }
     }
 
@@ -334,11 +336,11 @@ impl<T, E> Drop for PartitionSender<T, E> {
         let finish = || {
             self.shared.stop_waiting();
             if !self.shared.end(end) {
-                // It has ended before: what a turn that panicked has left undone is done now.
+                // The hub has ended before, so finish changes that a panic may have left undone.
                 self.shared.route();
             }
         };
-        // Users' code may panic, which is passed on: unless the thread does so already.
+        // User code may panic. Resume the panic, unless this thread is already panicking.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(finish))
             && !is_panicking
         {

@@ -1,103 +1,104 @@
-//! What the ends of a partition hub share: the turn to route, what is to be done in it, and the counts.
+//! The state that the ends of a partition hub share: the combiner of the router, its changes, and the
+//! counters.
 
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use super::combiner::{Access, Combiner};
 use super::consumers::Consumers;
 use super::lane::Lane;
 use super::options::{PartitionOptions, Partitioner};
 use super::router::{Placed, Router};
-use super::turn::{Turn, Turns};
 use crate::hand_over::chunks;
-use crate::hub::bell::{Bell, both, fence_after_exchange, ring_all};
 use crate::hub::broadcast::Switch;
+use crate::hub::waker_slot::{WakerSlot, both, fence_after_exchange, wake_all};
 use crate::hub::{Closed, Ended};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 
 pub(super) struct Shared<T, E> {
     capacity: u64,
-    /// Values that one queue can come to hold.
+    /// Largest number of elements in one queue.
     queue_max: usize,
-    turns: Turns<Router<T>>,
-    news: News<T>,
-    gone: Gone,
-    signs: Signs,
+    combiner: Combiner<Router<T>>,
+    changes: Changes<T>,
+    removed: Removed,
+    flags: Flags,
     sent: Sent,
     core: Mutex<Core<E>>,
 }
 
-/// What is to be done by whoever has the turn, in the order in which it came.
-struct News<T> {
-    /// A look without the lock.
-    are_there: AtomicBool,
+/// Changes for the thread with access to the router, in order.
+struct Changes<T> {
+    /// Whether there are changes; readable without the lock.
+    any: AtomicBool,
     list: Mutex<Vec<Change<T>>>,
 }
 
 enum Change<T> {
     Value(T),
     Joined(Arc<Lane>, chunks::Sender<T>),
-    /// With the other end of its queue.
+    /// Contains the receiving end of its queue.
     Left(i64, chunks::Receiver<T>),
-    /// The last handle from which consumers could come is gone.
-    NobodyCanCome,
+    /// The last handle that could create consumers was dropped.
+    NoMoreConsumers,
 }
 
-/// On a cache line of its own: consumers write it for each element.
+/// Words with a cache line of their own: consumers write to them for each element.
 #[repr(align(64))]
-struct Gone {
-    /// How many elements have left the hub.
+struct Removed {
+    /// Number of elements that have left the hub.
     count: AtomicU64,
-    /// The producer sleeps for want of room.
-    producer: Bell,
+    /// Wakes the producer when there is room.
+    producer: WakerSlot,
 }
 
-/// On a cache line of its own: read for each element, and hardly ever written.
+/// Words with a cache line of their own: read for each element, and rarely written.
 #[repr(align(64))]
-struct Signs {
-    /// Nothing is taken any more. Changed in the lock of the news.
+struct Flags {
+    /// Whether the hub accepts no more elements. Changed under the lock of the changes.
     is_closed: AtomicBool,
-    /// Nothing is received any more, and what there is is dropped.
+    /// Whether the hub has failed: no element is received any more, and queued ones are dropped.
     has_failed: AtomicBool,
-    /// Nothing comes to anybody any more: closed, and everything has found its consumer.
+    /// Whether no consumer gets another element: the hub is closed, and every element is in a queue.
     is_over: AtomicBool,
-    /// An element waits for room with a consumer.
+    /// Whether an element waits for room in a consumer's queue.
     is_stuck: AtomicBool,
-    /// The producer is attached to something that may be silent while the hub ends.
-    end: Bell,
+    /// Wakes a producer that is attached to a stream, which may be pending while the hub ends.
+    end: WakerSlot,
 }
 
-/// How many elements were taken from the producer, who alone writes it, on a cache line of its own.
+/// Number of elements accepted from the producer, which alone writes it. It has a cache line of its own.
 #[repr(align(64))]
 struct Sent(AtomicU64);
 
 struct Core<E> {
-    /// In the order in which they came.
+    /// Lanes of the consumers, in the order of subscription.
     lanes: Vec<Arc<Lane>>,
     last_id: i64,
-    /// From which consumers can come.
-    hubs: usize,
+    /// Number of handles that can create consumers.
+    handles: usize,
     receivers: usize,
     end: Option<Ended<E>>,
 }
 
-/// What the producer has to itself.
+/// The private state of the producer.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct SenderState {
     sent: u64,
-    /// How many elements have left, as far as is known.
-    gone: u64,
+    /// Number of elements that have left the hub, as far as the producer knows.
+    removed: u64,
 }
 
-/// What a consumer has to itself.
-pub(super) struct Seat<T> {
+/// The private state of a consumer.
+pub(super) struct ReceiverState<T> {
     lane: Arc<Lane>,
-    /// Nothing once it has left.
+    /// `None` after it has left.
     queue: Option<chunks::Receiver<T>>,
 }
 
-impl<T> Seat<T> {
+impl<T> ReceiverState<T> {
     pub(super) fn lane(&self) -> &Lane {
         &self.lane
     }
@@ -110,27 +111,27 @@ impl<T, E> Shared<T, E> {
             queue_max: options
                 .per_consumer
                 .map_or(options.capacity, |most| most.min(options.capacity)),
-            turns: Turns::new(Router::new(options, partitioner)),
-            news: News {
-                are_there: AtomicBool::new(false),
+            combiner: Combiner::new(Router::new(options, partitioner)),
+            changes: Changes {
+                any: AtomicBool::new(false),
                 list: Mutex::new(Vec::new()),
             },
-            gone: Gone {
+            removed: Removed {
                 count: AtomicU64::new(0),
-                producer: Bell::new(),
+                producer: WakerSlot::new(),
             },
-            signs: Signs {
+            flags: Flags {
                 is_closed: AtomicBool::new(false),
                 has_failed: AtomicBool::new(false),
                 is_over: AtomicBool::new(false),
                 is_stuck: AtomicBool::new(false),
-                end: Bell::new(),
+                end: WakerSlot::new(),
             },
             sent: Sent(AtomicU64::new(0)),
             core: Mutex::new(Core {
                 lanes: Vec::new(),
                 last_id: -1,
-                hubs: 1,
+                handles: 1,
                 receivers: 0,
                 end: None,
             }),
@@ -143,97 +144,103 @@ impl<T, E> Shared<T, E> {
 
     // ---- The producer.
 
-    /// Room for one more element, or the end. Without a waker nobody waits.
+    /// Returns ready if there is room for an element, or if the hub is closed. Without a waker, it does not
+    /// wait.
     #[inline]
     pub(super) fn poll_room(
         &self,
-        desk: &mut Desk,
+        state: &mut SenderState,
         waker: Option<&Waker>,
     ) -> Poll<Result<(), Closed>> {
         if self.is_closed() {
             return Poll::Ready(Err(Closed));
         }
-        if self.has_room(desk) {
+        if self.has_room(state) {
             return Poll::Ready(Ok(()));
         }
-        self.poll_more_room(desk, waker)
+        self.poll_more_room(state, waker)
     }
 
     #[cold]
-    fn poll_more_room(&self, desk: &mut Desk, waker: Option<&Waker>) -> Poll<Result<(), Closed>> {
-        // What was fed and not flushed is what it waits for.
+    fn poll_more_room(
+        &self,
+        state: &mut SenderState,
+        waker: Option<&Waker>,
+    ) -> Poll<Result<(), Closed>> {
+        // The room that it waits for may depend on elements that were fed and not flushed.
         self.flush();
         let Some(waker) = waker else {
             return Poll::Pending;
         };
-        self.gone.producer.lie_down(waker);
-        if !self.is_closed() && !self.has_room(desk) {
+        self.removed.producer.register(waker);
+        if !self.is_closed() && !self.has_room(state) {
             return Poll::Pending;
         }
-        self.gone.producer.rise();
-        self.poll_room(desk, None)
+        self.removed.producer.clear();
+        self.poll_room(state, None)
     }
 
     #[inline]
-    fn has_room(&self, desk: &mut Desk) -> bool {
-        if desk.sent - desk.gone >= self.capacity {
+    fn has_room(&self, state: &mut SenderState) -> bool {
+        if state.sent - state.removed >= self.capacity {
             // Acquire: not needed for the elements, which their queues hand over.
-            desk.gone = self.gone.count.load(Ordering::Acquire);
+            state.removed = self.removed.count.load(Ordering::Acquire);
         }
-        desk.sent - desk.gone < self.capacity
+        state.sent - state.removed < self.capacity
     }
 
-    /// Takes an element, for which there is room. Its consumer is woken now or by the next `flush`.
+    /// Accepts an element, for which there is room. Its consumer is woken now or by the next `flush`.
     #[inline]
-    pub(super) fn push(&self, desk: &mut Desk, value: T, flushes: bool) -> Result<(), T> {
-        debug_assert!(desk.sent - desk.gone < self.capacity);
-        let Some(mut turn) = self.turns.take() else {
-            return self.push_as_news(desk, value);
+    pub(super) fn push(&self, state: &mut SenderState, value: T, flushes: bool) -> Result<(), T> {
+        debug_assert!(state.sent - state.removed < self.capacity);
+        let Some(mut access) = self.combiner.take() else {
+            return self.push_as_change(state, value);
         };
-        // In the turn: whoever closes takes the turn after it has said so.
+        // Checked with access, because a thread that closes the hub requests access afterwards.
         if self.is_closed() {
-            self.work(turn, None);
+            self.work(access, None);
             return Err(value);
         }
-        self.count_sent(desk);
-        // Relaxed: who comes or goes just now asks for the turn, which is then found at its end.
-        if !turn.is_clear() || self.news.are_there.load(Ordering::Relaxed) {
-            self.work(turn, Some(value));
+        self.count_sent(state);
+        // Relaxed: a consumer that joins or leaves at this moment requests access, and `release` then sees
+        // the request.
+        if !access.is_clear() || self.changes.any.load(Ordering::Relaxed) {
+            self.work(access, Some(value));
             return Ok(());
         }
         let lost = Lost(self);
-        let placed = turn.place(value);
+        let placed = access.place(value);
         let _ = ManuallyDrop::new(lost);
         let dropped = match placed {
             Placed::In if flushes => {
-                self.wake(turn);
+                self.wake_consumers(access);
                 return Ok(());
             }
             Placed::In => None,
             Placed::Dropped(value) => {
-                self.count_gone(1);
+                self.count_removed(1);
                 Some(value)
             }
             Placed::Stuck => {
-                self.work(turn, None);
+                self.work(access, None);
                 return Ok(());
             }
         };
-        if let Some(turn) = turn.end() {
-            self.work(turn, None);
+        if let Some(access) = access.release() {
+            self.work(access, None);
         }
         drop(dropped);
         Ok(())
     }
 
     #[cold]
-    fn push_as_news(&self, desk: &mut Desk, value: T) -> Result<(), T> {
-        let mut list = lock(&self.news.list);
-        // Relaxed: changed in this lock.
-        if self.signs.is_closed.load(Ordering::Relaxed) {
+    fn push_as_change(&self, state: &mut SenderState, value: T) -> Result<(), T> {
+        let mut list = lock(&self.changes.list);
+        // Relaxed: changed under this lock.
+        if self.flags.is_closed.load(Ordering::Relaxed) {
             return Err(value);
         }
-        self.count_sent(desk);
+        self.count_sent(state);
         list.push(Change::Value(value));
         self.announce(list);
         self.route();
@@ -241,260 +248,260 @@ impl<T, E> Shared<T, E> {
     }
 
     #[inline]
-    fn count_sent(&self, desk: &mut Desk) {
-        desk.sent += 1;
-        // Relaxed: a number for those who ask.
-        self.sent.0.store(desk.sent, Ordering::Relaxed);
+    fn count_sent(&self, state: &mut SenderState) {
+        state.sent += 1;
+        // Relaxed: only for length queries.
+        self.sent.0.store(state.sent, Ordering::Relaxed);
     }
 
-    /// Wakes consumers who were sent something and sleep.
+    /// Wakes waiting consumers that were sent elements.
     #[inline]
     pub(super) fn flush(&self) {
-        if let Some(turn) = self.turns.take() {
-            if turn.has_unwoken() {
-                self.wake(turn);
-            } else if let Some(turn) = turn.end() {
-                self.work(turn, None);
+        if let Some(access) = self.combiner.take() {
+            if access.has_unwoken() {
+                self.wake_consumers(access);
+            } else if let Some(access) = access.release() {
+                self.work(access, None);
             }
         }
-        // Else the one who has the turn wakes them.
+        // Otherwise the thread with access wakes them.
     }
 
     #[inline]
-    fn wake(&self, mut turn: Turn<'_, Router<T>>) {
+    fn wake_consumers(&self, mut access: Access<'_, Router<T>>) {
         fence(Ordering::SeqCst);
-        turn.ring_unwoken();
-        if let Some(turn) = turn.end() {
-            self.work(turn, None);
+        access.wake_unwoken();
+        if let Some(access) = access.release() {
+            self.work(access, None);
         }
     }
 
-    /// Whether the hub has ended; if not, the waker is woken when it does.
+    /// Returns ready if the hub has ended. Otherwise registers the waker for that.
     pub(super) fn poll_closed(&self, waker: &Waker) -> Poll<()> {
-        self.signs.end.lie_down(waker);
+        self.flags.end.register(waker);
         if self.is_closed() {
-            self.signs.end.rise();
+            self.flags.end.clear();
             return Poll::Ready(());
         }
         Poll::Pending
     }
 
-    /// Nobody waits for room or for the end any more.
+    /// Removes the producer's wakers.
     pub(super) fn stop_waiting(&self) {
-        self.gone.producer.rise();
-        self.signs.end.rise();
+        self.removed.producer.clear();
+        self.flags.end.clear();
     }
 
     // ---- Routing.
 
-    /// After something was written down: has it done, by whoever has the turn.
+    /// Has recorded changes applied, by this thread or by the thread with access.
     pub(super) fn route(&self) {
-        if let Some(turn) = self.turns.ask() {
-            self.work(turn, None);
+        if let Some(access) = self.combiner.take_or_notify() {
+            self.work(access, None);
         }
     }
 
     fn announce(&self, list: MutexGuard<'_, Vec<Change<T>>>) {
-        // Relaxed: the lock and the turn order it.
-        self.news.are_there.store(true, Ordering::Relaxed);
+        // Relaxed: the lock and the combiner order it.
+        self.changes.any.store(true, Ordering::Relaxed);
         drop(list);
     }
 
-    /// Does everything that there is to do; then looks at one more element.
+    /// Applies all changes, and routes all elements that it can, then `value`.
     #[cold]
-    fn work(&self, turn: Turn<'_, Router<T>>, mut value: Option<T>) {
-        // Dropped when the turn is over: users' code may panic in it.
+    fn work(&self, access: Access<'_, Router<T>>, mut value: Option<T>) {
+        // Dropped after the access is released, because user code may panic in it.
         let mut lost = Vec::new();
         let mut counted = 0;
-        let mut next = Some(turn);
-        while let Some(mut turn) = next {
-            self.take_news(&mut turn, &mut lost);
+        let mut next = Some(access);
+        while let Some(mut access) = next {
+            self.apply_changes(&mut access, &mut lost);
             if let Some(value) = value.take() {
-                turn.keep(value);
+                access.push_pending(value);
             }
-            // Relaxed: whoever has failed it asks for the turn afterwards.
-            if self.signs.has_failed.load(Ordering::Relaxed) {
-                turn.give_up(&mut lost);
+            // Relaxed: a thread that fails the hub requests access afterwards.
+            if self.flags.has_failed.load(Ordering::Relaxed) {
+                access.drain_all(&mut lost);
             }
-            self.place_all(&mut turn, &mut lost);
+            self.place_all(&mut access, &mut lost);
             if lost.len() > counted {
-                self.count_gone((lost.len() - counted) as u64);
+                self.count_removed((lost.len() - counted) as u64);
                 counted = lost.len();
             }
-            self.note_over(&turn);
+            self.update_is_over(&access);
             fence(Ordering::SeqCst);
-            turn.ring_unwoken();
-            next = turn.end();
+            access.wake_unwoken();
+            next = access.release();
         }
     }
 
-    fn place_all(&self, turn: &mut Turn<'_, Router<T>>, lost: &mut Vec<T>) {
+    fn place_all(&self, access: &mut Access<'_, Router<T>>, lost: &mut Vec<T>) {
         loop {
-            while let Some(placed) = turn.step(|| Lost(self)) {
+            while let Some(placed) = access.step(|| Lost(self)) {
                 if let Placed::Dropped(value) = placed {
                     lost.push(value);
                 }
             }
-            let was_stuck = self.signs.is_stuck.load(Ordering::Relaxed);
-            if was_stuck == turn.is_stuck() {
+            let was_stuck = self.flags.is_stuck.load(Ordering::Relaxed);
+            if was_stuck == access.is_stuck() {
                 return;
             }
-            // Relaxed: the fence orders it before another look at the room.
-            self.signs
+            // Relaxed: the fence orders it before the next check for room.
+            self.flags
                 .is_stuck
-                .store(turn.is_stuck(), Ordering::Relaxed);
+                .store(access.is_stuck(), Ordering::Relaxed);
             fence(Ordering::SeqCst);
         }
     }
 
-    fn take_news(&self, turn: &mut Turn<'_, Router<T>>, lost: &mut Vec<T>) {
-        // Relaxed: the turn orders what was asked for; the rest is found at its end.
-        if !self.news.are_there.load(Ordering::Relaxed) {
+    fn apply_changes(&self, access: &mut Access<'_, Router<T>>, lost: &mut Vec<T>) {
+        // Relaxed: the combiner orders requested changes; `release` sees later ones.
+        if !self.changes.any.load(Ordering::Relaxed) {
             return;
         }
-        let news = {
-            let mut list = lock(&self.news.list);
-            self.news.are_there.store(false, Ordering::Relaxed);
+        let changes = {
+            let mut list = lock(&self.changes.list);
+            self.changes.any.store(false, Ordering::Relaxed);
             std::mem::take(&mut *list)
         };
-        for change in news {
+        for change in changes {
             match change {
-                Change::Value(value) => turn.keep(value),
-                Change::Joined(lane, sender) => turn.add(lane, sender),
-                Change::Left(id, queue) => turn.remove(id, queue, lost),
-                Change::NobodyCanCome => turn.start(),
+                Change::Value(value) => access.push_pending(value),
+                Change::Joined(lane, sender) => access.add(lane, sender),
+                Change::Left(id, queue) => access.remove(id, queue, lost),
+                Change::NoMoreConsumers => access.start(),
             }
         }
     }
 
-    /// Tells consumers if nothing comes any more, or something after all.
-    fn note_over(&self, turn: &Turn<'_, Router<T>>) {
+    /// Updates `is_over`, and wakes all consumers if no element will follow. Rerouted elements can reset it.
+    fn update_is_over(&self, access: &Access<'_, Router<T>>) {
         let is_over =
-            self.is_closed() && turn.is_empty() && !self.news.are_there.load(Ordering::Relaxed);
-        // Relaxed: only changed in the turn.
-        if is_over == self.signs.is_over.load(Ordering::Relaxed) {
+            self.is_closed() && access.is_empty() && !self.changes.any.load(Ordering::Relaxed);
+        // Relaxed: changed only with access.
+        if is_over == self.flags.is_over.load(Ordering::Relaxed) {
             return;
         }
-        // Release: everything was put in its queue before.
-        self.signs.is_over.store(is_over, Ordering::Release);
+        // Release: all elements were put in their queues before.
+        self.flags.is_over.store(is_over, Ordering::Release);
         if is_over {
             let lanes = self.lock().lanes.clone();
             fence(Ordering::SeqCst);
-            ring_all(lanes.iter().map(|lane| lane.bell()));
+            wake_all(lanes.iter().map(|lane| lane.waker_slot()));
         }
     }
 
-    /// So many elements are out of the hub.
+    /// Counts elements that have left the hub, and wakes the producer.
     #[inline]
-    fn count_gone(&self, count: u64) {
-        // Release: after what was made of them.
-        self.gone.count.fetch_add(count, Ordering::AcqRel);
+    fn count_removed(&self, count: u64) {
+        // Release: ordered after the use of the elements.
+        self.removed.count.fetch_add(count, Ordering::AcqRel);
         fence_after_exchange();
-        self.gone.producer.ring();
+        self.removed.producer.wake();
     }
 
     // ---- Consumers.
 
-    /// A seat for a new consumer, which [`route`](Self::route) is to make known.
-    pub(super) fn join(&self) -> Seat<T> {
+    /// Adds a consumer. The caller then calls [`route`](Self::route) to apply the change.
+    pub(super) fn join(&self) -> ReceiverState<T> {
         let (sender, receiver) = chunks::channel_for(self.queue_max);
         let mut core = self.lock();
         core.last_id += 1;
         core.receivers += 1;
         let lane = Arc::new(Lane::new(core.last_id));
         core.lanes.push(Arc::clone(&lane));
-        // Under the lock: in the order of the ids.
-        let mut list = lock(&self.news.list);
+        // Under the lock, so that changes are in the order of the ids.
+        let mut list = lock(&self.changes.list);
         list.push(Change::Joined(Arc::clone(&lane), sender));
         self.announce(list);
         drop(core);
-        Seat {
+        ReceiverState {
             lane,
             queue: Some(receiver),
         }
     }
 
-    /// The next element, or the end.
+    /// Polls for the next element, or the end.
     pub(super) fn poll_next(
         &self,
-        seat: &mut Seat<T>,
+        state: &mut ReceiverState<T>,
         waker: Option<&Waker>,
     ) -> Poll<Result<T, Ended<E>>> {
-        if let Some(outcome) = self.try_next(seat) {
+        if let Some(outcome) = self.try_next(state) {
             return Poll::Ready(outcome);
         }
         let Some(waker) = waker else {
             return Poll::Pending;
         };
-        seat.lane.bell().lie_down(waker);
-        match self.try_next(seat) {
+        state.lane.waker_slot().register(waker);
+        match self.try_next(state) {
             None => Poll::Pending,
             Some(outcome) => {
-                seat.lane.bell().rise();
+                state.lane.waker_slot().clear();
                 Poll::Ready(outcome)
             }
         }
     }
 
     #[inline]
-    fn try_next(&self, seat: &mut Seat<T>) -> Option<Result<T, Ended<E>>> {
-        // Acquire: the end that was stored before.
-        if self.signs.has_failed.load(Ordering::Acquire) {
-            return Some(Err(self.leave_at_end(seat)));
+    fn try_next(&self, state: &mut ReceiverState<T>) -> Option<Result<T, Ended<E>>> {
+        // Acquire: sees the end that was stored before.
+        if self.flags.has_failed.load(Ordering::Acquire) {
+            return Some(Err(self.leave_at_end(state)));
         }
-        // Acquire, and before the queue is looked at: all that comes is in it then.
-        let is_over = self.signs.is_over.load(Ordering::Acquire);
-        let Some(queue) = &mut seat.queue else {
-            return Some(Err(self.leave_at_end(seat)));
+        // Acquire, and before the queue is checked: if it is over, all elements are in the queue.
+        let is_over = self.flags.is_over.load(Ordering::Acquire);
+        let Some(queue) = &mut state.queue else {
+            return Some(Err(self.leave_at_end(state)));
         };
         if queue.available() > 0
             && let Some(value) = queue.pop()
         {
-            seat.lane.add_taken();
-            self.count_gone(1);
-            // Relaxed: the fence of the count orders it.
-            if self.signs.is_stuck.load(Ordering::Relaxed) {
+            state.lane.add_taken();
+            self.count_removed(1);
+            // Relaxed: the fence in `count_removed` orders it.
+            if self.flags.is_stuck.load(Ordering::Relaxed) {
                 self.route();
             }
             return Some(Ok(value));
         }
-        is_over.then(|| Err(self.leave_at_end(seat)))
+        is_over.then(|| Err(self.leave_at_end(state)))
     }
 
-    /// What others leave behind must not come here any more.
+    /// Leaves, so that no rerouted element comes here any more, and returns the end.
     #[cold]
-    fn leave_at_end(&self, seat: &mut Seat<T>) -> Ended<E> {
-        self.leave(seat);
+    fn leave_at_end(&self, state: &mut ReceiverState<T>) -> Ended<E> {
+        self.leave(state);
         let end = self.lock().end.clone();
         end.unwrap_or(Ended::Completed)
     }
 
-    /// The consumer gets nothing more. It keeps its handle.
-    fn leave(&self, seat: &mut Seat<T>) {
-        let Some(queue) = seat.queue.take() else {
+    /// Removes a consumer from routing. Its receiver may still exist.
+    fn leave(&self, state: &mut ReceiverState<T>) {
+        let Some(queue) = state.queue.take() else {
             return;
         };
-        seat.lane.bell().rise();
+        state.lane.waker_slot().clear();
         let mut core = self.lock();
         let index = core
             .lanes
-            .binary_search_by_key(&seat.lane.id, |lane| lane.id);
+            .binary_search_by_key(&state.lane.id, |lane| lane.id);
         if let Ok(index) = index {
             core.lanes.remove(index);
         }
         drop(core);
-        let mut list = lock(&self.news.list);
-        list.push(Change::Left(seat.lane.id, queue));
+        let mut list = lock(&self.changes.list);
+        list.push(Change::Left(state.lane.id, queue));
         self.announce(list);
         self.route();
     }
 
-    pub(super) fn drop_seat(&self, seat: &mut Seat<T>) {
-        // The partitioner may panic, which is passed on: unless the thread does so already.
-        let left = catch_unwind(AssertUnwindSafe(|| self.leave(seat)));
+    pub(super) fn drop_receiver(&self, state: &mut ReceiverState<T>) {
+        // The partitioner may panic. Resume the panic, unless this thread is already panicking.
+        let left = catch_unwind(AssertUnwindSafe(|| self.leave(state)));
         let mut core = self.lock();
         core.receivers -= 1;
-        self.close_if_deserted(core);
+        self.close_if_unused(core);
         if let Err(panic) = left
             && !std::thread::panicking()
         {
@@ -502,9 +509,9 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    // ---- The end, and questions.
+    // ---- The end, and queries.
 
-    /// Whether this was the first end.
+    /// Ends the hub. Returns whether this call ended it.
     pub(super) fn end(&self, end: Ended<E>) -> bool {
         let mut core = self.lock();
         if core.end.is_some() {
@@ -517,46 +524,46 @@ impl<T, E> Shared<T, E> {
     }
 
     fn close(&self, core: MutexGuard<'_, Core<E>>, drops: bool) {
-        let list = lock(&self.news.list);
-        // Release: the end, for who reads it by this.
-        self.signs.has_failed.store(drops, Ordering::Release);
-        self.signs.is_closed.store(true, Ordering::Release);
+        let list = lock(&self.changes.list);
+        // Release: a reader of the flags sees the end.
+        self.flags.has_failed.store(drops, Ordering::Release);
+        self.flags.is_closed.store(true, Ordering::Release);
         drop(list);
         let lanes = core.lanes.clone();
         drop(core);
         fence(Ordering::SeqCst);
-        let consumers = lanes.iter().map(|lane| lane.bell());
-        let producer = [&self.gone.producer, &self.signs.end];
-        let tell = || {
+        let consumers = lanes.iter().map(|lane| lane.waker_slot());
+        let producer = [&self.removed.producer, &self.flags.end];
+        let notify = || {
             if drops {
-                ring_all(consumers.chain(producer));
+                wake_all(consumers.chain(producer));
             } else {
-                // Consumers are told when everything has found its consumer.
-                ring_all(producer.into_iter());
+                // Consumers are woken when every element is in a queue.
+                wake_all(producer.into_iter());
             }
         };
-        both(tell, || self.route());
+        both(notify, || self.route());
     }
 
-    pub(super) fn add_hub(&self) {
-        self.lock().hubs += 1;
+    pub(super) fn add_handle(&self) {
+        self.lock().handles += 1;
     }
 
-    pub(super) fn remove_hub(&self) {
+    pub(super) fn remove_handle(&self) {
         let mut core = self.lock();
-        core.hubs -= 1;
-        if core.hubs == 0 {
-            let mut list = lock(&self.news.list);
-            list.push(Change::NobodyCanCome);
+        core.handles -= 1;
+        if core.handles == 0 {
+            let mut list = lock(&self.changes.list);
+            list.push(Change::NoMoreConsumers);
             self.announce(list);
         }
-        self.close_if_deserted(core);
+        self.close_if_unused(core);
         self.route();
     }
 
-    /// When nobody is there and nobody can come, the hub is closed, and drops what it has.
-    fn close_if_deserted(&self, mut core: MutexGuard<'_, Core<E>>) {
-        if core.hubs == 0 && core.receivers == 0 {
+    /// Closes the hub and drops its elements, if it has no consumer and can get none.
+    fn close_if_unused(&self, mut core: MutexGuard<'_, Core<E>>) {
+        if core.handles == 0 && core.receivers == 0 {
             core.end.get_or_insert(Ended::Completed);
             self.close(core, true);
         }
@@ -564,15 +571,15 @@ impl<T, E> Shared<T, E> {
 
     #[inline]
     pub(super) fn is_closed(&self) -> bool {
-        // Acquire: what the one who closed has done before.
-        self.signs.is_closed.load(Ordering::Acquire)
+        // Acquire: sees what the closing thread did before.
+        self.flags.is_closed.load(Ordering::Acquire)
     }
 
     pub(super) fn len(&self) -> usize {
-        // In this order, so that it is not negative.
-        let gone = self.gone.count.load(Ordering::Acquire);
+        // Read in this order, so that the difference is not negative.
+        let removed = self.removed.count.load(Ordering::Acquire);
         let sent = self.sent.0.load(Ordering::Relaxed);
-        usize::try_from(sent.saturating_sub(gone)).unwrap_or(usize::MAX)
+        usize::try_from(sent.saturating_sub(removed)).unwrap_or(usize::MAX)
     }
 
     pub(super) fn receivers(&self) -> usize {
@@ -589,12 +596,12 @@ impl<T, E> Shared<T, E> {
     }
 }
 
-/// An element that is lost when this is dropped, by a panic of the partitioner.
+/// A drop guard that counts an element as removed when a panic of the partitioner loses it.
 struct Lost<'a, T, E>(&'a Shared<T, E>);
 
 impl<T, E> Drop for Lost<'_, T, E> {
     fn drop(&mut self) {
-        self.0.count_gone(1);
+        self.0.count_removed(1);
     }
 }
 

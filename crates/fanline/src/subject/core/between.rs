@@ -1,4 +1,4 @@
-//! What happens in the moment between an emitter's last look at the signal and its leaving.
+//! Tests of the moment between an emitter's last look at the signal and its leaving.
 use std::convert::Infallible;
 use std::sync::Mutex;
 
@@ -20,9 +20,9 @@ fn subscribe<P: Rules>(
     core.subscribe(Boxed::new(observer(record)))
 }
 
-/// The story: the one who left was subscribed again when the next one left.
+/// The story: an observer that had left was subscribed again when the next one left.
 #[test]
-fn who_left_as_an_emission_ended_stays_away() {
+fn observer_removed_as_emission_ends_is_not_called_again() {
     let owner = Subject::new(Publish, Fences::detect());
     let core = owner.core();
     let seen = Arc::default();
@@ -40,10 +40,10 @@ fn who_left_as_an_emission_ended_stays_away() {
     assert_eq!(core.observer_count(), 1);
 }
 
-/// The story: a disposal in that moment kept the observers, and an end overwrote it.
+/// The story: a disposal in that moment left the observers in memory, and an end overwrote it.
 #[test]
-fn disposed_as_an_emission_ended() {
-    let many: Many = Replay::many(2).flavour;
+fn disposal_as_emission_ends_drops_observers_and_stays() {
+    let many: Many = Replay::many(2).flavor;
     let owner = Subject::new(many, Fences::detect());
     let core = owner.core();
     let seen = Arc::default();

@@ -1,28 +1,28 @@
-//! What the lock of a subject's inside protects.
+//! The state that the lock of a subject protects.
 
 use super::{End, Panic};
-use crate::subject::list::{List, Place, Places, Vacant};
+use crate::subject::list::{List, SlotState, Slots, Vacant};
 
-/// What the lock protects.
+/// The state under the lock.
 pub(super) struct Control<E, L> {
-    /// Who subscribed and is not in the list yet.
+    /// Subscribers that are not yet in the list.
     pub(super) waiting: List<L>,
-    pub(super) places: Places,
-    /// Numbers of those in the list who have left while observers were called.
+    pub(super) slots: Slots,
+    /// Slots of observers in the list that have unsubscribed while observers were called.
     pub(super) leaving: Vec<u32>,
     pub(super) end: Option<End<E>>,
-    /// Whether the emitter has to give up values when observers are not called any more.
-    pub(super) to_give_up: bool,
-    /// What the first observer to panic threw, until the emission is over.
+    /// Whether the emitter must evict values after the calls of observers.
+    pub(super) must_evict: bool,
+    /// The payload of the first panic, until the emission is over.
     pub(super) panic: Option<Panic>,
-    /// How many threads wait for an observer to have left.
+    /// Number of threads that wait until an observer has left.
     pub(super) waiters: usize,
-    /// See [`Gate::halt`].
+    /// Whether the heavy fence was made since the signal was raised; see [`Gate::halt`].
     pub(super) fenced: bool,
-    /// How many references to the core guards have left behind, for guards to come: each spares two
-    /// read-modify-writes of the count of references.
+    /// Number of references to the core that guards have left behind for later guards. Each saves two
+    /// read-modify-writes of the reference count.
     pub(super) spare: usize,
-    /// Whether nobody owns the core any more, so that no reference may be left behind.
+    /// Whether the core has no owner any more, so that guards must release their references.
     pub(super) abandoned: bool,
 }
 
@@ -30,10 +30,10 @@ impl<E, L: Vacant> Control<E, L> {
     pub(super) fn new() -> Self {
         Self {
             waiting: List::new(),
-            places: Places::new(),
+            slots: Slots::new(),
             leaving: Vec::new(),
             end: None,
-            to_give_up: false,
+            must_evict: false,
             panic: None,
             waiters: 0,
             fenced: false,
@@ -42,82 +42,83 @@ impl<E, L: Vacant> Control<E, L> {
         }
     }
 
-    /// Lets somebody wait to be put into the list. Gives the key for his guard.
+    /// Adds an entry to those that wait for the list. Returns the key for its guard.
     #[inline(always)]
     pub(super) fn wait(&mut self, entry: L) -> u64 {
-        let (place, key) = self.places.reserve();
-        let index = self.waiting.push(entry, place);
-        self.places.set(place, Place::Waiting(index));
+        let (slot, key) = self.slots.reserve();
+        let index = self.waiting.push(entry, slot);
+        self.slots.set(slot, SlotState::Waiting(index));
         key
     }
 
-    /// Puts somebody into the list, behind those who wait. Gives the key for his guard.
+    /// Adds an entry to the list, behind those that wait. Returns the key for its guard.
     #[inline(always)]
     pub(super) fn join(&mut self, list: &mut List<L>, entry: L) -> u64 {
         if !self.waiting.is_empty() {
-            self.admit(list);
+            self.admit_waiting(list);
         }
-        let (place, key) = self.places.reserve();
-        let index = list.push(entry, place);
-        self.places.set(place, Place::Listed(index));
+        let (slot, key) = self.slots.reserve();
+        let index = list.push(entry, slot);
+        self.slots.set(slot, SlotState::Listed(index));
         key
     }
 
-    /// Takes those out of the list who have left; when the subject was disposed of, everybody.
+    /// Removes the observers that have unsubscribed; all of them if the subject is disposed of.
     #[inline]
-    pub(super) fn let_go(&mut self, list: &mut List<L>, gone: &mut Vec<L>) {
-        while let Some(place) = self.leaving.pop() {
-            if matches!(self.places.get(place), Place::Leaving(_)) {
-                gone.push(self.expel(list, place));
+    pub(super) fn remove_leaving(&mut self, list: &mut List<L>, gone: &mut Vec<L>) {
+        while let Some(slot) = self.leaving.pop() {
+            if matches!(self.slots.get(slot), SlotState::Leaving(_)) {
+                gone.push(self.remove_listed(list, slot));
             }
         }
         if matches!(self.end, Some(End::Disposed)) {
             for index in 0..list.len() {
-                if let Some(place) = list.place_at(index) {
-                    gone.push(self.expel(list, place));
+                if let Some(slot) = list.slot_at(index) {
+                    gone.push(self.remove_listed(list, slot));
                 }
             }
         }
     }
 
-    /// Puts those into the list who wait.
-    pub(super) fn admit(&mut self, list: &mut List<L>) {
-        let places = &mut self.places;
-        self.waiting
-            .move_to(list, |place, index| places.set(place, Place::Listed(index)));
+    /// Moves the waiting entries to the list.
+    pub(super) fn admit_waiting(&mut self, list: &mut List<L>) {
+        let slots = &mut self.slots;
+        self.waiting.move_to(list, |slot, index| {
+            slots.set(slot, SlotState::Listed(index))
+        });
     }
 
-    /// Takes one out of the list.
+    /// Removes an entry from the list.
     #[inline(always)]
-    pub(super) fn expel(&mut self, list: &mut List<L>, place: u32) -> L {
-        let (Place::Listed(index) | Place::Leaving(index)) = self.places.get(place) else {
-            unreachable!("only those in the list are taken out of it");
+    pub(super) fn remove_listed(&mut self, list: &mut List<L>, slot: u32) -> L {
+        let (SlotState::Listed(index) | SlotState::Leaving(index)) = self.slots.get(slot) else {
+            unreachable!("only listed observers are removed from the list");
         };
-        self.places.release(place);
+        self.slots.release(slot);
         list.vacate(index)
     }
 
-    /// Closes up the list, in which nobody may be left who has left, for an emission.
-    pub(super) fn close_up(&mut self, list: &mut List<L>) {
-        let places = &mut self.places;
-        list.compact(|place, index| places.set(place, Place::Listed(index)));
+    /// Compacts the list before an emission. All observers that have unsubscribed must have been removed.
+    pub(super) fn compact(&mut self, list: &mut List<L>) {
+        let slots = &mut self.slots;
+        list.compact(|slot, index| slots.set(slot, SlotState::Listed(index)));
     }
 
-    /// The same if there are many vacancies: between emissions they are in nobody's way.
+    /// Compacts the list if it has many vacancies, which cost nothing between emissions.
     #[inline(always)]
-    pub(super) fn close_up_if_many(&mut self, list: &mut List<L>) {
-        let places = &mut self.places;
-        list.compact_if_many(|place, index| places.set(place, Place::Listed(index)));
+    pub(super) fn compact_if_many(&mut self, list: &mut List<L>) {
+        let slots = &mut self.slots;
+        list.compact_if_many(|slot, index| slots.set(slot, SlotState::Listed(index)));
     }
 
-    /// Takes one out of those who wait.
+    /// Removes an entry that waits for the list.
     #[inline(always)]
-    pub(super) fn turn_away(&mut self, place: u32, index: u32) -> L {
+    pub(super) fn remove_waiting(&mut self, slot: u32, index: u32) -> L {
         let entry = self.waiting.vacate(index);
-        self.places.release(place);
-        let places = &mut self.places;
+        self.slots.release(slot);
+        let slots = &mut self.slots;
         self.waiting
-            .compact_if_many(|place, index| places.set(place, Place::Waiting(index)));
+            .compact_if_many(|slot, index| slots.set(slot, SlotState::Waiting(index)));
         entry
     }
 }

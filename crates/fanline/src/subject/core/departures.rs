@@ -1,14 +1,13 @@
-//! For those who wait until an observer has left.
+//! Notification of threads that wait until an observer has left.
 
 use std::time::Duration;
 
 use crate::sync::{Condvar, Mutex, lock};
 
-/// How long somebody sleeps before he looks again, for the case that the emission he waits for ends
-/// without looking at the signal once more.
+/// Interval of checks, for an emission that ends without another look at the signal.
 const POLL: Duration = Duration::from_millis(1);
 
-/// How often observers have left while somebody waited.
+/// A counter of departures, incremented while threads wait.
 pub(super) struct Departures {
     number: Mutex<usize>,
     changed: Condvar,
@@ -22,7 +21,7 @@ impl Departures {
         }
     }
 
-    /// To be asked with the control held, and waited for without.
+    /// Returns the current count. Read it with the control locked, and wait without.
     pub(super) fn so_far(&self) -> usize {
         *lock(&self.number)
     }
@@ -32,7 +31,7 @@ impl Departures {
         self.changed.notify_all();
     }
 
-    /// Until there are more than `known`, or a while has passed.
+    /// Waits until the count differs from `known`, or [`POLL`] has passed.
     #[cfg(not(all(test, fanline_loom)))]
     pub(super) fn wait(&self, known: usize) {
         let number = lock(&self.number);

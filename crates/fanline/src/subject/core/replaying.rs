@@ -1,4 +1,4 @@
-//! Subscribers that are given what is retained, while later values come.
+//! Replay of retained values to a subscriber, while later values are emitted.
 #![expect(unsafe_code, reason = "the store is reached by the rules of the gate")]
 
 use std::ptr::NonNull;
@@ -8,17 +8,17 @@ use super::{Core, End};
 use crate::clock::Time;
 use crate::subject::gate::Halted;
 use crate::subject::list::Entry;
-use crate::subject::log::GivenUp;
+use crate::subject::log::Evicted;
 use crate::subject::policy::Rules;
 
-/// Somebody who is given the retained values, and those that come meanwhile. What it has not seen
-/// stays in memory for as long as it lives.
+/// A replay of the retained values and of those emitted meanwhile. While it is open, unread values stay in
+/// memory.
 pub(super) struct Replaying<'a, T, E, P: Rules, L: Entry<T, E>> {
     core: &'a Core<T, E, P, L>,
-    /// The position of the value that comes next, once it is known.
+    /// Position of the next value; `None` before the replay begins.
     pub(super) next: Option<usize>,
     pinned: bool,
-    /// Whether it began, and has not finished.
+    /// Whether the replay has begun and not finished.
     open: bool,
 }
 
@@ -32,9 +32,9 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         }
     }
 
-    /// The values that come next, as far as they lie together; none when there are no more. They stay
-    /// where they are until the replay is over. What is too old at `now` is left out when it begins. With the
-    /// emitter halted, as `halted` says.
+    /// Returns the next contiguous values, or `None` at the end. They stay in place until the replay is
+    /// over. The first call skips values that are too old at `now`. `halted` is the result of halting the
+    /// emitter.
     pub(super) fn advance(
         &mut self,
         control: &mut Control<E, L>,
@@ -51,10 +51,10 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         self.open = true;
         let frozen = control.end.is_some() && core.policy.freezes();
         if self.next.is_none() && !frozen {
-            // SAFETY: halted, with the lock held.
+            // SAFETY: the emitter is halted and the lock is held.
             unsafe { (*core.gate.store()).trim(&core.policy, now) };
-            // Given up when the replay is over, by it or by the emitter.
-            control.to_give_up |= halted == Halted::Calling;
+            // Evicted after the replay, here or by the emitter.
+            control.must_evict |= halted == Halted::Calling;
         }
         // SAFETY: as above.
         let log = unsafe { &mut (*core.gate.store()).log };
@@ -72,11 +72,11 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         Some(values)
     }
 
-    /// The last value that is retained. It stays where it is until the replay is over.
+    /// Returns the last retained value, which stays in place until the replay is over.
     pub(super) fn pin_last(&mut self, control: &mut Control<E, L>) -> Option<NonNull<T>> {
         self.core.gate.halt(&mut control.fenced);
         self.open = true;
-        // SAFETY: halted, with the lock held.
+        // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &mut *self.core.gate.store() };
         store.trim_by_count(&self.core.policy);
         if store.log.first() == store.log.end() {
@@ -87,30 +87,30 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         Some(store.log.slice_from(store.log.end() - 1).cast())
     }
 
-    /// The replay is over; what nobody else reads and nobody retains falls off. With the emitter halted, as
-    /// `halted` says.
-    pub(super) fn finish(&mut self, control: &mut Control<E, L>, halted: Halted) -> GivenUp<T> {
+    /// Ends the replay, and evicts values that are neither retained nor read. `halted` is the
+    /// result of halting the emitter.
+    pub(super) fn finish(&mut self, control: &mut Control<E, L>, halted: Halted) -> Evicted<T> {
         if !std::mem::take(&mut self.open) {
-            return GivenUp::Nothing;
+            return Evicted::Nothing;
         }
-        // SAFETY: halted, with the lock held.
+        // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &mut *self.core.gate.store() };
         if std::mem::take(&mut self.pinned) {
             store.log.unpin();
         }
         if halted == Halted::Calling {
-            control.to_give_up = true;
-            return GivenUp::Nothing;
+            control.must_evict = true;
+            return Evicted::Nothing;
         }
         store.trim_by_count(&self.core.policy);
-        store.log.give_up()
+        store.log.evict()
     }
 }
 
 impl<T, E, P: Rules, L: Entry<T, E>> Drop for Replaying<'_, T, E, P, L> {
     fn drop(&mut self) {
         if self.open {
-            let mut control = self.core.control.hold();
+            let mut control = self.core.control.lock();
             let halted = self.core.gate.halt(&mut control.fenced);
             let values = self.finish(&mut control, halted);
             drop(control);

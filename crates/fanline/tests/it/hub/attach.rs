@@ -1,4 +1,4 @@
-//! Hubs, subjects and streams, put together.
+//! Hubs, subjects, and streams in combination.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use futures::channel::mpsc;
 use futures::executor::block_on;
 use futures::{FutureExt, StreamExt, poll};
 
-/// What an observer was told, for all to see.
+/// The calls of an observer, shared by its clones.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<(Vec<u64>, Option<String>)>>);
 
@@ -41,7 +41,7 @@ fn ended(values: &[u64], end: &str) -> (Vec<u64>, Option<String>) {
 }
 
 #[test]
-fn a_subject_feeds_a_merge_hub_and_its_end_is_its_producers() {
+fn subject_error_fails_only_its_merge_producer() {
     let (hub, mut rx) = merge::<u64>(16);
     let (mut one, source_of_one) = subject::<u64>();
     let (mut two, source_of_two) = subject_with_error::<u64, String>();
@@ -61,7 +61,7 @@ fn a_subject_feeds_a_merge_hub_and_its_end_is_its_producers() {
 }
 
 #[test]
-fn a_subject_feeds_a_partition_hub() {
+fn subject_error_fails_partition_hub() {
     let (tx, hub) = partition::<u64>(16, |count, value| {
         i64::try_from(*value % count as u64).unwrap()
     });
@@ -71,7 +71,7 @@ fn a_subject_feeds_a_partition_hub() {
     subject.next_slice(&[1, 2, 3]);
     subject.error("broken".to_owned());
     for mut rx in consumers {
-        assert_eq!(rx.blocking_recv(), None, "failure overtakes");
+        assert_eq!(rx.blocking_recv(), None, "failure overtakes elements");
         assert_eq!(
             rx.error().unwrap().to_string(),
             "the producer failed: broken"
@@ -81,7 +81,7 @@ fn a_subject_feeds_a_partition_hub() {
 }
 
 #[test]
-fn a_source_is_unsubscribed_when_the_hub_is_closed() {
+fn closed_hub_unsubscribes_source() {
     let (hub, rx) = merge::<u64>(16);
     let (mut subject, source) = subject::<u64>();
     let guard = hub.producer().attach_source(source);
@@ -93,7 +93,7 @@ fn a_source_is_unsubscribed_when_the_hub_is_closed() {
 }
 
 #[test]
-fn dropping_the_guard_ends_an_attachment() {
+fn dropped_guard_detaches_source() {
     let (hub, mut rx) = merge::<u64>(16);
     let (mut subject, source) = subject::<u64>();
     let guard = hub.producer().attach_source(source);
@@ -106,7 +106,7 @@ fn dropping_the_guard_ends_an_attachment() {
 }
 
 #[test]
-fn receivers_feed_observers() {
+fn attach_forwards_elements_and_end_to_observer() {
     block_on(async {
         let (hub, rx) = merge::<u64>(16);
         let seen = Seen::default();
@@ -130,7 +130,7 @@ fn receivers_feed_observers() {
 }
 
 #[test]
-fn an_observer_that_wants_no_more_ends_the_attachment() {
+fn closed_observer_ends_attach() {
     block_on(async {
         let (hub, rx) = merge::<u64>(16);
         let seen = Seen::default();
@@ -144,33 +144,33 @@ fn an_observer_that_wants_no_more_ends_the_attachment() {
     });
 }
 
-/// The stream yields nothing, so that only the switch can end it.
-fn check_silent<F: Future>(attached: F, switch: &KillSwitch) -> F::Output {
+/// The stream yields no item, so only the kill switch can end the attachment.
+fn check_pending_attach<F: Future>(attached: F, switch: &KillSwitch) -> F::Output {
     block_on(async {
         let mut attached = Box::pin(attached);
         assert!(poll!(&mut attached).is_pending());
         assert!(switch.fail("stop"));
-        attached.now_or_never().expect("it has ended")
+        attached.now_or_never().expect("the attachment has ended")
     })
 }
 
 #[test]
-fn a_kill_switch_ends_an_attachment_to_a_silent_stream() {
+fn kill_switch_ends_attach_to_pending_stream() {
     let silent = futures::stream::pending::<u64>;
     let (tx, hub) = broadcast::<u64>(16);
-    assert!(check_silent(tx.attach(silent()), &hub.kill_switch()).is_err());
+    assert!(check_pending_attach(tx.attach(silent()), &hub.kill_switch()).is_err());
     let (hub, rx) = merge::<u64>(16);
-    assert!(check_silent(hub.producer().attach(silent()), &hub.kill_switch()).is_err());
+    assert!(check_pending_attach(hub.producer().attach(silent()), &hub.kill_switch()).is_err());
     drop(rx);
     let (tx, hub) = partition::<u64>(16, |_, _| 0);
-    assert!(check_silent(tx.attach(silent()), &hub.kill_switch()).is_err());
+    assert!(check_pending_attach(tx.attach(silent()), &hub.kill_switch()).is_err());
     let (hub, rx) = merge::<u64>(16);
-    check_silent(rx.attach(Seen::default()), &hub.kill_switch());
+    check_pending_attach(rx.attach(Seen::default()), &hub.kill_switch());
 }
 
-/// An attached stream that has nothing holds no place that others could use.
+/// A pending attached stream holds no permit that other producers could use.
 #[test]
-fn a_silent_stream_takes_no_place() {
+fn pending_stream_holds_no_permit() {
     block_on(async {
         let (hub, mut rx) = merge_with::<u64>(MergeOptions {
             per_producer: 4,
@@ -182,18 +182,21 @@ fn a_silent_stream_takes_no_place() {
         let mut tx = hub.producer();
         tx.try_send(1).unwrap();
         source.start_send(2).unwrap();
-        assert!(poll!(&mut attached).is_pending(), "waits for the place");
+        assert!(poll!(&mut attached).is_pending(), "waits for a permit");
         assert_eq!(rx.next().await, Some(1));
-        assert!(tx.try_send(3).is_err(), "it is the other's");
+        assert!(
+            tx.try_send(3).is_err(),
+            "the permit belongs to the attached stream"
+        );
         drop(source);
         attached.await.unwrap();
         assert_eq!(rx.next().await, Some(2));
     });
 }
 
-/// Any hub before any other.
+/// Any kind of hub can feed any other.
 #[test]
-fn a_chain_of_hubs() {
+fn hubs_can_be_chained() {
     block_on(async {
         let (first, merged) = merge::<u64>(4);
         let (middle, hub) = broadcast::<u64>(4);
@@ -226,7 +229,7 @@ fn a_chain_of_hubs() {
 }
 
 #[test]
-fn errors_of_a_type_of_ones_own() {
+fn fail_with_custom_error_type() {
     let (hub, rx) = fanline::hub::merge_with_error::<u64, u8>(MergeOptions::default());
     hub.producer().fail(7);
     assert_eq!(hub.last_failure().as_deref(), Some(&7));

@@ -1,4 +1,4 @@
-//! The broadcast hub: what a consumer gets, when the producer waits, who comes and goes.
+//! The broadcast hub: delivery, waiting of the producer, and consumers that join and leave.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn fill(tx: &mut BroadcastSender<u64>, values: std::ops::Range<u64>) {
 }
 
 #[test]
-fn the_lines_of_the_documentation() {
+fn documented_example_works() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(256);
         let mut rx = hub.subscribe();
@@ -51,7 +51,10 @@ fn the_lines_of_the_documentation() {
         assert_eq!(rx.next().await, None);
         assert!(rx.error().is_none());
         assert!(rx.is_ended());
-        assert_eq!(sum, 15, "the slice was still lent: the newcomer got it too");
+        assert_eq!(
+            sum, 15,
+            "the slice was still lent, so the late consumer got it too"
+        );
     });
 }
 
@@ -73,7 +76,7 @@ fn capacity_is_exact() {
 }
 
 #[test]
-fn a_pending_send_goes_on_when_the_slowest_has_moved() {
+fn pending_send_completes_when_slowest_consumer_advances() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(2);
         let mut fast = hub.subscribe();
@@ -92,7 +95,7 @@ fn a_pending_send_goes_on_when_the_slowest_has_moved() {
 }
 
 #[test]
-fn a_dropped_send_sends_nothing() {
+fn dropped_send_sends_nothing() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(1);
         let mut rx = hub.subscribe();
@@ -107,7 +110,7 @@ fn a_dropped_send_sends_nothing() {
 }
 
 #[test]
-fn a_parked_receiver_can_be_dropped() {
+fn parked_receiver_can_be_dropped() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(1);
         let mut stays = hub.subscribe();
@@ -124,7 +127,7 @@ fn a_parked_receiver_can_be_dropped() {
 }
 
 #[test]
-fn consumers_in_turn_see_no_gap() {
+fn next_consumer_resumes_where_last_one_left() {
     let (mut tx, hub) = broadcast::<u64>(32);
     fill(&mut tx, 0..20);
     let mut first = hub.subscribe();
@@ -137,7 +140,7 @@ fn consumers_in_turn_see_no_gap() {
 }
 
 #[test]
-fn newcomers_begin_where_the_slowest_is_or_at_the_end() {
+fn late_consumer_starts_at_oldest_or_latest() {
     let (mut tx, hub) = broadcast::<u64>(32);
     let mut slow = hub.subscribe();
     let mut fast = hub.subscribe();
@@ -156,7 +159,7 @@ fn newcomers_begin_where_the_slowest_is_or_at_the_end() {
 }
 
 #[test]
-fn nothing_is_taken_before_enough_consumers_are_there() {
+fn start_after_holds_send_until_enough_consumers() {
     block_on(async {
         let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
             start_after: Some(2),
@@ -165,7 +168,7 @@ fn nothing_is_taken_before_enough_consumers_are_there() {
         let mut send = Box::pin(tx.send(1));
         assert!(poll!(&mut send).is_pending());
         let early = hub.subscribe();
-        drop(early); // one that leaves does not count any more
+        drop(early); // a consumer that has left does not count
         let mut a = hub.subscribe();
         assert!(poll!(&mut send).is_pending());
         let mut b = hub.subscribe();
@@ -173,13 +176,13 @@ fn nothing_is_taken_before_enough_consumers_are_there() {
         drop(send);
         assert_eq!((drain(&mut a), drain(&mut b)), (vec![1], vec![1]));
         drop((a, b));
-        tx.send(2).await.unwrap(); // once started, it stays so
+        tx.send(2).await.unwrap(); // a hub stays started
     });
 }
 
-/// A clone is a consumer like any other: it counts, and begins with what its twin gets next.
+/// A clone is a separate consumer: it counts, and starts with the next element of the original.
 #[test]
-fn a_clone_is_a_consumer() {
+fn clone_is_a_separate_consumer() {
     block_on(async {
         let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
             start_after: Some(2),
@@ -201,7 +204,7 @@ fn a_clone_is_a_consumer() {
 }
 
 #[test]
-fn a_release_starts_nothing() {
+fn release_does_not_start_the_hub() {
     let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
         start_after: Some(1),
         ..options(4)
@@ -214,7 +217,7 @@ fn a_release_starts_nothing() {
 }
 
 #[test]
-fn without_listeners_elements_are_held() {
+fn no_consumer_hold_stores_elements() {
     let (mut tx, hub) = broadcast::<u64>(4);
     fill(&mut tx, 0..4);
     assert!(matches!(tx.try_send(4), Err(TrySendError::Full(4))));
@@ -227,7 +230,7 @@ fn without_listeners_elements_are_held() {
 }
 
 #[test]
-fn without_listeners_elements_are_discarded_if_so_asked() {
+fn no_consumer_discard_drops_elements() {
     let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
         nobody_listens: NobodyListens::Discard,
         ..options(4)
@@ -243,7 +246,7 @@ fn without_listeners_elements_are_discarded_if_so_asked() {
 }
 
 #[test]
-fn the_last_to_leave_closes_if_so_asked() {
+fn no_consumer_close_closes_hub_when_last_leaves() {
     block_on(async {
         let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
             nobody_listens: NobodyListens::Close,
@@ -260,7 +263,7 @@ fn the_last_to_leave_closes_if_so_asked() {
 }
 
 #[test]
-fn a_hub_that_closes_with_the_last_holds_until_the_first_comes() {
+fn no_consumer_close_holds_until_first_consumer() {
     for slow_consumer in [SlowConsumer::Wait, SlowConsumer::Lag] {
         let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
             nobody_listens: NobodyListens::Close,
@@ -278,7 +281,7 @@ fn a_hub_that_closes_with_the_last_holds_until_the_first_comes() {
 }
 
 #[test]
-fn a_hub_that_nobody_can_come_to_is_closed() {
+fn hub_without_handles_and_consumers_is_closed() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(1);
         let rx = hub.subscribe();
@@ -292,7 +295,7 @@ fn a_hub_that_nobody_can_come_to_is_closed() {
 }
 
 #[test]
-fn completion_drains_and_is_remembered() {
+fn completion_drains_and_reaches_late_consumers() {
     let (mut tx, hub) = broadcast::<u64>(4);
     let mut rx = hub.subscribe();
     let mut late = hub.subscribe();
@@ -307,7 +310,7 @@ fn completion_drains_and_is_remembered() {
 }
 
 #[test]
-fn failure_overtakes_and_is_remembered() {
+fn failure_overtakes_elements_and_reaches_late_consumers() {
     let (mut tx, hub) = broadcast::<u64>(4);
     let mut rx = hub.subscribe();
     fill(&mut tx, 0..4);
@@ -323,7 +326,7 @@ fn failure_overtakes_and_is_remembered() {
 }
 
 #[test]
-fn errors_of_a_type_of_ones_own() {
+fn fail_with_custom_error_type() {
     let (mut tx, hub) = broadcast_with_error::<u64, i32>(options(4));
     let mut rx = hub.subscribe();
     tx.fail(7);
@@ -332,7 +335,7 @@ fn errors_of_a_type_of_ones_own() {
 }
 
 #[test]
-fn a_dropped_producer_completes_and_a_panicking_one_abandons() {
+fn dropped_producer_completes_and_panicking_one_abandons() {
     let (tx, hub) = broadcast::<u64>(4);
     drop(tx);
     let mut rx = hub.subscribe();
@@ -351,7 +354,7 @@ fn a_dropped_producer_completes_and_a_panicking_one_abandons() {
 }
 
 #[test]
-fn a_kill_switch_ends_from_elsewhere() {
+fn kill_switch_completes_or_fails_hub() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(1);
         let (done, dead) = (hub.kill_switch(), hub.kill_switch());
@@ -378,7 +381,7 @@ fn a_kill_switch_ends_from_elsewhere() {
 }
 
 #[test]
-fn the_slow_one_is_disconnected_after_a_time() {
+fn slow_consumer_is_disconnected_after_timeout() {
     block_on(async {
         let time = VirtualTime::new();
         let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
@@ -418,9 +421,9 @@ fn disconnecting(capacity: usize, time: &VirtualTime) -> BroadcastOptions {
     }
 }
 
-/// While the hub waits for more consumers, those who are there are not slow.
+/// While the hub waits for more consumers, the present ones are not slow.
 #[test]
-fn who_waits_for_others_is_not_slow() {
+fn consumer_is_not_slow_while_start_after_waits() {
     block_on(async {
         let time = VirtualTime::new();
         let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
@@ -441,9 +444,9 @@ fn who_waits_for_others_is_not_slow() {
     });
 }
 
-/// Everybody was cut off a while ago. Whoever comes then has as long as anybody.
+/// All earlier consumers were disconnected. A late consumer still gets the full timeout.
 #[test]
-fn a_newcomer_is_not_slow_since_others_were() {
+fn late_consumer_gets_full_timeout() {
     block_on(async {
         let time = VirtualTime::new();
         let (mut tx, hub) = broadcast_with::<u64>(disconnecting(1, &time));
@@ -464,9 +467,9 @@ fn a_newcomer_is_not_slow_since_others_were() {
     });
 }
 
-/// A consumer that was disconnected, and is still there, listens no more than one that has left.
+/// A receiver that was disconnected but not dropped does not count as a consumer.
 #[test]
-fn whoever_was_disconnected_does_not_listen() {
+fn disconnected_receiver_does_not_count_as_consumer() {
     block_on(async {
         for nobody_listens in [
             NobodyListens::Hold,
@@ -493,7 +496,7 @@ fn whoever_was_disconnected_does_not_listen() {
             assert_eq!(
                 hub.is_closed(),
                 nobody_listens == NobodyListens::Close,
-                "the last one that listened has left"
+                "the last connected consumer has left"
             );
             let expected: &[u64] = match nobody_listens {
                 NobodyListens::Discard => &[],
@@ -506,9 +509,9 @@ fn whoever_was_disconnected_does_not_listen() {
     });
 }
 
-/// The only consumer is disconnected: for a hub that then closes, this is the end.
+/// The only consumer is disconnected, so a hub with `Close` ends.
 #[test]
-fn a_hub_closes_with_the_last_that_is_disconnected_if_so_asked() {
+fn no_consumer_close_closes_hub_when_last_is_disconnected() {
     block_on(async {
         let time = VirtualTime::new();
         let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
@@ -526,9 +529,9 @@ fn a_hub_closes_with_the_last_that_is_disconnected_if_so_asked() {
     });
 }
 
-/// A wait that was given up, and over before the next one began, does not count.
+/// A wait that was dropped and resolved before the next one began does not count toward the timeout.
 #[test]
-fn room_that_was_there_in_between_ends_the_wait() {
+fn room_in_between_resets_the_timeout() {
     block_on(async {
         let time = VirtualTime::new();
         let (mut tx, hub) = broadcast_with::<u64>(disconnecting(1, &time));
@@ -545,7 +548,7 @@ fn room_that_was_there_in_between_ends_the_wait() {
 }
 
 #[test]
-fn the_slow_one_is_told_how_many_it_missed() {
+fn lagging_consumer_gets_number_of_missed_elements() {
     let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
         slow_consumer: SlowConsumer::Lag,
         ..options(4)
@@ -562,16 +565,16 @@ fn the_slow_one_is_told_how_many_it_missed() {
     assert_eq!(
         slow.next().now_or_never(),
         Some(Some(16)),
-        "hidden, and counted"
+        "`next` hides the gap and counts it"
     );
     assert_eq!(slow.missed(), 12);
     assert!(matches!(fast.try_recv(), Err(TryRecvError::Lagged(6))));
     assert_eq!(drain(&mut fast), [16, 17, 18, 19]);
 }
 
-/// One that is told that it missed some, and takes its time, is no reason for the producer to wait.
+/// A consumer that got `Lagged` and then idles does not make the producer wait.
 #[test]
-fn who_was_told_that_it_lagged_holds_nobody() {
+fn idle_consumer_after_lagged_does_not_block_producer() {
     let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
         slow_consumer: SlowConsumer::Lag,
         ..options(2)
@@ -588,7 +591,7 @@ fn who_was_told_that_it_lagged_holds_nobody() {
 }
 
 #[test]
-fn an_element_that_is_lent_is_kept() {
+fn lent_element_is_not_overwritten() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(1);
         let mut rx = hub.subscribe();
@@ -603,7 +606,7 @@ fn an_element_that_is_lent_is_kept() {
 }
 
 #[test]
-fn slices_end_where_the_ring_does() {
+fn slices_end_at_the_end_of_the_ring() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(4);
         let mut rx = hub.subscribe();
@@ -617,7 +620,7 @@ fn slices_end_where_the_ring_does() {
 }
 
 #[test]
-fn elements_are_dropped_once_and_when_asked_at_once() {
+fn release_drops_received_elements_at_once() {
     let element = Arc::new(());
     let (mut tx, hub) = broadcast::<Arc<()>>(4);
     let mut rx = hub.subscribe();
@@ -640,7 +643,7 @@ fn elements_are_dropped_once_and_when_asked_at_once() {
 }
 
 #[test]
-fn bad_options_are_named() {
+fn invalid_options_are_named_in_error() {
     let check = |options: BroadcastOptions, message: &str| {
         let error = try_broadcast_with::<u64, BoxError>(options).expect_err(message);
         assert_eq!(error.to_string(), message);
@@ -661,30 +664,30 @@ fn bad_options_are_named() {
             },
             ..options(1)
         },
-        "`slow_consumer: after` must be longer than no time",
+        "`slow_consumer: after` must be greater than zero",
     );
 }
 
-/// 128 TiB are within the range of the option, and nowhere to be had.
+/// 128 TiB are within the range of the option, but cannot be allocated.
 #[test]
-fn elements_that_there_is_no_memory_for_are_an_error() {
+fn too_large_capacity_returns_no_memory_error() {
     let most = options(fanline::hub::CAPACITY_MAX);
     let error = try_broadcast_with::<[u8; 1 << 19], BoxError>(most).expect_err("too much");
     assert_eq!(error.option(), "capacity");
     assert_eq!(
         error.to_string(),
-        "`capacity` needs more memory than there is"
+        "`capacity` needs more memory than is available"
     );
 }
 
 #[test]
 #[should_panic(expected = "`capacity` must be at least 1")]
-fn no_capacity_panics() {
+fn capacity_zero_panics() {
     let _ = broadcast::<u64>(0);
 }
 
 #[test]
-fn a_stream_feeds_a_hub_and_a_hub_feeds_an_observer() {
+fn attach_stream_to_hub_and_hub_to_observer() {
     block_on(async {
         let (tx, hub) = broadcast::<u64>(3);
         let rx = hub.subscribe();
@@ -699,7 +702,7 @@ fn a_stream_feeds_a_hub_and_a_hub_feeds_an_observer() {
     });
 }
 
-/// Receivers on their own threads and the producer on its own, each its share in order.
+/// Runs receivers and the producer on their own threads, and checks the order of the elements.
 fn check_threads(capacity: usize, consumers: usize, count: u64) {
     let (mut tx, hub) = broadcast::<u64>(capacity);
     let threads: Vec<_> = (0..consumers)
@@ -727,14 +730,14 @@ fn check_threads(capacity: usize, consumers: usize, count: u64) {
 }
 
 #[test]
-fn threads_get_everything_in_order() {
+fn consumers_on_threads_get_all_elements_in_order() {
     for (capacity, consumers) in [(1, 1), (1, 3), (2, 2), (16, 2), (64, 5)] {
         check_threads(capacity, consumers, 5_000);
     }
 }
 
 #[test]
-fn tasks_get_everything_in_order_while_others_come_and_go() {
+fn tasks_get_all_elements_in_order_during_joins_and_leaves() {
     for capacity in [1, 2, 16, 256] {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -778,7 +781,7 @@ fn tasks_get_everything_in_order_while_others_come_and_go() {
 }
 
 #[test]
-fn it_is_a_sink_and_a_stream() {
+fn sender_is_a_sink_and_receiver_a_stream() {
     block_on(async {
         let (tx, hub) = broadcast::<u64>(4);
         let rx = hub.subscribe();

@@ -1,5 +1,5 @@
-//! The broadcast hub through whole lives: streams that run into it, consumers that come late, leave
-//! early or are slow, ends that overtake and ends that are remembered.
+//! Complete runs of the broadcast hub: streams that feed it; consumers that join late, leave early, or are
+//! slow; failures that overtake elements; and ends seen by late consumers.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ fn numbers(range: std::ops::Range<u64>) -> Vec<u64> {
     range.collect()
 }
 
-/// All that a consumer gets, which ends by completion.
+/// Receives all elements until completion.
 async fn all_of(mut rx: BroadcastReceiver<u64>) -> Vec<u64> {
     let mut seen = Vec::new();
     while let Some(value) = rx.next().await {
@@ -38,7 +38,7 @@ async fn all_of(mut rx: BroadcastReceiver<u64>) -> Vec<u64> {
 }
 
 #[test]
-fn a_stream_longer_than_the_hub_reaches_everybody() {
+fn stream_longer_than_capacity_reaches_all_consumers() {
     for (count, capacity) in [(10, 8), (20, 1), (16, 2), (100, 256)] {
         block_on(async {
             let (tx, hub) = broadcast::<u64>(capacity);
@@ -51,7 +51,7 @@ fn a_stream_longer_than_the_hub_reaches_everybody() {
 }
 
 #[test]
-fn nothing_is_lost_before_the_consumers_it_starts_after() {
+fn start_after_loses_no_element() {
     for count in [1, 2, 5] {
         block_on(async {
             let (tx, hub) = broadcast_with::<u64>(starting_after(count, 4));
@@ -73,9 +73,9 @@ fn nothing_is_lost_before_the_consumers_it_starts_after() {
     }
 }
 
-/// A subject emits whether or not anybody asks; its thread is held up by the hub.
+/// A subject emits without waiting for consumers; the hub blocks its thread.
 #[test]
-fn a_source_that_does_not_wait_is_held_up() {
+fn attach_source_blocks_emitting_thread_when_full() {
     let (mut subject, source) = fanline::subject::<u64>();
     let (tx, hub) = broadcast_with::<u64>(starting_after(2, 2));
     let guard = tx.attach_source(source);
@@ -85,7 +85,7 @@ fn a_source_that_does_not_wait_is_held_up() {
         }
         subject.complete();
     });
-    // One that leaves before the start does not count.
+    // A consumer that leaves before the start does not count.
     drop(hub.subscribe());
     let consumers = [hub.subscribe(), hub.subscribe()]
         .map(|rx| std::thread::spawn(move || block_on(all_of(rx))));
@@ -97,7 +97,7 @@ fn a_source_that_does_not_wait_is_held_up() {
 }
 
 #[test]
-fn one_that_leaves_early_has_a_prefix_and_holds_nobody() {
+fn consumer_leaving_early_does_not_block_others() {
     block_on(async {
         let (tx, hub) = broadcast::<u64>(2);
         let (short, long) = (hub.subscribe(), hub.subscribe());
@@ -112,7 +112,7 @@ fn one_that_leaves_early_has_a_prefix_and_holds_nobody() {
 }
 
 #[test]
-fn one_that_leaves_at_once_holds_nobody() {
+fn consumer_leaving_at_once_does_not_block_others() {
     block_on(async {
         let (tx, hub) = broadcast::<u64>(1);
         let stays = hub.subscribe();
@@ -126,13 +126,13 @@ fn one_that_leaves_at_once_holds_nobody() {
 }
 
 #[test]
-fn consumers_one_after_the_other_share_a_stream_without_gap() {
+fn consecutive_consumers_share_stream_without_gap() {
     block_on(async {
         let (tx, hub) = broadcast::<u64>(8);
         let consuming = async move {
             let first: Vec<_> = hub.subscribe().take(10).collect().await;
             let second: Vec<_> = hub.subscribe().take(10).collect().await;
-            // The last handle: whoever sends is told.
+            // The last handle: the sender sees the hub closed.
             drop(hub);
             (first, second)
         };
@@ -142,8 +142,8 @@ fn consumers_one_after_the_other_share_a_stream_without_gap() {
     });
 }
 
-/// Gives way so many times before each element.
-async fn slowly(mut rx: BroadcastReceiver<u64>, turns: usize) -> Vec<u64> {
+/// Receives all elements, and yields `turns` times before each.
+async fn receive_slowly(mut rx: BroadcastReceiver<u64>, turns: usize) -> Vec<u64> {
     let mut seen = Vec::new();
     loop {
         for _ in 0..turns {
@@ -157,7 +157,7 @@ async fn slowly(mut rx: BroadcastReceiver<u64>, turns: usize) -> Vec<u64> {
 }
 
 #[test]
-fn speeds_may_differ_and_the_slowest_sets_the_rate() {
+fn slowest_consumer_sets_the_rate() {
     for capacity in [1, 2, 8] {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
@@ -167,9 +167,9 @@ fn speeds_may_differ_and_the_slowest_sets_the_rate() {
             let slow = hub.subscribe();
             let id = slow.id();
             let tasks = [
-                tokio::spawn(slowly(slow, 5)),
-                tokio::spawn(slowly(hub.subscribe(), 0)),
-                tokio::spawn(slowly(hub.subscribe(), 1)),
+                tokio::spawn(receive_slowly(slow, 5)),
+                tokio::spawn(receive_slowly(hub.subscribe(), 0)),
+                tokio::spawn(receive_slowly(hub.subscribe(), 1)),
             ];
             for value in 0..200 {
                 tx.send(value).await.unwrap();
@@ -187,7 +187,7 @@ fn speeds_may_differ_and_the_slowest_sets_the_rate() {
 }
 
 #[test]
-fn a_slow_producer_is_waited_for() {
+fn consumers_wait_for_slow_producer() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .build()
@@ -209,7 +209,7 @@ fn a_slow_producer_is_waited_for() {
 }
 
 #[test]
-fn discarding_ends_with_the_first_real_consumer_and_begins_again_after_the_last() {
+fn discard_stops_at_first_consumer_and_resumes_after_last() {
     let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
         capacity: 2,
         nobody_listens: NobodyListens::Discard,
@@ -229,9 +229,9 @@ fn discarding_ends_with_the_first_real_consumer_and_begins_again_after_the_last(
     }
 }
 
-/// Nobody listened: there is nothing for those who come after the end either.
+/// Elements that were discarded do not appear for consumers that join after the end.
 #[test]
-fn what_was_discarded_does_not_come_back_after_the_end() {
+fn discarded_elements_stay_discarded_after_the_end() {
     let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
         capacity: 4,
         nobody_listens: NobodyListens::Discard,
@@ -244,9 +244,9 @@ fn what_was_discarded_does_not_come_back_after_the_end() {
     assert_eq!(block_on(all_of(hub.subscribe())), []);
 }
 
-/// While its last element waits for room nothing of the stream is lost either.
+/// The end needs no room, even in a full hub.
 #[test]
-fn the_end_waits_behind_the_elements_and_needs_no_room() {
+fn end_follows_elements_and_needs_no_room() {
     let (mut tx, hub) = broadcast::<u64>(2);
     let rx = hub.subscribe();
     tx.try_send(0).unwrap();
@@ -255,16 +255,16 @@ fn the_end_waits_behind_the_elements_and_needs_no_room() {
     assert_eq!(block_on(all_of(rx)), [0, 1]);
 }
 
-/// In Pekko a stream that completes while nobody is there is lost with all its elements.
+/// In Pekko, a stream that completes without consumers is lost with all its elements.
 #[test]
-fn what_nobody_heard_is_there_after_the_end() {
+fn unreceived_elements_remain_after_completion() {
     let (mut tx, hub) = broadcast::<u64>(4);
     for value in 0..3 {
         tx.try_send(value).unwrap();
     }
     drop(tx);
     assert_eq!(block_on(all_of(hub.subscribe())), [0, 1, 2]);
-    // The last one has left behind them: there is nothing for the next.
+    // The last consumer has left behind them, so the next one gets nothing.
     assert_eq!(block_on(all_of(hub.subscribe())), []);
 }
 
@@ -275,7 +275,7 @@ fn is_failed(hub: &BroadcastHub<u64>, text: &str) {
 }
 
 #[test]
-fn failure_reaches_who_waits_who_reads_and_who_comes() {
+fn failure_reaches_waiting_reading_and_late_consumers() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(8);
         let mut reads = hub.subscribe();
@@ -288,7 +288,7 @@ fn failure_reaches_who_waits_who_reads_and_who_comes() {
         tx.fail("broken");
         assert_eq!(next.await, None);
         assert_eq!(reads.next().await, None);
-        assert_eq!(reads.next().await, None, "and so it stays");
+        assert_eq!(reads.next().await, None, "the end is permanent");
         is_failed(&hub, "broken");
         is_failed(&hub, "broken");
         drop(tx);
@@ -297,7 +297,7 @@ fn failure_reaches_who_waits_who_reads_and_who_comes() {
 }
 
 #[test]
-fn failure_overtakes_in_every_way_of_receiving() {
+fn failure_overtakes_elements_in_every_receive_method() {
     let failed = || {
         let (mut tx, hub) = broadcast::<u64>(8);
         let mut rx = hub.subscribe();
@@ -331,7 +331,7 @@ fn failure_overtakes_in_every_way_of_receiving() {
 }
 
 #[test]
-fn consumers_are_told_when_the_runtime_of_the_producer_is_shut_down() {
+fn producer_runtime_shutdown_completes_hub() {
     let (mut tx, hub) = broadcast::<u64>(4);
     let mut rx = hub.subscribe();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -350,7 +350,7 @@ fn consumers_are_told_when_the_runtime_of_the_producer_is_shut_down() {
 }
 
 #[test]
-fn the_producer_is_told_when_the_runtime_of_its_only_consumer_is_shut_down() {
+fn consumer_runtime_shutdown_closes_hub() {
     let (mut tx, hub) = broadcast::<u64>(1);
     let rx = hub.subscribe();
     drop(hub);
@@ -368,9 +368,9 @@ fn the_producer_is_told_when_the_runtime_of_its_only_consumer_is_shut_down() {
     assert_eq!(producer.join().unwrap().unwrap_err().0, 2);
 }
 
-/// Consumers that come and go at once, beside one that stays: it loses nothing.
+/// Consumers join and leave at once beside one that stays, which loses no element.
 #[test]
-fn coming_and_going_costs_nobody_an_element() {
+fn joining_and_leaving_costs_no_consumer_an_element() {
     for _ in 0..50 {
         let (mut tx, hub) = broadcast::<u64>(2);
         let stays = hub.subscribe();
@@ -395,9 +395,9 @@ fn coming_and_going_costs_nobody_an_element() {
     }
 }
 
-/// While the head moves consumers join by the hundred; each sees a run without gaps up to the end.
+/// Hundreds of consumers join while the head moves. Each sees elements without gaps until the end.
 #[test]
-fn a_storm_of_newcomers_sees_no_gap() {
+fn many_late_consumers_see_no_gap() {
     const COUNT: u64 = 3_000;
     for capacity in [1, 2, 16] {
         let (mut tx, hub) = broadcast::<u64>(capacity);
@@ -437,7 +437,7 @@ fn a_storm_of_newcomers_sees_no_gap() {
 }
 
 #[test]
-fn two_hundred_consumers_get_two_thousand_in_order() {
+fn two_hundred_consumers_get_two_thousand_elements_in_order() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .build()
@@ -454,7 +454,7 @@ fn two_hundred_consumers_get_two_thousand_in_order() {
     });
 }
 
-/// A buffer so small that nearly every element puts somebody to sleep, on two threads.
+/// The buffer is so small that nearly every element makes a consumer or the producer sleep, on two threads.
 #[test]
 fn small_buffers_on_two_threads() {
     for (capacity, consumers) in [(1, 1), (1, 8), (2, 2), (2, 8), (16, 3), (16, 32)] {
@@ -476,7 +476,7 @@ fn small_buffers_on_two_threads() {
                         tx.flush();
                     }
                     _ => {
-                        // What a full hub does not take is sent by waiting.
+                        // If the hub is full, sends by waiting.
                         if let Err(error) = tx.try_send(value) {
                             tx.send(error.into_inner()).await.unwrap();
                         }
@@ -491,9 +491,9 @@ fn small_buffers_on_two_threads() {
     }
 }
 
-/// What cannot leave its thread can be sent there, by any hub.
+/// On one thread, every hub accepts elements that are not `Send`.
 #[test]
-fn elements_may_be_bound_to_their_thread() {
+fn elements_need_not_be_send_on_one_thread() {
     block_on(async {
         let element = Rc::new(Cell::new(7));
         let (mut tx, hub) = broadcast::<Rc<Cell<u64>>>(2);
@@ -517,9 +517,9 @@ fn elements_may_be_bound_to_their_thread() {
     });
 }
 
-/// The same code under an executor that knows nothing of tokio.
+/// The same code runs under an executor that does not know tokio.
 #[test]
-fn it_needs_no_runtime_of_its_own() {
+fn works_under_any_executor() {
     let mut local = LocalPool::new();
     let (tx, hub) = broadcast::<u64>(3);
     let spawner = local.spawner();

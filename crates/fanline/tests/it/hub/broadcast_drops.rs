@@ -1,5 +1,4 @@
-//! What is dropped, how often and when; wakers that come back in; what is left of futures that are
-//! given up.
+//! Drops of elements, wakers that call back into the hub, and futures that are dropped early.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +15,7 @@ use fanline::scheduler::VirtualTime;
 use futures::executor::block_on;
 use futures::{FutureExt, StreamExt, poll};
 
-/// How often each element was dropped, its clones included.
+/// Counts the drops of each element, including its clones.
 #[derive(Clone, Default)]
 struct Drops(Arc<Mutex<HashMap<u64, usize>>>);
 
@@ -49,9 +48,9 @@ fn noop_poll(rx: &mut BroadcastReceiver<Counted>) -> Option<u64> {
     }
 }
 
-/// An element is dropped when its slot is written again, and all that are left with the hub.
+/// An element is dropped when its slot is reused, and the remaining ones with the hub.
 #[test]
-fn each_element_is_dropped_once_when_its_place_is_needed() {
+fn element_is_dropped_once_when_its_slot_is_reused() {
     for capacity in [1, 2, 4] {
         let drops = Drops::default();
         let (mut tx, hub) = broadcast::<Counted>(capacity);
@@ -77,7 +76,7 @@ fn each_element_is_dropped_once_when_its_place_is_needed() {
 }
 
 #[test]
-fn what_release_drops_is_not_dropped_again() {
+fn released_elements_are_dropped_once() {
     let drops = Drops::default();
     let (mut tx, hub) = broadcast::<Counted>(4);
     let mut fast = hub.subscribe();
@@ -90,7 +89,7 @@ fn what_release_drops_is_not_dropped_again() {
     }
     noop_poll(&mut slow);
     tx.release();
-    assert_eq!(drops.all(4), [0; 4], "lent to the slow one");
+    assert_eq!(drops.all(4), [0; 4], "lent to the slow consumer");
     noop_poll(&mut slow);
     tx.release();
     assert_eq!(drops.all(4), [1, 0, 0, 0]);
@@ -104,12 +103,12 @@ fn what_release_drops_is_not_dropped_again() {
 }
 
 #[test]
-fn elements_that_do_not_get_in_are_dropped_once_or_come_back() {
+fn unsent_elements_are_dropped_once_or_returned() {
     let drops = Drops::default();
     let (mut tx, hub) = broadcast::<Counted>(1);
     let rx = hub.subscribe();
     tx.send(drops.element(0)).now_or_never().unwrap().unwrap();
-    // Given up while it waits for room.
+    // Dropped while it waits for room.
     {
         let mut sending = Box::pin(tx.send(drops.element(1)));
         block_on(async { assert!(poll!(&mut sending).is_pending()) });
@@ -130,7 +129,7 @@ fn elements_that_do_not_get_in_are_dropped_once_or_come_back() {
 }
 
 #[test]
-fn what_is_overwritten_is_dropped_once() {
+fn overwritten_elements_are_dropped_once() {
     let drops = Drops::default();
     let (mut tx, hub) = broadcast_with::<Counted>(BroadcastOptions {
         capacity: 4,
@@ -143,7 +142,7 @@ fn what_is_overwritten_is_dropped_once() {
         assert!(tx.try_send(drops.element(number)).is_ok());
         if number % 7 == 0 {
             noop_poll(&mut rx);
-            // What is lent is waited for.
+            // The producer would wait for a lent element.
             rx.release();
         }
     }
@@ -151,9 +150,9 @@ fn what_is_overwritten_is_dropped_once() {
     assert_eq!(drops.all(30), vec![1; 30]);
 }
 
-/// The wake-up that a given up `send` had asked for harms nobody, and the next one gets its own.
+/// The stored waker of a dropped `send` has no effect on others, and the next `send` gets its own wake-up.
 #[test]
-fn a_send_that_is_given_up_costs_no_wake_up() {
+fn dropped_send_costs_no_wake_up() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(1);
         let mut rx = hub.subscribe();
@@ -175,9 +174,9 @@ fn a_send_that_is_given_up_costs_no_wake_up() {
     });
 }
 
-/// The same of a `next`: nothing is received by it, and the element is there for the one after.
+/// A dropped `next` receives nothing, and the element is there for the following `next`.
 #[test]
-fn a_next_that_is_given_up_receives_nothing() {
+fn dropped_next_receives_nothing() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(4);
         let mut rx = hub.subscribe();
@@ -197,7 +196,7 @@ fn a_next_that_is_given_up_receives_nothing() {
     });
 }
 
-/// Counts wake-ups, and does something at each.
+/// A waker that counts wake-ups, and calls `act` at each.
 struct OnWake<F> {
     count: AtomicUsize,
     act: F,
@@ -228,7 +227,7 @@ fn park<F: Fn() + Send + Sync + 'static>(rx: &mut BroadcastReceiver<u64>, waker:
 }
 
 #[test]
-fn who_waits_is_woken_once_by_the_waker_of_its_last_poll() {
+fn consumer_is_woken_once_by_its_last_waker() {
     let (mut tx, hub) = broadcast::<u64>(4);
     let mut rx = hub.subscribe();
     let (old, new) = (on_wake(|| {}), on_wake(|| {}));
@@ -237,51 +236,51 @@ fn who_waits_is_woken_once_by_the_waker_of_its_last_poll() {
     tx.try_send(1).unwrap();
     tx.try_send(2).unwrap();
     assert_eq!((wakes(&old), wakes(&new)), (0, 1));
-    assert_eq!(Arc::strong_count(&old), 1, "not kept");
-    assert_eq!(Arc::strong_count(&new), 1, "not kept");
+    assert_eq!(Arc::strong_count(&old), 1, "the waker was dropped");
+    assert_eq!(Arc::strong_count(&new), 1, "the waker was dropped");
     assert_eq!((rx.blocking_recv(), rx.blocking_recv()), (Some(1), Some(2)));
     park(&mut rx, &old);
     drop(rx);
-    assert_eq!(Arc::strong_count(&old), 1, "gone with its consumer");
+    assert_eq!(Arc::strong_count(&old), 1, "dropped with its consumer");
     tx.try_send(3).unwrap();
     assert_eq!(wakes(&old), 0);
 }
 
-/// A producer that was often held up asks for another turn before it waits: so many times at most, seldom
-/// where that was for nothing, and not on and on.
+/// A producer that often had to wait yields before it waits: at most 64 times in a row, and seldom if that
+/// did not help.
 #[test]
-fn a_producer_without_room_does_not_spin() {
-    const TURNS_MAX: usize = 64;
+fn producer_without_room_yields_a_bounded_number_of_times() {
+    const YIELDS_MAX: usize = 64;
     let (mut tx, hub) = broadcast::<u64>(1);
     let mut rx = hub.subscribe();
     let counter = on_wake(|| {});
     let waker = Waker::from(counter.clone());
     let mut context = Context::from_waker(&waker);
     tx.try_send(0).unwrap();
-    let mut held_up_at_once = 0;
+    let mut waits_without_yield = 0;
     for value in 1..200 {
         let mut send = Box::pin(tx.send(value));
-        let mut asked = 0;
+        let mut yields = 0;
         loop {
             assert!(send.as_mut().poll(&mut context).is_pending());
-            if wakes(&counter) == asked {
+            if wakes(&counter) == yields {
                 break;
             }
-            asked += 1;
-            assert!(asked <= TURNS_MAX, "{value}");
+            yields += 1;
+            assert!(yields <= YIELDS_MAX, "{value}");
         }
-        held_up_at_once += usize::from(asked == 0);
+        waits_without_yield += usize::from(yields == 0);
         assert_eq!(rx.try_recv().unwrap(), value - 1);
-        assert_eq!(wakes(&counter), asked + 1, "told when there is room");
+        assert_eq!(wakes(&counter), yields + 1, "woken when there is room");
         assert!(send.as_mut().poll(&mut context).is_ready());
         counter.count.store(0, Ordering::Relaxed);
     }
-    assert!(held_up_at_once > 180, "{held_up_at_once}");
+    assert!(waits_without_yield > 180, "{waits_without_yield}");
 }
 
-/// All were cut off, and the producer waits for somebody to come: a clone is somebody.
+/// All consumers were disconnected, and the producer waits for a new one. A clone counts as a new one.
 #[test]
-fn a_clone_of_one_that_was_cut_off_wakes_the_producer() {
+fn clone_of_disconnected_receiver_wakes_producer() {
     let time = VirtualTime::new();
     let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
         capacity: 1,
@@ -310,7 +309,7 @@ fn a_clone_of_one_that_was_cut_off_wakes_the_producer() {
 }
 
 #[test]
-fn a_batch_costs_each_consumer_one_wake_up() {
+fn batch_wakes_each_consumer_once() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(8);
         let mut consumers: Vec<_> = (0..40).map(|_| hub.subscribe()).collect();
@@ -331,7 +330,7 @@ fn a_batch_costs_each_consumer_one_wake_up() {
 }
 
 #[test]
-fn a_full_hub_wakes_without_a_flush() {
+fn full_hub_wakes_consumers_without_flush() {
     let (mut tx, hub) = broadcast::<u64>(2);
     let mut rx = hub.subscribe();
     let waker = on_wake(|| {});
@@ -345,7 +344,7 @@ fn a_full_hub_wakes_without_a_flush() {
 }
 
 #[test]
-fn an_end_wakes_all_who_wait() {
+fn end_wakes_all_waiting_consumers() {
     let ends: [fn(BroadcastSender<u64>); 3] =
         [drop, |mut tx| tx.complete(), |mut tx| tx.fail("broken")];
     for end in ends {
@@ -363,9 +362,9 @@ fn an_end_wakes_all_who_wait() {
     }
 }
 
-/// More than are woken at once, and the waker of the first panics.
+/// More consumers than one wake-up batch, and some of their wakers panic.
 #[test]
-fn of_many_wakers_each_may_panic() {
+fn panicking_wakers_cost_no_other_wake_up() {
     let (mut tx, hub) = broadcast::<u64>(2);
     let mut consumers: Vec<_> = (0..100).map(|_| hub.subscribe()).collect();
     let fine = on_wake(|| {});
@@ -386,9 +385,10 @@ fn of_many_wakers_each_may_panic() {
     tx.try_send(2).unwrap();
 }
 
-/// The producer's own waker panics, in the consumer that moves on: it has its element all the same.
+/// The producer's waker panics in the consumer that moves on. The consumer has received its element
+/// nevertheless.
 #[test]
-fn a_waker_of_the_producer_that_panics() {
+fn panicking_producer_waker_leaves_element_received() {
     let (mut tx, hub) = broadcast::<u64>(1);
     let mut rx = hub.subscribe();
     tx.try_send(1).unwrap();
@@ -403,15 +403,19 @@ fn a_waker_of_the_producer_that_panics() {
     }
     let panicked = catch_unwind(AssertUnwindSafe(|| rx.try_recv()));
     assert!(panicked.is_err());
-    assert_eq!(rx.lag(), 0, "received, though the panic took it");
+    assert_eq!(
+        rx.lag(),
+        0,
+        "received, although the panic lost the return value"
+    );
     tx.try_send(3).unwrap();
     assert_eq!(rx.try_recv().unwrap(), 3);
 }
 
-/// The producer waits for room, and its waker panics when the hub is ended from elsewhere: those who wait
-/// for elements are told all the same.
+/// The producer waits for room, and its waker panics when a kill switch ends the hub. Waiting consumers are
+/// still woken.
 #[test]
-fn a_waker_of_the_producer_that_panics_costs_nobody_the_end() {
+fn panicking_producer_waker_does_not_hide_end_of_broadcast_hub() {
     let (mut tx, hub) = broadcast::<u64>(1);
     let mut slow = hub.subscribe();
     let mut waits = hub.subscribe();
@@ -432,9 +436,9 @@ fn a_waker_of_the_producer_that_panics_costs_nobody_the_end() {
     assert!(slow.error().is_some());
 }
 
-/// The producer's waker panics in `subscribe`: no consumer stays that nobody has.
+/// The producer's waker panics in `subscribe`, which leaves no ownerless consumer behind.
 #[test]
-fn a_subscription_that_panics_leaves_nobody_behind() {
+fn panicking_subscribe_leaves_no_consumer() {
     let (mut tx, hub) = broadcast::<u64>(1);
     tx.try_send(0).unwrap();
     let mut sending = Box::pin(tx.send(1));
@@ -448,9 +452,9 @@ fn a_subscription_that_panics_leaves_nobody_behind() {
     assert_eq!(rx.try_recv().unwrap(), 0);
 }
 
-/// A waker that drops the very consumer it is to wake, and all the others, among many.
+/// A waker drops its own consumer and all others.
 #[test]
-fn a_waker_may_drop_every_consumer() {
+fn waker_may_drop_all_consumers() {
     let (mut tx, hub) = broadcast::<u64>(2);
     let all = Arc::new(Mutex::new(Vec::new()));
     let waker = on_wake({
@@ -467,13 +471,13 @@ fn a_waker_may_drop_every_consumer() {
     *all.lock().unwrap() = consumers;
     tx.try_send(1).unwrap();
     assert_eq!(hub.receiver_count(), 0);
-    // Those whose wakers were taken already are woken for nothing; the others not at all.
+    // Consumers whose wakers were already taken are woken in vain; the others are not woken.
     assert!((1..100).contains(&wakes(&waker)));
     tx.try_send(2).unwrap();
     assert_eq!(hub.subscribe().next().now_or_never(), Some(Some(1)));
 }
 
-/// Consumers are dropped by one thread while another wakes them, over and over.
+/// One thread drops consumers while another wakes them, repeatedly.
 #[test]
 fn parked_consumers_are_dropped_while_they_are_woken() {
     for round in 0..300 {
@@ -501,9 +505,9 @@ fn parked_consumers_are_dropped_while_they_are_woken() {
     }
 }
 
-/// A stream in another one's hands may be asked by another task each time.
+/// A receiver may be polled by a different task each time.
 #[test]
-fn a_receiver_may_move_from_task_to_task() {
+fn receiver_may_move_between_tasks() {
     block_on(async {
         let (mut tx, hub) = broadcast::<u64>(1);
         let mut rx = hub.subscribe();
@@ -515,8 +519,8 @@ fn a_receiver_may_move_from_task_to_task() {
             sent.unwrap();
             assert_eq!(received, Some(value));
         }
-        let rest = rx.collect::<Vec<_>>();
+        let remaining = rx.collect::<Vec<_>>();
         drop(tx);
-        assert_eq!(rest.await, []);
+        assert_eq!(remaining.await, []);
     });
 }

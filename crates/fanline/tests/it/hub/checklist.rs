@@ -1,4 +1,4 @@
-//! Cases of Pekko's `HubSpec` for merge and partition hubs that the other files do not have; `hub.rs` has
+//! Cases of Pekko's `HubSpec` for merge and partition hubs that the other files do not cover; `hub.rs` has
 //! the whole list.
 
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use futures::executor::block_on;
 use futures::future::{join, join3, poll_fn};
 use futures::{FutureExt, StreamExt, poll};
 
-/// Gives way so many times.
-async fn rest(turns: usize) {
+/// Yields `turns` times.
+async fn yield_times(turns: usize) {
     for _ in 0..turns {
         let mut rested = false;
         poll_fn(|context| {
@@ -35,14 +35,14 @@ fn numbers(range: std::ops::Range<u64>) -> Vec<u64> {
 
 // ---- Merge.
 
-/// Two producers with so many elements each, who and whose consumer rest before each.
-fn check_merge(per_producer: usize, count: u64, producer_rests: usize, consumer_rests: usize) {
+/// Two producers send `count` elements each; both sides yield the given number of times before each element.
+fn check_merge(per_producer: usize, count: u64, producer_yields: usize, consumer_yields: usize) {
     let (hub, mut rx) = merge::<u64>(per_producer);
     let producers = [0, count].map(|first| {
         let mut tx = hub.producer();
         async move {
             for value in first..first + count {
-                rest(producer_rests).await;
+                yield_times(producer_yields).await;
                 tx.send(value).await.unwrap();
             }
         }
@@ -53,7 +53,7 @@ fn check_merge(per_producer: usize, count: u64, producer_rests: usize, consumer_
         while let Some(value) = rx.next().await {
             assert!(rx.lag() <= 2 * per_producer);
             received.push(value);
-            rest(consumer_rests).await;
+            yield_times(consumer_yields).await;
         }
         received
     };
@@ -65,7 +65,7 @@ fn check_merge(per_producer: usize, count: u64, producer_rests: usize, consumer_
 }
 
 #[test]
-fn merge_takes_long_streams_of_any_speed() {
+fn merge_handles_long_streams_of_any_speed() {
     check_merge(16, 20_000, 0, 0);
     check_merge(1, 10_000, 0, 0);
     check_merge(16, 1_000, 0, 7);
@@ -73,7 +73,7 @@ fn merge_takes_long_streams_of_any_speed() {
 }
 
 #[test]
-fn merge_takes_producers_that_are_apart_in_time() {
+fn merge_handles_producers_one_after_the_other() {
     block_on(async {
         let (hub, mut rx) = merge::<u64>(16);
         for round in 0..3 {
@@ -83,13 +83,16 @@ fn merge_takes_producers_that_are_apart_in_time() {
             for value in round * 10..round * 10 + 5 {
                 assert_eq!(rx.next().await, Some(value));
             }
-            assert!(poll!(Box::pin(rx.next())).is_pending(), "it goes on");
+            assert!(
+                poll!(Box::pin(rx.next())).is_pending(),
+                "the hub stays open"
+            );
         }
     });
 }
 
 #[test]
-fn merge_tells_producers_here_and_to_come_when_the_consumer_has_enough() {
+fn dropped_merge_receiver_closes_current_and_later_producers() {
     block_on(async {
         let (hub, rx) = merge::<u64>(16);
         let mut endless = Box::pin(hub.producer().attach(futures::stream::iter(0..)));
@@ -101,9 +104,9 @@ fn merge_tells_producers_here_and_to_come_when_the_consumer_has_enough() {
     });
 }
 
-/// As many as are taken can follow, and no more.
+/// Exactly as many elements can follow as were received.
 #[test]
-fn merge_gives_back_as_much_room_as_was_taken() {
+fn merge_frees_as_much_room_as_was_received() {
     let (hub, mut rx): (MergeHub<u64>, MergeReceiver<u64>) = merge(3);
     let mut tx = hub.producer();
     let mut sent = 0;
@@ -121,9 +124,9 @@ fn merge_gives_back_as_much_room_as_was_taken() {
     fill(1);
 }
 
-/// That it ends is nobody's failure.
+/// The producer's end is not a failure.
 #[test]
-fn merge_says_nothing_of_a_producer_whose_runtime_is_shut_down() {
+fn producer_runtime_shutdown_is_no_merge_failure() {
     let (hub, mut rx) = merge::<u64>(16);
     let mut tx = hub.producer();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -148,17 +151,17 @@ fn modulo(count: usize, value: &u64) -> i64 {
     i64::try_from(*value % count as u64).expect("small")
 }
 
-async fn all_of(mut rx: PartitionReceiver<u64>, rests: usize) -> Vec<u64> {
+async fn all_of(mut rx: PartitionReceiver<u64>, yields: usize) -> Vec<u64> {
     let mut received = Vec::new();
     while let Some(value) = rx.next().await {
         received.push(value);
-        rest(rests).await;
+        yield_times(yields).await;
     }
     received
 }
 
 #[test]
-fn partition_is_a_queue_where_there_is_one_consumer() {
+fn partition_with_one_consumer_is_a_queue() {
     let (tx, hub) = partition::<u64>(8, |_, _| 0);
     let rx = hub.subscribe();
     let sent = tx.attach(futures::stream::iter(0..1_000));
@@ -168,7 +171,7 @@ fn partition_is_a_queue_where_there_is_one_consumer() {
 }
 
 #[test]
-fn partition_may_be_even_or_uneven() {
+fn partition_handles_even_and_uneven_choices() {
     let check = |choose: fn(u64) -> i64, expected: [Vec<u64>; 2]| {
         let (tx, hub) = partition::<u64>(8, move |_, value| choose(*value));
         let [one, other] = [hub.subscribe(), hub.subscribe()].map(|rx| all_of(rx, 0));
@@ -193,7 +196,7 @@ fn partition_may_be_even_or_uneven() {
 }
 
 #[test]
-fn partition_holds_the_producer_with_four_elements() {
+fn full_partition_hub_blocks_producer() {
     block_on(async {
         let (mut tx, hub) = partition(4, modulo);
         let (mut even, odd) = (hub.subscribe(), hub.subscribe());
@@ -211,7 +214,7 @@ fn partition_holds_the_producer_with_four_elements() {
 }
 
 #[test]
-fn partition_goes_as_fast_as_the_slower_one_where_there_is_room_for_one() {
+fn slower_consumer_sets_rate_of_partition_with_capacity_one() {
     let (tx, hub) = partition(1, modulo);
     let (even, odd) = (all_of(hub.subscribe(), 5), all_of(hub.subscribe(), 0));
     let sent = tx.attach(futures::stream::iter(0..200));
@@ -222,7 +225,7 @@ fn partition_goes_as_fast_as_the_slower_one_where_there_is_room_for_one() {
 }
 
 #[test]
-fn partition_fails_for_all_and_at_once() {
+fn partition_failure_overtakes_elements_for_all_consumers() {
     block_on(async {
         let (mut tx, hub) = partition(8, modulo);
         let (mut reads, mut waits) = (hub.subscribe(), hub.subscribe());
@@ -234,7 +237,7 @@ fn partition_fails_for_all_and_at_once() {
         assert!(poll!(&mut next).is_pending());
         tx.fail("broken");
         assert_eq!(next.await, None);
-        assert_eq!(reads.next().await, None, "2 and 4 are overtaken");
+        assert_eq!(reads.next().await, None, "the failure overtakes 2 and 4");
         for rx in [&reads, &waits] {
             assert_eq!(
                 rx.error().unwrap().to_string(),
@@ -246,7 +249,7 @@ fn partition_fails_for_all_and_at_once() {
 }
 
 #[test]
-fn partition_tells_consumers_when_the_runtime_of_the_producer_is_shut_down() {
+fn producer_runtime_shutdown_completes_partition_hub() {
     let (mut tx, hub) = partition_stateful::<u64>(4, |consumers, _| consumers.id_at(0));
     let mut rx = hub.subscribe();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -264,9 +267,9 @@ fn partition_tells_consumers_when_the_runtime_of_the_producer_is_shut_down() {
     assert!(hub.is_closed());
 }
 
-/// A consumer that stalls keeps its own share of the room, and no more, for as long as others are chosen.
+/// A stalled consumer keeps its own share of the room, and no more, as long as others are chosen.
 #[test]
-fn partition_goes_on_beside_one_that_stalls() {
+fn stalled_partition_consumer_keeps_only_its_share() {
     let options = PartitionOptions {
         capacity: 8,
         per_consumer: Some(2),
@@ -282,11 +285,11 @@ fn partition_goes_on_beside_one_that_stalls() {
     assert_eq!(stalls.lag(), 2);
 }
 
-// ---- All of them.
+// ---- All hubs.
 
-/// Whatever its errors are, a subject can stand at the end.
+/// A subject can be the end of a chain, whatever its error type.
 #[test]
-fn a_hub_feeds_a_subject() {
+fn attach_hub_to_subject() {
     let (mut tx, hub) = broadcast::<u64>(8);
     let (subject, source) = fanline::subject_with_error::<u64, HubError>();
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -311,7 +314,7 @@ fn a_hub_feeds_a_subject() {
 }
 
 #[test]
-fn what_is_too_large_is_named_with_the_most() {
+fn too_large_option_is_named_with_its_maximum() {
     let most = CAPACITY_MAX;
     let too_many = CAPACITY_MAX + 1;
     let merge = |options| try_merge_with::<u64, BoxError>(options).err();

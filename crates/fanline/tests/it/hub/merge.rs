@@ -1,4 +1,4 @@
-//! The merge hub: bounds, order, and producers that come and go.
+//! The merge hub: bounds, order, and producers that join and leave.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn bounded(per_producer: usize, total: usize) -> (MergeHub<u64>, MergeReceiver<u
 }
 
 #[test]
-fn elements_come_in_the_order_of_arrival() {
+fn elements_keep_order_of_arrival() {
     let (hub, mut rx) = merge::<u64>(16);
     let (mut a, mut b) = (hub.producer(), hub.producer());
     for value in 0..10 {
@@ -32,7 +32,7 @@ fn elements_come_in_the_order_of_arrival() {
 }
 
 #[test]
-fn each_producer_has_its_own_bound() {
+fn per_producer_bound_is_independent() {
     block_on(async {
         let (hub, mut rx) = merge::<u64>(3);
         let (mut a, mut b) = (hub.producer(), hub.producer());
@@ -51,7 +51,7 @@ fn each_producer_has_its_own_bound() {
 }
 
 #[test]
-fn the_total_is_never_exceeded_and_places_are_given_in_turn() {
+fn total_is_never_exceeded_and_permits_are_fifo() {
     block_on(async {
         let (hub, mut rx) = bounded(4, 2);
         let mut producers: Vec<_> = (0..4).map(|_| hub.producer()).collect();
@@ -67,10 +67,10 @@ fn the_total_is_never_exceeded_and_places_are_given_in_turn() {
         assert_eq!(ready, [true, true, false, false]);
         assert_eq!(hub.len(), 2);
         assert_eq!(rx.next().await, Some(0));
-        // The place is the third's; the fourth cannot take it, nor can a newcomer.
+        // The permit belongs to the third producer; neither the fourth nor a new one can take it.
         assert!(poll!(&mut sends[3]).is_pending());
         assert!(hub.producer().try_send(9).is_err());
-        // When the third gives up, it is the fourth's.
+        // When the third producer drops its send, the fourth gets the permit.
         drop(sends.remove(2));
         assert!(poll!(&mut sends[2]).is_ready());
         drop(sends);
@@ -80,7 +80,7 @@ fn the_total_is_never_exceeded_and_places_are_given_in_turn() {
 }
 
 #[test]
-fn a_failing_producer_harms_nobody() {
+fn failing_producer_does_not_affect_others() {
     let (hub, mut rx) = merge::<u64>(16);
     let (mut a, mut b) = (hub.producer(), hub.producer());
     a.try_send(1).unwrap();
@@ -93,7 +93,7 @@ fn a_failing_producer_harms_nobody() {
 }
 
 #[test]
-fn draining_ends_when_those_that_are_there_have() {
+fn drain_ends_after_current_producers() {
     block_on(async {
         let (hub, mut rx) = merge::<u64>(16);
         let mut a = hub.producer();
@@ -112,13 +112,13 @@ fn draining_ends_when_those_that_are_there_have() {
         let (hub, mut rx) = merge::<u64>(16);
         let mut next = Box::pin(rx.next());
         assert!(poll!(&mut next).is_pending());
-        hub.drain(); // with nobody there
+        hub.drain(); // without producers
         assert_eq!(next.await, None);
     });
 }
 
 #[test]
-fn a_hub_lives_without_producers_while_one_can_come() {
+fn hub_with_handle_stays_open_without_producers() {
     block_on(async {
         let (hub, mut rx) = merge::<u64>(16);
         drop(hub.producer());
@@ -134,7 +134,7 @@ fn a_hub_lives_without_producers_while_one_can_come() {
 }
 
 #[test]
-fn producers_are_told_when_the_consumer_goes() {
+fn dropped_receiver_closes_producers() {
     block_on(async {
         let element = Arc::new(());
         let (hub, rx) = merge::<Arc<()>>(1);
@@ -144,7 +144,11 @@ fn producers_are_told_when_the_consumer_goes() {
         assert!(poll!(&mut send).is_pending());
         drop(rx);
         assert!(send.await.is_err());
-        assert_eq!(Arc::strong_count(&element), 1, "what waited is dropped");
+        assert_eq!(
+            Arc::strong_count(&element),
+            1,
+            "queued elements are dropped"
+        );
         assert!(late.producer().is_closed());
         late = hub.clone();
         assert!(late.is_closed());
@@ -152,7 +156,7 @@ fn producers_are_told_when_the_consumer_goes() {
 }
 
 #[test]
-fn a_consumer_that_left_first_is_known_to_the_first_producer() {
+fn producer_created_after_receiver_dropped_is_closed() {
     let (hub, rx) = merge::<u64>(4);
     drop(rx);
     let mut tx = hub.producer();
@@ -161,9 +165,9 @@ fn a_consumer_that_left_first_is_known_to_the_first_producer() {
     assert_eq!(hub.producer_count(), 0);
 }
 
-/// Producers that leave their elements behind, and newcomers: each has its own room.
+/// Producers leave while their elements are queued. New producers have their own room.
 #[test]
-fn a_newcomer_has_all_of_its_room() {
+fn new_producer_has_full_room() {
     let (hub, mut rx) = merge::<u64>(2);
     for round in 0..3 {
         let mut tx = hub.producer();
@@ -181,7 +185,7 @@ fn a_newcomer_has_all_of_its_room() {
 }
 
 #[test]
-fn a_kill_switch_completes_or_fails() {
+fn kill_switch_completes_or_fails_merge_hub() {
     block_on(async {
         let (hub, mut rx) = merge::<u64>(4);
         let mut tx = hub.producer();
@@ -201,7 +205,7 @@ fn a_kill_switch_completes_or_fails() {
 }
 
 #[test]
-fn producers_are_sinks_and_take_streams() {
+fn producer_is_a_sink_and_accepts_streams() {
     block_on(async {
         let (hub, rx) = merge::<u64>(2);
         let mut sink = hub.producer();
@@ -220,7 +224,7 @@ fn producers_are_sinks_and_take_streams() {
 }
 
 #[test]
-fn many_threads_lose_nothing() {
+fn producers_on_threads_lose_nothing() {
     let (hub, mut rx) = bounded(3, 5);
     let threads: Vec<_> = (0..4_u64)
         .map(|id| {
@@ -247,7 +251,7 @@ fn many_threads_lose_nothing() {
 }
 
 #[test]
-fn bad_options_are_named() {
+fn invalid_options_are_named_in_error() {
     let check = |per_producer, total, message: &str| {
         let options = MergeOptions {
             per_producer,

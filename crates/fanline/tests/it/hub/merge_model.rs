@@ -1,4 +1,4 @@
-//! Random cases of the merge hub against a queue in the order of arrival.
+//! Random cases of the merge hub, compared with a queue in the order of arrival.
 
 use std::collections::VecDeque;
 
@@ -31,10 +31,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a merge hub is meant to be.
+/// The model of a merge hub.
 #[derive(Default)]
 struct Model {
-    /// Elements, each with who sent it.
+    /// Elements, each with its producer.
     queue: VecDeque<(u64, u64)>,
     drains: bool,
     is_closed: bool,
@@ -131,7 +131,7 @@ fn check(per_producer: usize, total: Option<usize>, steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn a_merge_hub_is_a_queue(
+    fn merge_hub_matches_queue_model(
         per_producer in 1..5_usize,
         total in prop::option::of(1..8_usize),
         steps in vec(step(), 1..400),

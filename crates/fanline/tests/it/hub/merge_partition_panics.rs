@@ -1,4 +1,4 @@
-//! Code of users in merge and partition hubs that panics, or comes back in.
+//! User code in merge and partition hubs that panics or calls back into the hub.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -24,14 +24,14 @@ impl<F: Fn() + Send + Sync> Wake for OnWake<F> {
     }
 }
 
-/// Polls once, and leaves this to be done when it is woken.
+/// Polls once, with a waker that calls `on_wake`.
 fn park(future: impl Future, on_wake: impl Fn() + Send + Sync + 'static) {
     let waker = Waker::from(Arc::new(OnWake(on_wake)));
     let mut context = Context::from_waker(&waker);
     assert!(pin!(future).as_mut().poll(&mut context).is_pending());
 }
 
-/// Counts drops; the first drop of number 1 panics.
+/// Counts drops. The drop of number 1 panics.
 struct BadDrop(u32, Arc<AtomicUsize>);
 
 impl Drop for BadDrop {
@@ -42,7 +42,7 @@ impl Drop for BadDrop {
 }
 
 #[test]
-fn a_drop_that_panics_costs_no_other_element_of_a_merge_hub() {
+fn panicking_drop_loses_no_other_element_of_merge_hub() {
     let dropped = Arc::new(AtomicUsize::new(0));
     let (hub, rx) = merge::<BadDrop>(8);
     let mut tx = hub.producer();
@@ -55,7 +55,7 @@ fn a_drop_that_panics_costs_no_other_element_of_a_merge_hub() {
 }
 
 #[test]
-fn a_drop_that_panics_costs_no_other_element_of_a_partition_hub() {
+fn panicking_drop_loses_no_other_element_of_partition_hub() {
     for left_elements in [LeftElements::Drop, LeftElements::Reroute] {
         let dropped = Arc::new(AtomicUsize::new(0));
         let options = PartitionOptions {
@@ -70,7 +70,7 @@ fn a_drop_that_panics_costs_no_other_element_of_a_partition_hub() {
         let drops = left_elements == LeftElements::Drop;
         assert_eq!(panics(|| drop(rx)), drops);
         assert_eq!(dropped.load(Ordering::Relaxed), if drops { 5 } else { 0 });
-        // The hub works on.
+        // The hub still works.
         let mut rx = hub.subscribe();
         assert!(tx.try_send(BadDrop(9, dropped.clone())).is_ok());
         assert_eq!(
@@ -83,7 +83,7 @@ fn a_drop_that_panics_costs_no_other_element_of_a_partition_hub() {
 }
 
 #[test]
-fn each_element_is_dropped_once_and_when() {
+fn elements_are_dropped_once_at_the_expected_time() {
     let element = Arc::new(());
     let count = || Arc::strong_count(&element) - 1;
     let (hub, mut rx) = merge::<Arc<()>>(4);
@@ -93,19 +93,19 @@ fn each_element_is_dropped_once_and_when() {
     assert_eq!(count(), 3, "received");
     assert!(hub.kill_switch().fail("stop"));
     assert!(rx.try_recv().is_err());
-    assert_eq!(count(), 0, "the consumer has learned of the failure");
+    assert_eq!(count(), 0, "the consumer has seen the failure");
 
     let (hub, rx) = merge::<Arc<()>>(4);
     let mut tx = hub.producer();
     (0..4).for_each(|_| tx.try_send(element.clone()).unwrap());
     drop(rx);
-    assert_eq!(count(), 0, "the consumer has gone");
+    assert_eq!(count(), 0, "the consumer was dropped");
 
     let (mut tx, hub) = partition::<Arc<()>>(8, |_, _| 0);
     (0..4).for_each(|_| tx.try_send(element.clone()).unwrap());
     assert_eq!(count(), 4);
     tx.fail("broken");
-    assert_eq!(count(), 0, "nobody was there");
+    assert_eq!(count(), 0, "there was no consumer");
     drop(hub);
 
     let (mut tx, hub) = partition::<Arc<()>>(8, |_, _| 0);
@@ -113,19 +113,19 @@ fn each_element_is_dropped_once_and_when() {
     (0..4).for_each(|_| tx.try_send(element.clone()).unwrap());
     tx.fail("broken");
     assert!(rx.try_recv().is_err());
-    assert_eq!(count(), 0, "the consumer has learned of the failure");
+    assert_eq!(count(), 0, "the consumer has seen the failure");
 
     let (mut tx, hub) = partition::<Arc<()>>(8, |_, _| 0);
     let rx = hub.subscribe();
     (0..4).for_each(|_| tx.try_send(element.clone()).unwrap());
     drop(hub);
     drop(rx);
-    assert_eq!(count(), 0, "nobody can come");
+    assert_eq!(count(), 0, "no consumer can join");
     assert!(tx.is_closed());
 }
 
 #[test]
-fn a_waker_that_panics_costs_no_other_its_wake_up() {
+fn panicking_waker_costs_no_other_wake_up() {
     let (hub, rx) = merge_with::<u64>(MergeOptions {
         per_producer: 1,
         total: Some(2),
@@ -149,7 +149,7 @@ fn a_waker_that_panics_costs_no_other_its_wake_up() {
         });
         sends.push(send);
     }
-    // The hub ends: all are told.
+    // The end of the hub wakes all producers.
     assert!(panics(|| drop(rx)));
     assert_eq!(woken.load(Ordering::Relaxed), 4);
     for send in sends {
@@ -165,7 +165,7 @@ fn counting(woken: &Arc<AtomicUsize>) -> impl Fn() + Send + Sync + 'static {
 }
 
 #[test]
-fn a_waker_that_panics_costs_nobody_the_end_of_a_partition_hub() {
+fn panicking_waker_does_not_hide_end_of_partition_hub() {
     let woken = Arc::new(AtomicUsize::new(0));
     let (mut tx, hub) = partition::<u64>(4, |_, _| 0);
     let (mut bad, mut fine) = (hub.subscribe(), hub.subscribe());
@@ -180,7 +180,7 @@ fn a_waker_that_panics_costs_nobody_the_end_of_a_partition_hub() {
 }
 
 #[test]
-fn a_waker_that_panics_costs_no_other_consumer_its_element() {
+fn panicking_waker_costs_no_other_consumer_its_element() {
     let woken = Arc::new(AtomicUsize::new(0));
     let (mut tx, hub) = partition::<u64>(8, |count, value| {
         i64::try_from(*value % count as u64).unwrap()
@@ -200,9 +200,9 @@ fn a_waker_that_panics_costs_no_other_consumer_its_element() {
     assert_eq!(woken.load(Ordering::Relaxed), 3);
 }
 
-/// The producer waits for room, and its waker panics when the hub is ended from elsewhere.
+/// The producer waits for room, and its waker panics when a kill switch ends the hub.
 #[test]
-fn a_waker_of_the_producer_that_panics_costs_no_consumer_the_end() {
+fn panicking_producer_waker_does_not_hide_end_of_partition_hub() {
     let woken = Arc::new(AtomicUsize::new(0));
     let (mut tx, hub) = partition::<u64>(1, |_, _| 0);
     let (mut first, mut second) = (hub.subscribe(), hub.subscribe());
@@ -220,7 +220,7 @@ fn a_waker_of_the_producer_that_panics_costs_no_consumer_the_end() {
 }
 
 #[test]
-fn a_waker_may_drop_its_consumer_and_subscribe() {
+fn waker_may_drop_its_consumer_and_subscribe() {
     let (mut tx, hub) = partition::<u64>(4, |_, _| 0);
     let consumer = Arc::new(Mutex::new(None));
     let mut rx = hub.subscribe();
@@ -234,13 +234,13 @@ fn a_waker_may_drop_its_consumer_and_subscribe() {
     *consumer.lock().unwrap() = Some(rx);
     tx.try_send(1).unwrap();
     assert_eq!(hub.receiver_count(), 1);
-    // What the one has left is the other's.
+    // Elements of the dropped consumer go to the new one.
     let mut rx = newcomer.lock().unwrap().take().unwrap();
     assert_eq!(rx.try_recv().unwrap(), 1);
 }
 
 #[test]
-fn a_partitioner_may_use_the_hub() {
+fn partitioner_may_call_the_hub() {
     let hub_of_partitioner: Arc<Mutex<Option<PartitionHub<u64>>>> = Arc::default();
     let own = hub_of_partitioner.clone();
     let kept = Arc::new(Mutex::new(Vec::new()));
@@ -257,14 +257,18 @@ fn a_partitioner_may_use_the_hub() {
     *hub_of_partitioner.lock().unwrap() = Some(hub);
     tx.try_send(1).unwrap();
     tx.try_send(2).unwrap();
-    assert_eq!(first.try_recv().unwrap(), 1, "it came while it was chosen");
+    assert_eq!(
+        first.try_recv().unwrap(),
+        1,
+        "the later consumer joined during the choice"
+    );
     assert_eq!(kept.lock().unwrap()[0].try_recv().unwrap(), 2);
-    // Else the hub owns itself.
+    // Otherwise the hub would own itself.
     hub_of_partitioner.lock().unwrap().take();
 }
 
 #[test]
-fn a_partitioner_that_panics_frees_the_room_wherever_it_runs() {
+fn panicking_partitioner_frees_room() {
     let (mut tx, hub) = partition::<u64>(2, |_, value| {
         assert_ne!(*value, 1, "on purpose");
         0
@@ -272,7 +276,7 @@ fn a_partitioner_that_panics_frees_the_room_wherever_it_runs() {
     tx.try_send(1).unwrap();
     tx.try_send(2).unwrap();
     assert!(tx.try_send(3).is_err());
-    // It is asked when the first consumer comes, in whose call it panics.
+    // The partitioner runs when the first consumer joins, and panics in that call.
     assert!(panics(|| drop(hub.subscribe())));
     tx.try_send(3).unwrap();
     let mut rx = hub.subscribe();
@@ -282,7 +286,7 @@ fn a_partitioner_that_panics_frees_the_room_wherever_it_runs() {
 }
 
 #[test]
-fn a_producer_whose_thread_panics_abandons_its_hub() {
+fn panicking_producer_abandons_partition_hub() {
     let (tx, hub) = partition::<u64>(2, |_, _| 0);
     let mut rx = hub.subscribe();
     assert!(panics(move || {
@@ -294,7 +298,7 @@ fn a_producer_whose_thread_panics_abandons_its_hub() {
 }
 
 #[test]
-fn a_pending_send_that_is_dropped_takes_nothing_with_it() {
+fn dropped_pending_send_or_receiver_loses_no_element() {
     let element = Arc::new(());
     let (mut tx, hub) = partition::<Arc<()>>(1, |_, _| 0);
     let mut rx = hub.subscribe();
@@ -306,9 +310,13 @@ fn a_pending_send_that_is_dropped_takes_nothing_with_it() {
     });
     assert_eq!(Arc::strong_count(&element), 2);
     drop(rx.try_recv().unwrap());
-    assert_eq!(woken.load(Ordering::Relaxed), 0, "nobody waits any more");
+    assert_eq!(
+        woken.load(Ordering::Relaxed),
+        0,
+        "no producer waits any more"
+    );
     tx.try_send(element.clone()).unwrap();
-    // The same of a consumer that waited.
+    // The same for a consumer that waited.
     drop(rx.try_recv().unwrap());
     park(rx.next(), || {});
     drop(rx);
@@ -317,7 +325,7 @@ fn a_pending_send_that_is_dropped_takes_nothing_with_it() {
 }
 
 #[test]
-fn large_and_pinned_types_go_through() {
+fn large_and_unpin_types_are_delivered() {
     struct Large([u64; 512], std::marker::PhantomPinned);
     let large = |value| Large([value; 512], std::marker::PhantomPinned);
     let (hub, mut merged) = merge::<Large>(3);
@@ -332,9 +340,9 @@ fn large_and_pinned_types_go_through() {
     }
 }
 
-/// A burst is one wake-up; so is what was fed and flushed.
+/// A burst causes one wake-up, and so do fed elements after a flush.
 #[test]
-fn wake_ups_are_coalesced() {
+fn burst_causes_one_wake_up() {
     let woken = Arc::new(AtomicUsize::new(0));
     let counted = || {
         let woken = woken.clone();

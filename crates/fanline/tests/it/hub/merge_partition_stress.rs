@@ -1,4 +1,4 @@
-//! Merge and partition hubs on two threads and more, at small bounds: order, and nothing lost.
+//! Merge and partition hubs on two or more threads with small bounds: order, and no loss.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn merged(per_producer: usize, total: Option<usize>, producers: u64, feeds: bool
 }
 
 #[test]
-fn merge_on_threads_keeps_the_order_of_each() {
+fn merge_keeps_order_per_producer_on_threads() {
     for bound in BOUNDS {
         for producers in [1, 2, 4] {
             merged(bound, None, producers, false);
@@ -53,9 +53,9 @@ fn merge_on_threads_keeps_the_order_of_each() {
     }
 }
 
-/// Producers come and go all the time, each with one run of elements.
+/// Producers join and leave all the time, each with one run of elements.
 #[test]
-fn merge_with_churn() {
+fn merge_loses_nothing_when_producers_join_and_leave() {
     for bound in BOUNDS {
         let (hub, mut rx) = merge_with::<(u64, u64)>(MergeOptions {
             per_producer: bound,
@@ -76,7 +76,7 @@ fn merge_with_churn() {
         let mut next = [0; 2];
         while let Some((id, value)) = rx.blocking_recv() {
             let next = &mut next[usize::try_from(id).unwrap()];
-            // Of one thread: its producers came one after the other.
+            // The producers of one thread followed each other.
             assert_eq!(value, *next);
             *next += 1;
         }
@@ -85,9 +85,9 @@ fn merge_with_churn() {
     }
 }
 
-/// The consumer leaves, or the hub is killed, while producers send: every element is dropped once.
+/// The receiver is dropped, or the hub is killed, while producers send. Every element is dropped once.
 #[test]
-fn merge_ends_while_producers_send() {
+fn merge_end_during_sends_drops_each_element_once() {
     for kills in [false, true] {
         for round in 0..200 {
             let element = Arc::new(());
@@ -118,7 +118,7 @@ fn partitioned(options: PartitionOptions, consumers: usize, feeds: bool) {
     let partitioner = Partitioner::by_index(|count, value: &u64| {
         i64::try_from(*value % count as u64).expect("small")
     });
-    let keeps_to_it = options.full_consumer == FullConsumer::Wait;
+    let expects_own_only = options.full_consumer == FullConsumer::Wait;
     let (mut tx, hub) = partition_with::<u64>(options, partitioner);
     let threads: Vec<_> = (0..consumers)
         .map(|_| {
@@ -139,7 +139,7 @@ fn partitioned(options: PartitionOptions, consumers: usize, feeds: bool) {
     for (index, thread) in threads.into_iter().enumerate() {
         let received = thread.join().unwrap();
         assert!(received.is_sorted(), "in order");
-        if keeps_to_it {
+        if expects_own_only {
             let own = |value: &u64| value % consumers as u64 == index as u64;
             assert!(received.iter().all(own));
         }
@@ -150,7 +150,7 @@ fn partitioned(options: PartitionOptions, consumers: usize, feeds: bool) {
 }
 
 #[test]
-fn partition_on_threads_keeps_the_order_of_each() {
+fn partition_keeps_order_per_consumer_on_threads() {
     for bound in BOUNDS {
         for consumers in [1, 2, 4] {
             for full_consumer in [FullConsumer::Wait, FullConsumer::Reroute] {
@@ -168,9 +168,9 @@ fn partition_on_threads_keeps_the_order_of_each() {
     }
 }
 
-/// Consumers come and go while elements flow; whatever they leave goes to others.
+/// Consumers join and leave while elements flow. Elements of leaving consumers go to the others.
 #[test]
-fn partition_with_churn() {
+fn partition_loses_nothing_when_consumers_join_and_leave() {
     for bound in BOUNDS {
         let options = PartitionOptions {
             capacity: 2 * bound,
@@ -203,9 +203,9 @@ fn partition_with_churn() {
     }
 }
 
-/// The hub is killed while it works: every element is dropped once.
+/// The hub is killed while elements flow. Every element is dropped once.
 #[test]
-fn partition_ends_while_elements_flow() {
+fn partition_end_during_sends_drops_each_element_once() {
     for round in 0..200 {
         let element = Arc::new(());
         let options = PartitionOptions {

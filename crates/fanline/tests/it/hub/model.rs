@@ -1,4 +1,4 @@
-//! Random cases against a queue with cursors.
+//! Random cases of the broadcast hub, compared with a queue and cursors.
 
 use std::collections::VecDeque;
 
@@ -31,18 +31,18 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a hub is meant to be: everything ever sent that somebody may still want, and who is where.
+/// The model of a hub: the stored elements, and the cursor of each consumer.
 #[derive(Default)]
 struct Model {
     kept: VecDeque<u64>,
-    /// How many were sent before those that are kept.
+    /// Number of elements that were sent before the stored ones.
     base: u64,
     sent: u64,
     cursors: Vec<u64>,
 }
 
 impl Model {
-    fn settle(&mut self) {
+    fn update(&mut self) {
         if let Some(least) = self.cursors.iter().min() {
             while self.base < *least {
                 self.kept.pop_front();
@@ -72,7 +72,7 @@ fn check(capacity: usize, steps: &[Step]) {
                 let cursor = &mut model.cursors[index];
                 let received = consumers[index].try_recv();
                 if *cursor < model.sent {
-                    assert_eq!(received.expect("there is one"), *cursor);
+                    assert_eq!(received.expect("the model has an element"), *cursor);
                     *cursor += 1;
                 } else {
                     assert!(matches!(received, Err(TryRecvError::Empty)));
@@ -101,22 +101,22 @@ fn check(capacity: usize, steps: &[Step]) {
                 consumers.swap_remove(index % count);
                 let cursor = model.cursors.swap_remove(index % count);
                 if model.cursors.is_empty() {
-                    // The next one goes on there.
+                    // The next consumer resumes here.
                     model.cursors.push(cursor);
-                    model.settle();
+                    model.update();
                     model.cursors.clear();
                 }
             }
             Step::Receive(_) | Step::Slice(_) | Step::Twin(_) | Step::Leave(_) => {}
         }
-        model.settle();
+        model.update();
         let lags: Vec<_> = consumers.iter().map(|rx| rx.lag() as u64).collect();
         let expected: Vec<_> = model.cursors.iter().map(|at| model.sent - at).collect();
         assert_eq!(lags, expected);
     }
 }
 
-/// Where the oldest elements give way: from where on they are kept, and who is where.
+/// The model of a hub that overwrites: the position of the oldest stored element, and the cursors.
 #[derive(Default)]
 struct Lagging {
     base: u64,
@@ -127,27 +127,27 @@ struct Lagging {
 #[derive(Clone, Copy)]
 struct Cursor {
     at: u64,
-    /// So many were missed, and it was not told yet.
-    untold: u64,
+    /// Number of missed elements that were not reported yet.
+    unreported: u64,
 }
 
 impl Cursor {
     fn new(at: u64) -> Self {
-        Self { at, untold: 0 }
+        Self { at, unreported: 0 }
     }
 
-    /// It finds out what has given way.
+    /// Skips the overwritten elements.
     fn look(&mut self, base: u64) {
         let missed = base.saturating_sub(self.at);
-        self.untold += missed;
+        self.unreported += missed;
         self.at += missed;
     }
 
-    /// An element, or how many it missed, if any.
+    /// Returns an element, or the number of missed ones, or `None` if there is neither.
     fn receive(&mut self, base: u64, sent: u64) -> Result<u64, Option<u64>> {
         self.look(base);
-        if self.untold > 0 {
-            return Err(Some(std::mem::take(&mut self.untold)));
+        if self.unreported > 0 {
+            return Err(Some(std::mem::take(&mut self.unreported)));
         }
         if self.at == sent {
             return Err(None);
@@ -158,8 +158,8 @@ impl Cursor {
 }
 
 impl Lagging {
-    /// Nothing is kept for nobody, unless somebody comes back to the oldest that is kept.
-    fn settle(&mut self) {
+    /// Without consumers at stored elements, none are stored.
+    fn update(&mut self) {
         if let Some(least) = self.cursors.iter().map(|cursor| cursor.at).min() {
             self.base = self.base.max(least);
         }
@@ -228,7 +228,7 @@ fn check_lagging(capacity: usize, steps: &[Step]) {
             }
             Step::Receive(_) | Step::Slice(_) | Step::Twin(_) | Step::Leave(_) => {}
         }
-        model.settle();
+        model.update();
         let lags: Vec<_> = consumers.iter().map(|rx| rx.lag() as u64).collect();
         let cursors = model.cursors.iter();
         let expected: Vec<_> = cursors.map(|cursor| model.sent - cursor.at).collect();
@@ -238,7 +238,7 @@ fn check_lagging(capacity: usize, steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn a_hub_whose_oldest_give_way_tells_who_missed_how_many(
+    fn lagging_hub_matches_cursor_model(
         capacity in 1..9_usize,
         steps in vec(step(), 1..200),
     ) {
@@ -246,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn a_hub_is_a_queue_with_cursors(capacity in 1..9_usize, steps in vec(step(), 1..200)) {
+    fn broadcast_hub_matches_cursor_model(capacity in 1..9_usize, steps in vec(step(), 1..200)) {
         check(capacity, &steps);
     }
 }

@@ -1,4 +1,4 @@
-//! Code of users that panics or comes back in: clone, drop, wakers, closures.
+//! User code that panics or calls back into the hub: clones, drops, wakers, and closures.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn panics(body: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(body)).is_err()
 }
 
-/// Panics when it is cloned or dropped the first time.
+/// An element whose clone panics when the counter reaches one.
 #[derive(Debug)]
 struct Bad {
     number: u32,
@@ -33,7 +33,7 @@ impl Clone for Bad {
 }
 
 #[test]
-fn a_clone_that_panics_leaves_the_element() {
+fn panicking_clone_leaves_element_unreceived() {
     let (mut tx, hub) = broadcast::<Bad>(4);
     let mut rx = hub.subscribe();
     for number in 0..3 {
@@ -46,15 +46,16 @@ fn a_clone_that_panics_leaves_the_element() {
     }
     assert_eq!(rx.try_recv().unwrap().number, 0);
     assert!(panics(|| drop(rx.try_recv())));
-    let rest: Vec<_> = std::iter::from_fn(|| rx.try_recv().ok())
+    let remaining: Vec<_> = std::iter::from_fn(|| rx.try_recv().ok())
         .map(|bad| bad.number)
         .collect();
-    assert_eq!(rest, [1, 2]);
+    assert_eq!(remaining, [1, 2]);
 }
 
-/// After the panic it lets go, and the oldest elements give way. It must not look at one of those.
+/// After the panic the consumer releases its claim, and the oldest elements are overwritten. It must not read
+/// one of those.
 #[test]
-fn who_lets_go_after_a_panic_can_be_cut_off() {
+fn consumer_can_lag_after_panicking_clone() {
     let (mut tx, hub) = broadcast_with::<Bad>(BroadcastOptions {
         capacity: 2,
         slow_consumer: SlowConsumer::Lag,
@@ -87,7 +88,7 @@ impl Drop for BadDrop {
 }
 
 #[test]
-fn a_drop_that_panics_costs_no_other_element() {
+fn panicking_drop_loses_no_other_element() {
     let dropped = Arc::new(AtomicUsize::new(0));
     let (mut tx, hub) = broadcast::<BadDrop>(2);
     let mut rx = hub.subscribe();
@@ -121,7 +122,7 @@ fn park(rx: &mut BroadcastReceiver<u64>, on_wake: impl Fn() + Send + Sync + 'sta
 }
 
 #[test]
-fn a_waker_that_panics_costs_no_other_its_wake_up() {
+fn panicking_waker_costs_no_other_wake_up() {
     let (mut tx, hub) = broadcast::<u64>(2);
     let woken = Arc::new(AtomicUsize::new(0));
     let mut consumers: Vec<_> = (0..3).map(|_| hub.subscribe()).collect();
@@ -141,7 +142,7 @@ fn a_waker_that_panics_costs_no_other_its_wake_up() {
 }
 
 #[test]
-fn a_waker_may_drop_consumers_and_subscribe() {
+fn waker_may_drop_consumers_and_subscribe() {
     let (mut tx, hub) = broadcast::<u64>(2);
     let consumers: Vec<_> = (0..3).map(|_| Some(hub.subscribe())).collect();
     let consumers = Arc::new(Mutex::new(consumers));
@@ -149,7 +150,7 @@ fn a_waker_may_drop_consumers_and_subscribe() {
         let (all, hub) = (consumers.clone(), hub.clone());
         let mut rx = consumers.lock().unwrap()[index].take().unwrap();
         park(&mut rx, move || {
-            // Itself, and the one that is woken next.
+            // Drops itself, and the consumer that is woken next.
             for index in [index, (index + 1) % 3] {
                 let gone = all.lock().unwrap()[index].take();
                 drop(gone);
@@ -161,12 +162,12 @@ fn a_waker_may_drop_consumers_and_subscribe() {
     tx.try_send(1).unwrap();
     assert_eq!(hub.receiver_count(), 0);
     drop(hub);
-    // The wakers had the other handles.
+    // The wakers held the other handles.
     assert!(tx.is_closed());
 }
 
 #[test]
-fn a_closure_that_panics_has_received_its_element() {
+fn panicking_closure_has_received_its_element() {
     let (mut tx, hub) = broadcast::<u64>(4);
     let mut rx = hub.subscribe();
     for value in 0..4 {
@@ -179,7 +180,7 @@ fn a_closure_that_panics_has_received_its_element() {
 }
 
 #[test]
-fn large_and_pinned_types_go_through() {
+fn large_and_unpin_types_are_delivered() {
     struct Large([u64; 512], std::marker::PhantomPinned);
     let (mut tx, hub) = broadcast::<Large>(3);
     let mut rx = hub.subscribe();

@@ -1,4 +1,4 @@
-//! The partition hub: who gets what, bounds, and consumers that come and go.
+//! The partition hub: routing, bounds, and consumers that join and leave.
 
 use fanline::hub::{
     BoxError, FullConsumer, LeftElements, PartitionOptions, PartitionReceiver, Partitioner,
@@ -16,7 +16,7 @@ fn modulo(count: usize, value: &u64) -> i64 {
 }
 
 #[test]
-fn each_element_goes_to_one() {
+fn each_element_goes_to_one_consumer() {
     let (mut tx, hub) = partition(16, modulo);
     let mut consumers = [hub.subscribe(), hub.subscribe(), hub.subscribe()];
     for value in 0..9 {
@@ -32,7 +32,7 @@ fn each_element_goes_to_one() {
 }
 
 #[test]
-fn elements_wait_for_enough_consumers_and_count() {
+fn elements_pending_for_start_after_count_toward_capacity() {
     let options = PartitionOptions {
         capacity: 4,
         start_after: Some(2),
@@ -51,7 +51,7 @@ fn elements_wait_for_enough_consumers_and_count() {
 }
 
 #[test]
-fn a_negative_index_drops() {
+fn negative_index_drops_element() {
     let (mut tx, hub) = partition::<u64>(2, |_, value| if *value < 10 { -1 } else { 0 });
     let mut rx = hub.subscribe();
     for value in 0..12 {
@@ -62,7 +62,7 @@ fn a_negative_index_drops() {
 }
 
 #[test]
-fn ready_made_partitioners() {
+fn round_robin_and_least_loaded_choose_as_documented() {
     let check = |partitioner, expected: [Vec<u64>; 2]| {
         let (mut tx, hub) = partition_with(PartitionOptions::default(), partitioner);
         let mut consumers = [hub.subscribe(), hub.subscribe()];
@@ -79,7 +79,7 @@ fn ready_made_partitioners() {
 }
 
 #[test]
-fn sessions_stick() {
+fn stateful_partitioner_keeps_sessions_together() {
     let mut sessions = std::collections::HashMap::new();
     let (mut tx, hub) = partition_stateful::<u64>(16, move |consumers, value| {
         let next = sessions.len();
@@ -96,7 +96,7 @@ fn sessions_stick() {
 }
 
 #[test]
-fn a_consumer_that_leaves_has_its_elements_routed_anew_or_dropped() {
+fn elements_of_leaving_consumer_are_rerouted_or_dropped() {
     let check = |left_elements, expected: &[u64]| {
         let options = PartitionOptions {
             left_elements,
@@ -117,7 +117,7 @@ fn a_consumer_that_leaves_has_its_elements_routed_anew_or_dropped() {
 }
 
 #[test]
-fn a_full_consumer_holds_everyone_or_not() {
+fn full_consumer_waits_reroutes_or_drops() {
     let check = |full_consumer, taken: usize, expected: [&[u64]; 2]| {
         let options = PartitionOptions {
             capacity: 6,
@@ -125,7 +125,7 @@ fn a_full_consumer_holds_everyone_or_not() {
             full_consumer,
             ..PartitionOptions::default()
         };
-        // All for the first.
+        // The partitioner chooses the first consumer for all elements.
         let (mut tx, hub) = partition_with(options, Partitioner::by_index(|_, _: &u64| 0));
         let mut consumers = [hub.subscribe(), hub.subscribe()];
         let sent = (0..20)
@@ -146,7 +146,7 @@ fn a_full_consumer_holds_everyone_or_not() {
 }
 
 #[test]
-fn a_hub_starts_when_no_more_can_come() {
+fn hub_starts_early_when_last_handle_is_dropped() {
     let options = PartitionOptions {
         start_after: Some(2),
         ..PartitionOptions::default()
@@ -162,7 +162,7 @@ fn a_hub_starts_when_no_more_can_come() {
 }
 
 #[test]
-fn a_choice_by_id_knows_what_waits() {
+fn partitioner_by_id_sees_queue_lengths() {
     let (mut tx, hub) = partition_stateful::<u64>(16, |consumers, value| {
         assert_eq!(consumers.len(), consumers.iter().len());
         let wanted = i64::try_from(*value % 10).expect("small");
@@ -182,7 +182,7 @@ fn a_choice_by_id_knows_what_waits() {
 }
 
 #[test]
-fn what_was_stuck_goes_on() {
+fn element_waiting_for_room_is_delivered_later() {
     block_on(async {
         let options = PartitionOptions {
             capacity: 3,
@@ -197,18 +197,18 @@ fn what_was_stuck_goes_on() {
         let mut send = Box::pin(tx.send(3));
         assert!(poll!(&mut send).is_pending());
         let mut next = Box::pin(odd.next());
-        assert!(poll!(&mut next).is_pending(), "held up behind 2");
+        assert!(poll!(&mut next).is_pending(), "waits behind 2");
         assert_eq!(even.next().await, Some(0));
         assert_eq!(next.await, Some(1));
         send.await.unwrap();
-        drop(even); // with 2, which goes to the other
+        drop(even); // its element 2 goes to the other consumer
         assert_eq!(odd.next().await, Some(3));
         assert_eq!(odd.next().await, Some(2));
     });
 }
 
 #[test]
-fn the_ends_are_remembered() {
+fn late_consumers_see_completion_or_failure() {
     block_on(async {
         let (mut tx, hub) = partition(4, modulo);
         tx.send(5).await.unwrap();
@@ -233,7 +233,7 @@ fn the_ends_are_remembered() {
 }
 
 #[test]
-fn a_partitioner_that_panics_loses_only_that_element() {
+fn panicking_partitioner_loses_only_its_element() {
     let (mut tx, hub) = partition::<u64>(4, |_, value| {
         assert_ne!(*value, 1, "on purpose");
         if *value == 2 { 7 } else { 0 }
@@ -249,7 +249,7 @@ fn a_partitioner_that_panics_loses_only_that_element() {
 }
 
 #[test]
-fn threads_lose_nothing() {
+fn consumers_on_threads_lose_nothing() {
     let options = PartitionOptions {
         capacity: 8,
         per_consumer: Some(2),
@@ -284,7 +284,7 @@ fn threads_lose_nothing() {
 }
 
 #[test]
-fn a_stream_goes_in_and_streams_come_out() {
+fn sender_accepts_stream_and_receivers_are_streams() {
     block_on(async {
         let (tx, hub) = partition(2, modulo);
         let (even, odd) = (hub.subscribe(), hub.subscribe());
@@ -299,7 +299,7 @@ fn a_stream_goes_in_and_streams_come_out() {
 }
 
 #[test]
-fn bad_options_are_named() {
+fn invalid_options_are_named_in_error() {
     let check = |options, message: &str| {
         let partitioner = Partitioner::<u64>::round_robin();
         let error = try_partition_with::<_, BoxError>(options, partitioner).expect_err(message);

@@ -1,4 +1,4 @@
-//! Random cases of the partition hub against plain queues.
+//! Random cases of the partition hub, compared with plain queues.
 
 use std::collections::VecDeque;
 
@@ -51,7 +51,7 @@ fn options() -> impl Strategy<Value = PartitionOptions> {
     )
 }
 
-/// By the element alone: so it is the same in the hub and in the model.
+/// Depends only on the element, so the hub and the model choose alike.
 fn choose(count: usize, value: u64) -> i64 {
     if value.is_multiple_of(7) {
         -1
@@ -60,11 +60,11 @@ fn choose(count: usize, value: u64) -> i64 {
     }
 }
 
-/// What a partition hub is meant to be.
+/// The model of a partition hub.
 struct Model {
     options: PartitionOptions,
     pending: VecDeque<u64>,
-    /// With the id of the consumer, or for whoever has room.
+    /// The element, and the id of its consumer, or `None` for any consumer with room.
     stuck: Option<(u64, Option<i64>)>,
     queues: Vec<(i64, VecDeque<u64>)>,
     has_started: bool,
@@ -85,22 +85,22 @@ impl Model {
 
     fn least(&self) -> usize {
         let by_load = (0..self.queues.len()).min_by_key(|index| self.queues[*index].1.len());
-        by_load.expect("there is one")
+        by_load.expect("there is a consumer")
     }
 
-    fn settle(&mut self) {
+    fn update(&mut self) {
         self.has_started |= self.queues.len() >= self.options.start_after.unwrap_or(1);
         if self.has_failed {
             self.pending.clear();
             self.stuck = None;
         }
         while self.has_started && !self.queues.is_empty() {
-            if let Some((value, whose)) = self.stuck {
-                let index = match whose {
+            if let Some((value, target)) = self.stuck {
+                let index = match target {
                     Some(id) => self.queues.iter().position(|(own, _)| *own == id),
                     None => Some(self.least()),
                 };
-                let index = index.expect("it is there");
+                let index = index.expect("the consumer exists");
                 if !self.has_room(index) {
                     return;
                 }
@@ -141,7 +141,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether the consumer has come to its end.
+    /// Checks a received result. Returns whether the consumer has reached the end.
     fn receive(&mut self, index: usize, received: Result<u64, TryRecvError>) -> bool {
         let expected = self.queues[index].1.pop_front();
         match received {
@@ -166,7 +166,7 @@ impl Model {
 
     fn leave(&mut self, index: usize) {
         let (id, queue) = self.queues.remove(index);
-        if let Some((value, _)) = self.stuck.take_if(|(_, whose)| *whose == Some(id)) {
+        if let Some((value, _)) = self.stuck.take_if(|(_, target)| *target == Some(id)) {
             self.pending.push_front(value);
         }
         if self.options.left_elements == LeftElements::Reroute {
@@ -205,7 +205,7 @@ fn check(options: PartitionOptions, steps: &[Step]) {
             }
             Step::Send | Step::Feed => {
                 last_value += 1;
-                // Feeding waits for room.
+                // `blocking_feed` waits for room, so call it only if there is room.
                 let sent = if matches!(step, Step::Feed) && model.len() < model.options.capacity {
                     let fed = tx.blocking_feed(last_value);
                     fed.map_err(|error| TrySendError::Closed(error.0))
@@ -235,7 +235,7 @@ fn check(options: PartitionOptions, steps: &[Step]) {
             }
             Step::Receive(_) | Step::Leave(_) => {}
         }
-        model.settle();
+        model.update();
         assert_eq!(hub.len(), model.len());
         let lags: Vec<_> = consumers.iter().map(|rx| (rx.id(), rx.lag())).collect();
         let queues = model.queues.iter().map(|(id, queue)| (*id, queue.len()));
@@ -248,7 +248,7 @@ fn check(options: PartitionOptions, steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn a_partition_hub_is_queues(options in options(), steps in vec(step(), 1..300)) {
+    fn partition_hub_matches_queue_model(options in options(), steps in vec(step(), 1..300)) {
         check(options, &steps);
     }
 }

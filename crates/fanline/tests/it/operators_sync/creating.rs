@@ -6,7 +6,7 @@ use fanline::Emitter;
 use super::*;
 
 #[test]
-fn of_values() {
+fn creation_functions_emit_values_and_end() {
     check_whole(&fanline::of(7), &completes([7]));
     check_whole(&fanline::from_iter([1, 2, 3]), &completes([1, 2, 3]));
     check_whole(&fanline::from_iter(Vec::<u8>::new()), &completes([]));
@@ -42,7 +42,7 @@ fn of_values() {
 }
 
 #[test]
-fn deferred_until_subscribed_and_each_time() {
+fn defer_calls_factory_for_each_subscription() {
     let made = Arc::new(AtomicU32::new(0));
     let counter = made.clone();
     let chain = fanline::defer(move || fanline::of(counter.fetch_add(1, Ordering::Relaxed)));
@@ -52,7 +52,7 @@ fn deferred_until_subscribed_and_each_time() {
 }
 
 #[test]
-fn never_keeps_its_observer_until_unsubscribed() {
+fn never_holds_observer_until_unsubscribed() {
     let token = Arc::new(());
     let held = token.clone();
     let guard = fanline::never::<u8>().subscribe(move |_| drop(held.clone()));
@@ -63,7 +63,7 @@ fn never_keeps_its_observer_until_unsubscribed() {
 }
 
 #[test]
-fn created_by_a_closure() {
+fn create_emits_from_closure() {
     let whole = fanline::create(|mut emitter: Emitter<i32, Failure>| {
         emitter.next(1);
         emitter.next_slice(&[2, 3]);
@@ -87,19 +87,19 @@ fn created_by_a_closure() {
     check_whole(&endless.take(3), &completes([1, 1, 1]));
 }
 
-/// An emitter that was taken out of its closure, and how often what it set up was undone.
-struct Escaped {
+/// An emitter that was moved out of its closure, and the number of calls of the closure's cleanup.
+struct EscapedEmitter {
     emitter: Emitter<i32>,
     guard: Guard,
-    undone: Arc<AtomicU32>,
-    heard: Arc<Mutex<Vec<Notification<i32, Infallible>>>>,
+    cleanups: Arc<AtomicU32>,
+    received: Arc<Mutex<Vec<Notification<i32, Infallible>>>>,
 }
 
-fn escaped(enough: usize) -> Escaped {
-    let undone = Arc::new(AtomicU32::new(0));
-    let heard = Arc::default();
-    let place = Arc::new(Mutex::new(None));
-    let (count, out) = (undone.clone(), place.clone());
+fn escaped_emitter(limit: usize) -> EscapedEmitter {
+    let cleanups = Arc::new(AtomicU32::new(0));
+    let received = Arc::default();
+    let slot = Arc::new(Mutex::new(None));
+    let (count, out) = (cleanups.clone(), slot.clone());
     let guard = fanline::create(move |emitter: Emitter<i32>| {
         *out.lock().unwrap() = Some(emitter);
         Guard::new(move || {
@@ -107,51 +107,59 @@ fn escaped(enough: usize) -> Escaped {
         })
     })
     .subscribe_with(Recorder {
-        heard: Arc::clone(&heard),
-        enough,
+        received: Arc::clone(&received),
+        limit,
     });
-    let emitter = place.lock().unwrap().take().unwrap();
-    Escaped {
+    let emitter = slot.lock().unwrap().take().unwrap();
+    EscapedEmitter {
         emitter,
         guard,
-        undone,
-        heard,
+        cleanups,
+        received,
     }
 }
 
-/// After `act`, what was set up has been undone once, and the observer is gone with it.
+/// Checks that after `act` the cleanup has run once, and the observer was dropped.
 #[track_caller]
-fn check_undone(
-    enough: usize,
+fn check_cleanup(
+    limit: usize,
     act: impl FnOnce(Emitter<i32>, Guard) -> Option<Emitter<i32>>,
     expected: &[Notification<i32, Infallible>],
 ) {
-    let Escaped {
+    let EscapedEmitter {
         mut emitter,
         guard,
-        undone,
-        heard,
-    } = escaped(enough);
+        cleanups,
+        received,
+    } = escaped_emitter(limit);
     emitter.next(1);
-    assert_eq!(undone.load(Ordering::Relaxed), 0);
+    assert_eq!(cleanups.load(Ordering::Relaxed), 0);
     assert!(!guard.is_closed());
     let emitter = act(emitter, guard);
-    assert_eq!(undone.load(Ordering::Relaxed), 1);
+    assert_eq!(cleanups.load(Ordering::Relaxed), 1);
     if let Some(mut emitter) = emitter {
         assert!(emitter.is_closed());
         emitter.next(9);
-        assert_eq!(Arc::strong_count(&heard), 1, "the observer is still there");
+        assert_eq!(
+            Arc::strong_count(&received),
+            1,
+            "the observer was not dropped"
+        );
         emitter.complete();
     }
-    assert_eq!(undone.load(Ordering::Relaxed), 1);
-    assert_eq!(Arc::strong_count(&heard), 1, "the observer is still there");
-    assert_eq!(*heard.lock().unwrap(), expected);
+    assert_eq!(cleanups.load(Ordering::Relaxed), 1);
+    assert_eq!(
+        Arc::strong_count(&received),
+        1,
+        "the observer was not dropped"
+    );
+    assert_eq!(*received.lock().unwrap(), expected);
 }
 
 #[test]
-fn what_a_closure_set_up_is_undone_at_the_end() {
+fn create_runs_cleanup_once_at_end() {
     let any = usize::MAX;
-    check_undone(
+    check_cleanup(
         any,
         |emitter, guard| {
             emitter.complete();
@@ -160,7 +168,7 @@ fn what_a_closure_set_up_is_undone_at_the_end() {
         },
         &completes([1]),
     );
-    check_undone(
+    check_cleanup(
         any,
         |emitter, guard| {
             guard.detach();
@@ -169,7 +177,7 @@ fn what_a_closure_set_up_is_undone_at_the_end() {
         },
         &open([1]),
     );
-    check_undone(
+    check_cleanup(
         any,
         |emitter, guard| {
             drop(guard);
@@ -177,7 +185,7 @@ fn what_a_closure_set_up_is_undone_at_the_end() {
         },
         &open([1]),
     );
-    check_undone(
+    check_cleanup(
         any,
         |emitter, guard| {
             guard.unsubscribe_and_wait();
@@ -185,7 +193,7 @@ fn what_a_closure_set_up_is_undone_at_the_end() {
         },
         &open([1]),
     );
-    check_undone(
+    check_cleanup(
         2,
         |mut emitter, guard| {
             emitter.next(2);
@@ -197,7 +205,7 @@ fn what_a_closure_set_up_is_undone_at_the_end() {
 }
 
 #[test]
-fn an_emitter_goes_to_another_thread() {
+fn emitter_can_move_to_another_thread() {
     let (done, wait) = std::sync::mpsc::channel();
     let guard = fanline::create(|mut emitter: Emitter<u32>| {
         std::thread::spawn(move || {

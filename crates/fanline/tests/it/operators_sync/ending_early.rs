@@ -1,6 +1,6 @@
 use super::*;
 
-/// Of an endless source, `chain` takes `taken` values and no more.
+/// Checks that `chain` takes exactly `taken` values of an endless source.
 #[track_caller]
 fn check_taken<S>(taken: usize, chain: impl Fn(Script<usize>) -> S)
 where
@@ -12,14 +12,14 @@ where
     for way in [Way::Borrowed, Way::Owned, Way::Slices(1)] {
         let source = script(&values, End::Never, way);
         let sent = source.sent.clone();
-        let heard = record(chain(source), usize::MAX);
-        assert!(matches!(heard.last(), Some(Notification::Complete)));
+        let received = record(chain(source), usize::MAX);
+        assert!(matches!(received.last(), Some(Notification::Complete)));
         assert_eq!(*sent.lock().unwrap(), taken, "{way:?}");
     }
 }
 
 #[test]
-fn no_value_more_than_needed() {
+fn chains_take_no_more_values_than_needed() {
     check_taken(0, |source| source.take(0));
     check_taken(3, |source| source.take(3));
     check_taken(3, |source| {
@@ -48,7 +48,7 @@ fn no_value_more_than_needed() {
     check_taken(1, |source| source.is_empty());
 }
 
-/// A subject that emits 0, 1, 2 and so on loses its observer with the value `taken` before last.
+/// Checks that a subject that emits 0, 1, 2, and so on loses its observer after `taken` values.
 #[track_caller]
 fn check_released<S>(taken: usize, chain: impl Fn(fanline::Source<usize>) -> S)
 where
@@ -63,20 +63,20 @@ where
     assert!(!tx.has_observers(), "after value {taken}");
     assert!(guard.is_closed());
 
-    // The same by slices, which end in the middle of one.
+    // The same with slices, where the chain ends in the middle of one.
     let guard = chain(source.clone()).subscribe(|_| {});
     tx.next_slice(&(0..20).collect::<Vec<_>>());
     assert!(!tx.has_observers(), "after a slice");
     assert!(guard.is_closed());
 
-    // Unsubscribed before.
+    // Unsubscribed before the end.
     let guard = chain(source).subscribe(|_| {});
     drop(guard);
     assert!(!tx.has_observers(), "after unsubscription");
 }
 
 #[test]
-fn a_live_source_loses_its_observer_at_once() {
+fn ended_chain_unsubscribes_from_subject_at_once() {
     check_released(0, |source| source.take(0));
     check_released(3, |source| source.take(3));
     check_released(3, |source| {

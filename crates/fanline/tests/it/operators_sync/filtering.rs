@@ -6,7 +6,7 @@ use super::*;
 const FIVE: [i32; 5] = [1, 2, 3, 4, 5];
 
 #[test]
-fn by_value() {
+fn filter_and_ignore_elements() {
     check(
         &FIVE,
         Completes,
@@ -35,7 +35,7 @@ fn by_value() {
 }
 
 #[test]
-fn from_the_front() {
+fn take() {
     check(
         &FIVE,
         Completes,
@@ -66,7 +66,7 @@ fn from_the_front() {
 }
 
 #[test]
-fn from_the_front_while_it_holds() {
+fn take_while() {
     check(
         &FIVE,
         Completes,
@@ -106,7 +106,7 @@ fn from_the_front_while_it_holds() {
 }
 
 #[test]
-fn behind_the_front() {
+fn skip_and_skip_while() {
     check(
         &FIVE,
         Completes,
@@ -135,7 +135,7 @@ fn behind_the_front() {
 }
 
 #[test]
-fn from_the_back() {
+fn take_last_skip_last_and_last() {
     check(
         &FIVE,
         Completes,
@@ -201,7 +201,7 @@ fn from_the_back() {
 }
 
 #[test]
-fn one_of_them() {
+fn first_element_at_and_single() {
     check(&FIVE, Never, |source| source.first(), &completes([1]));
     check(
         &[],
@@ -250,7 +250,7 @@ fn one_of_them() {
 }
 
 #[test]
-fn without_those_that_came_before() {
+fn distinct_and_distinct_until_changed() {
     let values = [1, 1, 2, 1, 3, 3];
     check(
         &values,
@@ -282,7 +282,7 @@ fn without_those_that_came_before() {
         |source| source.distinct_until_changed_by_key(|n| n / 10),
         &completes([11, 25, 13]),
     );
-    // Compared with the last one that was emitted, not with the one before: slow drift gets through.
+    // Compared with the last emitted value, not with the previous one, so slow drift gets through.
     check(
         &[0, 2, 4, 6, 8, 9],
         Completes,

@@ -6,7 +6,7 @@ use super::*;
 const FOUR: [i32; 4] = [3, 1, 2, 1];
 
 #[test]
-fn into_one_value() {
+fn folds_values_into_one() {
     check(&FOUR, Completes, |source| source.count(), &completes([4]));
     check(&FOUR, Completes, |source| source.sum(), &completes([7]));
     check(&FOUR, Completes, |source| source.min(), &completes([1]));
@@ -50,7 +50,7 @@ fn into_one_value() {
 }
 
 #[test]
-fn of_nothing() {
+fn folds_empty_source() {
     type Source = Script<i32>;
     check(
         &[],
@@ -103,7 +103,7 @@ fn of_nothing() {
 }
 
 #[test]
-fn an_error_leaves_nothing() {
+fn fold_of_failed_source_emits_only_error() {
     check(
         &FOUR,
         Fails("no"),
@@ -140,7 +140,7 @@ fn an_error_leaves_nothing() {
 }
 
 #[test]
-fn the_first_least_and_the_last_greatest() {
+fn min_by_takes_first_and_max_by_last_of_equals() {
     let values = [(1, 'a'), (0, 'b'), (1, 'c'), (0, 'd')];
     check(
         &values,
@@ -163,7 +163,7 @@ fn the_first_least_and_the_last_greatest() {
 }
 
 #[test]
-fn verdicts() {
+fn any_all_contains_and_is_empty() {
     check(
         &FOUR,
         Never,

@@ -1,4 +1,4 @@
-//! On subjects: closures that panic, and observers that emit.
+//! Operators on subjects: closures that panic, and observers that emit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +11,7 @@ fn no_two(n: &u32) -> bool {
     true
 }
 
-/// Chains that panic when they get a 2.
+/// Returns chains that panic when they get a 2.
 fn panicking(source: &Source<u32>) -> Vec<(&'static str, BoxObservable<u32>)> {
     let s = || source.clone();
     let sum = |sum: u32, n: &u32| {
@@ -51,23 +51,23 @@ fn panicking(source: &Source<u32>) -> Vec<(&'static str, BoxObservable<u32>)> {
 }
 
 #[test]
-fn a_panicking_closure_costs_its_own_chain_only() {
+fn panicking_closure_ends_only_its_chain() {
     let (_, source) = fanline::subject::<u32>();
     for case in 0..panicking(&source).len() {
         let (mut tx, source) = fanline::subject::<u32>();
         let (name, chain) = panicking(&source).swap_remove(case);
-        let heard = Arc::default();
-        let enough = usize::MAX;
+        let received = Arc::default();
+        let limit = usize::MAX;
         let before = source.clone().into_observable();
         let _before = before.subscribe(|_| {});
         let guard = chain.subscribe_with(Recorder {
-            heard: Arc::clone(&heard),
-            enough,
+            received: Arc::clone(&received),
+            limit,
         });
         let after = Arc::default();
         let _after = source.into_observable().subscribe_with(Recorder {
-            heard: Arc::clone(&after),
-            enough,
+            received: Arc::clone(&after),
+            limit,
         });
         for value in 1..=3 {
             let result = catch_unwind(AssertUnwindSafe(|| tx.next(value)));
@@ -81,19 +81,23 @@ fn a_panicking_closure_costs_its_own_chain_only() {
             completes_safely([1, 2, 3]),
             "{name}"
         );
-        assert_eq!(Arc::strong_count(&heard), 1, "{name}: kept");
-        let heard = heard.lock().unwrap();
+        assert_eq!(
+            Arc::strong_count(&received),
+            1,
+            "{name}: the observer was not dropped"
+        );
+        let received = received.lock().unwrap();
         assert!(
-            heard.iter().all(|n| matches!(n, Notification::Next(_))),
-            "{name}: {heard:?}"
+            received.iter().all(|n| matches!(n, Notification::Next(_))),
+            "{name}: {received:?}"
         );
     }
 }
 
 #[test]
-fn an_observer_that_emits_gets_it_after_this_value() {
+fn value_emitted_in_chain_follows_current_value() {
     let subject = Subject::<u32>::new();
-    let heard = Arc::default();
+    let received = Arc::default();
     let again = subject.clone();
     let chain = subject
         .clone()
@@ -101,11 +105,11 @@ fn an_observer_that_emits_gets_it_after_this_value() {
         .tap(move |n| again.next(n + 1))
         .map(|n| n * 10);
     let guard = chain.subscribe_with(Recorder {
-        heard: Arc::clone(&heard),
-        enough: usize::MAX,
+        received: Arc::clone(&received),
+        limit: usize::MAX,
     });
     subject.next(1);
-    assert_eq!(*heard.lock().unwrap(), completes_safely([10, 20, 30]));
+    assert_eq!(*received.lock().unwrap(), completes_safely([10, 20, 30]));
     assert!(guard.is_closed());
     assert!(!subject.has_observers());
 }

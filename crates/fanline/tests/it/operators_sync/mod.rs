@@ -1,8 +1,8 @@
-//! Creators, and operators that do all they do inside the call of their observer.
+//! Creation functions, and operators that do all their work inside the calls of their observer.
 //!
-//! Everything goes through [`check`]: what the source says, the chain, and what must come out. It runs
-//! the chain for each way in which a source can hand its values over, and again with observers that
-//! have had enough after each number of calls.
+//! All tests go through [`check`]: the source's events, the chain, and the expected output. It runs the chain
+//! for each way in which a source can deliver its values, and again with observers that close after each
+//! number of calls.
 #![expect(
     clippy::unwrap_used,
     reason = "a lock is poisoned only by a test that has failed"
@@ -13,9 +13,9 @@ mod ending_early;
 mod filtering;
 mod folding;
 mod live;
-mod looking_on;
 mod models;
 mod shapes;
+mod tap_and_finalize;
 mod transforming;
 
 use std::convert::Infallible;
@@ -28,7 +28,7 @@ use fanline::prelude::*;
 /// The error of scripted sources.
 type Failure = &'static str;
 
-/// How a scripted source ends.
+/// The end of a scripted source.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Completes,
@@ -36,7 +36,7 @@ enum End {
     Never,
 }
 
-/// How a scripted source hands its values over.
+/// The way in which a scripted source delivers its values.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Borrowed,
@@ -52,13 +52,13 @@ const WAYS: [Way; 5] = [
     Way::Slices(1000),
 ];
 
-/// A source that says what it is told to, and keeps to the contract of an observer.
+/// A source that follows a script and fulfills the observer contract.
 #[derive(Clone)]
 struct Script<T> {
     values: Vec<T>,
     end: End,
     way: Way,
-    /// How many values it got rid of.
+    /// Number of values that it has delivered.
     sent: Arc<Mutex<usize>>,
 }
 
@@ -109,22 +109,22 @@ impl<T: Clone + Send + 'static> Observable for Script<T> {
     }
 }
 
-/// Writes down what it is called with, and panics when a call breaks the grammar.
+/// An observer that records its calls, and panics on a call that violates the contract.
 struct Recorder<T, E> {
-    heard: Arc<Mutex<Vec<Notification<T, E>>>>,
-    /// After this many calls it wants no more.
-    enough: usize,
+    received: Arc<Mutex<Vec<Notification<T, E>>>>,
+    /// Number of calls after which it is closed.
+    limit: usize,
 }
 
 impl<T: Clone, E: Clone> Recorder<T, E> {
     fn record(&self, notification: Notification<T, E>) {
-        let mut heard = self.heard.lock().unwrap();
-        assert!(heard.len() < self.enough, "called when it had enough");
+        let mut received = self.received.lock().unwrap();
+        assert!(received.len() < self.limit, "called after it was closed");
         assert!(
-            matches!(heard.last(), None | Some(Notification::Next(_))),
+            matches!(received.last(), None | Some(Notification::Next(_))),
             "called after the end"
         );
-        heard.push(notification);
+        received.push(notification);
     }
 }
 
@@ -142,27 +142,27 @@ impl<T: Clone, E: Clone> Observer<T, E> for Recorder<T, E> {
     }
 
     fn is_closed(&self) -> bool {
-        self.heard.lock().unwrap().len() >= self.enough
+        self.received.lock().unwrap().len() >= self.limit
     }
 }
 
-/// What comes out of a chain for an observer that wants no more after `enough` calls.
-fn record<S: Observable>(chain: S, enough: usize) -> Vec<Notification<S::Item, S::Error>>
+/// Returns the output of a chain for an observer that is closed after `limit` calls.
+fn record<S: Observable>(chain: S, limit: usize) -> Vec<Notification<S::Item, S::Error>>
 where
     S::Item: Clone + Send + 'static,
     S::Error: Clone + Send + 'static,
 {
-    let heard = Arc::default();
+    let received = Arc::default();
     let guard = chain.subscribe_with(Recorder {
-        heard: Arc::clone(&heard),
-        enough,
+        received: Arc::clone(&received),
+        limit,
     });
     drop(guard);
-    let mut heard = heard.lock().unwrap();
-    std::mem::take(&mut *heard)
+    let mut received = received.lock().unwrap();
+    std::mem::take(&mut *received)
 }
 
-/// A source of `values` and `end`, with `chain` behind it, says `expected`.
+/// Checks that `chain` turns a source of `values` and `end` into `expected`.
 #[track_caller]
 fn check<T, S>(
     values: &[T],
@@ -176,32 +176,32 @@ fn check<T, S>(
     S::Error: Clone + Debug + PartialEq + Send + 'static,
 {
     for way in WAYS {
-        for enough in (0..=expected.len()).chain([usize::MAX]) {
-            let heard = record(chain(script(values, end, way)), enough);
-            let part = &expected[..enough.min(expected.len())];
+        for limit in (0..=expected.len()).chain([usize::MAX]) {
+            let received = record(chain(script(values, end, way)), limit);
+            let part = &expected[..limit.min(expected.len())];
             assert!(
-                heard == part,
-                "{values:?} {end:?} {way:?}, enough after {enough}: {heard:?}, not {part:?}"
+                received == part,
+                "{values:?} {end:?} {way:?}, closed after {limit} notifications: {received:?}, not {part:?}"
             );
         }
     }
 }
 
-/// These values, then completion.
+/// Returns these values, then completion.
 fn completes<T: Clone, E>(values: impl AsRef<[T]>) -> Vec<Notification<T, E>> {
     let mut all = open(values);
     all.push(Notification::Complete);
     all
 }
 
-/// These values, then an error.
+/// Returns these values, then an error.
 fn fails<T: Clone, E>(values: impl AsRef<[T]>, error: E) -> Vec<Notification<T, E>> {
     let mut all = open(values);
     all.push(Notification::Error(error));
     all
 }
 
-/// These values and no end.
+/// Returns these values, without an end.
 fn open<T: Clone, E>(values: impl AsRef<[T]>) -> Vec<Notification<T, E>> {
     values
         .as_ref()
@@ -211,12 +211,12 @@ fn open<T: Clone, E>(values: impl AsRef<[T]>) -> Vec<Notification<T, E>> {
         .collect()
 }
 
-/// Nothing but an error: what a chain says that drops its values then.
+/// Returns only an error, for chains that drop their values then.
 fn only_fails<T: Clone>(error: Failure) -> Vec<Notification<T, Failure>> {
     fails([], error)
 }
 
-/// A chain without a scripted source says `expected`.
+/// Checks the output of a chain without a scripted source.
 #[track_caller]
 fn check_whole<S>(chain: &S, expected: &[Notification<S::Item, S::Error>])
 where
@@ -224,17 +224,17 @@ where
     S::Item: Clone + Debug + PartialEq + Send + 'static,
     S::Error: Clone + Debug + PartialEq + Send + 'static,
 {
-    for enough in (0..=expected.len()).chain([usize::MAX]) {
-        let heard = record(chain.clone(), enough);
+    for limit in (0..=expected.len()).chain([usize::MAX]) {
+        let received = record(chain.clone(), limit);
         assert_eq!(
-            heard,
-            expected[..enough.min(expected.len())],
-            "enough after {enough}"
+            received,
+            expected[..limit.min(expected.len())],
+            "closed after {limit} notifications"
         );
     }
 }
 
-/// For chains that cannot fail.
+/// Like `completes`, for chains that cannot fail.
 fn completes_safely<T: Clone>(values: impl AsRef<[T]>) -> Vec<Notification<T, Infallible>> {
     completes(values)
 }

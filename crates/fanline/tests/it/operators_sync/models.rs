@@ -1,4 +1,4 @@
-//! Each operator against the iterator adaptor that does the same to values.
+//! Compares each operator with the iterator adaptor that does the same.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What must come out when the source ends with `end`: `values` as they come, `late` on completion.
+/// Returns the expected output for a source that ends with `end`: `values`, and on completion also `late`.
 fn expected<T: Clone>(
     end: End,
     values: impl IntoIterator<Item = T>,
@@ -35,7 +35,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn value_by_value(values in prop::collection::vec(0_u8..8, 0..12), end in end()) {
+    fn element_wise_operators_match_iterators(values in prop::collection::vec(0_u8..8, 0..12), end in end()) {
         let v = || values.iter().copied();
         let same = |got: Vec<u8>| expected(end, got, []);
         check(&values, end, |s| s.map(|n| n ^ 5), &same(v().map(|n| n ^ 5).collect()));
@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn with_a_count(values in prop::collection::vec(0_u8..8, 0..12), n in 0_usize..14, end in end()) {
+    fn counting_operators_match_iterators(values in prop::collection::vec(0_u8..8, 0..12), n in 0_usize..14, end in end()) {
         let v = || values.iter().copied();
         let taken: Vec<_> = v().take(n).collect();
         let all = if n <= values.len() { completes(&taken) } else { expected(end, v(), []) };
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn while_it_holds(values in prop::collection::vec(0_u8..8, 0..12), limit in 0_u8..9, end in end()) {
+    fn predicate_operators_match_iterators(values in prop::collection::vec(0_u8..8, 0..12), limit in 0_u8..9, end in end()) {
         let stop = values.iter().position(|n| *n >= limit);
         let until = |last: usize| match stop {
             Some(stop) => completes(&values[..stop + last]),
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn buffers(values in prop::collection::vec(0_u8..8, 0..12), count in 1_usize..5, every in 1_usize..5, end in end()) {
+    fn buffer_operators_match_slices(values in prop::collection::vec(0_u8..8, 0..12), count in 1_usize..5, every in 1_usize..5, end in end()) {
         let begun = (0..values.len()).step_by(every);
         let (full, rest): (Vec<_>, Vec<_>) = begun
             .map(|from| values[from..values.len().min(from + count)].to_vec())
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn into_one(values in prop::collection::vec(0_u8..8, 0..12), end in end()) {
+    fn folding_operators_match_iterators(values in prop::collection::vec(0_u8..8, 0..12), end in end()) {
         let v = || values.iter().copied();
         check(&values, end, |s| s.count(), &expected(end, [], [values.len()]));
         check(&values, end, |s| s.sum(), &expected(end, [], [v().sum()]));

@@ -6,7 +6,7 @@ use super::End::{Completes, Fails, Never};
 use super::*;
 
 #[test]
-fn before_and_behind() {
+fn start_with_and_end_with() {
     check(
         &[3],
         Completes,
@@ -53,7 +53,7 @@ fn before_and_behind() {
 }
 
 #[test]
-fn instead_of_nothing() {
+fn default_if_empty() {
     check(
         &[],
         Completes,
@@ -76,7 +76,7 @@ fn instead_of_nothing() {
 }
 
 #[test]
-fn errors_of_other_types() {
+fn map_err_and_with_error_type() {
     check(
         &[1],
         Fails("no"),
@@ -93,8 +93,8 @@ fn errors_of_other_types() {
     check_whole(&lifted, &completes([1]));
 }
 
-/// Unlike chains, one of each kind of operator that keeps something, for one list.
-fn unlike_chains(source: &Script<i32>) -> Vec<(&'static str, BoxObservable<i32, Failure>)> {
+/// Returns a list of different chains, one for each kind of operator that stores something.
+fn different_chains(source: &Script<i32>) -> Vec<(&'static str, BoxObservable<i32, Failure>)> {
     let s = || source.clone();
     vec![
         ("plain", s().boxed()),
@@ -143,7 +143,7 @@ fn unlike_chains(source: &Script<i32>) -> Vec<(&'static str, BoxObservable<i32, 
     ]
 }
 
-/// Holds something whose owners can be counted, and listens.
+/// An observer with a token whose owners can be counted.
 struct Holder(#[allow(dead_code, reason = "held, not read")] Arc<()>);
 
 impl<T, E> Observer<T, E> for Holder {
@@ -153,27 +153,35 @@ impl<T, E> Observer<T, E> for Holder {
 }
 
 #[test]
-fn boxed_chains_go_in_one_list_and_let_go_of_their_observer() {
+fn boxed_chains_fit_one_list_and_drop_their_observer() {
     for end in [Completes, Fails("no"), Never] {
         let source = script(&[1, 2, 3], end, Way::Owned);
-        for (name, chain) in unlike_chains(&source) {
+        for (name, chain) in different_chains(&source) {
             let token = Arc::new(());
             let guard = chain.subscribe_with(Holder(token.clone()));
             let held = Arc::strong_count(&token) > 1;
-            assert_eq!(held, matches!(end, Never), "{name}: held after {end:?}");
+            assert_eq!(
+                held,
+                matches!(end, Never),
+                "{name}: token held after {end:?}"
+            );
             drop(guard);
             assert_eq!(
                 Arc::strong_count(&token),
                 1,
-                "{name}: held after unsubscription"
+                "{name}: token held after unsubscription"
             );
         }
-        assert_eq!(Arc::strong_count(&source.sent), 1, "a chain is left over");
+        assert_eq!(
+            Arc::strong_count(&source.sent),
+            1,
+            "a chain was not dropped"
+        );
     }
 }
 
 #[test]
-fn a_chain_is_cloned_before_it_is_subscribed() {
+fn chain_can_be_cloned_and_subscribed_twice() {
     let chain = fanline::from_iter(vec![1, 2, 3])
         .map(|n| n * 2)
         .filter(|n| *n > 2)
@@ -188,7 +196,7 @@ fn a_chain_is_cloned_before_it_is_subscribed() {
 }
 
 #[test]
-fn values_that_nobody_else_gets_are_not_cloned() {
+fn owned_values_are_not_cloned() {
     #[derive(Debug)]
     struct Counted(Arc<Mutex<u32>>);
     impl Clone for Counted {
@@ -198,8 +206,8 @@ fn values_that_nobody_else_gets_are_not_cloned() {
         }
     }
     let clones = Arc::new(Mutex::new(0));
-    let made = clones.clone();
-    let values = fanline::from_iter(0..4).map(move |_| Counted(made.clone()));
+    let counter = clones.clone();
+    let values = fanline::from_iter(0..4).map(move |_| Counted(counter.clone()));
     values
         .filter(|_| true)
         .skip(1)

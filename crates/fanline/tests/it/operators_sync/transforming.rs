@@ -8,7 +8,7 @@ use super::End::{Completes, Fails, Never};
 use super::*;
 
 #[test]
-fn buffers_by_count() {
+fn buffer_count() {
     let five = [1, 2, 3, 4, 5];
     let pairs = |source: Script<i32>| source.buffer_count(2);
     check(
@@ -24,7 +24,7 @@ fn buffers_by_count() {
         &completes([vec![1, 2], vec![3, 4]]),
     );
     check(&[], Completes, pairs, &completes([]));
-    // The rest is dropped: after a failure it is not known to be whole.
+    // The rest is dropped on an error, because it may be incomplete.
     check(
         &five,
         Fails("no"),
@@ -47,7 +47,7 @@ fn buffers_by_count() {
 }
 
 #[test]
-fn buffers_by_count_that_overlap_or_leave_out() {
+fn buffer_count_every_overlaps_or_skips() {
     let five = [1, 2, 3, 4, 5];
     check(
         &five,
@@ -83,18 +83,18 @@ fn buffers_by_count_that_overlap_or_leave_out() {
 
 #[test]
 #[should_panic(expected = "`count` must be at least 1")]
-fn a_buffer_of_none_is_refused() {
+fn buffer_count_zero_panics() {
     let _ = fanline::of(1).buffer_count(0);
 }
 
 #[test]
 #[should_panic(expected = "`every` must be at least 1")]
-fn a_buffer_every_none_is_refused() {
+fn buffer_count_every_zero_panics() {
     let _ = fanline::of(1).buffer_count_every(1, 0);
 }
 
 #[test]
-fn value_by_value() {
+fn map_filter_map_scan_and_pairwise() {
     check(
         &[1, 2, 3],
         Completes,
@@ -165,7 +165,7 @@ fn value_by_value() {
 }
 
 #[test]
-fn a_state_need_not_be_cloned() {
+fn scan_state_need_not_be_clone() {
     struct Once(u32);
     check(
         &[1, 2],
@@ -180,7 +180,7 @@ fn a_state_need_not_be_cloned() {
 }
 
 #[test]
-fn notifications_as_values_and_back() {
+fn materialize_and_dematerialize() {
     use Notification::{Complete, Error, Next};
 
     let materialize = |source: Script<i32>| source.materialize();
@@ -198,20 +198,26 @@ fn notifications_as_values_and_back() {
     );
     check(&[1], Never, materialize, &open([Next(1)]));
 
-    let there_and_back = |source: Script<i32>| source.materialize().dematerialize();
-    check(&[1, 2], Completes, there_and_back, &completes([1, 2]));
-    check(&[1], Fails("no"), there_and_back, &fails([1], "no"));
-    check(&[1], Never, there_and_back, &open([1]));
+    let round_trip = |source: Script<i32>| source.materialize().dematerialize();
+    check(&[1, 2], Completes, round_trip, &completes([1, 2]));
+    check(&[1], Fails("no"), round_trip, &fails([1], "no"));
+    check(&[1], Never, round_trip, &open([1]));
 
-    // The first end counts, whatever stands behind it; without one, the source's own does.
-    let told =
+    // The first end counts, whatever follows it. Without one, the source's own end counts.
+    let dematerialized =
         |all: &[Notification<i32, Failure>]| fanline::from_iter(all.to_vec()).dematerialize();
-    check_whole(&told(&[Next(1), Complete, Next(2)]), &completes([1]));
-    check_whole(&told(&[Next(1), Error("no"), Complete]), &fails([1], "no"));
-    check_whole(&told(&[Next(1)]), &completes([1]));
+    check_whole(
+        &dematerialized(&[Next(1), Complete, Next(2)]),
+        &completes([1]),
+    );
+    check_whole(
+        &dematerialized(&[Next(1), Error("no"), Complete]),
+        &fails([1], "no"),
+    );
+    check_whole(&dematerialized(&[Next(1)]), &completes([1]));
 }
 
-/// Gives readings that were laid down for it.
+/// A clock with a prepared list of readings.
 struct Readings(Mutex<Vec<u64>>);
 
 impl Clock for Readings {
@@ -225,7 +231,7 @@ fn readings(nanos: &[u64]) -> Readings {
 }
 
 #[test]
-fn times_and_intervals() {
+fn timestamp_and_time_interval() {
     let at = |value, nanos| Timestamped {
         value,
         at: Time::from_nanos(nanos),
@@ -240,7 +246,7 @@ fn times_and_intervals() {
         |source| source.timestamp(readings(&[5, 7])),
         &fails([at('a', 5), at('b', 7)], "no"),
     );
-    // The first reading is that of the subscription.
+    // The first reading is taken at the subscription.
     check(
         &['a', 'b'],
         Completes,
@@ -250,7 +256,7 @@ fn times_and_intervals() {
 }
 
 #[test]
-fn a_clock_that_goes_back_is_taken_to_stand_still() {
+fn clock_going_back_counts_as_standing_still() {
     let nanos = |stamped: &Timestamped<i32>| stamped.at.as_nanos();
     check(
         &[1, 2, 3],

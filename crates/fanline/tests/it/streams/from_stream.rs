@@ -9,9 +9,9 @@ use fanline::{
 use futures::channel::{mpsc, oneshot};
 use futures::stream;
 
-use super::hand::{Hand, Turns};
+use super::manual::{ManualScheduler, ManualSource};
 
-/// Writes down what it is called with.
+/// An observer that records its calls.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -43,85 +43,96 @@ impl<E: std::fmt::Display> Observer<u32, E> for Log {
     }
 }
 
-/// Subscribes, runs all turns, and gives what came.
-fn run<S>(make: impl FnOnce(Turns) -> S) -> String
+/// Subscribes, runs all actions, and returns the output.
+fn run<S>(make: impl FnOnce(ManualScheduler) -> S) -> String
 where
     S: Observable<Item = u32, Error: std::fmt::Display>,
 {
-    let (turns, log) = (Turns::default(), Log::default());
-    let source = make(turns.clone());
-    assert_eq!(turns.waiting(), 0, "nothing before the subscription");
+    let (scheduler, log) = (ManualScheduler::default(), Log::default());
+    let source = make(scheduler.clone());
+    assert_eq!(
+        scheduler.waiting(),
+        0,
+        "nothing is scheduled before the subscription"
+    );
     let guard = source.subscribe_with(log.clone());
-    assert_eq!(log.len(), 0, "nothing but on the worker");
-    turns.run_all();
+    assert_eq!(log.len(), 0, "all calls are on the worker");
+    scheduler.run_all();
     assert!(guard.is_closed());
     log.text()
 }
 
 #[test]
-fn what_comes_of_streams_and_futures() {
+fn streams_and_futures_emit_items_and_end() {
     type Results = Vec<Result<u32, &'static str>>;
     let results: Results = vec![Ok(1), Err("gone"), Ok(2)];
     assert_eq!(
-        run(|turns| from_stream(stream::iter([1, 2]), turns)),
+        run(|scheduler| from_stream(stream::iter([1, 2]), scheduler)),
         "1 2 complete"
     );
-    assert_eq!(run(|turns| from_stream(stream::empty(), turns)), "complete");
     assert_eq!(
-        run(|turns| try_from_stream(stream::iter(results), turns)),
+        run(|scheduler| from_stream(stream::empty(), scheduler)),
+        "complete"
+    );
+    assert_eq!(
+        run(|scheduler| try_from_stream(stream::iter(results), scheduler)),
         "1 error:gone"
     );
     assert_eq!(
-        run(|turns| try_from_stream(stream::iter(Results::from([Ok(1)])), turns)),
-        "1 complete"
-    );
-    assert_eq!(run(|turns| from_future(async { 1 }, turns)), "1 complete");
-    assert_eq!(
-        run(|turns| try_from_future(async { Ok::<_, &str>(1) }, turns)),
+        run(|scheduler| try_from_stream(stream::iter(Results::from([Ok(1)])), scheduler)),
         "1 complete"
     );
     assert_eq!(
-        run(|turns| try_from_future(async { Err::<u32, _>("gone") }, turns)),
+        run(|scheduler| from_future(async { 1 }, scheduler)),
+        "1 complete"
+    );
+    assert_eq!(
+        run(|scheduler| try_from_future(async { Ok::<_, &str>(1) }, scheduler)),
+        "1 complete"
+    );
+    assert_eq!(
+        run(|scheduler| try_from_future(async { Err::<u32, _>("gone") }, scheduler)),
         "error:gone"
     );
 }
 
 #[test]
-fn a_turn_has_an_end() {
-    let (turns, log) = (Turns::default(), Log::default());
-    let guard = from_stream(stream::repeat(1), turns.clone()).subscribe_with::<Log>(log.clone());
+fn one_action_emits_a_bounded_number_of_items() {
+    let (scheduler, log) = (ManualScheduler::default(), Log::default());
+    let guard =
+        from_stream(stream::repeat(1), scheduler.clone()).subscribe_with::<Log>(log.clone());
     for turn in 1..=3 {
-        assert_eq!(turns.waiting(), 1);
-        assert!(turns.run_one());
+        assert_eq!(scheduler.waiting(), 1);
+        assert!(scheduler.run_one());
         assert_eq!(log.len(), turn * 64);
     }
     drop(guard);
-    turns.run_all();
+    scheduler.run_all();
     assert_eq!(log.len(), 3 * 64);
 }
 
 #[test]
-fn the_waker_schedules_one_turn() {
-    let (turns, log) = (Turns::default(), Log::default());
+fn waker_schedules_one_action() {
+    let (scheduler, log) = (ManualScheduler::default(), Log::default());
     let (sender, receiver) = mpsc::unbounded();
-    let guard = from_stream(receiver, turns.clone()).subscribe_with::<Log>(log.clone());
-    turns.run_all();
+    let guard = from_stream(receiver, scheduler.clone()).subscribe_with::<Log>(log.clone());
+    scheduler.run_all();
     for value in 0..3 {
         sender.unbounded_send(value).unwrap();
-        assert_eq!(turns.waiting(), 1);
+        assert_eq!(scheduler.waiting(), 1);
     }
-    turns.run_all();
+    scheduler.run_all();
     assert_eq!(log.text(), "0 1 2");
     assert!(!guard.is_closed());
     drop(sender);
-    turns.run_all();
+    scheduler.run_all();
     assert_eq!(log.text(), "0 1 2 complete");
     assert!(guard.is_closed());
 }
 
 #[test]
-fn a_wake_during_the_turn_is_not_lost() {
-    let (turns, log) = (Turns::default(), Log::default());
+fn wake_during_action_is_not_lost() {
+    let (scheduler, log) = (ManualScheduler::default(), Log::default());
     let mut left = 3;
     let stream = stream::poll_fn(move |context| {
         context.waker().wake_by_ref();
@@ -132,65 +143,66 @@ fn a_wake_during_the_turn_is_not_lost() {
             std::task::Poll::Pending
         }
     });
-    from_stream(stream, turns.clone())
+    from_stream(stream, scheduler.clone())
         .subscribe_with::<Log>(log.clone())
         .detach();
     for waiting in [1, 1, 1, 0] {
-        assert_eq!(turns.waiting(), waiting);
-        turns.run_one();
+        assert_eq!(scheduler.waiting(), waiting);
+        scheduler.run_one();
     }
     assert_eq!(log.text(), "complete");
 }
 
 #[test]
-fn unsubscribing_drops_the_stream_at_once() {
-    for turns_before in 0..2 {
-        let turns = Turns::default();
+fn unsubscribe_drops_stream_at_once() {
+    for actions_before in 0..2 {
+        let scheduler = ManualScheduler::default();
         let (sender, receiver) = mpsc::unbounded::<u32>();
         let log = Log::default();
-        let guard = from_stream(receiver, turns.clone()).subscribe_with::<Log>(log.clone());
-        for _ in 0..turns_before {
-            turns.run_one();
+        let guard = from_stream(receiver, scheduler.clone()).subscribe_with::<Log>(log.clone());
+        for _ in 0..actions_before {
+            scheduler.run_one();
         }
         assert!(!sender.is_closed());
         assert_eq!(Arc::strong_count(&log.0), 2);
         drop(guard);
         assert!(sender.is_closed(), "idle or queued");
         assert_eq!(Arc::strong_count(&log.0), 1);
-        turns.run_all();
+        scheduler.run_all();
     }
 }
 
 #[test]
-fn unsubscribing_from_inside_ends_the_turn() {
-    let turns = Turns::default();
+fn unsubscribe_inside_observer_ends_action() {
+    let scheduler = ManualScheduler::default();
     let slot = Arc::new(Mutex::new(None));
     let (guard, seen) = (slot.clone(), Arc::new(Mutex::new(Vec::new())));
     let log = seen.clone();
-    let subscribed = from_stream(stream::repeat(7), turns.clone()).subscribe(move |value: &u32| {
-        log.lock().unwrap().push(*value);
-        drop(guard.lock().unwrap().take());
-    });
+    let subscribed =
+        from_stream(stream::repeat(7), scheduler.clone()).subscribe(move |value: &u32| {
+            log.lock().unwrap().push(*value);
+            drop(guard.lock().unwrap().take());
+        });
     *slot.lock().unwrap() = Some(subscribed);
-    turns.run_all();
+    scheduler.run_all();
     assert_eq!(*seen.lock().unwrap(), [7]);
 }
 
 #[test]
-fn an_observer_that_has_enough_ends_it() {
-    let turns = Turns::default();
+fn closed_observer_drops_stream() {
+    let scheduler = ManualScheduler::default();
     let (sender, receiver) = mpsc::unbounded::<u32>();
-    let first = from_stream(receiver, turns.clone()).first_value();
-    turns.run_all();
+    let first = from_stream(receiver, scheduler.clone()).first_value();
+    scheduler.run_all();
     sender.unbounded_send(1).unwrap();
     sender.unbounded_send(2).unwrap();
-    turns.run_all();
+    scheduler.run_all();
     assert!(sender.is_closed());
     assert_eq!(first.blocking_wait(), Ok(Some(1)));
 }
 
 #[test]
-fn a_worker_without_a_queue_does_not_use_up_the_stack() {
+fn immediate_worker_uses_constant_stack() {
     let count = Arc::new(Mutex::new(0));
     let counted = count.clone();
     let guard = from_stream(stream::iter(0..1_000_000), Immediate)
@@ -200,17 +212,17 @@ fn a_worker_without_a_queue_does_not_use_up_the_stack() {
 }
 
 #[test]
-fn a_panic_ends_the_subscription() {
+fn panic_ends_subscription() {
     for in_observer in [false, true] {
-        let turns = Turns::default();
+        let scheduler = ManualScheduler::default();
         let (sender, receiver) = mpsc::unbounded::<u32>();
         let stream = futures::StreamExt::map(receiver, move |value| {
             assert!(in_observer, "stream");
             value
         });
-        let guard = from_stream(stream, turns.clone()).subscribe(|_| panic!("observer"));
+        let guard = from_stream(stream, scheduler.clone()).subscribe(|_| panic!("observer"));
         sender.unbounded_send(1).unwrap();
-        let run = std::panic::AssertUnwindSafe(|| turns.run_all());
+        let run = std::panic::AssertUnwindSafe(|| scheduler.run_all());
         std::panic::catch_unwind(run).unwrap_err();
         assert!(guard.is_closed());
         assert!(sender.is_closed());
@@ -219,7 +231,7 @@ fn a_panic_ends_the_subscription() {
 }
 
 #[test]
-fn unsubscribing_can_wait_for_the_call_in_progress() {
+fn unsubscribe_and_wait_waits_for_call_in_progress() {
     for _ in 0..100 {
         let running = Arc::new(Mutex::new(()));
         let held = running.clone();
@@ -231,11 +243,11 @@ fn unsubscribing_can_wait_for_the_call_in_progress() {
         });
         begins.recv().unwrap();
         guard.unsubscribe_and_wait();
-        assert!(running.try_lock().is_ok(), "a call runs on");
+        assert!(running.try_lock().is_ok(), "a call is still running");
     }
 }
 
-/// A stream that is fed from another thread, with breaks, so that wakes and turns meet.
+/// A stream that another thread feeds, with pauses, so that wake-ups coincide with running actions.
 fn check_scheduler(scheduler: impl fanline::Scheduler) {
     for _ in 0..20 {
         let (sender, receiver) = mpsc::unbounded();
@@ -254,7 +266,7 @@ fn check_scheduler(scheduler: impl fanline::Scheduler) {
 }
 
 #[test]
-fn on_every_scheduler() {
+fn from_stream_works_on_every_scheduler() {
     check_scheduler(Immediate);
     check_scheduler(CurrentThread);
     check_scheduler(NewThread);
@@ -263,18 +275,18 @@ fn on_every_scheduler() {
 }
 
 #[test]
-fn there_and_back() {
+fn source_to_stream_to_source_round_trip() {
     for tokio in [false, true] {
-        let hand = Hand::<u32>::new();
-        let there = hand.clone().into_stream(Unbounded);
-        let back = from_stream(there, NewThread)
+        let source = ManualSource::<u32>::new();
+        let source_stream = source.clone().into_stream(Unbounded);
+        let back = from_stream(source_stream, NewThread)
             .map(|value| value * 2)
             .into_stream(Unbounded);
         let producer = std::thread::spawn(move || {
             for value in 0..20_000 {
-                hand.next(value);
+                source.next(value);
             }
-            hand.complete();
+            source.complete();
         });
         let values: Vec<u32> = if tokio {
             tokio::runtime::Builder::new_current_thread()
@@ -290,7 +302,7 @@ fn there_and_back() {
 }
 
 #[test]
-fn a_future_that_waits_for_another_thread() {
+fn future_completed_on_another_thread_emits_value() {
     for _ in 0..100 {
         let (sender, receiver) = oneshot::channel::<u32>();
         let value = try_from_future(receiver, NewThread).first_value();

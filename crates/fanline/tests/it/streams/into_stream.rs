@@ -8,9 +8,9 @@ use fanline::stream::{Bounded, IntoStream, Lagged, Latest, Overflow, Policy, Unb
 use futures::{Stream, StreamExt};
 use proptest::prelude::*;
 
-use super::hand::{Hand, Wakes};
+use super::manual::{ManualSource, Wakes};
 
-/// Items as text, whatever their policy makes of them.
+/// An item as text, whatever the policy.
 trait Show {
     fn show(&self) -> String;
 }
@@ -51,28 +51,28 @@ fn show<T: Show>(polled: &Poll<Option<T>>) -> String {
     }
 }
 
-/// Runs `script` over a stream: a number is emitted, `[` to `]` is a slice, `?` polls, `.` completes
-/// and `x` drops the observer. Gives what the polls gave.
+/// Runs `script` over a stream: a number is emitted, `[` to `]` is a slice, `?` polls, `.` completes, and `x`
+/// drops the observer. Returns the results of the polls.
 fn run<P: Policy>(policy: P, script: &str) -> (String, u64)
 where
     P::Item<u32>: Show,
 {
-    let hand = Hand::<u32>::new();
-    let mut stream = hand.clone().into_stream(policy);
+    let source = ManualSource::<u32>::new();
+    let mut stream = source.clone().into_stream(policy);
     let mut seen = Vec::new();
     let mut slice = None;
     for word in script.split_whitespace() {
         match word {
             "?" => seen.push(show(&poll(&mut stream, Waker::noop()))),
-            "." => hand.complete(),
-            "x" => hand.dispose(),
+            "." => source.complete(),
+            "x" => source.dispose(),
             "[" => slice = Some(Vec::new()),
-            "]" => hand.next_slice(&slice.take().unwrap()),
+            "]" => source.next_slice(&slice.take().unwrap()),
             number => match (&mut slice, number.parse().unwrap()) {
                 (Some(slice), value) => slice.push(value),
-                // Both ways in which a value can come.
-                (None, value) if value % 2 == 0 => hand.next_owned(value),
-                (None, value) => hand.next(value),
+                // Values are delivered in both ways.
+                (None, value) if value % 2 == 0 => source.next_owned(value),
+                (None, value) => source.next(value),
             },
         }
     }
@@ -88,7 +88,7 @@ where
 }
 
 #[test]
-fn unbounded_holds_everything() {
+fn unbounded_stores_every_value() {
     for (script, expected) in [
         ("?", "-"),
         ("1 2 3 ? ? ? ?", "1 2 3 -"),
@@ -106,7 +106,7 @@ fn unbounded_holds_everything() {
 }
 
 #[test]
-fn latest_holds_the_last() {
+fn latest_stores_the_last_value() {
     for (script, expected, lost) in [
         ("?", "-", 0),
         ("1 ? 2 ?", "1 2", 0),
@@ -126,7 +126,7 @@ fn latest_holds_the_last() {
 }
 
 #[test]
-fn drop_oldest_keeps_the_newest() {
+fn drop_oldest_stores_newest_values() {
     for (script, expected, lost) in [
         ("1 2 ? ? ?", "1 2 -", 0),
         ("1 2 3 ? ? ?", "2 3 -", 1),
@@ -147,7 +147,7 @@ fn drop_oldest_keeps_the_newest() {
 }
 
 #[test]
-fn drop_newest_keeps_the_oldest() {
+fn drop_newest_stores_oldest_values() {
     for (script, expected, lost) in [
         ("1 2 3 ? ? ?", "1 2 -", 1),
         ("1 2 3 ? 4 5 ? ? ?", "1 2 4 -", 2),
@@ -166,7 +166,7 @@ fn drop_newest_keeps_the_oldest() {
 }
 
 #[test]
-fn fail_ends_the_stream() {
+fn fail_ends_stream_on_overflow() {
     for (script, expected) in [
         ("1 2 . ? ? ?", "1 2 end"),
         ("1 2 3 ? ? ? ? ?", "1 2 overflow end end"),
@@ -176,16 +176,16 @@ fn fail_ends_the_stream() {
     ] {
         check(Bounded::fail(2), script, expected, 0);
     }
-    let hand = Hand::new();
-    let _stream = hand.clone().into_stream(Bounded::fail(1));
-    hand.next(1);
-    assert!(hand.has_observer());
-    hand.next(2);
-    assert!(!hand.has_observer(), "the source is let go at once");
+    let source = ManualSource::new();
+    let _stream = source.clone().into_stream(Bounded::fail(1));
+    source.next(1);
+    assert!(source.has_observer());
+    source.next(2);
+    assert!(!source.has_observer(), "the source is unsubscribed at once");
 }
 
 #[test]
-fn no_room_for_none() {
+fn capacity_zero_panics() {
     for (name, make) in [
         ("block", (|| _ = Bounded::block(0)) as fn()),
         ("drop_oldest", || _ = Bounded::drop_oldest(0)),
@@ -201,7 +201,7 @@ fn no_room_for_none() {
     }
 }
 
-/// What a bounded queue gives, told the slow way: a list in which values are turned into gaps.
+/// A naive model of a bounded queue: a list in which dropped values become gaps.
 #[derive(Default)]
 struct Model {
     items: VecDeque<Result<u32, Lagged>>,
@@ -232,22 +232,22 @@ impl Model {
 
 proptest! {
     #[test]
-    fn bounded_queues_do_as_the_model(
+    fn bounded_queue_matches_model(
         capacity in 1_usize..5,
         drop_oldest: bool,
         steps in prop::collection::vec(prop::option::weighted(0.6, 0_u32..1), 0..60),
     ) {
-        let hand = Hand::<u32>::new();
+        let source = ManualSource::<u32>::new();
         let policy = if drop_oldest {
             Bounded::drop_oldest(capacity)
         } else {
             Bounded::drop_newest(capacity)
         };
-        let mut stream = hand.clone().into_stream(policy.report_lag());
+        let mut stream = source.clone().into_stream(policy.report_lag());
         let mut model = Model::default();
         for (number, step) in (0..).zip(steps) {
             if step.is_some() {
-                hand.next(number);
+                source.next(number);
                 model.push(number, capacity, drop_oldest);
             } else {
                 let polled = match poll(&mut stream, Waker::noop()) {
@@ -257,62 +257,62 @@ proptest! {
                 prop_assert_eq!(polled, model.items.pop_front());
             }
         }
-        hand.complete();
+        source.complete();
         prop_assert_eq!(stream.blocking_iter().collect::<Vec<_>>(), Vec::from(model.items));
     }
 }
 
 #[test]
-fn errors_come_after_the_values() {
-    let hand = Hand::<u32, &str>::new();
-    let mut stream = hand.clone().try_into_stream(Unbounded);
-    hand.next(1);
-    hand.error("gone");
+fn error_follows_values() {
+    let source = ManualSource::<u32, &str>::new();
+    let mut stream = source.clone().try_into_stream(Unbounded);
+    source.next(1);
+    source.error("gone");
     assert_eq!(stream.blocking_next(), Some(Ok(1)));
     assert_eq!(stream.blocking_next(), Some(Err("gone")));
     assert_eq!(stream.blocking_next(), None);
 
-    let hand = Hand::<u32, &str>::new();
-    let mut stream = hand
+    let source = ManualSource::<u32, &str>::new();
+    let mut stream = source
         .clone()
         .try_into_stream(Bounded::drop_oldest(1).report_lag());
-    hand.next_slice(&[1, 2]);
-    hand.error("gone");
+    source.next_slice(&[1, 2]);
+    source.error("gone");
     let items: Vec<_> = std::iter::from_fn(|| stream.blocking_next()).collect();
     assert_eq!(items, [Ok(Err(Lagged(1))), Ok(Ok(2)), Err("gone")]);
 }
 
 #[test]
-fn one_wake_when_the_queue_becomes_non_empty() {
-    let hand = Hand::<u32>::new();
-    let mut stream = hand.clone().into_stream(Unbounded);
+fn task_is_woken_once_when_queue_becomes_non_empty() {
+    let source = ManualSource::<u32>::new();
+    let mut stream = source.clone().into_stream(Unbounded);
     let (wakes, waker) = Wakes::new();
-    hand.next(1);
+    source.next(1);
     assert_eq!(poll(&mut stream, &waker), Poll::Ready(Some(1)));
     assert_eq!(poll(&mut stream, &waker), Poll::Pending);
     assert_eq!(poll(&mut stream, &waker), Poll::Pending);
     assert_eq!(wakes.count(), 0);
     for value in 2..100 {
-        hand.next(value);
+        source.next(value);
     }
     assert_eq!(wakes.count(), 1, "once for the burst");
     for value in 2..100 {
         assert_eq!(poll(&mut stream, &waker), Poll::Ready(Some(value)));
     }
-    hand.next_slice(&[100, 101]);
-    assert_eq!(wakes.count(), 1, "nobody waits");
+    source.next_slice(&[100, 101]);
+    assert_eq!(wakes.count(), 1, "no task waits");
     assert_eq!(poll(&mut stream, &waker), Poll::Ready(Some(100)));
     assert_eq!(poll(&mut stream, &waker), Poll::Ready(Some(101)));
     assert_eq!(poll(&mut stream, &waker), Poll::Pending);
-    hand.complete();
+    source.complete();
     assert_eq!(wakes.count(), 2, "the end wakes");
     assert_eq!(poll(&mut stream, &waker), Poll::Ready(None));
 }
 
 #[test]
-fn the_last_waker_is_the_one_that_is_woken() {
-    let hand = Hand::<u32>::new();
-    let mut stream = hand.clone().into_stream(Latest);
+fn last_registered_waker_is_woken() {
+    let source = ManualSource::<u32>::new();
+    let mut stream = source.clone().into_stream(Latest);
     let (first_wakes, first) = Wakes::new();
     let (second_wakes, second) = Wakes::new();
     assert_eq!(poll(&mut stream, &first), Poll::Pending);
@@ -321,22 +321,22 @@ fn the_last_waker_is_the_one_that_is_woken() {
     assert_eq!(
         Arc::strong_count(&first_wakes),
         1,
-        "the old waker is let go"
+        "the old waker was dropped"
     );
-    hand.dispose();
+    source.dispose();
     assert_eq!((first_wakes.count(), second_wakes.count()), (0, 1));
     drop(stream);
     drop(second);
     assert_eq!(Arc::strong_count(&second_wakes), 1);
 }
 
-/// A waker that looks into the stream it wakes: it would wait for ever if the queue were locked.
-struct Greedy {
+/// A waker that polls the stream that it wakes. It would block forever if the queue were locked.
+struct PollOnWake {
     stream: Mutex<Option<IntoStream<u32, Unbounded>>>,
     seen: Mutex<Vec<u32>>,
 }
 
-impl Wake for Greedy {
+impl Wake for PollOnWake {
     fn wake(self: Arc<Self>) {
         let mut stream = self.stream.lock().unwrap();
         while let Poll::Ready(Some(value)) = poll(stream.as_mut().unwrap(), Waker::noop()) {
@@ -346,30 +346,30 @@ impl Wake for Greedy {
 }
 
 #[test]
-fn wakers_are_called_outside_the_lock() {
-    let hand = Hand::<u32>::new();
-    let mut stream = hand.clone().into_stream(Unbounded);
-    let greedy = Arc::new(Greedy {
+fn wakers_run_outside_the_lock() {
+    let source = ManualSource::<u32>::new();
+    let mut stream = source.clone().into_stream(Unbounded);
+    let poll_on_wake = Arc::new(PollOnWake {
         stream: Mutex::new(None),
         seen: Mutex::new(Vec::new()),
     });
     assert_eq!(
-        poll(&mut stream, &Waker::from(greedy.clone())),
+        poll(&mut stream, &Waker::from(poll_on_wake.clone())),
         Poll::Pending
     );
-    *greedy.stream.lock().unwrap() = Some(stream);
-    hand.next_slice(&[1, 2]);
-    assert_eq!(*greedy.seen.lock().unwrap(), [1, 2]);
-    *greedy.stream.lock().unwrap() = None;
+    *poll_on_wake.stream.lock().unwrap() = Some(stream);
+    source.next_slice(&[1, 2]);
+    assert_eq!(*poll_on_wake.seen.lock().unwrap(), [1, 2]);
+    *poll_on_wake.stream.lock().unwrap() = None;
 }
 
-/// A value whose drop looks into the stream that held it.
+/// A value whose drop accesses the stream that held it.
 #[derive(Clone)]
-struct Nosy(Slot, Arc<Mutex<Vec<usize>>>);
+struct AccessOnDrop(Slot, Arc<Mutex<Vec<usize>>>);
 
-type Slot = Arc<Mutex<Option<IntoStream<Nosy, Latest>>>>;
+type Slot = Arc<Mutex<Option<IntoStream<AccessOnDrop, Latest>>>>;
 
-impl Drop for Nosy {
+impl Drop for AccessOnDrop {
     fn drop(&mut self) {
         if let Ok(stream) = self.0.try_lock()
             && let Some(stream) = &*stream
@@ -381,26 +381,26 @@ impl Drop for Nosy {
 
 #[test]
 fn values_are_dropped_outside_the_lock() {
-    let hand = Hand::<Nosy>::new();
+    let source = ManualSource::<AccessOnDrop>::new();
     let (slot, seen) = (Slot::default(), Arc::default());
-    *Arc::clone(&slot).lock().unwrap() = Some(hand.clone().into_stream(Latest));
-    hand.next_owned(Nosy(Arc::clone(&slot), Arc::clone(&seen)));
-    hand.next_owned(Nosy(Arc::clone(&slot), Arc::clone(&seen)));
+    *Arc::clone(&slot).lock().unwrap() = Some(source.clone().into_stream(Latest));
+    source.next_owned(AccessOnDrop(Arc::clone(&slot), Arc::clone(&seen)));
+    source.next_owned(AccessOnDrop(Arc::clone(&slot), Arc::clone(&seen)));
     assert_eq!(*seen.lock().unwrap(), [1]);
     let stream = slot.lock().unwrap().take();
     drop(stream);
 }
 
 #[test]
-fn dropping_the_stream_lets_everything_go() {
-    let hand = Hand::<Arc<u32>>::new();
+fn dropped_stream_drops_values_and_unsubscribes() {
+    let source = ManualSource::<Arc<u32>>::new();
     let value = Arc::new(1);
-    let mut stream = hand.clone().into_stream(Unbounded);
+    let mut stream = source.clone().into_stream(Unbounded);
     for _ in 0..3 {
-        hand.next(value.clone());
+        source.next(value.clone());
     }
     assert!(poll(&mut stream, Waker::noop()).is_ready());
-    hand.next(value.clone());
+    source.next(value.clone());
     assert_eq!(stream.size_hint(), (3, None));
     assert_eq!(
         Arc::strong_count(&value),
@@ -409,15 +409,15 @@ fn dropping_the_stream_lets_everything_go() {
     );
     drop(stream);
     assert_eq!(Arc::strong_count(&value), 1);
-    assert!(!hand.has_observer());
+    assert!(!source.has_observer());
 }
 
 #[test]
-fn the_end_lets_the_source_go() {
+fn end_drops_source() {
     let token = Arc::new(());
     let held = token.clone();
-    let hand = Hand::<u32>::new();
-    let mut stream = hand
+    let source = ManualSource::<u32>::new();
+    let mut stream = source
         .clone()
         .map(move |value| {
             let _held = &held;
@@ -425,33 +425,33 @@ fn the_end_lets_the_source_go() {
         })
         .into_stream(Unbounded);
     assert_eq!(Arc::strong_count(&token), 2);
-    hand.complete();
+    source.complete();
     assert_eq!(stream.blocking_next(), None);
     assert_eq!(Arc::strong_count(&token), 1);
 }
 
 #[test]
-fn block_waits_for_the_consumer() {
-    let hand = Hand::<u32>::new();
-    let stream = hand.clone().into_stream(Bounded::block(2));
+fn block_policy_waits_for_consumer() {
+    let source = ManualSource::<u32>::new();
+    let stream = source.clone().into_stream(Bounded::block(2));
     let producer = std::thread::spawn(move || {
         for value in 0..10_000 {
-            hand.next(value);
+            source.next(value);
         }
-        hand.complete();
+        source.complete();
     });
     assert!(stream.blocking_iter().eq(0..10_000));
     producer.join().unwrap();
 }
 
 #[test]
-fn dropping_the_stream_frees_a_source_that_waits() {
+fn dropped_stream_unblocks_source() {
     for taken in 0..3 {
-        let hand = Hand::<u32>::new();
-        let mut stream = hand.clone().into_stream(Bounded::block(1));
+        let source = ManualSource::<u32>::new();
+        let mut stream = source.clone().into_stream(Bounded::block(1));
         let producer = std::thread::spawn(move || {
-            while hand.has_observer() {
-                hand.next(1);
+            while source.has_observer() {
+                source.next(1);
             }
         });
         for _ in 0..taken {
@@ -463,14 +463,14 @@ fn dropping_the_stream_frees_a_source_that_waits() {
 }
 
 #[test]
-fn what_is_ready_at_the_subscription_does_not_wait() {
-    let hand = Hand::<u32>::with_ready(vec![1, 2, 3, 4, 5]);
-    let mut stream = hand.clone().into_stream(Bounded::block(2));
+fn values_during_subscription_do_not_block() {
+    let source = ManualSource::<u32>::with_ready(vec![1, 2, 3, 4, 5]);
+    let mut stream = source.clone().into_stream(Bounded::block(2));
     for value in 1..=5 {
         assert_eq!(poll(&mut stream, Waker::noop()), Poll::Ready(Some(value)));
     }
-    hand.next(6);
-    hand.complete();
+    source.next(6);
+    source.complete();
     assert!(stream.blocking_iter().eq([6]));
 }
 
@@ -480,17 +480,17 @@ where
     P: Policy + 'static,
     P::Item<u32>: Send,
 {
-    let hand = Hand::<u32>::new();
-    let stream = hand.clone().into_stream(policy);
+    let source = ManualSource::<u32>::new();
+    let stream = source.clone().into_stream(policy);
     let producer = std::thread::spawn(move || {
         for value in 0..count {
             if value % 3 == 0 {
-                hand.next_slice(&[value]);
+                source.next_slice(&[value]);
             } else {
-                hand.next(value);
+                source.next(value);
             }
         }
-        hand.complete();
+        source.complete();
     });
     let items = if tokio {
         tokio::runtime::Builder::new_current_thread()
@@ -505,7 +505,7 @@ where
 }
 
 #[test]
-fn exactly_once_across_threads() {
+fn values_arrive_exactly_once_across_threads() {
     for tokio in [false, true] {
         for _ in 0..20 {
             assert!(
@@ -523,7 +523,7 @@ fn exactly_once_across_threads() {
 }
 
 #[test]
-fn every_value_comes_or_is_counted() {
+fn every_value_arrives_or_is_counted_as_lost() {
     for policy in [Bounded::drop_oldest(8), Bounded::drop_newest(8)] {
         for tokio in [false, true] {
             let mut next = 0;
@@ -542,7 +542,7 @@ fn every_value_comes_or_is_counted() {
 }
 
 #[test]
-fn latest_ends_with_the_last() {
+fn latest_stream_ends_with_last_value() {
     for tokio in [false, true] {
         let items = collect_across_threads(Latest, 20_000, tokio);
         assert!(items.is_sorted());
@@ -551,15 +551,15 @@ fn latest_ends_with_the_last() {
 }
 
 #[test]
-fn a_next_that_is_given_up_loses_nothing() {
+fn dropped_next_loses_no_value() {
     futures::executor::block_on(async {
-        let hand = Hand::<u32>::new();
-        let mut stream = hand.clone().into_stream(Unbounded);
-        let gave_up =
+        let source = ManualSource::<u32>::new();
+        let mut stream = source.clone().into_stream(Unbounded);
+        let abandoned =
             futures::future::select(Box::pin(stream.next()), futures::future::ready(())).await;
-        assert!(matches!(gave_up, futures::future::Either::Right(_)));
-        drop(gave_up);
-        hand.next(1);
+        assert!(matches!(abandoned, futures::future::Either::Right(_)));
+        drop(abandoned);
+        source.next(1);
         assert_eq!(stream.next().await, Some(1));
     });
 }

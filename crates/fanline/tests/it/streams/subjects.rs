@@ -1,4 +1,4 @@
-//! Streams, sinks and futures of the subjects themselves.
+//! Streams, sinks, and futures of subjects.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use futures::executor::block_on;
 use futures::{SinkExt, StreamExt, stream};
 
 #[test]
-fn a_stream_begins_with_what_is_retained() {
+fn stream_starts_with_retained_values() {
     let (mut tx, source) = fanline::replay::<u32>(Replay::many(2));
     tx.next_slice(&[1, 2, 3]);
     let all = source.clone().into_stream(Bounded::block(1));
@@ -19,7 +19,7 @@ fn a_stream_begins_with_what_is_retained() {
 }
 
 #[test]
-fn a_stream_ends_however_the_subject_does() {
+fn stream_ends_with_every_end_of_subject() {
     type End = fn(Subject<u32>);
     let ends: [(&str, End); 3] = [
         ("complete", |subject| subject.complete()),
@@ -36,7 +36,7 @@ fn a_stream_ends_however_the_subject_does() {
 }
 
 #[test]
-fn dropping_a_stream_unsubscribes() {
+fn dropped_stream_or_future_unsubscribes() {
     let subject = Subject::<u32>::new();
     let streams = (
         subject.clone().into_stream(Unbounded),
@@ -51,7 +51,7 @@ fn dropping_a_stream_unsubscribes() {
 }
 
 #[test]
-fn a_subject_that_waits_for_room_goes_on_when_the_stream_is_dropped() {
+fn dropped_stream_unblocks_subject() {
     for taken in 0..3 {
         let subject = Subject::<u32>::new();
         let other = subject.clone().into_stream(Unbounded);
@@ -65,18 +65,23 @@ fn a_subject_that_waits_for_room_goes_on_when_the_stream_is_dropped() {
         }
         drop(stream);
         assert_eq!(producer.join().unwrap(), 1);
-        assert!(other.blocking_iter().eq(0..10), "nobody else lost anything");
+        assert!(
+            other.blocking_iter().eq(0..10),
+            "no other observer lost a value"
+        );
     }
 }
 
 #[test]
-fn streams_from_many_threads_agree() {
+fn streams_of_one_subject_see_same_order() {
     let subject = Subject::<u32>::new();
     let streams = [(); 3].map(|()| subject.clone().into_stream(Unbounded));
     let producers: Vec<_> = (0..3)
-        .map(|lane| {
+        .map(|thread_index| {
             let subject = subject.clone();
-            std::thread::spawn(move || (0..5_000).for_each(|value| subject.next(value * 3 + lane)))
+            std::thread::spawn(move || {
+                (0..5_000).for_each(|value| subject.next(value * 3 + thread_index))
+            })
         })
         .collect();
     let readers: Vec<_> = streams
@@ -99,7 +104,7 @@ fn streams_from_many_threads_agree() {
 }
 
 #[test]
-fn producers_are_sinks() {
+fn producer_is_a_sink() {
     block_on(async {
         let (mut tx, source) = fanline::replay::<u32>(Replay::all());
         tx.send(1).await.unwrap();
@@ -119,7 +124,7 @@ fn producers_are_sinks() {
 }
 
 #[test]
-fn an_error_in_the_stream_leaves_the_producer() {
+fn failed_forward_leaves_producer_open() {
     block_on(async {
         let (mut tx, source) = fanline::subject::<u32>();
         let stream = source.into_stream(Unbounded);
@@ -148,7 +153,7 @@ macro_rules! check_sink {
 }
 
 #[test]
-fn shared_subjects_are_sinks() {
+fn shared_subject_is_a_sink() {
     check_sink!(Subject::<u32>::new(), [1, 2]);
     check_sink!(BehaviorSubject::new(0_u32), [0, 1, 2]);
     check_sink!(AsyncSubject::<u32>::new(), [2]);
@@ -159,7 +164,7 @@ fn shared_subjects_are_sinks() {
 }
 
 #[test]
-fn async_subjects_can_be_awaited() {
+fn async_subject_is_a_future() {
     type Play = fn(&AsyncSubject<u32, &'static str>);
     let table: [(Play, Result<Option<u32>, &str>); 4] = [
         (|subject| subject.complete(), Ok(None)),
@@ -198,14 +203,14 @@ fn async_subjects_can_be_awaited() {
 }
 
 #[test]
-fn an_async_subject_that_nobody_can_complete() {
+fn awaiting_last_handle_of_async_subject_returns_none() {
     let subject = AsyncSubject::<u32>::new();
     subject.next(1);
     assert_eq!(block_on(subject.into_future()), Ok(None));
 }
 
 #[test]
-fn awaited_from_another_thread() {
+fn async_subject_completed_on_another_thread_wakes_future() {
     for _ in 0..100 {
         let subject = AsyncSubject::<Arc<u32>>::new();
         let answer = subject.clone();

@@ -3,36 +3,36 @@ use std::task::{Context, Poll};
 
 use fanline::ObservableExt;
 
-use super::hand::{Hand, Wakes};
+use super::manual::{ManualSource, Wakes};
 
-/// Runs `script` (numbers, `.` complete, `!` error, `x` dispose) and gives the first and last value.
+/// Runs `script` (numbers, `.` completes, `!` fails, `x` disposes) and returns the first and the last value.
 fn run(script: &str) -> [Result<Option<u32>, &'static str>; 2] {
     [true, false].map(|first| {
-        let hand = Hand::<u32, &str>::new();
-        let play = |hand: &Hand<u32, &'static str>| {
+        let source = ManualSource::<u32, &str>::new();
+        let play = |source: &ManualSource<u32, &'static str>| {
             for word in script.split_whitespace() {
                 match word {
-                    "." => hand.complete(),
-                    "!" => hand.error("gone"),
-                    "x" => hand.dispose(),
-                    number => hand.next(number.parse().unwrap()),
+                    "." => source.complete(),
+                    "!" => source.error("gone"),
+                    "x" => source.dispose(),
+                    number => source.next(number.parse().unwrap()),
                 }
             }
         };
         if first {
-            let value = hand.clone().first_value();
-            play(&hand);
+            let value = source.clone().first_value();
+            play(&source);
             value.blocking_wait()
         } else {
-            let value = hand.clone().last_value();
-            play(&hand);
+            let value = source.clone().last_value();
+            play(&source);
             futures::executor::block_on(value)
         }
     })
 }
 
 #[test]
-fn first_and_last() {
+fn first_value_and_last_value_of_scripts() {
     for (script, first, last) in [
         (".", Ok(None), Ok(None)),
         ("x", Ok(None), Ok(None)),
@@ -47,53 +47,53 @@ fn first_and_last() {
 }
 
 #[test]
-fn the_first_value_unsubscribes() {
-    let hand = Hand::<u32>::new();
-    let first = hand.clone().first_value();
-    assert!(hand.has_observer());
-    hand.next(1);
-    assert!(!hand.has_observer());
+fn first_value_unsubscribes_after_value() {
+    let source = ManualSource::<u32>::new();
+    let first = source.clone().first_value();
+    assert!(source.has_observer());
+    source.next(1);
+    assert!(!source.has_observer());
     assert_eq!(first.blocking_wait(), Ok(Some(1)));
 }
 
 #[test]
-fn a_dropped_future_unsubscribes() {
-    let hand = Hand::<Arc<u32>>::new();
+fn dropped_last_value_unsubscribes() {
+    let source = ManualSource::<Arc<u32>>::new();
     let value = Arc::new(1);
-    let last = hand.clone().last_value();
-    hand.next(value.clone());
+    let last = source.clone().last_value();
+    source.next(value.clone());
     assert_eq!(Arc::strong_count(&value), 2);
     drop(last);
-    assert!(!hand.has_observer());
+    assert!(!source.has_observer());
     assert_eq!(Arc::strong_count(&value), 1);
 }
 
 #[test]
-fn the_last_value_wakes_at_the_end_alone() {
-    let hand = Hand::<u32>::new();
-    let mut last = hand.clone().last_value();
+fn last_value_wakes_only_at_end() {
+    let source = ManualSource::<u32>::new();
+    let mut last = source.clone().last_value();
     let (wakes, waker) = Wakes::new();
     let mut context = Context::from_waker(&waker);
     let mut poll = || Future::poll(std::pin::Pin::new(&mut last), &mut context);
     assert_eq!(poll(), Poll::Pending);
-    hand.next_slice(&[1, 2]);
+    source.next_slice(&[1, 2]);
     assert_eq!(wakes.count(), 0);
     assert_eq!(poll(), Poll::Pending);
-    hand.complete();
+    source.complete();
     assert_eq!(wakes.count(), 1);
     assert_eq!(poll(), Poll::Ready(Ok(Some(2))));
 }
 
 #[test]
-fn waits_for_another_thread() {
+fn values_from_another_thread_wake_waiters() {
     for _ in 0..200 {
-        let hand = Hand::<u32>::new();
-        let (first, last) = (Hand::<u32>::new(), hand.clone().last_value());
+        let source = ManualSource::<u32>::new();
+        let (first, last) = (ManualSource::<u32>::new(), source.clone().last_value());
         let first_value = first.clone().first_value();
         let producer = std::thread::spawn(move || {
             first.next(1);
-            hand.next(2);
-            hand.complete();
+            source.next(2);
+            source.complete();
         });
         assert_eq!(first_value.blocking_wait(), Ok(Some(1)));
         assert_eq!(last.blocking_wait(), Ok(Some(2)));

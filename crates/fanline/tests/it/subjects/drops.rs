@@ -1,5 +1,5 @@
-//! Destructors, clones and clocks of the user's: they may do anything, also panic, and never run where
-//! the subject is locked. A deadlock here is a failure.
+//! User-defined destructors, clones, and clocks: they may do anything, even panic, and never run while the
+//! subject is locked. A deadlock here is a failure.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,11 +11,11 @@ use fanline::{
     ReplaySubject, Source, Subject, Time,
 };
 
-use super::rig::{FORMS, Fault, Flavour, Form, Rig};
+use super::rig::{FORMS, Fault, Flavor, Form, Rig};
 use super::script::throw;
-use crate::hand::locked;
+use crate::manual_source::locked;
 
-/// Runs when it is dropped.
+/// Calls a closure when it is dropped.
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
@@ -30,7 +30,7 @@ fn recorder() -> (Arc<Mutex<Vec<u32>>>, impl FnMut(&u32) + Send + 'static) {
     (seen, move |value: &u32| locked(&recorded).push(*value))
 }
 
-/// An observer that wants one value, and owns something.
+/// An observer that closes after one value, and owns `D`.
 struct Once<D> {
     called: bool,
     panics: bool,
@@ -54,13 +54,13 @@ impl<D> Observer<u32, Fault> for Once<D> {
     }
 }
 
-/// The story: who left while a closed observer was dropped was called once more.
+/// The story: an observer that left while a closed observer was dropped was called once more.
 #[test]
-fn an_observer_that_is_dropped_unsubscribes_the_next() {
+fn dropped_observer_can_unsubscribe_the_next() {
     for form in FORMS {
-        for flavour in [Flavour::Publish, Flavour::All, Flavour::Many(3)] {
+        for flavor in [Flavor::Publish, Flavor::All, Flavor::Many(3)] {
             for panics in [false, true] {
-                let mut rig = Rig::<u32>::new(form, flavour);
+                let mut rig = Rig::<u32>::new(form, flavor);
                 let owned: Arc<Mutex<Option<Guard>>> = Arc::default();
                 let held = owned.clone();
                 let once = Once {
@@ -76,7 +76,7 @@ fn an_observer_that_is_dropped_unsubscribes_the_next() {
                 let thrown = catch_unwind(AssertUnwindSafe(|| rig.emit.next(1))).is_err();
                 assert_eq!(thrown, panics);
                 rig.emit.next(2);
-                let about = format!("{form:?} {flavour:?} {panics}");
+                let about = format!("{form:?} {flavor:?} {panics}");
                 assert_eq!(*locked(&seen), [0; 0], "{about}");
                 assert_eq!(*locked(&others), [1, 2], "{about}");
                 assert_eq!(rig.source.observer_count(), 1, "{about}");
@@ -86,9 +86,9 @@ fn an_observer_that_is_dropped_unsubscribes_the_next() {
 }
 
 #[test]
-fn an_observer_that_is_dropped_emits() {
-    for flavour in [Flavour::Publish, Flavour::All, Flavour::Many(3)] {
-        let mut rig = Rig::<u32>::new(Form::Shared, flavour);
+fn dropped_observer_can_emit() {
+    for flavor in [Flavor::Publish, Flavor::All, Flavor::Many(3)] {
+        let mut rig = Rig::<u32>::new(Form::Shared, flavor);
         let handle = rig.emit.another().expect("shared");
         let emits = |number: u32| {
             let mut emit = handle.another();
@@ -114,51 +114,51 @@ fn an_observer_that_is_dropped_emits() {
                 let _ = &owned;
             })
             .detach();
-        // After the end nothing comes.
+        // After the end nothing is emitted.
         rig.emit.complete();
-        assert_eq!(*locked(&seen), [1, 10, 20], "{flavour:?}");
+        assert_eq!(*locked(&seen), [1, 10, 20], "{flavor:?}");
     }
 }
 
-/// A value that asks its subject for everything when it is dropped, and when it is cloned.
-struct Nosy {
-    source: Option<Source<Nosy>>,
-    asked: Arc<AtomicUsize>,
+/// A value that calls methods of its subject when it is dropped and when it is cloned.
+struct AccessOnDrop {
+    source: Option<Source<AccessOnDrop>>,
+    accesses: Arc<AtomicUsize>,
 }
 
-impl Nosy {
-    fn ask(&self) {
+impl AccessOnDrop {
+    fn access(&self) {
         let Some(source) = &self.source else { return };
         let _ = source.has_ended();
         let _ = source.observer_count();
         source.trim();
         drop(source.subscribe(|_| {}));
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.accesses.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-impl Clone for Nosy {
+impl Clone for AccessOnDrop {
     fn clone(&self) -> Self {
-        self.ask();
+        self.access();
         Self {
             source: self.source.clone(),
-            asked: self.asked.clone(),
+            accesses: self.accesses.clone(),
         }
     }
 }
 
-impl Drop for Nosy {
+impl Drop for AccessOnDrop {
     fn drop(&mut self) {
-        self.ask();
+        self.access();
     }
 }
 
-fn nosy(subject: ReplaySubject<Nosy>, clock: &Arc<SetClock>) -> usize {
-    let asked = Arc::new(AtomicUsize::new(0));
+fn run_accesses(subject: ReplaySubject<AccessOnDrop>, clock: &Arc<SetClock>) -> usize {
+    let accesses = Arc::new(AtomicUsize::new(0));
     let source = subject.source();
-    let value = || Nosy {
+    let value = || AccessOnDrop {
         source: Some(source.clone()),
-        asked: asked.clone(),
+        accesses: accesses.clone(),
     };
     subject.subscribe(|_| {}).detach();
     subject.next(value());
@@ -175,7 +175,7 @@ fn nosy(subject: ReplaySubject<Nosy>, clock: &Arc<SetClock>) -> usize {
     drop(subject.snapshot());
     subject.dispose();
     subject.next(value());
-    asked.load(Ordering::SeqCst)
+    accesses.load(Ordering::SeqCst)
 }
 
 #[derive(Default)]
@@ -200,7 +200,7 @@ impl Clock for SetClock {
 }
 
 #[test]
-fn values_ask_their_subject_when_they_are_dropped_or_cloned() {
+fn values_can_access_their_subject_in_drop_and_clone() {
     let clock = Arc::new(SetClock::default());
     let window = Duration::from_nanos(10);
     for subject in [
@@ -212,46 +212,48 @@ fn values_ask_their_subject_when_they_are_dropped_or_cloned() {
         ReplaySubject::new(Replay::many_within(1, window).clock(clock.clone())),
     ] {
         clock.set(0);
-        assert!(nosy(subject, &clock) >= 7);
+        assert!(run_accesses(subject, &clock) >= 7);
     }
 }
 
-/// The story: an error was dropped under the lock by a disposal.
+/// The story: a disposal dropped an error under the lock.
 #[test]
-fn errors_and_panics_ask_when_they_are_dropped() {
-    struct Curious(Source<u32, Curious>);
-    impl Drop for Curious {
+fn errors_and_panics_can_access_subject_in_drop() {
+    struct AccessOnDropError(Source<u32, AccessOnDropError>);
+    impl Drop for AccessOnDropError {
         fn drop(&mut self) {
             let _ = self.0.has_ended();
         }
     }
-    let subject = Subject::<u32, Curious>::with_error();
+    let subject = Subject::<u32, AccessOnDropError>::with_error();
     let source = subject.source();
-    // Three panics in one emission; the first goes on.
+    // Three panics in one emission; the first one resumes.
     for number in 0..3 {
         let source = source.clone();
         subject
             .subscribe(move |_| {
                 let source = source.clone();
-                std::panic::resume_unwind(Box::new((number, Curious(source))));
+                std::panic::resume_unwind(Box::new((number, AccessOnDropError(source))));
             })
             .detach();
     }
     let thrown = catch_unwind(AssertUnwindSafe(|| subject.next(1))).expect_err("all panic");
     assert_eq!(
-        thrown.downcast_ref::<(i32, Curious)>().map(|t| t.0),
+        thrown
+            .downcast_ref::<(i32, AccessOnDropError)>()
+            .map(|t| t.0),
         Some(0)
     );
     drop(thrown);
     assert!(!subject.has_observers());
-    subject.error(Curious(source));
+    subject.error(AccessOnDropError(source));
     subject.dispose();
     assert!(subject.has_ended());
 }
 
-/// The story: what had been cloned before the panic was emitted with the next slice.
+/// The story: values that were cloned before a panic were emitted with the next slice.
 #[test]
-fn a_clone_panics_in_a_slice() {
+fn panicking_clone_in_slice_emits_nothing() {
     struct Brittle(u32);
     impl Clone for Brittle {
         fn clone(&self) -> Self {
@@ -274,9 +276,9 @@ fn a_clone_panics_in_a_slice() {
 }
 
 #[test]
-fn an_observers_destructor_panics() {
+fn panicking_observer_destructor_keeps_subject_consistent() {
     for form in FORMS {
-        let mut rig = Rig::<u32>::new(form, Flavour::Many(2));
+        let mut rig = Rig::<u32>::new(form, Flavor::Many(2));
         let (seen, record) = recorder();
         let once = Once {
             called: false,
@@ -290,7 +292,7 @@ fn an_observers_destructor_panics() {
         });
         rig.source.subscribe(record).detach();
         rig.emit.next(1);
-        // Idle: the panic goes on where it was unsubscribed.
+        // While idle, the panic resumes in the call that unsubscribes.
         assert!(catch_unwind(AssertUnwindSafe(|| drop(idle))).is_err());
         rig.emit.next(2);
         let last = OnDrop(|| throw());
@@ -309,7 +311,7 @@ fn an_observers_destructor_panics() {
 }
 
 #[test]
-fn a_values_destructor_panics() {
+fn panicking_value_destructor_keeps_subject_consistent() {
     #[derive(Clone)]
     struct Loud(u32);
     impl Drop for Loud {
@@ -340,7 +342,7 @@ fn a_values_destructor_panics() {
 }
 
 #[test]
-fn a_clock_panics() {
+fn panicking_clock_keeps_subject_consistent() {
     let clock = Arc::new(SetClock::default());
     let replay = || Replay::within(Duration::from_nanos(10)).clock(clock.clone());
     let subject = ReplaySubject::new(replay());
@@ -366,7 +368,7 @@ fn a_clock_panics() {
     panics(&mut || tx.next(1));
     tx.next(2);
     assert_eq!(source.snapshot(), [2]);
-    // There is no second try for a producer: the subject is disposed of.
+    // A producer has no second try, so the subject is disposed of.
     let mut tx = Some(tx);
     panics(&mut || tx.take().into_iter().for_each(Producer::complete));
     assert!(source.has_ended());
@@ -374,9 +376,9 @@ fn a_clock_panics() {
 }
 
 #[test]
-fn what_is_replayed_stays_until_it_was_read() {
+fn replayed_values_stay_until_read() {
     for form in FORMS {
-        let mut rig = Rig::<u32>::new(form, Flavour::Many(2));
+        let mut rig = Rig::<u32>::new(form, Flavor::Many(2));
         rig.emit.slice(&[1, 2]);
         let another = rig.emit.another();
         let (seen, mut record) = recorder();
@@ -399,10 +401,10 @@ fn what_is_replayed_stays_until_it_was_read() {
 }
 
 #[test]
-fn the_last_handle_is_dropped() {
+fn dropped_last_handle_drops_observers() {
     for form in FORMS {
-        for flavour in super::rig::FLAVOURS {
-            let Rig { emit, source, .. } = Rig::<u32>::new(form, flavour);
+        for flavor in super::rig::FLAVORS {
+            let Rig { emit, source, .. } = Rig::<u32>::new(form, flavor);
             let token = Arc::new(());
             let held = token.clone();
             let guard = source.subscribe(move |_| {
@@ -415,16 +417,16 @@ fn the_last_handle_is_dropped() {
     }
     let (tx, source) = fanline::subject::<u32>();
     let completed = Arc::new(AtomicBool::new(false));
-    let noted = completed.clone();
+    let flag = completed.clone();
     let observer =
-        fanline::observer(|_: &u32| {}).on_complete(move || noted.store(true, Ordering::SeqCst));
+        fanline::observer(|_: &u32| {}).on_complete(move || flag.store(true, Ordering::SeqCst));
     source.subscribe_with(observer).detach();
     drop(tx.complete_on_drop());
     assert!(completed.load(Ordering::SeqCst));
 }
 
 #[test]
-fn panics_that_are_ignored() {
+fn ignored_panics_do_not_resume() {
     let subject = Subject::<u32>::new().on_observer_panic(fanline::OnPanic::Ignore);
     let (tx, source) = fanline::subject::<u32>();
     let mut tx = tx.on_observer_panic(fanline::OnPanic::Ignore);
@@ -447,7 +449,12 @@ fn panics_that_are_ignored() {
     let handle = behavior.clone();
     let behavior = behavior.on_observer_panic(ignored);
     behavior
-        .subscribe(|value| assert_eq!(*value, 0, "the first comes to whoever subscribes"))
+        .subscribe(|value| {
+            assert_eq!(
+                *value, 0,
+                "the initial value is delivered inside `subscribe`"
+            )
+        })
         .detach();
     handle.next(1);
     assert_eq!((handle.observer_count(), handle.value()), (0, Ok(1)));

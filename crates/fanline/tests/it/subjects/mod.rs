@@ -1,12 +1,12 @@
-//! Subjects, in every form and flavour.
+//! Subjects, in every form and flavor.
 
 mod drops;
-mod faces;
 mod model;
 mod owners;
 mod random;
 mod rig;
 mod script;
+mod specific;
 mod stress;
 mod tables;
 mod waiting;

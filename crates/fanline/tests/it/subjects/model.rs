@@ -1,9 +1,8 @@
-//! What a subject does, as plainly as it can be said: every value ever emitted in a `Vec`, with its
-//! time, and one thread.
+//! A simple single-threaded model of a subject: all values ever emitted in a `Vec`, with their times.
 
 use std::collections::VecDeque;
 
-use super::rig::{Flavour, Form, INITIAL};
+use super::rig::{Flavor, Form, INITIAL};
 use super::script::{Act, Line, Op, Plan, Step};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,50 +18,50 @@ enum Emission {
     End(End),
 }
 
-struct Seat {
+struct ObserverState {
     plan: Plan,
     calls: usize,
     closed: bool,
-    /// In memory.
-    kept: bool,
-    /// Whether anybody holds its guard by now.
+    /// Whether the observer is in memory.
+    in_memory: bool,
+    /// Whether its guard exists and was not dropped.
     guarded: bool,
 }
 
 pub(crate) struct Model {
     form: Form,
-    flavour: Flavour,
-    /// Values and the times by which they age.
+    flavor: Flavor,
+    /// Values, and the times from which they age.
     log: Vec<(u32, u64)>,
-    /// How many of them are no longer retained.
-    gone: usize,
+    /// Number of values that are no longer retained.
+    dropped: usize,
     clock: u64,
-    /// The latest that the clock was seen at.
+    /// The latest reading of the clock.
     latest: u64,
     end: Option<End>,
-    seats: Vec<Seat>,
-    /// Who is subscribed, in order.
+    states: Vec<ObserverState>,
+    /// Subscribed observers, in order.
     members: Vec<usize>,
     emitting: bool,
     queue: VecDeque<Emission>,
     lines: Vec<Line>,
 }
 
-/// An observer has panicked.
+/// The error of an observer that panicked.
 struct Panicked;
 
 impl Model {
-    pub(crate) fn new(form: Form, flavour: Flavour) -> Self {
-        let initial = (flavour == Flavour::Behavior).then_some((INITIAL, 0));
+    pub(crate) fn new(form: Form, flavor: Flavor) -> Self {
+        let initial = (flavor == Flavor::Behavior).then_some((INITIAL, 0));
         Self {
             form,
-            flavour,
+            flavor,
             log: initial.into_iter().collect(),
-            gone: 0,
+            dropped: 0,
             clock: 0,
             latest: 0,
             end: None,
-            seats: Vec::new(),
+            states: Vec::new(),
             members: Vec::new(),
             emitting: false,
             queue: VecDeque::new(),
@@ -77,7 +76,7 @@ impl Model {
             Op::Complete => self.emit(Emission::End(End::Completed)),
             Op::Fail => self.emit(Emission::End(End::Failed)),
             Op::Dispose => {
-                // An exclusive producer is gone after the end.
+                // An exclusive producer no longer exists after the end.
                 if self.form == Form::Shared || self.end.is_none() {
                     self.dispose();
                 }
@@ -89,7 +88,7 @@ impl Model {
                 Ok(())
             }
             Op::Trim => {
-                self.look_at_clock();
+                self.read_clock();
                 Ok(())
             }
             Op::Clock(nanos) => {
@@ -101,18 +100,18 @@ impl Model {
                 Ok(())
             }
         };
-        let retained = i64::try_from(self.log.len() - self.gone).expect("few values");
+        let retained = i64::try_from(self.log.len() - self.dropped).expect("few values");
         Step {
             lines: std::mem::take(&mut self.lines),
             panicked: outcome.is_err(),
             observers: self.members.len(),
             ended: self.end.is_some(),
-            kept_observers: self.seats.iter().filter(|seat| seat.kept).count(),
-            kept_values: Some(retained),
+            observers_in_memory: self.states.iter().filter(|state| state.in_memory).count(),
+            values_in_memory: Some(retained),
         }
     }
 
-    /// Emits, and then what was emitted from inside. Every panic waits until all is over.
+    /// Emits, and then emits values that observers emitted. A panic is reported after all of them.
     fn emit(&mut self, emission: Emission) -> Result<(), Panicked> {
         self.queue.push_back(emission);
         if self.emitting {
@@ -134,13 +133,13 @@ impl Model {
     }
 
     fn emit_values(&mut self, values: &[u32]) -> Result<(), Panicked> {
-        if self.flavour != Flavour::Publish {
-            self.look_at_clock();
+        if self.flavor != Flavor::Publish {
+            self.read_clock();
             let latest = self.latest;
             self.log.extend(values.iter().map(|value| (*value, latest)));
             self.trim();
         }
-        if self.flavour == Flavour::Async {
+        if self.flavor == Flavor::Async {
             return Ok(());
         }
         let mut outcome = Ok(());
@@ -149,7 +148,7 @@ impl Model {
                 continue;
             }
             for value in values {
-                if self.seats[id].closed {
+                if self.states[id].closed {
                     break;
                 }
                 if let Err(panicked) = self.call(id, Line::Next(id, *value)) {
@@ -158,7 +157,7 @@ impl Model {
                     break;
                 }
             }
-            if self.seats[id].closed {
+            if self.states[id].closed {
                 self.leave(id);
             }
         }
@@ -166,20 +165,20 @@ impl Model {
     }
 
     fn emit_end(&mut self, end: End) -> Result<(), Panicked> {
-        self.look_at_clock();
+        self.read_clock();
         self.end = Some(end);
-        if self.flavour == Flavour::Async && end == End::Failed {
-            self.gone = self.log.len();
+        if self.flavor == Flavor::Async && end == End::Failed {
+            self.dropped = self.log.len();
         }
-        let held_back = match self.flavour {
-            Flavour::Async => self.retained().last().copied(),
+        let held_back = match self.flavor {
+            Flavor::Async => self.retained().last().copied(),
             _ => None,
         };
         let mut outcome = Ok(());
-        // None counts as subscribed from now on; those who leave are told apart by what is kept.
+        // No observer counts as subscribed from now on; `in_memory` distinguishes those that leave.
         let members = std::mem::take(&mut self.members);
         for id in members {
-            if !self.seats[id].kept {
+            if !self.states[id].in_memory {
                 continue;
             }
             let called = match held_back {
@@ -187,7 +186,7 @@ impl Model {
                 None => Ok(()),
             };
             let called = match called {
-                Ok(()) if !self.seats[id].closed => self.call_end(id, end),
+                Ok(()) if !self.states[id].closed => self.call_end(id, end),
                 other => other,
             };
             self.leave(id);
@@ -206,10 +205,10 @@ impl Model {
 
     fn call(&mut self, id: usize, line: Line) -> Result<(), Panicked> {
         self.lines.push(line);
-        let seat = &mut self.seats[id];
-        seat.calls += 1;
-        let calls = seat.calls;
-        for (call, act) in seat.plan.clone() {
+        let state = &mut self.states[id];
+        state.calls += 1;
+        let calls = state.calls;
+        for (call, act) in state.plan.clone() {
             if call == calls {
                 self.act(id, &act)?;
             }
@@ -228,40 +227,40 @@ impl Model {
             Act::Subscribe => self.subscribe(Plan::new())?,
             Act::Unsubscribe(other) => self.unsubscribe(*other),
             Act::Snapshot => self.snapshot(),
-            Act::Close => self.seats[id].closed = true,
+            Act::Close => self.states[id].closed = true,
             Act::Panic => return Err(Panicked),
         }
         Ok(())
     }
 
     fn subscribe(&mut self, plan: Plan) -> Result<(), Panicked> {
-        let id = self.seats.len();
-        self.seats.push(Seat {
+        let id = self.states.len();
+        self.states.push(ObserverState {
             plan,
             calls: 0,
             closed: false,
-            kept: true,
+            in_memory: true,
             guarded: false,
         });
         let outcome = self.replay(id);
-        self.seats[id].guarded = outcome.is_ok();
-        if self.end.is_none() && outcome.is_ok() && !self.seats[id].closed {
+        self.states[id].guarded = outcome.is_ok();
+        if self.end.is_none() && outcome.is_ok() && !self.states[id].closed {
             self.members.push(id);
         } else {
-            self.seats[id].kept = false;
+            self.states[id].in_memory = false;
         }
         outcome
     }
 
     fn replay(&mut self, id: usize) -> Result<(), Panicked> {
-        self.look_at_clock();
+        self.read_clock();
         let mut at = self.log.len() - self.replayed();
         while self.end != Some(End::Disposed) && at < self.log.len() {
-            // What is given in one go is not cut short by a disposal.
+            // Values that are delivered in one batch are not cut short by a disposal.
             let given = self.log[at..].to_vec();
             for (value, _) in given {
                 self.call(id, Line::Next(id, value))?;
-                if self.seats[id].closed {
+                if self.states[id].closed {
                     return Ok(());
                 }
                 at += 1;
@@ -273,23 +272,23 @@ impl Model {
         }
     }
 
-    /// How many values a late subscriber is given now.
+    /// Returns the number of values that a late subscriber gets now.
     fn replayed(&self) -> usize {
-        let replays = match (self.flavour, self.end) {
-            (_, Some(End::Disposed)) | (Flavour::Behavior, Some(_)) => false,
-            (Flavour::Async, end) => end == Some(End::Completed),
+        let replays = match (self.flavor, self.end) {
+            (_, Some(End::Disposed)) | (Flavor::Behavior, Some(_)) => false,
+            (Flavor::Async, end) => end == Some(End::Completed),
             _ => true,
         };
         if replays { self.retained().len() } else { 0 }
     }
 
     fn retained(&self) -> Vec<u32> {
-        let retained = &self.log[self.gone..];
+        let retained = &self.log[self.dropped..];
         retained.iter().map(|(value, _)| *value).collect()
     }
 
     fn snapshot(&mut self) {
-        self.look_at_clock();
+        self.read_clock();
         let count = self.replayed();
         let mut values = self.retained();
         values.drain(..values.len() - count);
@@ -297,30 +296,30 @@ impl Model {
     }
 
     fn unsubscribe(&mut self, id: usize) {
-        let Some(seat) = self.seats.get_mut(id) else {
+        let Some(state) = self.states.get_mut(id) else {
             return;
         };
-        if std::mem::take(&mut seat.guarded) {
+        if std::mem::take(&mut state.guarded) {
             self.leave(id);
         }
     }
 
     fn leave(&mut self, id: usize) {
-        self.seats[id].kept = false;
+        self.states[id].in_memory = false;
         self.members.retain(|member| *member != id);
     }
 
     fn dispose(&mut self) {
         self.end = Some(End::Disposed);
-        self.gone = self.log.len();
+        self.dropped = self.log.len();
         self.members.clear();
-        for seat in &mut self.seats {
-            seat.kept = false;
+        for state in &mut self.states {
+            state.in_memory = false;
         }
     }
 
-    fn look_at_clock(&mut self) {
-        if self.end.is_some() && self.flavour.freezes() {
+    fn read_clock(&mut self) {
+        if self.end.is_some() && self.flavor.freezes() {
             return;
         }
         self.latest = self.latest.max(self.clock);
@@ -328,14 +327,14 @@ impl Model {
     }
 
     fn trim(&mut self) {
-        let bound = self.log.len().saturating_sub(self.flavour.count_max());
-        self.gone = self.gone.max(bound);
-        let Some(window) = self.flavour.window() else {
+        let bound = self.log.len().saturating_sub(self.flavor.count_max());
+        self.dropped = self.dropped.max(bound);
+        let Some(window) = self.flavor.window() else {
             return;
         };
         let young = |time: u64| self.latest - time <= window;
-        while self.gone < self.log.len() && !young(self.log[self.gone].1) {
-            self.gone += 1;
+        while self.dropped < self.log.len() && !young(self.log[self.dropped].1) {
+            self.dropped += 1;
         }
     }
 }

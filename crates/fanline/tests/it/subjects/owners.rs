@@ -1,16 +1,16 @@
-//! Who is the last to have a subject, and when: producers, sources and guards go in any order.
+//! Owners of a subject: producers, sources, and guards are dropped in any order.
 
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use fanline::{Guard, Replay, Subject};
 
-use crate::hand::locked;
+use crate::manual_source::locked;
 
-/// An observer that owns its own guard keeps nothing in memory: neither after the end, nor when everybody
-/// else is gone without one.
+/// An observer that owns its own guard causes no leak: neither after the end, nor when all other owners are
+/// dropped without one.
 #[test]
-fn an_observer_owns_its_guard() {
+fn observer_owning_its_guard_does_not_leak() {
     for completes in [true, false] {
         let token = Arc::new(());
         let own: Arc<Mutex<Option<Guard>>> = Arc::default();
@@ -32,9 +32,9 @@ fn an_observer_owns_its_guard() {
     }
 }
 
-/// The producer and the last source go while guards go on other threads, each with a reference of its own.
+/// The producer and the last source are dropped while other threads drop guards, each with its own reference.
 #[test]
-fn owners_and_guards_go_at_once() {
+fn owners_and_guards_dropped_concurrently_do_not_leak() {
     for _ in 0..300 {
         let token = Arc::new(());
         let (mut tx, source) = fanline::replay::<Arc<()>>(Replay::one());
@@ -66,37 +66,40 @@ fn owners_and_guards_go_at_once() {
     }
 }
 
-/// Threads that are in each other's way, then one that is left in peace for long, and again: giving the turn
-/// back has another way in each case, and none loses a value.
+/// Threads contend, then one emits alone for long, and so on. The exclusive access is released in a different
+/// way in each case, and no value is lost.
 #[test]
-fn emitters_meet_now_and_then() {
+fn emitters_with_occasional_contention_lose_no_value() {
     const EACH: u32 = 400;
-    const IN_PEACE: u32 = 3000;
+    const UNCONTENDED: u32 = 3000;
     let s = Subject::<(u32, u32)>::new();
     let seen: Arc<Mutex<[Vec<u32>; 3]>> = Arc::default();
     let record = seen.clone();
-    let _guard = s.subscribe(move |(who, value)| {
-        locked(&record)[usize::try_from(*who).expect("small")].push(*value);
+    let _guard = s.subscribe(move |(emitter, value)| {
+        locked(&record)[usize::try_from(*emitter).expect("small")].push(*value);
     });
     for round in 0..6 {
         let start = Barrier::new(3);
         thread::scope(|scope| {
-            for who in 0..3 {
+            for emitter in 0..3 {
                 let (s, start) = (&s, &start);
                 scope.spawn(move || {
                     start.wait();
-                    (0..EACH).for_each(|value| s.next((who, round * EACH + value)));
+                    (0..EACH).for_each(|value| s.next((emitter, round * EACH + value)));
                 });
             }
         });
-        // Whoever queued has been served when all are done.
+        // When all threads are done, queued values have been delivered.
         for values in &*locked(&seen) {
             assert!(values.iter().copied().eq(0..(round + 1) * EACH));
         }
         let alone = seen.clone();
         let before = locked(&alone).clone();
-        (0..IN_PEACE).for_each(|value| s.next((0, value)));
-        assert_eq!(locked(&seen)[0].len(), before[0].len() + IN_PEACE as usize);
+        (0..UNCONTENDED).for_each(|value| s.next((0, value)));
+        assert_eq!(
+            locked(&seen)[0].len(),
+            before[0].len() + UNCONTENDED as usize
+        );
         *locked(&seen) = before;
     }
 }

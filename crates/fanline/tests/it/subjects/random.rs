@@ -1,9 +1,9 @@
-//! Random scripts, against the model.
+//! Random scripts, compared with the model.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::rig::{Counted, FLAVOURS, FORMS};
+use super::rig::{Counted, FLAVORS, FORMS};
 use super::script::{Act, Op, Plan, check_against_model};
 
 fn act() -> impl Strategy<Value = Act> {
@@ -44,12 +44,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn subjects_do_what_the_model_does(
+    fn subjects_match_model(
         form in select(&FORMS[..]),
-        flavour in select(&FLAVOURS[..]),
+        flavor in select(&FLAVORS[..]),
         script in prop::collection::vec(op(), 1..24),
     ) {
-        check_against_model::<u32>(form, flavour, &script);
-        check_against_model::<Counted>(form, flavour, &script);
+        check_against_model::<u32>(form, flavor, &script);
+        check_against_model::<Counted>(form, flavor, &script);
     }
 }

@@ -1,4 +1,4 @@
-//! One face for every form and flavour of subject, so that a case is written once.
+//! A common interface to every form and flavor of subject, so that each case is written once.
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -12,11 +12,11 @@ use fanline::{
     behavior_with_error, last_value_with_error, subject_with_error,
 };
 
-/// With what subjects fail here.
+/// The error type of subjects in these tests.
 pub(crate) type Fault = &'static str;
 pub(crate) const FAULT: Fault = "fault";
 
-/// The value of which a behavior subject begins.
+/// The initial value of behavior subjects.
 pub(crate) const INITIAL: u32 = 0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) enum Form {
 pub(crate) const FORMS: [Form; 2] = [Form::Exclusive, Form::Shared];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flavour {
+pub(crate) enum Flavor {
     Publish,
     Behavior,
     Async,
@@ -40,26 +40,26 @@ pub(crate) enum Flavour {
     ManyWithin(usize, u64, bool),
 }
 
-/// All flavours, with the bounds at which something changes.
-pub(crate) const FLAVOURS: [Flavour; 15] = [
-    Flavour::Publish,
-    Flavour::Behavior,
-    Flavour::Async,
-    Flavour::All,
-    Flavour::One,
-    Flavour::Many(0),
-    Flavour::Many(1),
-    Flavour::Many(5),
-    Flavour::Within(10, false),
-    Flavour::Within(0, false),
-    Flavour::Within(10, true),
-    Flavour::ManyWithin(3, 10, false),
-    Flavour::ManyWithin(0, 10, false),
-    Flavour::ManyWithin(3, 0, false),
-    Flavour::ManyWithin(2, 10, true),
+/// All flavors, with the bounds at which the behavior changes.
+pub(crate) const FLAVORS: [Flavor; 15] = [
+    Flavor::Publish,
+    Flavor::Behavior,
+    Flavor::Async,
+    Flavor::All,
+    Flavor::One,
+    Flavor::Many(0),
+    Flavor::Many(1),
+    Flavor::Many(5),
+    Flavor::Within(10, false),
+    Flavor::Within(0, false),
+    Flavor::Within(10, true),
+    Flavor::ManyWithin(3, 10, false),
+    Flavor::ManyWithin(0, 10, false),
+    Flavor::ManyWithin(3, 0, false),
+    Flavor::ManyWithin(2, 10, true),
 ];
 
-impl Flavour {
+impl Flavor {
     pub(crate) fn count_max(self) -> usize {
         match self {
             Self::Publish => 0,
@@ -81,11 +81,11 @@ impl Flavour {
     }
 }
 
-/// A value as the cases number them.
+/// A value with a number.
 pub(crate) trait Value: Clone + Debug + Send + Sync + 'static {
     fn of(number: u32) -> Self;
     fn number(&self) -> u32;
-    /// How many there are on this thread, where that is counted.
+    /// Returns the number of live values on this thread, if it is counted.
     fn alive() -> Option<i64>;
 }
 
@@ -107,11 +107,11 @@ thread_local! {
     static ALIVE: Cell<i64> = const { Cell::new(0) };
 }
 
-/// A value with a destructor, counted, that knows when it is read after that ran.
+/// A counted value with a destructor. It detects reads after its drop.
 #[derive(Debug)]
 pub(crate) struct Counted {
     number: u32,
-    /// Memory of its own, so that a second drop is not missed.
+    /// Separate memory, so that a second drop is detected.
     memory: Box<u32>,
 }
 
@@ -125,7 +125,7 @@ impl Value for Counted {
     }
 
     fn number(&self) -> u32 {
-        assert_eq!(*self.memory, !self.number, "a value that is gone");
+        assert_eq!(*self.memory, !self.number, "read after drop");
         self.number
     }
 
@@ -148,23 +148,23 @@ impl Drop for Counted {
     }
 }
 
-/// A clock that is set by hand, backwards too.
+/// A clock that is set manually, even backwards.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HandClock(Arc<AtomicU64>);
+pub(crate) struct ManualClock(Arc<AtomicU64>);
 
-impl HandClock {
+impl ManualClock {
     pub(crate) fn set(&self, nanos: u64) {
         self.0.store(nanos, Ordering::SeqCst);
     }
 }
 
-impl Clock for HandClock {
+impl Clock for ManualClock {
     fn now(&self) -> Time {
         Time::from_nanos(self.0.load(Ordering::SeqCst))
     }
 }
 
-/// The half that emits. Calls after the end are ignored; the exclusive producer is gone by then.
+/// The emitting half. Calls after the end are ignored; the exclusive producer no longer exists then.
 pub(crate) trait Emit<T>: Send {
     fn next(&mut self, value: T);
     fn slice(&mut self, values: &[T]);
@@ -172,7 +172,7 @@ pub(crate) trait Emit<T>: Send {
     fn error(&mut self);
     fn dispose(&mut self);
     fn count(&self) -> usize;
-    /// Another handle of the same subject, where there can be one.
+    /// Returns another handle of the same subject, if there can be one.
     fn another(&self) -> Option<Box<dyn Emit<T>>>;
 }
 
@@ -261,15 +261,15 @@ emit_through_handle!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);
 pub(crate) struct Rig<T> {
     pub(crate) emit: Box<dyn Emit<T>>,
     pub(crate) source: Source<T, Fault>,
-    pub(crate) clock: HandClock,
+    pub(crate) clock: ManualClock,
 }
 
 impl<T: Value> Rig<T> {
-    pub(crate) fn new(form: Form, flavour: Flavour) -> Self {
-        let clock = HandClock::default();
+    pub(crate) fn new(form: Form, flavor: Flavor) -> Self {
+        let clock = ManualClock::default();
         let (emit, source) = match form {
-            Form::Exclusive => exclusive(flavour, &clock),
-            Form::Shared => shared(flavour, &clock),
+            Form::Exclusive => exclusive(flavor, &clock),
+            Form::Shared => shared(flavor, &clock),
         };
         Self {
             emit,
@@ -281,15 +281,15 @@ impl<T: Value> Rig<T> {
 
 type Halves<T> = (Box<dyn Emit<T>>, Source<T, Fault>);
 
-fn exclusive<T: Value>(flavour: Flavour, clock: &HandClock) -> Halves<T> {
-    match flavour {
-        Flavour::Publish => halves(subject_with_error()),
-        Flavour::Behavior => halves(behavior_with_error(T::of(INITIAL))),
-        Flavour::Async => halves(last_value_with_error()),
-        Flavour::All => halves(Producer::retaining(Replay::all())),
-        Flavour::One => halves(Producer::retaining(Replay::one())),
-        Flavour::Many(count) => halves(Producer::retaining(Replay::many(count))),
-        Flavour::Within(window, freezes) => {
+fn exclusive<T: Value>(flavor: Flavor, clock: &ManualClock) -> Halves<T> {
+    match flavor {
+        Flavor::Publish => halves(subject_with_error()),
+        Flavor::Behavior => halves(behavior_with_error(T::of(INITIAL))),
+        Flavor::Async => halves(last_value_with_error()),
+        Flavor::All => halves(Producer::retaining(Replay::all())),
+        Flavor::One => halves(Producer::retaining(Replay::one())),
+        Flavor::Many(count) => halves(Producer::retaining(Replay::many(count))),
+        Flavor::Within(window, freezes) => {
             let replay = Replay::within(Duration::from_nanos(window)).clock(clock.clone());
             halves(Producer::retaining(if freezes {
                 replay.freeze_on_terminal()
@@ -297,7 +297,7 @@ fn exclusive<T: Value>(flavour: Flavour, clock: &HandClock) -> Halves<T> {
                 replay
             }))
         }
-        Flavour::ManyWithin(count, window, freezes) => {
+        Flavor::ManyWithin(count, window, freezes) => {
             let replay =
                 Replay::many_within(count, Duration::from_nanos(window)).clock(clock.clone());
             halves(Producer::retaining(if freezes {
@@ -315,27 +315,27 @@ fn halves<T: Value, P: Policy>(
     (Box::new(Exclusive(Some(producer))), source)
 }
 
-fn shared<T: Value>(flavour: Flavour, clock: &HandClock) -> Halves<T> {
-    let subject = match flavour {
-        Flavour::Publish => {
+fn shared<T: Value>(flavor: Flavor, clock: &ManualClock) -> Halves<T> {
+    let subject = match flavor {
+        Flavor::Publish => {
             let subject = Subject::with_error();
             let source = subject.source();
             return (Box::new(subject), source);
         }
-        Flavour::Behavior => {
+        Flavor::Behavior => {
             let subject = BehaviorSubject::with_error(T::of(INITIAL));
             let source = subject.source();
             return (Box::new(subject), source);
         }
-        Flavour::Async => {
+        Flavor::Async => {
             let subject = AsyncSubject::with_error();
             let source = subject.source();
             return (Box::new(subject), source);
         }
-        Flavour::All => ReplaySubject::with_error(Replay::all()),
-        Flavour::One => ReplaySubject::with_error(Replay::one()),
-        Flavour::Many(count) => ReplaySubject::with_error(Replay::many(count)),
-        Flavour::Within(window, freezes) => {
+        Flavor::All => ReplaySubject::with_error(Replay::all()),
+        Flavor::One => ReplaySubject::with_error(Replay::one()),
+        Flavor::Many(count) => ReplaySubject::with_error(Replay::many(count)),
+        Flavor::Within(window, freezes) => {
             let replay = Replay::within(Duration::from_nanos(window)).clock(clock.clone());
             ReplaySubject::with_error(if freezes {
                 replay.freeze_on_terminal()
@@ -343,7 +343,7 @@ fn shared<T: Value>(flavour: Flavour, clock: &HandClock) -> Halves<T> {
                 replay
             })
         }
-        Flavour::ManyWithin(count, window, freezes) => {
+        Flavor::ManyWithin(count, window, freezes) => {
             let replay =
                 Replay::many_within(count, Duration::from_nanos(window)).clock(clock.clone());
             ReplaySubject::with_error(if freezes {

@@ -1,4 +1,4 @@
-//! Scripts: what is done to a subject, and what its observers do when they are called.
+//! Scripts: operations on a subject, and actions of its observers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, Weak};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, Weak};
 use fanline::{Guard, Observer, Source};
 
 use super::model::Model;
-use super::rig::{Emit, FAULT, Fault, Flavour, Form, HandClock, Rig, Value};
-use crate::hand::locked;
+use super::rig::{Emit, FAULT, Fault, Flavor, Form, ManualClock, Rig, Value};
+use crate::manual_source::locked;
 
-/// What is done from outside. Observers are named by the order in which they subscribed.
+/// An operation from outside. Observers are numbered in the order of subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Next(u32),
@@ -25,10 +25,10 @@ pub(crate) enum Op {
     Snapshot,
 }
 
-/// At which call, counted from 1, an observer does what.
+/// The actions of an observer, each with the number of the call, counted from 1, at which it happens.
 pub(crate) type Plan = Vec<(usize, Act)>;
 
-/// What an observer does when it is called. Emitting from inside is for the shared form.
+/// An action of an observer during a call. Only observers of the shared form can emit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     Next(u32),
@@ -38,7 +38,7 @@ pub(crate) enum Act {
     Subscribe,
     Unsubscribe(usize),
     Snapshot,
-    /// Wants no more.
+    /// Closes the observer.
     Close,
     Panic,
 }
@@ -51,21 +51,22 @@ pub(crate) enum Line {
     Snapshot(Vec<u32>),
 }
 
-/// What came of one operation.
+/// The result of one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) lines: Vec<Line>,
     pub(crate) panicked: bool,
     pub(crate) observers: usize,
     pub(crate) ended: bool,
-    /// Observers that are in memory.
-    pub(crate) kept_observers: usize,
-    /// Values that are in memory, where that is counted.
-    pub(crate) kept_values: Option<i64>,
+    /// Number of observers in memory.
+    pub(crate) observers_in_memory: usize,
+    /// Number of values in memory, if it is counted.
+    pub(crate) values_in_memory: Option<i64>,
 }
 
 impl Step {
-    /// `A1 B1 A. B! [1, 2] panic`: by observer and value, completion, error, snapshot, panic.
+    /// Formats the result, for example `A1 B1 A. B! [1, 2] panic`: observer and value, completion, error,
+    /// snapshot, panic.
     pub(crate) fn text(&self) -> String {
         let letter = |who: usize| char::from(b'A' + u8::try_from(who).expect("few observers"));
         let mut words: Vec<String> = self
@@ -85,34 +86,34 @@ impl Step {
     }
 }
 
-/// What a panicking observer throws; nothing is printed.
+/// The payload of a panicking observer, which prints nothing.
 pub(crate) struct Thrown;
 
 pub(crate) fn throw() -> ! {
     resume_unwind(Box::new(Thrown))
 }
 
-/// What the observers of a run can reach.
-struct World<T> {
+/// The state that the observers of a run can access.
+struct Run<T> {
     source: Source<T, Fault>,
-    /// For emission from inside.
+    /// Used by observers that emit.
     emit: Mutex<Option<Box<dyn Emit<T>>>>,
     lines: Mutex<Vec<Line>>,
     guards: Mutex<Vec<Option<Guard>>>,
-    /// Counts observers.
+    /// A token whose owners are the observers.
     token: Arc<()>,
 }
 
 struct Probe<T> {
     id: usize,
-    world: Weak<World<T>>,
+    run_state: Weak<Run<T>>,
     plan: Plan,
     calls: usize,
     closed: bool,
     _token: Arc<()>,
 }
 
-impl<T: Value> World<T> {
+impl<T: Value> Run<T> {
     fn subscribe(self: &Arc<Self>, plan: Plan) {
         let mut guards = locked(&self.guards);
         let id = guards.len();
@@ -120,7 +121,7 @@ impl<T: Value> World<T> {
         drop(guards);
         let guard = self.source.subscribe_with(Probe {
             id,
-            world: Arc::downgrade(self),
+            run_state: Arc::downgrade(self),
             plan,
             calls: 0,
             closed: false,
@@ -149,21 +150,24 @@ impl<T: Value> World<T> {
 
 impl<T: Value> Probe<T> {
     fn called(&mut self, line: Line) {
-        let world = self.world.upgrade().expect("the run is not over");
-        locked(&world.lines).push(line);
+        let run_state = self
+            .run_state
+            .upgrade()
+            .expect("called after the end of the run");
+        locked(&run_state.lines).push(line);
         self.calls += 1;
         for (call, act) in &self.plan {
             if *call != self.calls {
                 continue;
             }
             match act {
-                Act::Next(number) => world.emit(|emit| emit.next(T::of(*number))),
-                Act::Complete => world.emit(|emit| emit.complete()),
-                Act::Fail => world.emit(|emit| emit.error()),
-                Act::Dispose => world.emit(|emit| emit.dispose()),
-                Act::Subscribe => world.subscribe(Plan::new()),
-                Act::Unsubscribe(id) => world.unsubscribe(*id),
-                Act::Snapshot => world.snapshot(),
+                Act::Next(number) => run_state.emit(|emit| emit.next(T::of(*number))),
+                Act::Complete => run_state.emit(|emit| emit.complete()),
+                Act::Fail => run_state.emit(|emit| emit.error()),
+                Act::Dispose => run_state.emit(|emit| emit.dispose()),
+                Act::Subscribe => run_state.subscribe(Plan::new()),
+                Act::Unsubscribe(id) => run_state.unsubscribe(*id),
+                Act::Snapshot => run_state.snapshot(),
                 Act::Close => self.closed = true,
                 Act::Panic => throw(),
             }
@@ -190,15 +194,15 @@ impl<T: Value> Observer<T, Fault> for Probe<T> {
     }
 }
 
-/// Runs a script; what came of each operation.
-pub(crate) fn run<T: Value>(form: Form, flavour: Flavour, script: &[Op]) -> Vec<Step> {
-    assert_eq!(T::alive().unwrap_or(0), 0, "of a run before");
+/// Runs a script, and returns the result of each operation.
+pub(crate) fn run<T: Value>(form: Form, flavor: Flavor, script: &[Op]) -> Vec<Step> {
+    assert_eq!(T::alive().unwrap_or(0), 0, "values of a previous run");
     let Rig {
         mut emit,
         source,
         clock,
-    } = Rig::<T>::new(form, flavour);
-    let world = Arc::new(World {
+    } = Rig::<T>::new(form, flavor);
+    let run_state = Arc::new(Run {
         source,
         emit: Mutex::new(emit.another()),
         lines: Mutex::new(Vec::new()),
@@ -207,20 +211,20 @@ pub(crate) fn run<T: Value>(form: Form, flavour: Flavour, script: &[Op]) -> Vec<
     });
     let steps = script
         .iter()
-        .map(|op| step(&world, &mut *emit, &clock, op))
+        .map(|op| step(&run_state, &mut *emit, &clock, op))
         .collect();
     drop(emit);
-    let token = world.token.clone();
-    drop(world);
-    assert_eq!(Arc::strong_count(&token), 1, "observers that are left over");
-    assert_eq!(T::alive().unwrap_or(0), 0, "values that are left over");
+    let token = run_state.token.clone();
+    drop(run_state);
+    assert_eq!(Arc::strong_count(&token), 1, "observers were not dropped");
+    assert_eq!(T::alive().unwrap_or(0), 0, "values were not dropped");
     steps
 }
 
 fn step<T: Value>(
-    world: &Arc<World<T>>,
+    run_state: &Arc<Run<T>>,
     emit: &mut dyn Emit<T>,
-    clock: &HandClock,
+    clock: &ManualClock,
     op: &Op,
 ) -> Step {
     let outcome = catch_unwind(AssertUnwindSafe(|| match op {
@@ -232,41 +236,41 @@ fn step<T: Value>(
         Op::Complete => emit.complete(),
         Op::Fail => emit.error(),
         Op::Dispose => emit.dispose(),
-        Op::Subscribe(plan) => world.subscribe(plan.clone()),
-        Op::Unsubscribe(id) => world.unsubscribe(*id),
-        Op::Trim => world.source.trim(),
+        Op::Subscribe(plan) => run_state.subscribe(plan.clone()),
+        Op::Unsubscribe(id) => run_state.unsubscribe(*id),
+        Op::Trim => run_state.source.trim(),
         Op::Clock(nanos) => clock.set(*nanos),
-        Op::Snapshot => world.snapshot(),
+        Op::Snapshot => run_state.snapshot(),
     }));
     if let Err(panic) = &outcome {
-        assert!(panic.is::<Thrown>(), "a panic of the subject's own");
+        assert!(panic.is::<Thrown>(), "the subject itself panicked");
     }
-    let observers = world.source.observer_count();
-    assert_eq!(world.source.has_observers(), observers > 0);
+    let observers = run_state.source.observer_count();
+    assert_eq!(run_state.source.has_observers(), observers > 0);
     assert_eq!(emit.count(), observers);
     Step {
-        lines: std::mem::take(&mut *locked(&world.lines)),
+        lines: std::mem::take(&mut *locked(&run_state.lines)),
         panicked: outcome.is_err(),
         observers,
-        ended: world.source.has_ended(),
-        kept_observers: Arc::strong_count(&world.token) - 1,
-        kept_values: T::alive(),
+        ended: run_state.source.has_ended(),
+        observers_in_memory: Arc::strong_count(&run_state.token) - 1,
+        values_in_memory: T::alive(),
     }
 }
 
 /// Compares a subject with the model, step by step.
 #[track_caller]
-pub(crate) fn check_against_model<T: Value>(form: Form, flavour: Flavour, script: &[Op]) {
-    let seen = run::<T>(form, flavour, script);
-    let mut model = Model::new(form, flavour);
+pub(crate) fn check_against_model<T: Value>(form: Form, flavor: Flavor, script: &[Op]) {
+    let seen = run::<T>(form, flavor, script);
+    let mut model = Model::new(form, flavor);
     for (index, (op, seen)) in script.iter().zip(seen).enumerate() {
         let mut expected = model.step(op);
-        if seen.kept_values.is_none() {
-            expected.kept_values = None;
+        if seen.values_in_memory.is_none() {
+            expected.values_in_memory = None;
         }
         assert_eq!(
             seen, expected,
-            "{form:?} {flavour:?}, step {index}: {op:?} of {script:?}"
+            "{form:?} {flavor:?}, step {index}: {op:?} of {script:?}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Many threads at once. What is checked holds in every interleaving; nothing depends on speed.
+//! Tests with many threads. The checks hold in every interleaving, and do not depend on speed.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,10 +6,10 @@ use std::thread;
 
 use fanline::{Guard, Observer};
 
-use super::rig::{Emit, Fault, Flavour, Form, Rig, Value};
-use crate::hand::locked;
+use super::rig::{Emit, Fault, Flavor, Form, Rig, Value};
+use crate::manual_source::locked;
 
-/// A value of which the copies in memory are counted over all threads.
+/// A value whose copies in memory are counted over all threads.
 #[derive(Debug)]
 struct Tracked {
     number: u32,
@@ -48,7 +48,7 @@ impl Clone for Tracked {
     }
 }
 
-/// Checks the order as it goes, and remembers where it began and ended.
+/// Checks the order of values, and records the first value and the number of ends.
 #[derive(Default)]
 struct Record {
     first: Option<u32>,
@@ -59,7 +59,7 @@ struct Record {
 
 struct Follower {
     record: Arc<Mutex<Record>>,
-    /// Yields after so many values.
+    /// Number of values after which it yields.
     slow: Option<u32>,
     closes_after: Option<u32>,
     busy: AtomicBool,
@@ -101,36 +101,37 @@ impl<T: Value> Observer<T, Fault> for Follower {
     }
 }
 
-/// What followers must have seen at the end.
+/// The values that a follower must have received at the end.
 #[derive(Clone, Copy)]
 enum Expected {
-    /// Everything, from 0.
+    /// All values, from 0.
     All,
-    /// Whatever came since it subscribed, at least so many (a behavior subject has a value always).
+    /// All values since its subscription, at least this many (a behavior subject always has a value).
     Suffix(u32),
-    /// The last value alone.
+    /// Only the last value.
     Last,
 }
 
 const EMITTED: u32 = 20_000;
-/// Of values that take long to make and to look at.
+/// Number of values that are slow to create and check.
 const EMITTED_TRACKED: u32 = 4_000;
 const SUBSCRIBERS: u32 = 600;
 
-/// What a subscriber saw, where it began, and its guard unless it was given away.
+/// The record of a subscriber, the number of values after which it closes, and its guard, unless it was
+/// dropped.
 type Followed = (Arc<Mutex<Record>>, Option<u32>, Option<Guard>);
 
-#[expect(clippy::too_many_lines, reason = "one story, told in order")]
-fn exactly_once<T: Value>(
+#[expect(clippy::too_many_lines, reason = "one sequence of steps")]
+fn check_exactly_once<T: Value>(
     form: Form,
-    flavour: Flavour,
+    flavor: Flavor,
     expected: Expected,
     emitted: u32,
     slices: bool,
 ) {
     let Rig {
         mut emit, source, ..
-    } = Rig::<T>::new(form, flavour);
+    } = Rig::<T>::new(form, flavor);
     let over = Arc::new(AtomicBool::new(false));
     let emitter = {
         let over = over.clone();
@@ -155,7 +156,8 @@ fn exactly_once<T: Value>(
                 };
                 let guard = source.subscribe_with(follower);
                 followed.push((record, closes_after, Some(guard)));
-                // Some leave again; the number of those who stay is bounded, for the time it takes.
+                // Some subscribers leave again, which bounds the number of the others, and so the time of the
+                // test.
                 if number % 3 != 0 {
                     let leaving = followed.len() / 2;
                     followed[leaving].2 = None;
@@ -172,12 +174,12 @@ fn exactly_once<T: Value>(
         .into_iter()
         .flat_map(|thread| thread.join().expect("subscribers do not panic"))
         .collect();
-    let emit = emitter.join().expect("nobody panics");
+    let emit = emitter.join().expect("the emitter panicked");
     assert_eq!(source.observer_count(), 0);
     for (record, closes_after, guard) in &followed {
         let record = locked(record);
         let about = format!(
-            "{form:?} {flavour:?}: {} from {:?}, {} ends",
+            "{form:?} {flavor:?}: {} from {:?}, {} ends",
             record.count, record.first, record.ends
         );
         assert_eq!(record.wrong, None, "{about}");
@@ -227,58 +229,58 @@ fn emit_all<T: Value>(emit: &mut dyn Emit<T>, emitted: u32, slices: bool) {
     emit.complete();
 }
 
-const RINGS: [(Flavour, Expected); 8] = [
-    (Flavour::Publish, Expected::Suffix(0)),
-    (Flavour::Async, Expected::Last),
-    (Flavour::All, Expected::All),
-    (Flavour::One, Expected::Suffix(1)),
-    (Flavour::Many(0), Expected::Suffix(0)),
-    (Flavour::Many(5), Expected::Suffix(1)),
-    (Flavour::Within(10, false), Expected::All),
-    (Flavour::ManyWithin(100, 10, false), Expected::Suffix(1)),
+const RINGS: [(Flavor, Expected); 8] = [
+    (Flavor::Publish, Expected::Suffix(0)),
+    (Flavor::Async, Expected::Last),
+    (Flavor::All, Expected::All),
+    (Flavor::One, Expected::Suffix(1)),
+    (Flavor::Many(0), Expected::Suffix(0)),
+    (Flavor::Many(5), Expected::Suffix(1)),
+    (Flavor::Within(10, false), Expected::All),
+    (Flavor::ManyWithin(100, 10, false), Expected::Suffix(1)),
 ];
 
-fn each_flavour<T: Value>(form: Form) {
-    for (flavour, expected) in RINGS {
-        // A late subscriber of these may come before the first value.
+fn check_each_flavor<T: Value>(form: Form) {
+    for (flavor, expected) in RINGS {
+        // A late subscriber of these flavors may join before the first value.
         for slices in [false, true] {
             let expected = match expected {
                 Expected::Suffix(_) => Expected::Suffix(0),
                 other => other,
             };
-            exactly_once::<T>(form, flavour, expected, EMITTED, slices);
+            check_exactly_once::<T>(form, flavor, expected, EMITTED, slices);
         }
     }
 }
 
 #[test]
-fn exactly_once_exclusive() {
-    each_flavour::<u32>(Form::Exclusive);
+fn exclusive_subject_delivers_exactly_once() {
+    check_each_flavor::<u32>(Form::Exclusive);
 }
 
 #[test]
-fn exactly_once_shared() {
-    each_flavour::<u32>(Form::Shared);
+fn shared_subject_delivers_exactly_once() {
+    check_each_flavor::<u32>(Form::Shared);
 }
 
 #[test]
-fn exactly_once_with_destructors() {
+fn values_with_destructors_are_delivered_and_dropped_exactly_once() {
     for form in super::rig::FORMS {
-        for (flavour, expected) in RINGS {
+        for (flavor, expected) in RINGS {
             let expected = match expected {
                 Expected::Suffix(_) => Expected::Suffix(0),
                 other => other,
             };
-            exactly_once::<Tracked>(form, flavour, expected, EMITTED_TRACKED, false);
+            check_exactly_once::<Tracked>(form, flavor, expected, EMITTED_TRACKED, false);
         }
     }
     assert_eq!(Arc::strong_count(&token()), 2, "each value is dropped once");
 }
 
-/// Three emitters: each one's order is kept, and all observers see the same order of all.
-fn many_emitters(flavour: Flavour) {
+/// With three emitters, the order of each is preserved, and all observers see the same order.
+fn check_many_emitters(flavor: Flavor) {
     const EACH: u32 = 8_000;
-    let Rig { emit, source, .. } = Rig::<u32>::new(Form::Shared, flavour);
+    let Rig { emit, source, .. } = Rig::<u32>::new(Form::Shared, flavor);
     let records: Vec<Arc<Mutex<Vec<u32>>>> = (0..3).map(|_| Arc::default()).collect();
     let guards: Vec<Guard> = records
         .iter()
@@ -306,45 +308,45 @@ fn many_emitters(flavour: Flavour) {
     let recorded = late.clone();
     let late_guard = source.subscribe(move |number| locked(&recorded).push(*number));
     for emitter in emitters {
-        emitter.join().expect("nobody panics");
+        emitter.join().expect("an emitter panicked");
     }
     let all = locked(&records[0]).clone();
-    assert_eq!(all.len(), 3 * EACH as usize, "{flavour:?}");
+    assert_eq!(all.len(), 3 * EACH as usize, "{flavor:?}");
     for record in &records {
-        assert_eq!(*locked(record), all, "{flavour:?}");
+        assert_eq!(*locked(record), all, "{flavor:?}");
     }
     for emitter in 0..3 {
         let own = all.iter().filter(|number| **number / 1_000_000 == emitter);
         assert!(
             own.map(|number| number % 1_000_000).eq(0..EACH),
-            "{flavour:?}"
+            "{flavor:?}"
         );
     }
-    assert!(all.ends_with(&locked(&late)), "{flavour:?}");
+    assert!(all.ends_with(&locked(&late)), "{flavor:?}");
     drop((guards, late_guard));
 }
 
 #[test]
-fn many_emitters_one_order() {
-    for flavour in [
-        Flavour::Publish,
-        Flavour::All,
-        Flavour::Many(5),
-        Flavour::Within(10, false),
+fn observers_see_one_order_of_many_emitters() {
+    for flavor in [
+        Flavor::Publish,
+        Flavor::All,
+        Flavor::Many(5),
+        Flavor::Within(10, false),
     ] {
-        many_emitters(flavour);
+        check_many_emitters(flavor);
     }
 }
 
-/// Whoever has left hears nothing of later emissions, however many leave while one ends. The story: an
-/// observer that left as an emission ended was turned back to subscribed by the next one who left.
+/// An observer that has left gets no later emission, however many leave at the end of one. The story: an
+/// observer that left at the end of an emission was marked as subscribed again by the next one that left.
 #[test]
-fn nobody_comes_back() {
+fn unsubscribed_observer_is_never_called_again() {
     const LEAVERS: usize = 64;
     for form in super::rig::FORMS {
         let Rig {
             mut emit, source, ..
-        } = Rig::<u32>::new(form, Flavour::Publish);
+        } = Rig::<u32>::new(form, Flavor::Publish);
         let stop = Arc::new(AtomicBool::new(false));
         let emitted = Arc::new(AtomicUsize::new(0));
         let emitter = {
@@ -367,7 +369,7 @@ fn nobody_comes_back() {
                     }))
                 })
                 .collect();
-            // Every second, so that those who stay are moved when the list is closed up.
+            // Every second one, so that the others move when the list is compacted.
             let leave = |guards: &mut Vec<Option<Guard>>, from: usize| {
                 guards
                     .iter_mut()
@@ -389,7 +391,7 @@ fn nobody_comes_back() {
             }
         }
         stop.store(true, Ordering::SeqCst);
-        emitter.join().expect("nobody panics");
+        emitter.join().expect("the emitter panicked");
         assert_eq!(source.observer_count(), 0);
     }
 }
@@ -401,14 +403,14 @@ fn wait_for_two(emitted: &AtomicUsize) {
     }
 }
 
-/// Disposed of from one thread while another emits or ends: nobody is kept in memory, and nothing
-/// comes afterwards.
+/// One thread disposes of the subject while another emits or ends it. No observer stays in memory, and none
+/// is called afterwards.
 #[test]
-fn disposed_while_emitting() {
+fn dispose_during_emission_drops_all_observers() {
     for round in 0..600 {
         let Rig {
             mut emit, source, ..
-        } = Rig::<u32>::new(Form::Shared, Flavour::Many(5));
+        } = Rig::<u32>::new(Form::Shared, Flavor::Many(5));
         let token = Arc::new(());
         for _ in 0..3 {
             let token = token.clone();
@@ -432,7 +434,7 @@ fn disposed_while_emitting() {
             thread::yield_now();
         }
         other.dispose();
-        let mut emit = emitter.join().expect("nobody panics");
+        let mut emit = emitter.join().expect("the emitter panicked");
         emit.next(0);
         assert_eq!(Arc::strong_count(&token), 1, "round {round}");
         assert!(source.has_ended());

@@ -1,26 +1,26 @@
-//! What each flavour does, as tables: an operation, and what the observers see of it.
+//! The behavior of each flavor in tables: operations, and the calls of observers that they cause.
 
-use super::rig::{Counted, FORMS, Flavour, Form};
+use super::rig::{Counted, FORMS, Flavor, Form};
 use super::script::{Act, Op, Plan, run};
 
-/// A script with what comes of each step, in both forms unless it says otherwise.
+/// Checks the result of each step of a script, in both forms.
 #[track_caller]
-fn check(flavour: Flavour, script: &[(Op, &str)]) {
+fn check(flavor: Flavor, script: &[(Op, &str)]) {
     for form in FORMS {
-        check_form(form, flavour, script);
+        check_form(form, flavor, script);
     }
 }
 
 #[track_caller]
-fn check_form(form: Form, flavour: Flavour, script: &[(Op, &str)]) {
+fn check_form(form: Form, flavor: Flavor, script: &[(Op, &str)]) {
     let ops: Vec<Op> = script.iter().map(|(op, _)| op.clone()).collect();
     let expected: Vec<&str> = script.iter().map(|(_, text)| *text).collect();
     for steps in [
-        run::<u32>(form, flavour, &ops),
-        run::<Counted>(form, flavour, &ops),
+        run::<u32>(form, flavor, &ops),
+        run::<Counted>(form, flavor, &ops),
     ] {
         let seen: Vec<String> = steps.iter().map(super::script::Step::text).collect();
-        assert_eq!(seen, expected, "{form:?} {flavour:?} {ops:?}");
+        assert_eq!(seen, expected, "{form:?} {flavor:?} {ops:?}");
     }
 }
 
@@ -32,13 +32,14 @@ fn at(call: usize, act: Act) -> Op {
     Op::Subscribe(vec![(call, act)])
 }
 
-use Flavour::{All, Async, Behavior, Many, ManyWithin, One, Publish, Within};
+use Flavor::{All, Async, Behavior, Many, ManyWithin, One, Publish, Within};
 use Op::{Clock, Complete, Dispose, Fail, Next, Slice, Snapshot, Trim, Unsubscribe};
 
 #[test]
-fn late_after_the_end() {
-    // Flavour; live: B before the end; C after completion, after failure; snapshot after completion.
-    let rows: [(Flavour, &str, &str, &str, &str); 8] = [
+fn late_subscribers_after_each_end() {
+    // Flavor; calls of B, which subscribes before the end; calls of C, which subscribes after completion, and
+    // after failure; snapshot after completion.
+    let rows: [(Flavor, &str, &str, &str, &str); 8] = [
         (Publish, "", "C.", "C!", "[]"),
         (Behavior, "B3", "C.", "C!", "[]"),
         (Async, "", "C3 C.", "C!", "[3]"),
@@ -54,13 +55,13 @@ fn late_after_the_end() {
             "[1, 2, 3]",
         ),
     ];
-    for (flavour, live, completed, failed, snapshot) in rows {
-        let (a, first, next) = match flavour {
+    for (flavor, live, completed, failed, snapshot) in rows {
+        let (a, first, next) = match flavor {
             Behavior => ("A0", "A1", "A2 A3"),
             Async => ("", "", ""),
             _ => ("", "A1", "A2 A3"),
         };
-        let (done, done_b) = match flavour {
+        let (done, done_b) = match flavor {
             Async => ("A3 A. B3 B.", "A! B!"),
             _ => ("A. B.", "A! B!"),
         };
@@ -82,7 +83,7 @@ fn late_after_the_end() {
             (Complete, ""),
             (Fail, ""),
         ]);
-        check(flavour, &script);
+        check(flavor, &script);
         let again = failed.replace('C', "D");
         let mut script = begin(Fail, done_b);
         script.extend([
@@ -91,7 +92,7 @@ fn late_after_the_end() {
             (Complete, ""),
             (plain(), &again),
         ]);
-        check(flavour, &script);
+        check(flavor, &script);
         let mut script = begin(Dispose, "");
         script.extend([
             (plain(), ""),
@@ -100,13 +101,13 @@ fn late_after_the_end() {
             (Complete, ""),
             (plain(), ""),
         ]);
-        check(flavour, &script);
+        check(flavor, &script);
     }
 }
 
 #[test]
-fn nothing_was_emitted() {
-    for (flavour, initial) in [
+fn end_without_values() {
+    for (flavor, initial) in [
         (Publish, ""),
         (Behavior, "A0"),
         (Async, ""),
@@ -121,16 +122,16 @@ fn nothing_was_emitted() {
             (Fail, "A!", "B!"),
             (Dispose, "", ""),
         ] {
-            check(flavour, &[(plain(), initial), (end, a), (plain(), b)]);
+            check(flavor, &[(plain(), initial), (end, a), (plain(), b)]);
         }
     }
 }
 
 #[test]
-fn subscribed_twice_is_two_subscriptions() {
-    for flavour in [Publish, All, One] {
+fn two_subscriptions_are_independent() {
+    for flavor in [Publish, All, One] {
         check(
-            flavour,
+            flavor,
             &[
                 (plain(), ""),
                 (plain(), ""),
@@ -146,7 +147,7 @@ fn subscribed_twice_is_two_subscriptions() {
 }
 
 #[test]
-fn unsubscribed_before_the_end_hears_nothing() {
+fn unsubscribed_async_observer_gets_nothing() {
     check(
         Async,
         &[
@@ -159,14 +160,14 @@ fn unsubscribed_before_the_end_hears_nothing() {
 }
 
 #[test]
-fn the_boundary_of_a_window() {
-    for flavour in [Within(10, false), ManyWithin(5, 10, false)] {
-        for (age, kept) in [(9, "A1 "), (10, "A1 "), (11, "")] {
+fn window_includes_its_boundary() {
+    for flavor in [Within(10, false), ManyWithin(5, 10, false)] {
+        for (age, in_memory) in [(9, "A1 "), (10, "A1 "), (11, "")] {
             let now = 100 + age;
-            let replayed = format!("{kept}A2");
-            // Found too old by a subscription.
+            let replayed = format!("{in_memory}A2");
+            // A subscription finds the value too old.
             check(
-                flavour,
+                flavor,
                 &[
                     (Clock(100), ""),
                     (Next(1), ""),
@@ -176,10 +177,10 @@ fn the_boundary_of_a_window() {
                     (plain(), if now > 111 { "" } else { replayed.as_str() }),
                 ],
             );
-            // By a value; the clock then goes back, which brings nothing back.
-            let replayed = format!("{kept}A2 A3");
+            // A new value finds it too old. Moving the clock back then restores nothing.
+            let replayed = format!("{in_memory}A2 A3");
             check(
-                flavour,
+                flavor,
                 &[
                     (Clock(100), ""),
                     (Next(1), ""),
@@ -191,10 +192,10 @@ fn the_boundary_of_a_window() {
                     (plain(), &replayed),
                 ],
             );
-            // By the end, and by being asked to.
-            let completed = format!("{kept}A2 A.");
+            // The end finds it too old, and so does `trim`.
+            let completed = format!("{in_memory}A2 A.");
             check(
-                flavour,
+                flavor,
                 &[
                     (Clock(100), ""),
                     (Next(1), ""),
@@ -206,9 +207,9 @@ fn the_boundary_of_a_window() {
                     (plain(), &completed),
                 ],
             );
-            let retained = format!("{kept}A2");
+            let retained = format!("{in_memory}A2");
             check(
-                flavour,
+                flavor,
                 &[
                     (Clock(100), ""),
                     (Next(1), ""),
@@ -225,7 +226,7 @@ fn the_boundary_of_a_window() {
 }
 
 #[test]
-fn trimming_frees() {
+fn trimming_drops_values() {
     type Trims = fn() -> Op;
     let trims: [Trims; 5] = [|| Next(9), plain, || Trim, || Snapshot, || Complete];
     for trim in trims {
@@ -235,15 +236,15 @@ fn trimming_frees() {
                 Within(10, false),
                 &[Next(1), Next(2), Clock(5), Next(3), Clock(12), trim()],
             );
-            let kept = steps.last().and_then(|step| step.kept_values);
+            let in_memory = steps.last().and_then(|step| step.values_in_memory);
             let own = i64::from(trim() == Next(9));
-            assert_eq!(kept, Some(1 + own), "{form:?} {:?}", trim());
+            assert_eq!(in_memory, Some(1 + own), "{form:?} {:?}", trim());
         }
     }
 }
 
 #[test]
-fn a_completed_window_dies_out_or_stands_still() {
+fn completed_window_expires_or_freezes() {
     let begin = [
         (Next(1), ""),
         (Clock(4), ""),
@@ -278,7 +279,7 @@ fn a_completed_window_dies_out_or_stands_still() {
 }
 
 #[test]
-fn a_window_of_nothing_and_a_number_of_nothing() {
+fn window_of_zero_and_count_of_zero() {
     check(
         Within(0, false),
         &[
@@ -292,9 +293,9 @@ fn a_window_of_nothing_and_a_number_of_nothing() {
             (plain(), "C3"),
         ],
     );
-    for flavour in [Many(0), ManyWithin(0, 10, false)] {
+    for flavor in [Many(0), ManyWithin(0, 10, false)] {
         check(
-            flavour,
+            flavor,
             &[
                 (plain(), ""),
                 (Next(1), "A1"),
@@ -307,9 +308,10 @@ fn a_window_of_nothing_and_a_number_of_nothing() {
     }
 }
 
-/// A look at the clock that was later than the value's own reading: the value is not older than it.
+/// The clock was read at a later time before the value's own, earlier reading. The value does not count as
+/// older than the later reading.
 #[test]
-fn a_clock_that_goes_back_makes_no_value_older() {
+fn clock_going_back_does_not_age_values() {
     check(
         Within(10, false),
         &[
@@ -339,11 +341,11 @@ fn a_clock_that_goes_back_makes_no_value_older() {
 }
 
 #[test]
-fn emission_from_inside_is_breadth_first() {
-    for flavour in [Publish, Many(0), Within(10, false), All] {
+fn nested_emission_is_breadth_first() {
+    for flavor in [Publish, Many(0), Within(10, false), All] {
         check_form(
             Form::Shared,
-            flavour,
+            flavor,
             &[
                 (at(1, Act::Next(2)), ""),
                 (at(2, Act::Next(3)), ""),
@@ -352,7 +354,7 @@ fn emission_from_inside_is_breadth_first() {
         );
         check_form(
             Form::Shared,
-            flavour,
+            flavor,
             &[
                 (at(1, Act::Complete), ""),
                 (plain(), ""),
@@ -362,7 +364,7 @@ fn emission_from_inside_is_breadth_first() {
         );
         check_form(
             Form::Shared,
-            flavour,
+            flavor,
             &[
                 (at(1, Act::Fail), ""),
                 (plain(), ""),
@@ -371,7 +373,7 @@ fn emission_from_inside_is_breadth_first() {
         );
         check_form(
             Form::Shared,
-            flavour,
+            flavor,
             &[
                 (plain(), ""),
                 (at(1, Act::Dispose), ""),
@@ -384,7 +386,7 @@ fn emission_from_inside_is_breadth_first() {
 }
 
 #[test]
-fn subscription_from_inside() {
+fn nested_subscription_gets_retained_values() {
     check(
         Publish,
         &[
@@ -439,8 +441,8 @@ fn subscription_from_inside() {
 }
 
 #[test]
-fn leaving_from_inside() {
-    // Oneself, an earlier one, a later one.
+fn nested_unsubscription_takes_effect_at_once() {
+    // An observer removes itself, an earlier one, or a later one.
     check(
         Publish,
         &[
@@ -468,7 +470,7 @@ fn leaving_from_inside() {
             (Next(1), "A1 C1"),
         ],
     );
-    // A later one, at the end.
+    // An observer removes a later one at the end.
     check(
         Publish,
         &[
@@ -485,7 +487,7 @@ fn leaving_from_inside() {
             (Fail, "A!"),
         ],
     );
-    // Closed: in its replay, at a value, in a slice.
+    // An observer closes: during its replay, at a value, and in a slice.
     check(
         All,
         &[
@@ -507,8 +509,8 @@ fn leaving_from_inside() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
-fn panics_cost_nobody_else_anything() {
-    for flavour in [
+fn panics_cost_no_other_observer_a_call() {
+    for flavor in [
         Publish,
         All,
         One,
@@ -517,7 +519,7 @@ fn panics_cost_nobody_else_anything() {
         ManyWithin(3, 10, false),
     ] {
         check(
-            flavour,
+            flavor,
             &[
                 (plain(), ""),
                 (at(1, Act::Panic), ""),
@@ -528,7 +530,7 @@ fn panics_cost_nobody_else_anything() {
             ],
         );
         check(
-            flavour,
+            flavor,
             &[
                 (at(1, Act::Panic), ""),
                 (at(2, Act::Panic), ""),
@@ -538,7 +540,7 @@ fn panics_cost_nobody_else_anything() {
             ],
         );
         check(
-            flavour,
+            flavor,
             &[
                 (at(1, Act::Panic), ""),
                 (plain(), ""),
@@ -547,7 +549,7 @@ fn panics_cost_nobody_else_anything() {
             ],
         );
         check(
-            flavour,
+            flavor,
             &[
                 (plain(), ""),
                 (at(1, Act::Panic), ""),
@@ -556,7 +558,7 @@ fn panics_cost_nobody_else_anything() {
             ],
         );
     }
-    for flavour in [
+    for flavor in [
         All,
         One,
         Many(5),
@@ -565,7 +567,7 @@ fn panics_cost_nobody_else_anything() {
         Behavior,
     ] {
         check(
-            flavour,
+            flavor,
             &[
                 (Next(1), ""),
                 (at(1, Act::Panic), "A1 panic"),

@@ -1,4 +1,4 @@
-//! Unsubscribing, and knowing that the callback is over.
+//! `unsubscribe_and_wait`.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -6,18 +6,18 @@ use std::thread;
 
 use fanline::Guard;
 
-use super::rig::{FORMS, Flavour, Rig};
-use crate::hand::locked;
+use super::rig::{FORMS, Flavor, Rig};
+use crate::manual_source::locked;
 
-const FLAVOURS: [Flavour; 3] = [Flavour::Publish, Flavour::All, Flavour::Many(2)];
+const FLAVORS: [Flavor; 3] = [Flavor::Publish, Flavor::All, Flavor::Many(2)];
 
 #[test]
-fn waits_for_the_callback_on_another_thread() {
+fn unsubscribe_and_wait_waits_for_call_on_another_thread() {
     for form in FORMS {
-        for flavour in FLAVOURS {
+        for flavor in FLAVORS {
             let Rig {
                 mut emit, source, ..
-            } = Rig::<u32>::new(form, flavour);
+            } = Rig::<u32>::new(form, flavor);
             let entered = Arc::new(Barrier::new(2));
             let leave = Arc::new(Barrier::new(2));
             let over = Arc::new(AtomicBool::new(false));
@@ -38,27 +38,24 @@ fn waits_for_the_callback_on_another_thread() {
             entered.wait();
             let waiter = thread::spawn(move || {
                 guard.unsubscribe_and_wait();
-                assert!(
-                    over.load(Ordering::SeqCst),
-                    "returned in the midst of a call"
-                );
+                assert!(over.load(Ordering::SeqCst), "returned during a call");
             });
-            // Another one who leaves without waiting does not wait.
+            // Another observer that leaves without waiting does not block.
             drop(other);
             assert_eq!(source.observer_count(), usize::from(source.has_observers()));
             leave.wait();
-            waiter.join().expect("it has waited");
-            emitter.join().expect("nobody panics");
+            waiter.join().expect("the waiting thread panicked");
+            emitter.join().expect("the emitter panicked");
             assert!(others.load(Ordering::SeqCst) <= 1);
         }
     }
 }
 
 #[test]
-fn returns_at_once_from_inside_and_when_idle() {
+fn unsubscribe_and_wait_returns_at_once_inside_and_when_idle() {
     for form in FORMS {
-        for flavour in FLAVOURS {
-            let mut rig = Rig::<u32>::new(form, flavour);
+        for flavor in FLAVORS {
+            let mut rig = Rig::<u32>::new(form, flavor);
             let own: Arc<Mutex<Option<Guard>>> = Arc::default();
             let calls = Arc::new(AtomicUsize::new(0));
             let guard = {
@@ -73,7 +70,7 @@ fn returns_at_once_from_inside_and_when_idle() {
             rig.emit.next(1);
             rig.emit.next(2);
             assert_eq!(calls.load(Ordering::SeqCst), 1);
-            // Idle: before it is in the list, and after.
+            // While idle: before the first emission has added it to the list, and after.
             rig.source.subscribe(|_| {}).unsubscribe_and_wait();
             let guard = rig.source.subscribe(|_| {});
             rig.emit.next(3);
@@ -87,11 +84,11 @@ fn returns_at_once_from_inside_and_when_idle() {
 }
 
 #[test]
-fn no_call_is_running_afterwards() {
+fn no_call_runs_after_unsubscribe_and_wait() {
     for form in FORMS {
         let Rig {
             mut emit, source, ..
-        } = Rig::<u32>::new(form, Flavour::Many(1));
+        } = Rig::<u32>::new(form, Flavor::Many(1));
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let emitter = thread::spawn(move || {
@@ -104,26 +101,26 @@ fn no_call_is_running_afterwards() {
             thread::spawn(move || {
                 for _ in 0..400 {
                     let inside = Arc::new(AtomicBool::new(false));
-                    let gone = Arc::new(AtomicBool::new(false));
-                    let (within, after) = (inside.clone(), gone.clone());
+                    let unsubscribed = Arc::new(AtomicBool::new(false));
+                    let (within, after) = (inside.clone(), unsubscribed.clone());
                     let guard = source.subscribe(move |_| {
-                        assert!(!after.load(Ordering::SeqCst), "called afterwards");
+                        assert!(!after.load(Ordering::SeqCst), "called after unsubscribing");
                         within.store(true, Ordering::SeqCst);
                         std::hint::black_box(&within);
                         within.store(false, Ordering::SeqCst);
                     });
                     guard.unsubscribe_and_wait();
-                    assert!(!inside.load(Ordering::SeqCst), "called still");
-                    gone.store(true, Ordering::SeqCst);
+                    assert!(!inside.load(Ordering::SeqCst), "a call is still running");
+                    unsubscribed.store(true, Ordering::SeqCst);
                 }
             })
         };
         let leavers = [leaver(), leaver()];
         for leaver in leavers {
-            leaver.join().expect("as promised");
+            leaver.join().expect("a leaving thread panicked");
         }
         stop.store(true, Ordering::SeqCst);
-        emitter.join().expect("no observer has panicked");
+        emitter.join().expect("the emitter panicked");
         assert_eq!(source.observer_count(), 0);
     }
 }

@@ -9,7 +9,7 @@ import org.apache.pekko.stream.stage.AbstractInHandler;
 import org.apache.pekko.stream.stage.GraphStage;
 import org.apache.pekko.stream.stage.GraphStageLogic;
 
-/** A consumer that looks at every element: 0, 1, 2 and so on, and the right number of them. */
+/** A consumer that checks every element: 0, 1, 2, and so on, and their number. */
 final class Checked extends GraphStage<SinkShape<Long>> {
     private final Inlet<Long> in = Inlet.create("Checked.in");
     private final SinkShape<Long> shape = SinkShape.of(in);
@@ -61,7 +61,7 @@ final class Checked extends GraphStage<SinkShape<Long>> {
                     });
         }
 
-        /** The end comes where the element after the last one would have. */
+        /** The end arrives in place of a further element. */
         private void expect(long value) {
             if (value != next) {
                 throw new IllegalStateException("expected " + next + ", got " + value);
@@ -74,7 +74,7 @@ final class Checked extends GraphStage<SinkShape<Long>> {
             pull(in);
         }
 
-        /** Also after an exception, which Pekko takes for a failure of the stage. */
+        /** Also called after an exception, which Pekko treats as a failure of the stage. */
         @Override
         public void postStop() {
             if (next != elements + 1L) {

@@ -8,18 +8,18 @@ import org.apache.pekko.stream.Materializer;
 import org.apache.pekko.stream.javadsl.BroadcastHub;
 import org.apache.pekko.stream.javadsl.Source;
 
-/** One producer and so many consumers, all of which get every element. */
+/** One producer and several consumers, each of which receives every element. */
 final class Lockstep {
     private final Materializer materializer;
 
-    /** Boxed beforehand, so that boxing is not charged to Pekko. */
+    /** Boxed in advance, so that boxing is not part of the measurement. */
     private Long[] values = {};
 
     Lockstep(Materializer materializer) {
         this.materializer = materializer;
     }
 
-    /** Nanoseconds from before the hub is there until the last consumer has ended. */
+    /** Nanoseconds from before the hub is created until the last consumer has ended. */
     long run(int buffer, int consumers, int elements) throws Exception {
         if (values.length < elements) {
             values = new Long[elements];

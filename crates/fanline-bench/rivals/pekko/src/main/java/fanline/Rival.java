@@ -10,10 +10,10 @@ import org.apache.pekko.stream.SystemMaterializer;
 /**
  * Pekko's BroadcastHub under the load of `fanline-bench hubs`.
  *
- * <p>Started with the number of threads of its dispatcher, it prints a line with what it runs on.
- * Then each line that it reads, "buffer consumers elements", is one run; the answer is a line with
- * the nanoseconds that it took. It ends when its input does, and dies with a stack trace when a
- * consumer has not received what it should have.
+ * <p>The argument is the number of threads of the dispatcher. The program prints a line with its
+ * versions. Then each line of input, "buffer consumers elements", starts one run; the answer is a
+ * line with its nanoseconds. The program ends with its input, and exits with a stack trace if a
+ * consumer has not received the expected elements.
  */
 public final class Rival {
     private Rival() {}

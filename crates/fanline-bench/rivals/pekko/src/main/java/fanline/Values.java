@@ -7,7 +7,7 @@ import org.apache.pekko.stream.stage.AbstractOutHandler;
 import org.apache.pekko.stream.stage.GraphStage;
 import org.apache.pekko.stream.stage.GraphStageLogic;
 
-/** The first values of an array: less work for an element than any of Pekko's own sources. */
+/** A source of an array's first values, with less work per element than Pekko's own sources. */
 final class Values extends GraphStage<SourceShape<Long>> {
     private final Outlet<Long> out = Outlet.create("Values.out");
     private final SourceShape<Long> shape = SourceShape.of(out);

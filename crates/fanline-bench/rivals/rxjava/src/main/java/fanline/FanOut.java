@@ -8,10 +8,10 @@ import java.util.function.Supplier;
 
 /** One thread calls `onNext` on a fresh subject, and each subscriber counts. */
 final class FanOut implements Load {
-    /** Instead of a number of extra values: the subject gives the last one, when it completes. */
+    /** Marker instead of a number of extra values: the subject emits the last one on completion. */
     static final int ONLY_THE_LAST = -1;
 
-    /** Boxed beforehand, so that boxing is not charged to RxJava; few enough to stay in the cache. */
+    /** Boxed in advance, so that boxing is not measured; few enough to stay in the cache. */
     private static final Integer[] VALUES = new Integer[1024];
 
     static {

@@ -1,19 +1,19 @@
 package fanline;
 
-/** What is measured: each repetition begins with everything fresh. */
+/** A measured load. Each repetition starts with fresh objects. */
 interface Load {
     Repetition prepare(int messages, int subscribers);
 
     /** One repetition. */
     interface Repetition {
-        /** What is timed. */
+        /** The timed part. */
         void run();
 
-        /** Throws unless everybody has received everything. */
+        /** Throws unless every subscriber has received every value. */
         void check();
     }
 
-    /** Compares what was received with what should have been. */
+    /** Compares the received with the expected number of values. */
     static void expect(long received, long expected) {
         if (received != expected) {
             throw new IllegalStateException("received " + received + " of " + expected);

@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 
-/** Every load, by the name that the benchmark calls it. */
+/** Every load, by its name in the benchmark. */
 final class Loads {
     private Loads() {}
 
@@ -22,7 +22,7 @@ final class Loads {
             case "subject-three-classes" -> new FanOut(PublishSubject::create, true, 0);
             case "subject-serialized" ->
                     new FanOut(() -> PublishSubject.<Integer>create().toSerialized(), false, 0);
-            // The value that it starts with comes on top.
+            // The initial value is one more.
             case "behavior" -> new FanOut(() -> BehaviorSubject.createDefault(0), false, 1);
             case "all" -> new FanOut(ReplaySubject::create, false, 0);
             case "one" -> new FanOut(() -> ReplaySubject.createWithSize(1), false, 0);
@@ -56,7 +56,7 @@ final class Loads {
                                             .observeOn(Schedulers.computation())
                                             .count()
                                             .blockingGet());
-            // `hide` is what any source other than a range looks like: no fusion with the queue.
+            // `hide` prevents fusion with the queue, as for any source other than a range.
             case "observe-on" ->
                     counted(
                             items ->
@@ -76,7 +76,7 @@ final class Loads {
         };
     }
 
-    /** A chain that counts its items on another thread, and whose caller waits for the count. */
+    /** A chain that counts its items on another thread while the caller waits for the count. */
     private static Load counted(Function<List<Integer>, Long> chain) {
         return (messages, subscribers) -> {
             Integer[] items = new Integer[messages];

@@ -11,19 +11,19 @@ import java.util.function.LongUnaryOperator;
  * RxJava under the loads of `fanline-bench`, one kind of load per process, so that the JIT compiler
  * sees one class of subject.
  *
- * <p>Started with the name of a load, it prints a line with what it runs on. Then each line that it
- * reads, "messages subscribers nanos repetitions", is one turn: repetitions until so many
- * nanoseconds of measured time have passed, or so many repetitions are done, and one at least. The
- * answer is a line with a pair "nanos:bytes" per repetition: how long it took, and what the thread
- * that emitted has allocated. It ends when its input does, and dies with a stack trace when a
- * subscriber has not received what it should have.
+ * <p>The argument is the name of a load. The program prints a line with its versions. Then each line
+ * of input, "messages subscribers nanos repetitions", starts one turn: at least one repetition, until
+ * the measured time or the number of repetitions is reached. The answer is a line with a pair
+ * "nanos:bytes" per repetition: its duration, and the bytes that the emitting thread has allocated.
+ * The program ends with its input, and exits with a stack trace if a subscriber has not received the
+ * expected values.
  */
 public final class Rival {
     private Rival() {}
 
     public static void main(String[] arguments) throws Exception {
         Load load = Loads.named(arguments[0]);
-        // The jar says its version in its name only.
+        // The version is only in the jar's name.
         String jar = Observable.class.getProtectionDomain().getCodeSource().getLocation().getPath();
         System.out.printf(
                 "%s, %s %s%n",

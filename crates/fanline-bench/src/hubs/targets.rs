@@ -1,0 +1,367 @@
+//! The targets of the hubs: the single list, and the verdicts.
+
+use super::load::{Cell, Load, System};
+use super::measure::Report;
+use crate::report::metric::{thousands, three_digits};
+use crate::report::{Bound, Verdict};
+
+/// Numbers of consumers of most targets.
+pub(super) const CONSUMERS: [usize; 4] = [64, 256, 1000, 2000];
+
+/// Numbers of consumers for which the cost law must hold.
+const LAW_CONSUMERS: [usize; 5] = [64, 256, 1000, 2000, 10_000];
+
+/// Buffers of the cost law.
+pub(super) const LAW_BUFFERS: [usize; 6] = [1, 2, 16, 64, 256, 1024];
+
+/// Returns the maximum cost of a delivery, in nanoseconds.
+pub(super) fn law(buffer: usize) -> f64 {
+    2.5 + 120.0 / buffer as f64
+}
+
+/// A minimum ratio between the speeds of two systems in the same cell.
+struct Ratio {
+    system: System,
+    against: System,
+    threads: usize,
+    buffers: &'static [usize],
+    consumers: &'static [usize],
+    least: f64,
+}
+
+const BOTH: &[usize] = &[64, 256];
+const LARGE: &[usize] = &[256];
+
+const fn one_thread(
+    system: System,
+    against: System,
+    buffers: &'static [usize],
+    least: f64,
+) -> Ratio {
+    Ratio {
+        system,
+        against,
+        threads: 1,
+        buffers,
+        consumers: &CONSUMERS,
+        least,
+    }
+}
+
+const fn two_threads(system: System, consumers: &'static [usize], least: f64) -> Ratio {
+    Ratio {
+        system,
+        against: System::Pekko,
+        threads: 2,
+        buffers: LARGE,
+        consumers,
+        least,
+    }
+}
+
+/// Every target that is a ratio within a cell.
+const RATIOS: &[Ratio] = &[
+    one_thread(System::Stream, System::AsyncBroadcast, BOTH, 4.8),
+    one_thread(System::Stream, System::TokioBroadcast, BOTH, 6.0),
+    one_thread(System::Stream, System::Pekko, BOTH, 9.0),
+    one_thread(System::Ref, System::Pekko, LARGE, 8.0),
+    one_thread(System::Each, System::Pekko, LARGE, 20.0),
+    one_thread(System::Slice, System::Pekko, LARGE, 20.0),
+    two_threads(System::Stream, CONSUMERS.split_at(1).1, 10.0),
+    one_thread(System::OwnedArc, System::Pekko, LARGE, 1.5),
+    two_threads(System::OwnedArc, &CONSUMERS, 1.5),
+    two_threads(System::Send, &CONSUMERS, 4.0),
+];
+
+/// Minimum ratio of sending one by one on two threads to one thread.
+const SEND_LEAST: f64 = 0.5;
+
+/// Costs may grow at most by this factor from the first number of consumers to the second.
+const GROWTH: (usize, usize, f64) = (1000, 100_000, 2.0);
+const GROWTH_BUFFER: usize = 256;
+pub(super) const GROWTH_THREADS: [usize; 2] = [1, 2];
+
+/// Number of present consumers while one joins and leaves.
+pub(super) const JOIN_PRESENT: usize = 10_000;
+const JOIN_NANOS: f64 = 1000.0;
+
+/// Number of consumers in the allocation count, which must be zero.
+pub(super) const ALLOCATIONS_CONSUMERS: usize = 16;
+
+/// A target and the results of all its cells.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) what: String,
+    /// In the order of `cells`.
+    results: Vec<Option<f64>>,
+    /// Description of the cells, if there are several.
+    pub(super) cells: String,
+    bound: Bound,
+    unit: Unit,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    Times,
+    Nanos,
+    Count,
+}
+
+impl Unit {
+    fn write(self, value: f64) -> String {
+        match self {
+            Self::Times => format!("{}×", three_digits(value)),
+            Self::Nanos => format!("{} ns", three_digits(value)),
+            Self::Count if value == 0.0 => "0".to_owned(),
+            Self::Count => format!("{value:.5}"),
+        }
+    }
+}
+
+impl Line {
+    /// Returns `Met` if all cells are met, and `Missed` if one is missed.
+    pub(super) fn verdict(&self) -> Verdict {
+        let is_met = |value: &f64| self.bound.is_met(*value);
+        if !self.results.iter().flatten().all(is_met) {
+            Verdict::Missed
+        } else if self.results.contains(&None) {
+            Verdict::Unknown
+        } else {
+            Verdict::Met
+        }
+    }
+
+    pub(super) fn measured(&self) -> String {
+        let results = self.results.iter();
+        let words = results.map(|result| match result {
+            Some(value) => self.unit.write(*value),
+            None => "–".to_owned(),
+        });
+        words.collect::<Vec<_>>().join(" / ")
+    }
+
+    pub(super) fn target(&self) -> String {
+        match self.bound {
+            Bound::AtLeast(least) => format!("≥ {}", self.unit.write(least)),
+            Bound::AtMost(most) => format!("≤ {}", self.unit.write(most)),
+        }
+    }
+}
+
+/// Returns every target, measured or not.
+pub(super) fn lines(report: &Report) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for ratio in RATIOS {
+        lines.extend(
+            ratio
+                .buffers
+                .iter()
+                .map(|buffer| ratio.line(report, *buffer)),
+        );
+    }
+    lines.extend(BOTH.iter().map(|buffer| sending(report, *buffer)));
+    lines.extend(LAW_BUFFERS.map(|buffer| cost(report, buffer)));
+    lines.extend(GROWTH_THREADS.map(|threads| growth(report, threads)));
+    let join_leave = Load::JoinLeave {
+        present: JOIN_PRESENT,
+    };
+    lines.push(Line {
+        what: format!("join + leave, {} present", count(JOIN_PRESENT)),
+        results: vec![value(report, join_leave, System::Fanline)],
+        cells: String::new(),
+        bound: Bound::AtMost(JOIN_NANOS),
+        unit: Unit::Nanos,
+    });
+    lines.push(allocations(report));
+    lines
+}
+
+impl Ratio {
+    fn line(&self, report: &Report, buffer: usize) -> Line {
+        let results = self.consumers.iter().map(|consumers| {
+            let cell = Cell {
+                threads: self.threads,
+                buffer,
+                consumers: *consumers,
+            };
+            let row = report.row(Load::Lockstep(cell))?;
+            row.ratio(self.system, self.against)
+        });
+        let (system, against) = (self.system.name(), self.against.name());
+        Line {
+            what: format!(
+                "{system}, {}, buffer {buffer}, to {against}",
+                threads(self.threads)
+            ),
+            results: results.collect(),
+            cells: of_consumers(self.consumers),
+            bound: Bound::AtLeast(self.least),
+            unit: Unit::Times,
+        }
+    }
+}
+
+fn sending(report: &Report, buffer: usize) -> Line {
+    let rate = |threads, consumers| {
+        let cell = Cell {
+            threads,
+            buffer,
+            consumers,
+        };
+        value(report, Load::Lockstep(cell), System::Send)
+    };
+    let results = CONSUMERS.map(|consumers| Some(rate(2, consumers)? / rate(1, consumers)?));
+    Line {
+        what: format!(
+            "{}, two threads to one, buffer {buffer}",
+            System::Send.name()
+        ),
+        results: results.to_vec(),
+        cells: of_consumers(&CONSUMERS),
+        bound: Bound::AtLeast(SEND_LEAST),
+        unit: Unit::Times,
+    }
+}
+
+/// Returns the cost line of all measured cells, at least one.
+fn cost(report: &Report, buffer: usize) -> Line {
+    let found = LAW_CONSUMERS.into_iter().filter_map(|consumers| {
+        let cell = Cell {
+            threads: 1,
+            buffer,
+            consumers,
+        };
+        Some((consumers, delivery(report, cell, System::Stream)?))
+    });
+    let (consumers, mut results): (Vec<usize>, Vec<Option<f64>>) = found
+        .map(|(consumers, nanos)| (consumers, Some(nanos)))
+        .unzip();
+    if results.is_empty() {
+        results.push(None);
+    }
+    Line {
+        what: format!(
+            "{}, one thread, buffer {buffer}, a delivery",
+            System::Stream.name()
+        ),
+        results,
+        cells: of_consumers(&consumers),
+        bound: Bound::AtMost(law(buffer)),
+        unit: Unit::Nanos,
+    }
+}
+
+/// Returns the nanoseconds of one delivery.
+pub(super) fn delivery(report: &Report, cell: Cell, system: System) -> Option<f64> {
+    // The first load was measured next to the floor.
+    let loads = [Load::Law(cell), Load::Lockstep(cell)];
+    let mut rates = loads
+        .into_iter()
+        .filter_map(|load| value(report, load, system));
+    rates
+        .next()
+        .map(|elements| 1e9 / (elements * cell.consumers as f64))
+}
+
+/// Returns the cells that determine growth, for a number of threads.
+pub(super) fn growth_cells(threads: usize) -> [Cell; 2] {
+    let (few, many, _) = GROWTH;
+    [few, many].map(|consumers| Cell {
+        threads,
+        buffer: GROWTH_BUFFER,
+        consumers,
+    })
+}
+
+fn growth(report: &Report, count_of_threads: usize) -> Line {
+    let (few, many, most) = GROWTH;
+    let nanos = growth_cells(count_of_threads).map(|cell| delivery(report, cell, System::Stream));
+    let [of_few, of_many] = nanos;
+    Line {
+        what: format!(
+            "{}, {}, buffer {GROWTH_BUFFER}, a delivery to {} to one to {}",
+            System::Stream.name(),
+            threads(count_of_threads),
+            count(many),
+            count(few)
+        ),
+        results: vec![of_many.zip(of_few).map(|(many, few)| many / few)],
+        cells: String::new(),
+        bound: Bound::AtMost(most),
+        unit: Unit::Times,
+    }
+}
+
+fn allocations(report: &Report) -> Line {
+    let load = Load::Allocations {
+        consumers: ALLOCATIONS_CONSUMERS,
+    };
+    let systems = [System::Stream, System::Send];
+    Line {
+        what: "allocations for each element".to_owned(),
+        results: systems.map(|system| value(report, load, system)).to_vec(),
+        cells: systems.map(System::name).join(" / "),
+        bound: Bound::AtMost(0.0),
+        unit: Unit::Count,
+    }
+}
+
+fn value(report: &Report, load: Load, system: System) -> Option<f64> {
+    report.row(load)?.value(system)
+}
+
+fn threads(count: usize) -> &'static str {
+    if count == 1 {
+        "one thread"
+    } else {
+        "two threads"
+    }
+}
+
+fn of_consumers(consumers: &[usize]) -> String {
+    let words = consumers.iter().map(|consumers| count(*consumers));
+    words.collect::<Vec<_>>().join(" / ")
+}
+
+/// Returns a number of consumers in digits.
+pub(super) fn count(consumers: usize) -> String {
+    thousands(consumers as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn target_is_met_if_all_cells_are() {
+        let check = |results: &[Option<f64>], verdict: Verdict, words: &str| {
+            let line = Line {
+                what: String::new(),
+                results: results.to_vec(),
+                cells: String::new(),
+                bound: Bound::AtLeast(4.8),
+                unit: Unit::Times,
+            };
+            assert_eq!(line.verdict().label(), verdict.label());
+            assert_eq!(format!("{} ({})", line.measured(), line.target()), words);
+        };
+        let both = [Some(4.8), Some(10.0)];
+        check(&both, Verdict::Met, "4.80× / 10.0× (≥ 4.80×)");
+        let one = [Some(5.0), Some(4.7)];
+        check(&one, Verdict::Missed, "5.00× / 4.70× (≥ 4.80×)");
+        let half = [Some(5.0), None];
+        check(&half, Verdict::Unknown, "5.00× / – (≥ 4.80×)");
+        let bad_half = [Some(4.0), None];
+        check(&bad_half, Verdict::Missed, "4.00× / – (≥ 4.80×)");
+    }
+
+    #[test]
+    fn cost_law_decreases_with_buffer() {
+        assert!((law(1) - 122.5).abs() < 1e-9);
+        assert!(
+            LAW_BUFFERS
+                .windows(2)
+                .all(|pair| law(pair[0]) > law(pair[1]))
+        );
+    }
+}

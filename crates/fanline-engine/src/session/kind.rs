@@ -1,0 +1,134 @@
+//! The kinds of sessions, as the exchange sees them.
+
+use super::leaf::{Leaf, LeafConnections};
+use super::mqtt::{Mqtt, MqttSessions, is_internal_sid};
+use super::{Exchange, FanOut};
+use crate::auth::AccountId;
+use crate::exchange;
+use crate::exchange::deliver::Waiting;
+use crate::exchange::message::Message;
+use crate::exchange::remote::LinkSet;
+use crate::exchange::router::{Route, SubId};
+use crate::outbox::Chunk;
+
+/// The kind of a session, with the state that only this kind has.
+pub(crate) enum Kind {
+    Client(Client),
+    Mqtt(Box<Mqtt>),
+    Leaf(Box<Leaf>),
+}
+
+/// The state of NATS clients.
+#[derive(Default)]
+pub(crate) struct Client {
+    /// Whether the second INFO was sent, which follows the first PING after CONNECT.
+    pub(crate) has_account_info: bool,
+}
+
+/// State that connections of one kind share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) mqtt: MqttSessions,
+    pub(crate) leafs: LeafConnections,
+}
+
+impl Kind {
+    #[inline]
+    pub(crate) fn is_mqtt(&self) -> bool {
+        matches!(self, Kind::Mqtt(_))
+    }
+
+    #[inline]
+    pub(crate) fn is_leaf(&self) -> bool {
+        matches!(self, Kind::Leaf(_))
+    }
+
+    pub(crate) fn client_mut(&mut self) -> Option<&mut Client> {
+        match self {
+            Kind::Client(client) => Some(client),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn mqtt(&self) -> Option<&Mqtt> {
+        match self {
+            Kind::Mqtt(mqtt) => Some(mqtt),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn leaf(&self) -> Option<&Leaf> {
+        match self {
+            Kind::Leaf(leaf) => Some(leaf),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn leaf_mut(&mut self) -> Option<&mut Leaf> {
+        match self {
+            Kind::Leaf(leaf) => Some(leaf),
+            _ => None,
+        }
+    }
+}
+
+impl exchange::Kind for Kind {
+    type Shared = Shared;
+
+    #[inline]
+    fn links(&self) -> Option<LinkSet> {
+        self.is_leaf().then_some(LinkSet::Leafs)
+    }
+
+    #[inline]
+    fn encodes(&self) -> bool {
+        self.is_mqtt()
+    }
+
+    fn is_internal(&self, sid: &[u8]) -> bool {
+        self.is_mqtt() && is_internal_sid(sid)
+    }
+
+    #[inline]
+    fn deliver(fan_out: &mut FanOut<'_>, id: SubId, route: &Route, message: &Message<'_>) -> bool {
+        fan_out.deliver_mqtt(id, route, message)
+    }
+
+    fn deliver_run(
+        fan_out: &mut FanOut<'_>,
+        id: SubId,
+        route: &Route,
+        chunk: &Chunk,
+        run: &[Waiting],
+    ) {
+        fan_out.deliver_run_mqtt(id, route, chunk, run);
+    }
+
+    #[cold]
+    fn note_missed(shared: &mut Shared, account: AccountId, subject: &[u8], message: &Message<'_>) {
+        shared.mqtt.events.note_missed(account, subject, message);
+    }
+
+    fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool {
+        let origin = origin.and_then(|origin| origin.leaf());
+        self.leaf().is_some_and(|leaf| {
+            !leaf.is_held()
+                && origin.is_none_or(|origin| !origin.is_beside(leaf))
+                && (leaf.rules.is_empty() || leaf.rules.may_send(subject, group))
+        })
+    }
+
+    fn traced_as(&self) -> Option<&str> {
+        let leaf = self.leaf()?;
+        leaf.takes_traces.then_some(&*leaf.name)
+    }
+
+    fn announce_interest(exchange: &mut Exchange, links: LinkSet) {
+        match links {
+            LinkSet::Leafs => exchange.announce_to_leafs(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Interest that was announced to a leaf connection.
+
+use hashbrown::HashMap;
+
+use crate::slack::Slack;
+
+/// A filter with a queue group or none.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// The filter, then a space, which no filter contains, and the queue group.
+    bytes: Box<[u8]>,
+    filter_bytes: u32,
+}
+
+impl Key {
+    pub(crate) fn new(filter: &[u8], queue: &[u8]) -> Self {
+        let bytes = match queue {
+            [] => filter.into(),
+            queue => [filter, b" ", queue].concat().into(),
+        };
+        Key {
+            bytes,
+            filter_bytes: u32::try_from(filter.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Returns both as one key.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn filter(&self) -> &[u8] {
+        &self.bytes[..self.filter_bytes as usize]
+    }
+
+    /// Returns the queue group; empty without one.
+    pub(crate) fn queue(&self) -> &[u8] {
+        (self.bytes.get(self.filter_bytes as usize + 1..)).unwrap_or_default()
+    }
+}
+
+/// Weights that were announced.
+#[derive(Debug, Default)]
+pub(crate) struct Announced {
+    weights: HashMap<Key, u32>,
+    slack: Slack,
+}
+
+impl Announced {
+    /// Notes a weight. Returns whether it has to be announced.
+    pub(crate) fn note(&mut self, key: &Key, weight: u32) -> bool {
+        if weight == 0 {
+            let was_told = self.weights.remove(key).is_some();
+            if (self.slack).is_due(self.weights.len(), self.weights.capacity()) {
+                self.weights.shrink_to_fit();
+            }
+            return was_told;
+        }
+        match self.weights.get_mut(key) {
+            Some(known) => std::mem::replace(known, weight) != weight,
+            None => {
+                self.weights.insert(key.clone(), weight);
+                true
+            }
+        }
+    }
+
+    /// Returns all filters that were announced.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.weights.keys()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_differences_are_announced() {
+        let mut told = Announced::default();
+        let (plain, group) = (Key::new(b"a.b", b""), Key::new(b"a.b", b"q"));
+        assert_eq!((plain.filter(), plain.queue()), (&b"a.b"[..], &b""[..]));
+        assert_eq!((group.filter(), group.queue()), (&b"a.b"[..], &b"q"[..]));
+        for (key, weight, expected) in [
+            (&plain, 0, false),
+            (&plain, 1, true),
+            (&plain, 1, false),
+            (&group, 2, true),
+            (&group, 3, true),
+            (&group, 3, false),
+            (&group, 0, true),
+            (&plain, 0, true),
+            (&plain, 0, false),
+        ] {
+            assert_eq!(told.note(key, weight), expected, "{key:?} {weight}");
+        }
+        assert_eq!(told.keys().count(), 0);
+    }
+}

@@ -1,0 +1,132 @@
+//! Cycles of leaf connections: a message that leaves over one of them comes back over another.
+//!
+//! Every server has a loop subject, whose interest all servers pass on. A cycle is closed if a server's own subject
+//! comes back, or another server's comes over two connections. From then on nothing crosses the connection over which
+//! it came. Other servers in the cycle detect it at the same moment, and one cut is enough: each waits for a random
+//! time, the first closes its connection, and the others resume when the subject is withdrawn.
+
+use std::time::Duration;
+
+use super::super::{Broker, Exchange};
+use super::LeafSession;
+use crate::auth::AccountId;
+use crate::codec::leaf::{LeafError, RETRY_AFTER_CLASH};
+use crate::codec::nats::error::CloseReason;
+use crate::exchange::remote::LinkSet;
+use crate::exchange::session::SessionId;
+
+/// The time after which a closed cycle is cut; a random part of the second value is added.
+const CUT_AFTER_MIN: Duration = Duration::from_millis(50);
+const RANDOM_MILLIS_MAX: u32 = 1_000;
+
+/// Returns whether another connection has interest in a filter.
+fn has_interest_of_another(
+    exchange: &Exchange,
+    account: AccountId,
+    filter: &[u8],
+    id: SessionId,
+) -> bool {
+    let members = exchange.links[LinkSet::Leafs].routers.get(account);
+    let members = members.map_or(&[][..], |router| router.members(filter, b""));
+    (members.iter()).any(|sub| exchange.subs.get(*sub).session() != id.0)
+}
+
+impl LeafSession<'_> {
+    /// Returns whether the server with this loop subject is this one, or is reached over another connection too.
+    fn closes_cycle(&self, account: AccountId, filter: &[u8]) -> bool {
+        let exchange = &self.broker.exchange;
+        let in_account = exchange.shared.leafs.accounts.get(&account);
+        in_account.is_some_and(|in_account| in_account.own_loop == filter)
+            || has_interest_of_another(exchange, account, filter, self.id)
+    }
+
+    /// Handles interest in a loop subject. Returns whether it is handled as other interest is.
+    pub(crate) fn handle_loop_interest(&mut self, filter: &[u8]) -> bool {
+        let account = self.session().account;
+        if !self.link().is_held() && !self.closes_cycle(account, filter) {
+            return true;
+        }
+        let more =
+            Duration::from_millis(self.broker.exchange.random.below(RANDOM_MILLIS_MAX).into());
+        let at = self.broker.exchange.outputs.now + CUT_AFTER_MIN + more;
+        let leaf = self.link_mut();
+        if leaf.loops.iter().all(|known| &**known != filter) {
+            leaf.loops.push(filter.into());
+        }
+        if leaf.held_until.is_none() {
+            leaf.held_until = Some(at);
+            self.broker.exchange.arm_before(self.id, at);
+        }
+        false
+    }
+
+    /// Handles that interest in a loop subject is withdrawn. Returns whether the connection was held for it.
+    pub(crate) fn withdraw_loop_interest(&mut self, filter: &[u8]) -> bool {
+        let leaf = self.link_mut();
+        let before = leaf.loops.len();
+        leaf.loops.retain(|known| &**known != filter);
+        let was_held = leaf.loops.len() < before;
+        if was_held {
+            self.check_held();
+        }
+        was_held
+    }
+
+    fn check_held(&mut self) {
+        let session = &mut self.broker.exchange.sessions[self.id.index()];
+        let account = session.account;
+        let leaf = session.kind.expect_leaf_mut();
+        let all = std::mem::take(&mut leaf.loops);
+        let (loops, free): (Vec<Box<[u8]>>, Vec<_>) = all
+            .into_iter()
+            .partition(|filter| self.closes_cycle(account, filter));
+        let leaf = self.link_mut();
+        leaf.held_until = leaf.held_until.filter(|_| !loops.is_empty());
+        leaf.loops = loops;
+        for filter in free {
+            self.subscribe(&filter, b"", 1);
+        }
+    }
+
+    /// Closes a connection that still closes a cycle after its time.
+    pub(crate) fn handle_cycle(&mut self, now: Duration) -> Cycle {
+        let session = &mut self.broker.exchange.sessions[self.id.index()];
+        let account = session.account;
+        let leaf = session.kind.expect_leaf_mut();
+        match leaf.held_until {
+            None => Cycle::Open,
+            Some(at) if now < at => Cycle::Suspected(at),
+            Some(_) => {
+                leaf.retry_after = Some(RETRY_AFTER_CLASH);
+                let error = LeafError::Loop(self.broker.exchange.account_name(account));
+                self.refuse(&error, CloseReason::ProtocolViolation);
+                Cycle::Cut
+            }
+        }
+    }
+}
+
+impl Broker {
+    /// Checks held connections again, since one way to a server is gone.
+    pub(crate) fn check_held_connections(&mut self, account: AccountId) {
+        let in_account = self.exchange.shared.leafs.accounts.get(&account);
+        let links = in_account.map_or_else(Vec::new, |in_account| in_account.ready.clone());
+        for id in links {
+            let session = &self.exchange.sessions[id.index()];
+            let is_held = session.kind.leaf().is_some_and(|leaf| leaf.is_held());
+            if is_held && session.ending.is_none() {
+                self.leaf(id).check_held();
+            }
+        }
+    }
+}
+
+/// The state of a cycle.
+pub(crate) enum Cycle {
+    /// There is no cycle.
+    Open,
+    /// It is checked again then.
+    Suspected(Duration),
+    /// The connection is closed.
+    Cut,
+}

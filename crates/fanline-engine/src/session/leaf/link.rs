@@ -1,0 +1,198 @@
+//! The state of one leaf connection.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::announced::Announced;
+use super::{Compressed, Dialled, LeafRemote, Rules};
+use crate::codec::leaf::level_name;
+use crate::codec::s2::Level;
+
+/// Credentials for a hub; fields without a value are empty.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named as in CONNECT")]
+pub struct LeafCredentials {
+    pub user: String,
+    pub pass: String,
+    pub auth_token: String,
+    pub nkey: String,
+    pub jwt: String,
+    pub sig: String,
+}
+
+// Secrets never reach a log, not even through `{:?}`.
+impl fmt::Debug for LeafCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LeafCredentials(..)")
+    }
+}
+
+/// Which side of the connection this server is.
+#[derive(Clone, Debug)]
+pub(crate) enum Side {
+    /// The other side has dialed.
+    Listening,
+    /// This side has dialed.
+    Dialling(Box<Dialled>),
+}
+
+/// The phase of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// CONNECT, or the INFO that answers it, is outstanding.
+    Greeting,
+    /// Messages and interest cross.
+    Ready,
+}
+
+/// The state of one leaf connection.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    pub(crate) side: Side,
+    pub(crate) phase: Phase,
+    pub(crate) rules: Rules,
+    pub(crate) announced: Announced,
+    /// Name, cluster, and account of the other side.
+    pub(crate) name: String,
+    pub(crate) cluster: String,
+    pub(crate) remote_account: String,
+    /// Interest of other leaf connections is not announced to it.
+    pub(crate) isolates: bool,
+    /// The other side understands traced messages, and does not deliver those that ask for a trace alone.
+    pub(crate) takes_traces: bool,
+    /// The other side is the hub, although it has dialed.
+    pub(crate) is_remote_hub: bool,
+    /// The other side has dialed, and has JetStream.
+    pub(crate) has_jetstream: bool,
+    /// The delay before the remote is dialed again, if not the usual one.
+    pub(crate) retry_after: Option<Duration>,
+    /// The error that the other side has sent.
+    pub(crate) complaint: Option<String>,
+    /// Other URLs of the hub.
+    pub(crate) urls: Vec<String>,
+    /// The compression that both sides have agreed on.
+    pub(crate) compressed: Option<Compressed>,
+    /// How often the connection was established before.
+    pub(crate) reconnects: u64,
+    /// Loop subjects that show that the connection closes a cycle. Nothing crosses while there are any.
+    pub(crate) loops: Vec<Box<[u8]>>,
+    /// When the connection is closed if there are still any.
+    pub(crate) held_until: Option<Duration>,
+}
+
+impl Leaf {
+    /// The state of a connection that was accepted, or of one that was dialed.
+    pub(crate) fn new(dialled: Option<Dialled>, compressed: Option<Compressed>) -> Self {
+        Leaf {
+            side: dialled.map_or(Side::Listening, |dialled| Side::Dialling(dialled.into())),
+            phase: Phase::Greeting,
+            rules: Rules::default(),
+            announced: Announced::default(),
+            name: String::new(),
+            cluster: String::new(),
+            remote_account: String::new(),
+            isolates: false,
+            takes_traces: false,
+            is_remote_hub: false,
+            has_jetstream: false,
+            retry_after: None,
+            complaint: None,
+            urls: Vec::new(),
+            compressed,
+            reconnects: 0,
+            loops: Vec::new(),
+            held_until: None,
+        }
+    }
+
+    /// Returns whether nothing crosses the connection because it closes a cycle.
+    pub(crate) fn is_held(&self) -> bool {
+        !self.loops.is_empty()
+    }
+
+    /// Returns whether the other sides of both are servers of one cluster, which exchange messages without this one.
+    pub(crate) fn is_beside(&self, other: &Leaf) -> bool {
+        !self.cluster.is_empty() && self.cluster == other.cluster
+    }
+
+    /// Returns the key by which a connection is recognized when it is established again. All servers of a remote are
+    /// the same.
+    pub(crate) fn key(&self) -> String {
+        match self.remote() {
+            Some(remote) => format!("> {}", remote.id),
+            None => format!("< {} {}", self.name, self.remote_account),
+        }
+    }
+
+    /// Returns the compression level of output for a round trip.
+    pub(crate) fn level(&self, rtt: Option<Duration>) -> Option<Level> {
+        let compressed = self.compressed.as_ref()?;
+        Some(compressed.level(rtt))
+    }
+
+    /// Returns the name of the compression.
+    pub(crate) fn compression(&self, rtt: Option<Duration>) -> &'static str {
+        self.level(rtt).map_or("off", level_name)
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.phase == Phase::Ready
+    }
+
+    /// Returns the remote that was dialed.
+    pub(crate) fn remote(&self) -> Option<&Arc<LeafRemote>> {
+        match &self.side {
+            Side::Listening => None,
+            Side::Dialling(dialled) => Some(&dialled.remote),
+        }
+    }
+
+    /// Returns whether this server is the spoke.
+    pub(crate) fn is_spoke(&self) -> bool {
+        match &self.side {
+            Side::Listening => self.is_remote_hub,
+            Side::Dialling(dialled) => !dialled.remote.is_hub,
+        }
+    }
+}
+
+/// A leaf connection in monitoring.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "named as in nats-server's /leafz")]
+pub struct LeafStatus {
+    pub id: u64,
+    pub name: String,
+    pub is_spoke: bool,
+    pub is_isolated: bool,
+    pub account: String,
+    pub ip: String,
+    pub port: u16,
+    pub rtt: Option<Duration>,
+    pub in_msgs: u64,
+    pub out_msgs: u64,
+    pub in_bytes: u64,
+    pub out_bytes: u64,
+    pub subscriptions: usize,
+    pub subscriptions_list: Vec<String>,
+    /// The remote that was dialed.
+    pub remote: Option<u64>,
+    pub compression: &'static str,
+    pub websocket: bool,
+    pub reconnects: u64,
+}
+
+/// What the dialer needs to know of a leaf connection that has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeafEnded {
+    /// The remote that was dialed.
+    pub remote: Option<u64>,
+    /// Whether the handshake was complete.
+    pub was_ready: bool,
+    /// The delay before the remote is dialed again, if not the usual one.
+    pub retry_after: Option<Duration>,
+    /// The error that the other side has sent.
+    pub complaint: Option<String>,
+    /// Other URLs of the hub.
+    pub urls: Vec<String>,
+}

@@ -1,0 +1,262 @@
+//! Input of leaf connections.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::super::Receipt;
+use super::super::publish::asks_for_trace;
+use super::{LeafSession, Side};
+use crate::accounts::Mapped;
+use crate::codec::leaf::parse::{LeafMessage, LeafParsed, LeafVerb, parse_leaf};
+use crate::codec::leaf::{LeafError, RETRY_AFTER_CLASH};
+use crate::codec::nats::error::CloseReason;
+use crate::codec::nats::parse::Publish;
+use crate::exchange::message::{Context, Dispatch, Message, Origin};
+use crate::exchange::outputs::PRODUCED_BYTES_MAX;
+use crate::exchange::run::Intake;
+use crate::exchange::text::text;
+use crate::outbox::Chunk;
+
+/// Prefix of the reply subjects of a stream's deliveries.
+const STREAM_REPLIES: &[u8] = b"$JS.ACK.";
+
+impl LeafSession<'_> {
+    /// Handles input; see [`Shard::receive`](crate::Shard::receive).
+    pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
+        let input = &chunk[range.clone()];
+        let mut receipt = Receipt::default();
+        let rtt_before = self.session().rtt;
+        self.broker.exchange.outputs.begin_batch();
+        self.broker.exchange.outputs.now = now;
+        self.session_mut().active_at = now;
+        let mut intake = self.begin_intake(chunk);
+        while receipt.consumed < input.len() {
+            if self.session().ending.is_some() {
+                receipt.consumed = input.len();
+                break;
+            }
+            let rest = &input[receipt.consumed..];
+            let from = range.start + receipt.consumed;
+            match parse_leaf(rest, self.broker.exchange.config.limits.payload_bytes_max) {
+                LeafParsed::Verb(LeafVerb::Message(message), taken) => {
+                    self.message(&mut intake, &message, from);
+                    receipt.consumed += taken;
+                }
+                LeafParsed::Verb(verb, taken) => {
+                    self.broker.exchange.end_run(&intake);
+                    self.broker.end_intake(&intake);
+                    self.handle(verb, now);
+                    intake = self.begin_intake(chunk);
+                    receipt.consumed += taken;
+                    if self.session().check.is_some() {
+                        receipt.awaits_check = true;
+                        break;
+                    }
+                }
+                LeafParsed::Partial { frame_bytes } => {
+                    receipt.frame_bytes = frame_bytes;
+                    break;
+                }
+                LeafParsed::Wrong(fault) => self.broker.refuse(self.id, fault.error, fault.reason),
+            }
+            if self.broker.exchange.outputs.produced_bytes > PRODUCED_BYTES_MAX {
+                receipt.must_flush = true;
+                break;
+            }
+        }
+        self.broker.exchange.end_run(&intake);
+        self.broker.end_intake(&intake);
+        self.broker.end_overrun();
+        self.broker.exchange.announce_to_leafs();
+        receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
+        receipt.was_measured = self.session().rtt != rtt_before;
+        if let Some((congested, _)) = self.broker.exchange.outputs.congested {
+            self.session_mut().stalls += 1;
+            receipt.congested = Some(congested);
+        }
+        receipt
+    }
+
+    /// Handles a verb other than a message.
+    fn handle(&mut self, verb: LeafVerb<'_>, now: Duration) {
+        match verb {
+            LeafVerb::Connect(json) => self.connect(json),
+            LeafVerb::Info(json) => self.info(json),
+            LeafVerb::Error(error) => self.handle_error(error),
+            LeafVerb::Ping => self.broker.exchange.send(self.id, b"PONG\r\n"),
+            LeafVerb::Pong => self.any().pong(now),
+            LeafVerb::Ok | LeafVerb::Message(_) => {}
+            LeafVerb::Wants { .. } | LeafVerb::WantsNoMore { .. } if !self.link().is_ready() => {
+                self.refuse_before_handshake();
+            }
+            LeafVerb::Wants {
+                filter,
+                queue,
+                weight,
+            } => self.subscribe(filter, queue, weight),
+            LeafVerb::WantsNoMore { filter, queue } => self.unsubscribe(filter, queue),
+        }
+    }
+
+    /// Refuses a verb that comes before the handshake is complete.
+    fn refuse_before_handshake(&mut self) {
+        match self.link().side {
+            Side::Listening => self.any().refuse_credentials(),
+            Side::Dialling(_) => self.broker.end(self.id, CloseReason::ProtocolViolation),
+        }
+    }
+
+    /// Handles an error: the other side closes the connection.
+    fn handle_error(&mut self, error: &[u8]) {
+        let error = text(error);
+        let retry_after = LeafError::retry_after(&error);
+        self.broker
+            .exchange
+            .outputs
+            .notice(self.id, || format!("Leafnode Error '{error}'"));
+        let leaf = self.link_mut();
+        leaf.retry_after = retry_after.or(leaf.retry_after);
+        leaf.complaint = Some(error);
+        self.broker.end(self.id, CloseReason::ParseError);
+    }
+
+    /// Begins an intake: what the messages of the connection have in common until its next other verb.
+    fn begin_intake<'a>(&self, chunk: &'a Chunk) -> Intake<'a> {
+        let leaf = self.link();
+        let mut intake = self.broker.begin_intake(self.id, chunk);
+        intake.origin.echo = false;
+        intake.is_admitted = leaf.is_ready();
+        intake.is_restricted = !leaf.rules.is_empty();
+        intake.may_run = intake.is_admitted
+            && !leaf.is_held()
+            && !intake.is_mapped
+            && !self.broker.exchange.outputs.traces;
+        intake
+    }
+
+    /// Handles a message. `from` is where its verb begins in the chunk.
+    fn message<'a>(&mut self, intake: &mut Intake<'a>, message: &LeafMessage<'a>, from: usize) {
+        let LeafMessage { publish, groups } = message;
+        if groups.is_empty()
+            && intake.may_run
+            && (self.broker.exchange).coalesce(intake, publish, from, false)
+        {
+            return intake.count(publish);
+        }
+        self.broker.exchange.end_run(intake);
+        if !intake.is_admitted {
+            return self.refuse_before_handshake();
+        }
+        intake.count(publish);
+        let leaf = self.link();
+        if leaf.is_held() {
+            return;
+        }
+        // The subject in the memo was permitted when it was routed first.
+        if intake.is_restricted
+            && !self.broker.exchange.routers[intake.account].holds(intake.memo, publish.topic)
+        {
+            match leaf.rules.may_receive(publish.topic) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(()) => return self.refuse_message(publish.topic),
+            }
+        }
+        let origin = Origin {
+            groups: Some(groups),
+            ..intake.origin
+        };
+        if !intake.is_mapped {
+            return self.pass_on(intake, publish, origin, from);
+        }
+        let mut renamed = Vec::new();
+        match self
+            .broker
+            .rename(intake.account, publish.topic, &mut renamed)
+        {
+            Mapped::Unchanged => self.pass_on(intake, publish, origin, from),
+            Mapped::Renamed => {
+                let publish = Publish {
+                    topic: &renamed,
+                    ..publish.clone()
+                };
+                self.pass_on(intake, &publish, origin, from);
+            }
+            Mapped::Lost => {}
+        }
+    }
+
+    /// Handles a message that permissions do not allow.
+    fn refuse_message(&mut self, subject: &[u8]) {
+        let leaf = self.link_mut();
+        if leaf.is_spoke() {
+            // The permissions are the hub's for this side. They do not bind the hub itself.
+            return;
+        }
+        leaf.retry_after = Some(RETRY_AFTER_CLASH);
+        self.any().deny_publish(subject);
+        self.broker.end(self.id, CloseReason::ProtocolViolation);
+    }
+
+    /// Delivers a message.
+    fn pass_on(
+        &mut self,
+        intake: &mut Intake<'_>,
+        publish: &Publish<'_>,
+        origin: Origin<'_>,
+        from: usize,
+    ) {
+        let Intake { account, chunk, .. } = *intake;
+        let mut message = Message::published(chunk, publish, from);
+        let mut traced = None;
+        if publish.header_bytes > 0 && asks_for_trace(chunk, publish, from) {
+            let bytes = publish.payload_bytes();
+            match self.begin_trace(publish.topic, message.headers(), bytes) {
+                Some(trace) => traced = trace,
+                None => return,
+            }
+        }
+        let (reply, shown) = split_shown(publish.reply);
+        let mut head = Vec::new();
+        if !shown.is_empty() {
+            head = [b"HMSG ", shown, b" "].concat();
+        }
+        message.head = &head;
+        let mut dispatch = Dispatch {
+            account,
+            subject: publish.topic,
+            message: &message,
+            origin,
+            context: Context {
+                trace: traced.as_mut(),
+                ..Context::default()
+            },
+        };
+        let memo = &mut intake.memo;
+        if publish.args.is_empty() || !shown.is_empty() {
+            // The arguments are not in the form that subscribers receive.
+            let publish = Publish {
+                reply,
+                ..publish.clone()
+            };
+            self.any().dispatch_rewritten(dispatch, &publish, memo);
+        } else {
+            self.broker.dispatch(&mut dispatch, memo);
+        }
+        if let Some(traced) = traced {
+            self.broker.end_trace(traced);
+        }
+    }
+}
+
+/// Splits the reply of a stream's delivery from the subject that its reader is shown; empty if that is the message's
+/// own.
+fn split_shown(reply: &[u8]) -> (&[u8], &[u8]) {
+    if !reply.starts_with(STREAM_REPLIES) {
+        return (reply, &[]);
+    }
+    match reply.iter().rposition(|b| *b == b'@') {
+        Some(at) if at + 1 < reply.len() => (&reply[..at], &reply[at + 1..]),
+        _ => (reply, &[]),
+    }
+}

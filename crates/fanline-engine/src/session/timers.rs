@@ -1,0 +1,134 @@
+//! Timers of sessions: authentication times out, clients are pinged, and slow clients are disconnected.
+
+use std::time::Duration;
+
+use super::AnySession;
+use super::leaf::Cycle;
+use crate::auth::{ConnectionKind, Peer};
+use crate::codec::nats::error::{ClientError, CloseReason};
+use crate::limits::Limits;
+
+/// The age at which a round trip is measured again.
+const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
+
+/// Returns the time without input after which a peer is pinged.
+pub(crate) fn ping_interval(limits: &Limits, peer: &Peer) -> Duration {
+    let own = limits
+        .websocket_ping_interval
+        .filter(|_| peer.kind == ConnectionKind::WebSocket);
+    own.unwrap_or(limits.ping_interval)
+}
+
+/// Returns the time that a peer has to authenticate.
+pub(crate) fn auth_timeout(limits: &Limits, peer: &Peer) -> Duration {
+    let own = match peer.kind {
+        ConnectionKind::WebSocket => limits.websocket_auth_timeout,
+        kind if kind.is_mqtt() => limits.mqtt.auth_timeout,
+        _ => None,
+    };
+    own.unwrap_or_else(|| limits.auth_timeout_of(peer.kind.is_leaf()))
+}
+
+impl AnySession<'_> {
+    /// Handles the session's timer, and arms it again.
+    pub(crate) fn handle_timeout(&mut self, now: Duration) {
+        let limits = self.broker.exchange.config.limits.clone();
+        let session = &self.broker.exchange.sessions[self.id.index()];
+        let mut next = session.pings.next_at;
+        if session.kind.is_mqtt() {
+            let Some(at) = self.broker.mqtt_of(self.id).handle_timeout(now) else {
+                return;
+            };
+            next = at;
+        } else if session.awaits_auth {
+            next = session.opened_at + auth_timeout(&limits, &session.peer);
+            if now >= next {
+                let error = Some(ClientError::AuthenticationTimeout);
+                return self
+                    .broker
+                    .refuse(self.id, error, CloseReason::AuthenticationTimeout);
+            }
+        } else if now >= session.pings.next_at {
+            if !self.ping_if_quiet(now) {
+                return;
+            }
+            next = now
+                + ping_interval(
+                    &limits,
+                    &self.broker.exchange.sessions[self.id.index()].peer,
+                );
+            self.session_mut().pings.next_at = next;
+        }
+        if self.is_leaf() {
+            match self.broker.leaf(self.id).handle_cycle(now) {
+                Cycle::Open => {}
+                Cycle::Suspected(at) => next = next.min(at),
+                Cycle::Cut => return,
+            }
+        }
+        let session = &self.broker.exchange.sessions[self.id.index()];
+        let ends = [
+            (
+                session.account_expires_at,
+                ClientError::AccountAuthenticationExpired,
+            ),
+            (session.expires_at, ClientError::AuthenticationExpired),
+        ];
+        for (at, error) in ends {
+            let Some(at) = at else { continue };
+            if now >= at {
+                return self.broker.refuse(
+                    self.id,
+                    Some(error),
+                    CloseReason::AuthenticationExpired,
+                );
+            }
+            next = next.min(at);
+        }
+        if let Some(since) = self.session().out.blocked_since() {
+            let deadline = since + limits.write_deadline_of(self.is_leaf());
+            if now >= deadline {
+                return self
+                    .broker
+                    .end(self.id, CloseReason::SlowConsumerWriteDeadline);
+            }
+            next = next.min(deadline);
+        }
+        self.broker.exchange.timers.set(self.id, Some(next));
+    }
+
+    /// Pings a client without recent input, or whose round trip is not known. Returns false if it left too many pings
+    /// unanswered and is disconnected.
+    fn ping_if_quiet(&mut self, now: Duration) -> bool {
+        let limits = &self.broker.exchange.config.limits;
+        let session = &mut self.broker.exchange.sessions[self.id.index()];
+        let interval = ping_interval(limits, &session.peer);
+        // Interest is announced to another server in one piece, and a ping would wait behind it. A server that reads
+        // it is alive.
+        let blocked_since = (session.kind.leaf()).and_then(|_| session.out.blocked_since());
+        if blocked_since.is_some_and(|since| now.saturating_sub(since) < interval) {
+            session.pings.unanswered = 0;
+            return true;
+        }
+        let is_quiet = now.saturating_sub(session.active_at) >= interval;
+        let knows_rtt =
+            session.rtt.is_some() && now.saturating_sub(session.pings.sent_at) < RTT_GOOD_FOR;
+        if !is_quiet && knows_rtt {
+            return true;
+        }
+        if session.pings.unanswered + 1 > limits.pings_out_max {
+            let account = session.account;
+            self.broker.exchange.totals_of(account).stale += 1;
+            self.broker.refuse(
+                self.id,
+                Some(ClientError::Stale),
+                CloseReason::StaleConnection,
+            );
+            return false;
+        }
+        session.pings.unanswered += 1;
+        session.pings.sent_at = now;
+        self.broker.exchange.send(self.id, b"PING\r\n");
+        true
+    }
+}

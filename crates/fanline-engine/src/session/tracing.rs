@@ -1,0 +1,105 @@
+//! Traces of single messages that clients and leaf connections request; see [`crate::trace`].
+
+use super::AnySession;
+use super::leaf::LeafSession;
+use crate::codec::nats::parse::Publish;
+use crate::exchange::message::Context;
+use crate::exchange::run::Intake;
+use crate::exchange::text::text;
+use crate::exchange::tracing::Traced;
+use crate::trace::{Asked, CLIENT, Event, LEAF, Trace};
+
+impl AnySession<'_> {
+    /// Publishes a message that asks to be traced, if that is permitted.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn publish_traced(
+        &mut self,
+        intake: &mut Intake<'_>,
+        publish: &Publish<'_>,
+        from: usize,
+        context: Context<'_>,
+    ) {
+        let (id, account) = (intake.id, intake.account);
+        let exchange = &mut self.broker.exchange;
+        let body = &intake.chunk[from + publish.body.start..from + publish.body.end];
+        let by_parent = exchange.access.account(account);
+        let by_parent = by_parent.and_then(|account| account.trace.as_ref());
+        let ticket = exchange.random.below(100);
+        let asked = Asked::read(&body[..publish.header_bytes], by_parent, ticket);
+        let Some(asked) = asked else {
+            return self.publish_mapped(intake, publish, from, context);
+        };
+        if !self.may_trace(&asked.to) {
+            return intake.count(publish);
+        }
+        let exchange = &mut self.broker.exchange;
+        exchange.end_run(intake);
+        let session = &exchange.sessions[id.index()];
+        let came_in = Event {
+            r#type: "in",
+            kind: Some(CLIENT),
+            cid: Some(session.cid),
+            name: session.options.name.clone(),
+            acc: exchange.account_name(account),
+            subj: text(publish.topic),
+            ..Event::default()
+        };
+        let trace = Trace::new(asked, publish.payload_bytes(), came_in);
+        let mut traced = Traced::new(trace, account);
+        let context = Context {
+            trace: Some(&mut traced),
+            ..context
+        };
+        self.publish_mapped(intake, publish, from, context);
+        self.broker.end_trace(traced);
+    }
+
+    /// Returns whether a client may publish to the subject of its trace; sends it an error if not.
+    fn may_trace(&mut self, to: &str) -> bool {
+        let may = match &self.broker.exchange.sessions[self.id.index()].restriction {
+            None => true,
+            Some(restriction) => restriction.may_publish(to.as_bytes()),
+        };
+        if !may {
+            self.deny_publish(to.as_bytes());
+        }
+        may
+    }
+}
+
+impl LeafSession<'_> {
+    /// Begins the trace of a message from another server, if it asks for one. `None` if the message asks for nothing
+    /// but a trace that is not permitted.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begin_trace(
+        &self,
+        subject: &[u8],
+        headers: &[u8],
+        payload_bytes: usize,
+    ) -> Option<Option<Traced>> {
+        // Sampling was decided by the server that it came from.
+        let Some(asked) = Asked::read(headers, None, 0) else {
+            return Some(None);
+        };
+        let exchange = &self.broker.exchange;
+        let session = &exchange.sessions[self.id.index()];
+        let leaf = session.kind.leaf()?;
+        if leaf.rules.may_receive(asked.to.as_bytes()) != Ok(true) {
+            return (!asked.is_only).then_some(None);
+        }
+        let account = session.account;
+        let came_in = Event {
+            r#type: "in",
+            kind: Some(LEAF),
+            cid: Some(session.cid),
+            name: leaf.name.clone(),
+            acc: exchange.account_name(account),
+            subj: text(subject),
+            ..Event::default()
+        };
+        let trace = Trace::new(asked, payload_bytes, came_in);
+        Some(Some(Traced::new(trace, account)))
+    }
+}

@@ -1,0 +1,47 @@
+//! Cooperation with another server on the same machine, which shares the cores.
+//!
+//! A thread that is woken takes its core from the thread that runs there. After a large read or write, the
+//! other server's thread wakes this one in the middle of its own work. This thread therefore yields first, and
+//! finds more to read and write afterwards.
+
+use std::cell::Cell;
+use std::thread;
+
+/// Bytes in one read or write that keep the other server busy for a while.
+const MUCH_BYTES: usize = 32 * 1024;
+
+thread_local! {
+    /// Whether such a read or write happened since this thread last slept.
+    static HAS_MOVED_MUCH: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Notes bytes read from or written to such a server.
+pub(crate) fn note_moved(bytes: usize) {
+    if bytes >= MUCH_BYTES {
+        HAS_MOVED_MUCH.set(true);
+    }
+}
+
+/// Yields if needed. Called when the thread was woken. Returns whether it yielded.
+pub(crate) fn give_way() -> bool {
+    let has_moved_much = HAS_MOVED_MUCH.replace(false);
+    if has_moved_much {
+        thread::yield_now();
+    }
+    has_moved_much
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thread_yields_once_after_a_large_transfer() {
+        note_moved(MUCH_BYTES - 1);
+        assert!(!give_way());
+        note_moved(MUCH_BYTES);
+        note_moved(1);
+        assert!(give_way());
+        assert!(!give_way());
+    }
+}

@@ -1,0 +1,107 @@
+//! Errors of starting a server.
+
+use std::io;
+use std::path::PathBuf;
+
+/// The reason why a server could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The address is in use, not permitted, or not of this machine.
+    #[error("Error listening on port: {host}:{port}, \"{}\"", plain(source))]
+    Listen {
+        /// The configured host.
+        host: String,
+        /// The configured port.
+        port: u16,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// An option is invalid.
+    #[error("{0}")]
+    Option(String),
+    /// The unix socket cannot be created.
+    #[error("Error listening on {}: {}", path.display(), plain(source))]
+    UnixSocket {
+        /// Its path.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A certificate, key, or other TLS setting is invalid.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// A thread could not be started.
+    #[error("a thread could not be started: {0}")]
+    Thread(io::Error),
+    /// Another server uses the store folder.
+    #[error("the store folder {} is in use by another server{}", path.display(), of_process(*process))]
+    StoreInUse {
+        /// The folder.
+        path: PathBuf,
+        /// The other server's process id, if known.
+        process: Option<u32>,
+    },
+    /// The store folder cannot be created, read, or written.
+    #[error("the store folder {} cannot be used: {}", path.display(), plain(source))]
+    StoreFolder {
+        /// The folder.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The store folder is encrypted and cannot be opened.
+    #[error("the store folder {} cannot be used: {source}", path.display())]
+    StoreKey {
+        /// The folder.
+        path: PathBuf,
+        /// The problem with the key.
+        source: StoreKeyError,
+    },
+    /// The account resolver cannot be used.
+    #[error("the resolver of accounts could not start: {}", plain(.0))]
+    Resolver(io::Error),
+    /// Stored streams could not be recovered.
+    #[error("JetStream could not start: {}", plain(.0))]
+    JetStream(io::Error),
+    /// The PID or ports file could not be written.
+    #[error("{path} could not be written: {}", plain(source))]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// The reason why an encrypted store folder cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreKeyError {
+    /// The folder is encrypted, and no secret is configured.
+    #[error("it is encrypted, and no encryption key was given")]
+    Missing,
+    /// The folder is encrypted with another secret.
+    #[error("it is encrypted with another encryption key")]
+    Wrong,
+    /// The secret is empty.
+    #[error("the encryption key is empty")]
+    Empty,
+    /// Both copies of the store's own key are damaged.
+    #[error("both copies of its own key, `key` and `key.copy`, are damaged")]
+    Damaged,
+    /// The key files cannot be read or written, or there is no randomness.
+    #[error("its own key cannot be read or written: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn of_process(process: Option<u32>) -> String {
+    process.map_or_else(String::new, |process| format!(" (process {process})"))
+}
+
+/// Returns an error's text as nats-server logs it: lower case, without the number.
+pub(crate) fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.to_lowercase()
+}

@@ -1,0 +1,69 @@
+//! Commands to a shard.
+
+use std::sync::Arc;
+
+use fanline_engine::leaf::LeafStatus;
+use fanline_engine::{Access, ServerInfo, ShardConfig, ShardStatus};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use super::{ConnectionQuery, ConnectionReport, Transport};
+use crate::tls::ListenersTls;
+
+#[cfg(test)]
+/// A closure that a test runs on a shard's thread.
+pub(crate) type OnShard = dyn FnOnce(&std::rc::Rc<crate::runtime::Runtime>) + Send;
+
+/// A command to a shard.
+pub(crate) enum Command {
+    /// Serves a connection.
+    Serve {
+        transport: Transport,
+        cid: u64,
+        /// The server has reached its connection limit. The shard sends the error and closes.
+        is_full: bool,
+        /// Released when the connection's session begins.
+        arrival: Option<OwnedSemaphorePermit>,
+    },
+    /// Returns whether a subject of the default account has subscribers.
+    HasInterest(Arc<str>, oneshot::Sender<bool>),
+    /// Returns the counters of each account.
+    Status(oneshot::Sender<Vec<ShardStatus>>),
+    /// Closes a client's connection. Returns whether the client was found.
+    Kick(u64, oneshot::Sender<bool>),
+    /// Asks a client to reconnect elsewhere. Returns whether the client was found.
+    RequestReconnect(u64, oneshot::Sender<bool>),
+    /// Returns connections.
+    Connections(ConnectionQuery, oneshot::Sender<ConnectionReport>),
+    /// Returns leaf nodes, with their subscriptions if the flag is set.
+    LeafNodes(bool, oneshot::Sender<Vec<LeafStatus>>),
+    /// Closes the connection to this remote.
+    CloseRemote(u64),
+    /// Announces lame duck mode to all clients.
+    AnnounceLameDuck,
+    /// Replaces users, accounts, and permissions.
+    ReplaceAccess(Arc<Access>),
+    /// Replies when all commands before it are done.
+    Barrier(oneshot::Sender<()>),
+    /// Applies other limits and credentials.
+    Reload(Box<Reload>),
+    /// Replaces the TLS of new connections.
+    ReplaceTls(Arc<ListenersTls>),
+    /// Closes this many connections.
+    CloseSome(usize),
+    /// Closes this many clients that exceed the connection limit.
+    CloseExcess(usize),
+    /// Closes all connections and ends the shard.
+    Stop,
+    /// Runs a closure on the shard's thread.
+    #[cfg(test)]
+    Run(Box<OnShard>),
+}
+
+/// A new configuration. All of it changes at once, so that INFO and behavior agree.
+#[derive(Clone)]
+pub(crate) struct Reload {
+    pub(crate) config: Arc<ShardConfig>,
+    pub(crate) info: ServerInfo,
+    pub(crate) access: Arc<Access>,
+    pub(crate) tls: Arc<ListenersTls>,
+}

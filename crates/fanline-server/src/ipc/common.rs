@@ -1,0 +1,118 @@
+//! What all shards of a server share.
+
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use fanline_engine::codec::websocket::UpgradeRules;
+use fanline_engine::{Batch, ShardConfig};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::{
+    AccountRequest, AccountResolver, CalloutRequest, Command, ConnectionEvent, InlineService,
+    Mailbox, PanicStop, SyncTimes,
+};
+use crate::auth_pool::AuthPool;
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+
+/// The longest sleep between checks for due timers. Deadlines come from clients and files, and may exceed what
+/// an `Instant` holds.
+const SLEEP_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Connections for each shard that are accepted but not opened. Further ones wait in the kernel's backlog:
+/// thousands of new connections in a shard's queue would delay open ones.
+pub(crate) const ARRIVALS_MAX: usize = 16;
+
+/// Handshake settings of listeners.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    pub(crate) proxy_protocol: bool,
+    pub(crate) websocket: Option<WebSocketListener>,
+}
+
+#[derive(Debug)]
+pub(crate) struct WebSocketListener {
+    pub(crate) rules: UpgradeRules,
+    pub(crate) handshake_timeout: Duration,
+}
+
+/// State that all shards of a server share.
+pub(crate) struct Common {
+    /// The configuration that shards start with.
+    pub(crate) config: Arc<ShardConfig>,
+    /// One for each shard, followed by that of the JetStream service if there is one.
+    pub(crate) mailboxes: Vec<Mailbox>,
+    /// The number of interest changes that all shards have received.
+    pub(crate) interest: AtomicU64,
+    /// The running JetStream service, for small work on a shard's own thread.
+    pub(crate) jetstream: OnceLock<Weak<dyn InlineService>>,
+    /// Threads for slow authentication.
+    pub(crate) auth_pool: AuthPool,
+    /// Durations of disk syncs.
+    pub(crate) sync_times: Arc<SyncTimes>,
+    /// The shard that serves leaf nodes.
+    pub(crate) leafs: OnceLock<mpsc::UnboundedSender<Command>>,
+    /// The resolver of unknown accounts, in operator mode.
+    pub(crate) resolver: OnceLock<AccountResolver>,
+    /// The task that sends auth callout requests.
+    pub(crate) callout: OnceLock<mpsc::UnboundedSender<CalloutRequest>>,
+    pub(crate) started: Instant,
+    /// The receiver of connection events.
+    pub(crate) events: OnceLock<mpsc::Sender<ConnectionEvent>>,
+    pub(crate) listeners: Listeners,
+    /// One permit for each connection that is accepted but not opened.
+    pub(crate) arrivals: Arc<Semaphore>,
+    /// Open connections of each shard, counted from accept to close.
+    pub(crate) connections: Vec<AtomicUsize>,
+    /// Closed connections that all shards store together.
+    pub(crate) closed_clients_max: usize,
+    /// Stops the server after a panic.
+    pub(crate) panic_stop: Arc<PanicStop>,
+}
+
+impl Common {
+    /// Returns a time since the start as tokio's instant. A time beyond the longest sleep is cut to it: nothing
+    /// is due then, and the caller checks again.
+    pub(crate) fn instant(&self, since_start: Duration) -> tokio::time::Instant {
+        let at_most = self.started.elapsed() + SLEEP_MAX;
+        (self.started + since_start.min(at_most)).into()
+    }
+
+    /// Posts a batch to another shard. Small work for an idle JetStream service runs on this thread instead,
+    /// which is faster than waking its thread and being woken by it.
+    pub(crate) fn post(&self, to: usize, batch: &mut Batch) {
+        let is_for_jetstream = to + 1 == self.mailboxes.len();
+        let jetstream = self.jetstream.get().filter(|_| is_for_jetstream);
+        let is_done = jetstream
+            .and_then(Weak::upgrade)
+            .is_some_and(|jetstream| jetstream.try_run(batch));
+        if !is_done {
+            self.mailboxes[to].post(batch);
+        }
+    }
+
+    /// Requests an account of the resolver, for a shard. The receiver ends when the shard knows the account, or when it
+    /// was not found. Returns `None` without a resolver.
+    pub(crate) fn look_up_account(
+        &self,
+        account: String,
+        shard: usize,
+    ) -> Option<oneshot::Receiver<()>> {
+        let (done, is_done) = oneshot::channel();
+        let request = AccountRequest {
+            account,
+            shard,
+            done,
+        };
+        // A thread that has ended drops the request, which ends the receiver.
+        drop(self.resolver.get()?.wanted.send(request));
+        Some(is_done)
+    }
+
+    pub(crate) fn connection_count(&self) -> usize {
+        // The sum serves a limit and a report only, so Relaxed suffices.
+        self.connections
+            .iter()
+            .map(|c| c.load(Ordering::Relaxed))
+            .sum()
+    }
+}

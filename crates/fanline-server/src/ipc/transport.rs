@@ -1,0 +1,63 @@
+//! Connections on their way to a shard.
+
+use std::net::{SocketAddr, TcpStream};
+
+use fanline_engine::auth::Vouched;
+use fanline_engine::codec::websocket::Upgrade;
+use fanline_engine::{AccountId, Peer};
+use tokio::io::DuplexStream;
+
+use crate::leaf::Dialled;
+use crate::wire::Records;
+
+/// A connection without a session yet.
+pub(crate) enum Transport {
+    InProcess(DuplexStream),
+    /// A system client, in an account.
+    SystemClient(DuplexStream, AccountId),
+    /// A connection to a hub, as a leaf node.
+    Dialled(Box<Dialled>),
+    /// A connection accepted by a listener.
+    Wire(Incoming, Listener),
+}
+
+/// An accepted connection.
+pub(crate) enum Incoming {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(std::os::unix::net::UnixStream),
+    /// A connection upgraded to WebSocket by the monitoring server.
+    Upgraded(Upgraded),
+    /// A leaf connection handed over by another shard.
+    LeafHandover(Box<LeafHandover>),
+}
+
+/// A WebSocket connection that was upgraded from an HTTP request.
+pub(crate) struct Upgraded {
+    pub(crate) stream: DuplexStream,
+    /// The parameters of the upgrade.
+    pub(crate) agreed: Box<Upgrade>,
+    pub(crate) address: SocketAddr,
+    /// The grant of a page's user who has logged in.
+    pub(crate) vouched: Option<Box<Vouched>>,
+}
+
+/// The kind of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listener {
+    Clients,
+    WebSocket,
+    Mqtt,
+    Leafs,
+}
+
+/// A leaf connection over WebSocket. Only its HTTP request identifies it as a leaf, which another shard has
+/// read.
+pub(crate) struct LeafHandover {
+    pub(crate) stream: TcpStream,
+    pub(crate) records: Option<Records>,
+    pub(crate) peer: Peer,
+    pub(crate) granted: Box<Upgrade>,
+    /// Bytes received behind the request.
+    pub(crate) early: Vec<u8>,
+}

@@ -1,0 +1,79 @@
+//! Connection close log.
+
+use std::time::Duration;
+
+use fanline_engine::{Backlog, CloseReason, ConnectionStatus, Ended, Limits};
+use tracing::{debug, info, warn};
+
+/// Logs a dropped connection and the reason. A slow consumer's line names the client program and the subject of
+/// its backlog, because these are what an operator needs.
+pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
+    let Ended { status, reason, .. } = ended;
+    let is_leaf = ended.leaf.is_some();
+    let exceeded = match reason {
+        CloseReason::SlowConsumerPendingBytes => {
+            let most = limits.pending_bytes_max_of(is_leaf);
+            format!("MaxPending of {most} Exceeded")
+        }
+        CloseReason::SlowConsumerWriteDeadline => {
+            let deadline = limits.write_deadline_of(is_leaf);
+            format!("WriteDeadline of {deadline:?} exceeded")
+        }
+        _ if is_leaf => {
+            info!("{name} - Leafnode connection closed: {reason}");
+            return;
+        }
+        _ => {
+            debug!("{name} - Client connection closed: {reason}");
+            return;
+        }
+    };
+    let backlog = status.backlog.as_deref().cloned().unwrap_or_default();
+    let waited = backlog.since.map(|since| now.saturating_sub(since));
+    warn!(
+        cid = status.cid,
+        ip = status.ip,
+        port = status.port,
+        name = status.name,
+        user = status.user,
+        reason = %reason,
+        subject = backlog.subject,
+        sid = backlog.sid,
+        pending_bytes = backlog.bytes,
+        waited_seconds = waited.map(|waited| waited.as_secs_f64()),
+        "{name}{} - Slow Consumer Detected: {exceeded}; {}",
+        client_text(status),
+        left_waiting(&backlog, waited),
+    );
+    debug!("{name} - Client connection closed: {reason}");
+}
+
+/// Returns ` - "v1.2:go:name" - "$G/user"`, without the parts that are unknown.
+fn client_text(status: &ConnectionStatus) -> String {
+    let version = match status.version.as_str() {
+        "" => String::new(),
+        version => format!("v{version}"),
+    };
+    let parts = [version, status.lang.clone(), status.name.clone()];
+    let known: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let mut text = String::new();
+    if !known.is_empty() {
+        text += &format!(" - {:?}", known.join(":"));
+    }
+    if !status.user.is_empty() {
+        text += &format!(" - {:?}", status.user);
+    }
+    text
+}
+
+fn left_waiting(backlog: &Backlog, waited: Option<Duration>) -> String {
+    let mut text = format!("{} bytes waiting", backlog.bytes);
+    if let Some(waited) = waited {
+        text += &format!(" since {:.1}s ago", waited.as_secs_f64());
+    }
+    if let Some(sid) = &backlog.sid {
+        let subject = backlog.subject.as_deref().unwrap_or("?");
+        text += &format!(", most of them for {subject:?} (sid {sid})");
+    }
+    text
+}

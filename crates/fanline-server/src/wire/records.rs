@@ -1,0 +1,308 @@
+//! TLS records in both directions.
+
+use std::io::{self, IoSlice};
+use std::mem;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use rustls::ServerConfig;
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic,
+};
+use tokio::io::ReadBuf;
+
+use super::{SEALED_BYTES_MAX, Scratch, Socket, gather};
+
+/// Bytes of an incomplete handshake message at most. The connection is closed beyond that.
+const HANDSHAKE_BYTES_MAX: usize = 80 * 1024;
+/// Bytes in one read during a handshake.
+const HANDSHAKE_READ_BYTES: usize = 8 * 1024;
+/// Space for headers and tags of the records of one write.
+const OVERHEAD_BYTES: usize = 1024;
+
+/// The TLS session of one connection after its handshake. It holds buffers only for incomplete records and
+/// unwritten ciphertext.
+pub(crate) struct Records {
+    session: UnbufferedServerConnection,
+    /// An incomplete record.
+    held: Vec<u8>,
+    /// Decrypted bytes that did not fit into the reader's buffer.
+    decrypted: Vec<u8>,
+    /// Ciphertext that is not written yet.
+    outgoing: Vec<u8>,
+    /// Plain bytes that `outgoing` stands for.
+    covers: usize,
+    peer_closed: bool,
+}
+
+fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+impl Records {
+    /// Performs the handshake. `early` is input that was already read.
+    pub(crate) async fn begin(
+        socket: &Socket,
+        config: Arc<ServerConfig>,
+        early: Vec<u8>,
+    ) -> io::Result<Self> {
+        let mut records = Records {
+            session: UnbufferedServerConnection::new(config).map_err(invalid)?,
+            held: Vec::new(),
+            decrypted: Vec::new(),
+            outgoing: Vec::new(),
+            covers: 0,
+            peer_closed: false,
+        };
+        let mut bytes = early;
+        loop {
+            let outcome = records.take(&mut bytes, &mut ReadBuf::new(&mut []));
+            // An alert reports the failure to the peer.
+            let outgoing = mem::take(&mut records.outgoing);
+            socket.write_all(&outgoing).await?;
+            outcome?;
+            if !records.session.is_handshaking() {
+                return Ok(records);
+            }
+            bytes = mem::take(&mut records.held);
+            let is_too_long = bytes.len() > HANDSHAKE_BYTES_MAX;
+            if is_too_long || !socket.read_more(&mut bytes, HANDSHAKE_READ_BYTES).await? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    pub(crate) fn session(&self) -> &rustls::CommonState {
+        &self.session
+    }
+
+    pub(crate) fn has_pending_control(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    pub(crate) fn poll_read(
+        &mut self,
+        socket: &Socket,
+        incoming: &mut [u8],
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        /// Bytes in one read at least.
+        const READ_BYTES_MIN: usize = 4 * 1024;
+        let before = buffer.filled().len();
+        loop {
+            if !self.decrypted.is_empty() {
+                let taken = self.decrypted.len().min(buffer.remaining());
+                buffer.put_slice(&self.decrypted[..taken]);
+                self.decrypted.drain(..taken);
+            }
+            if buffer.filled().len() > before || self.peer_closed {
+                return Poll::Ready(Ok(()));
+            }
+            let held = self.held.len();
+            if held > HANDSHAKE_BYTES_MAX {
+                return Poll::Ready(Err(invalid("a record that does not end")));
+            }
+            // Decrypted bytes are fewer than those read, so they should fit.
+            let wanted = buffer.remaining().saturating_sub(held).max(READ_BYTES_MIN);
+            let end = (held + wanted).min(incoming.len());
+            let read = match socket.poll_read(context, &mut incoming[held..end]) {
+                Poll::Ready(read) => read?,
+                Poll::Pending => {
+                    if held == 0 {
+                        self.held = Vec::new();
+                        self.decrypted = Vec::new();
+                    }
+                    return Poll::Pending;
+                }
+            };
+            if read == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            incoming[..held].copy_from_slice(&self.held);
+            self.take(&mut incoming[..held + read], buffer)?;
+        }
+    }
+
+    /// Processes records. Decrypted bytes go to `buffer`, and the rest of them to `decrypted`.
+    fn take(&mut self, bytes: &mut [u8], buffer: &mut ReadBuf<'_>) -> io::Result<()> {
+        let mut from = 0;
+        loop {
+            let UnbufferedStatus { mut discard, state } =
+                self.session.process_tls_records(&mut bytes[from..]);
+            let mut is_done = false;
+            match state {
+                Err(error) => {
+                    self.collect_alert();
+                    return Err(invalid(error));
+                }
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while let Some(record) = traffic.next_record() {
+                        let record = record.map_err(invalid)?;
+                        discard += record.discard;
+                        let fits = record.payload.len().min(buffer.remaining());
+                        buffer.put_slice(&record.payload[..fits]);
+                        self.decrypted.extend_from_slice(&record.payload[fits..]);
+                    }
+                }
+                Ok(ConnectionState::EncodeTlsData(data)) => encode(data, &mut self.outgoing)?,
+                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
+                Ok(
+                    ConnectionState::WriteTraffic(_)
+                    | ConnectionState::BlockedHandshake
+                    | ConnectionState::Closed,
+                ) => is_done = true,
+                Ok(_) => return Err(invalid("something that was not offered")),
+            }
+            from += discard;
+            if is_done {
+                break;
+            }
+        }
+        self.held.clear();
+        self.held.extend_from_slice(&bytes[from..]);
+        Ok(())
+    }
+
+    /// Collects the alert for a fault of the peer. Called only while there is one: otherwise the session would
+    /// look for the rest of the fault in bytes that are gone, and panic.
+    fn collect_alert(&mut self) {
+        while self.session.wants_write() {
+            let status = self.session.process_tls_records(&mut []);
+            let Ok(ConnectionState::EncodeTlsData(data)) = status.state else {
+                return;
+            };
+            if encode(data, &mut self.outgoing).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Encrypts and writes from the front of `parts`. Returns how many of these bytes are written, which is 0
+    /// if only earlier ciphertext was.
+    pub(crate) fn write(
+        &mut self,
+        socket: &Socket,
+        parts: &[IoSlice<'_>],
+        scratch: &mut Scratch,
+    ) -> io::Result<usize> {
+        if !self.outgoing.is_empty() {
+            let written = write_from(socket, &self.outgoing)?;
+            if written < self.outgoing.len() {
+                self.outgoing.drain(..written);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            self.outgoing = Vec::new();
+            let covered = mem::take(&mut self.covers);
+            if covered > 0 {
+                return Ok(covered);
+            }
+        }
+        let Scratch { plain, sealed, .. } = scratch;
+        let bytes = match parts {
+            [] => return Ok(0),
+            [one] => &one[..one.len().min(SEALED_BYTES_MAX)],
+            several => gather(several, SEALED_BYTES_MAX, plain),
+        };
+        sealed.clear();
+        self.encrypt(bytes, sealed)?;
+        let written = write_from(socket, sealed)?;
+        if written < sealed.len() {
+            self.outgoing.extend_from_slice(&sealed[written..]);
+            self.covers = bytes.len();
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(bytes.len())
+    }
+
+    fn encrypt(&mut self, plain: &[u8], sealed: &mut Vec<u8>) -> io::Result<()> {
+        self.with_traffic(
+            sealed,
+            |traffic, scratch| traffic.encrypt(plain, scratch),
+            plain.len(),
+        )
+    }
+
+    /// Sends close_notify if the socket takes it.
+    pub(crate) fn close(&mut self, socket: &Socket) {
+        if !self.outgoing.is_empty() {
+            return;
+        }
+        let mut sealed = Vec::new();
+        if self
+            .with_traffic(
+                &mut sealed,
+                |traffic, scratch| traffic.queue_close_notify(scratch),
+                0,
+            )
+            .is_ok()
+        {
+            // Best effort.
+            let _ = write_from(socket, &sealed);
+        }
+    }
+
+    /// Appends the ciphertext that `seal` produces for this many bytes.
+    fn with_traffic<F>(
+        &mut self,
+        sealed: &mut Vec<u8>,
+        seal: F,
+        plain_bytes: usize,
+    ) -> io::Result<()>
+    where
+        F: FnOnce(
+            &mut WriteTraffic<'_, rustls::server::ServerConnectionData>,
+            &mut [u8],
+        ) -> Result<usize, EncryptError>,
+    {
+        loop {
+            // Processed with held bytes, because they may hold a part of a handshake message.
+            let UnbufferedStatus { discard, state } =
+                self.session.process_tls_records(&mut self.held);
+            match state.map_err(invalid)? {
+                ConnectionState::EncodeTlsData(data) => encode(data, sealed)?,
+                ConnectionState::TransmitTlsData(data) => data.done(),
+                ConnectionState::PeerClosed => self.peer_closed = true,
+                ConnectionState::WriteTraffic(mut traffic) => {
+                    let from = sealed.len();
+                    sealed.resize(from + plain_bytes + OVERHEAD_BYTES, 0);
+                    let sealed_bytes = seal(&mut traffic, &mut sealed[from..]).map_err(invalid)?;
+                    sealed.truncate(from + sealed_bytes);
+                    return Ok(());
+                }
+                _ => return Err(io::ErrorKind::BrokenPipe.into()),
+            }
+            self.held.drain(..discard);
+        }
+    }
+}
+
+fn encode<Data>(mut data: EncodeTlsData<'_, Data>, outgoing: &mut Vec<u8>) -> io::Result<()> {
+    let from = outgoing.len();
+    let needed = match data.encode(&mut []) {
+        Err(EncodeError::InsufficientSize(size)) => size.required_size,
+        _ => return Ok(()),
+    };
+    outgoing.resize(from + needed, 0);
+    match data.encode(&mut outgoing[from..]) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(invalid(error)),
+    }
+}
+
+/// Writes as much as the socket takes.
+fn write_from(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
+    let mut at = 0;
+    while at < bytes.len() {
+        match socket.try_write_vectored(&[IoSlice::new(&bytes[at..])]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => at += written,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(at)
+}

@@ -1,0 +1,132 @@
+//! S2 compression of a leaf connection. It lies directly above the socket or its TLS, and below WebSocket
+//! frames.
+
+use std::io::{self, IoSlice};
+use std::mem;
+use std::task::{Context, Poll, ready};
+
+use fanline_engine::CloseReason;
+use fanline_engine::codec::s2::{Level, PACKED_BYTES_MAX, Packer, STREAM_HEAD, Unpacker};
+use tokio::io::ReadBuf;
+
+use super::{Below, Ended, Scratch, gather};
+
+/// Bytes in one read.
+const INCOMING_BYTES: usize = 64 * 1024;
+
+/// Buffers of all compressed connections of a shard.
+#[derive(Default)]
+pub(crate) struct S2Scratch {
+    packer: Packer,
+    incoming: Vec<u8>,
+}
+
+/// The compressed streams of one connection.
+pub(crate) struct S2Layer {
+    level: Level,
+    unpacker: Unpacker,
+    /// Compressed bytes that are not written yet.
+    outgoing: Vec<u8>,
+    at: usize,
+    /// Plain bytes that `outgoing` stands for.
+    covers: usize,
+}
+
+impl S2Layer {
+    pub(crate) fn new(level: Level) -> Self {
+        S2Layer {
+            level,
+            unpacker: Unpacker::default(),
+            outgoing: STREAM_HEAD.to_vec(),
+            at: 0,
+            covers: 0,
+        }
+    }
+
+    /// Sets the level of compression from now on.
+    pub(crate) fn set_level(&mut self, level: Level) {
+        self.level = level;
+    }
+
+    /// Takes compressed input that was already read.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.unpacker.push(bytes);
+    }
+
+    /// Compresses and writes from the front of `parts`. `below` writes some of its argument. Returns how many
+    /// bytes of `parts` are written.
+    pub(crate) fn write(
+        &mut self,
+        parts: &[IoSlice<'_>],
+        scratch: &mut Scratch,
+        mut below: impl FnMut(&[IoSlice<'_>], &mut Scratch) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        loop {
+            // The stream header waits for the first data.
+            while self.covers > 0 && self.at < self.outgoing.len() {
+                self.at += below(&[IoSlice::new(&self.outgoing[self.at..])], scratch)?;
+            }
+            let covered = mem::take(&mut self.covers);
+            if covered > 0 {
+                self.outgoing.clear();
+                self.at = 0;
+                return Ok(covered);
+            }
+            match parts {
+                [] => {
+                    below(&[], scratch)?;
+                    return Ok(0);
+                }
+                [one] => self.pack(&one[..one.len().min(PACKED_BYTES_MAX)], scratch),
+                several => {
+                    let mut plain = mem::take(&mut scratch.plain);
+                    self.pack(gather(several, PACKED_BYTES_MAX, &mut plain), scratch);
+                    scratch.plain = plain;
+                }
+            }
+        }
+    }
+
+    fn pack(&mut self, bytes: &[u8], scratch: &mut Scratch) {
+        let packer = &mut scratch.s2.packer;
+        packer.pack(self.level, bytes, &mut self.outgoing);
+        self.covers = bytes.len();
+    }
+
+    pub(crate) fn poll_read(
+        &mut self,
+        below: &mut Below<'_>,
+        incoming: &mut [u8],
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let read = self.unpacker.read(buffer.initialize_unfilled());
+            let broken = |_| io::Error::other(Ended(CloseReason::ProtocolViolation));
+            let read = read.map_err(broken)?;
+            if read > 0 {
+                buffer.advance(read);
+                return Poll::Ready(Ok(()));
+            }
+            let mut scratch = ReadBuf::new(incoming);
+            ready!(below(context, &mut scratch))?;
+            if scratch.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            self.unpacker.push(scratch.filled());
+        }
+    }
+}
+
+impl S2Scratch {
+    /// Lends the read buffer, which is allocated for the first connection.
+    pub(crate) fn lend_incoming(&mut self) -> Vec<u8> {
+        let mut incoming = mem::take(&mut self.incoming);
+        incoming.resize(INCOMING_BYTES, 0);
+        incoming
+    }
+
+    pub(crate) fn take_back(&mut self, incoming: Vec<u8>) {
+        self.incoming = incoming;
+    }
+}

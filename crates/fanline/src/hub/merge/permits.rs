@@ -1,0 +1,196 @@
+//! The total bound: permits that all producers share, and the queue of producers that wait for one.
+//!
+//! A free permit goes to the first producer in the queue, and to no other. Only when the queue is empty may a
+//! producer take one directly. Releasing and queueing are a store followed by a load on both sides (hazard
+//! 3): `free`, fence, `has_waiters`; and `has_waiters`, fence, `free`.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use super::lane::Lane;
+use crate::hub::waker_slot::fence_after_exchange;
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, fence, lock};
+
+pub(super) struct Permits {
+    free: AtomicUsize,
+    /// Whether a producer is queued.
+    has_waiters: AtomicBool,
+    queue: Mutex<WaitQueue>,
+}
+
+#[derive(Default)]
+struct WaitQueue {
+    /// Queued lanes in order. An entry whose ticket is not its lane's current one has withdrawn.
+    lanes: VecDeque<(u64, Arc<Lane>)>,
+    withdrawn: usize,
+    last_ticket: u64,
+}
+
+impl Permits {
+    pub(super) fn new(total: usize) -> Self {
+        Self {
+            free: AtomicUsize::new(total),
+            has_waiters: AtomicBool::new(false),
+            queue: Mutex::new(WaitQueue::default()),
+        }
+    }
+
+    /// Takes a permit, if one is free and no producer is queued, or if one was granted to the lane.
+    #[inline]
+    pub(super) fn take(&self, lane: &Lane) -> bool {
+        // Relaxed: a producer that queues at this moment may be overtaken.
+        lane.take_grant() || (!self.has_waiters.load(Ordering::Relaxed) && self.take_free())
+    }
+
+    /// As [`take`](Self::take), but queues the lane if no permit is free. Granting a permit wakes the lane's
+    /// slot for permits, so the caller registers its waker before.
+    pub(super) fn take_or_queue(&self, lane: &Arc<Lane>) -> bool {
+        if self.take(lane) {
+            return true;
+        }
+        let mut queue = lock(&self.queue);
+        queue.skip_withdrawn();
+        if lane.ticket() == 0 {
+            // Another thread may have granted one in the meantime, under this lock.
+            if lane.take_grant() {
+                return true;
+            }
+            queue.push(lane);
+        }
+        // Relaxed: the fence orders it before the check of `free`.
+        self.has_waiters.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        // Relaxed: sees permits that were freed before the fence; a thread that frees one later sees this
+        // lane queued.
+        let is_missed = self.free.load(Ordering::Relaxed) > 0;
+        drop(queue);
+        if is_missed {
+            self.grant();
+        }
+        lane.take_grant()
+    }
+
+    /// Releases a permit and executes a full fence. If there are [waiters](Self::has_waiters) then, the
+    /// caller must [grant](Self::grant) it.
+    #[inline]
+    pub(super) fn release(&self) {
+        // Release: a thread that takes the permit is ordered after this.
+        self.free.fetch_add(1, Ordering::AcqRel);
+        fence_after_exchange();
+    }
+
+    #[inline]
+    pub(super) fn has_waiters(&self) -> bool {
+        // Relaxed: the fence of `release` orders it.
+        self.has_waiters.load(Ordering::Relaxed)
+    }
+
+    /// Returns a permit that a producer does not use.
+    pub(super) fn give_back(&self) {
+        self.release();
+        if self.has_waiters() {
+            self.grant();
+        }
+    }
+
+    /// Withdraws the lane from the queue, and returns a permit that it was granted.
+    pub(super) fn withdraw(&self, lane: &Lane) {
+        let mut queue = lock(&self.queue);
+        if lane.ticket() != 0 {
+            lane.set_ticket(0);
+            queue.withdrawn += 1;
+            queue.compact();
+            self.update_has_waiters(&mut queue);
+        }
+        drop(queue);
+        if lane.take_grant() {
+            self.give_back();
+        }
+    }
+
+    /// Grants free permits to queued producers. If wakers panic, the first panic resumes after all of them
+    /// ran.
+    #[cold]
+    pub(super) fn grant(&self) {
+        let mut panicked = None;
+        let mut may_be_more = true;
+        while may_be_more {
+            let next;
+            (next, may_be_more) = self.grant_one();
+            if let Some(lane) = next {
+                // The lane's producer registered its waker before it queued under the lock, which serves as
+                // the fence.
+                let woken = catch_unwind(AssertUnwindSafe(|| lane.permit().wake()));
+                panicked = panicked.or_else(|| woken.err());
+            }
+        }
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
+        }
+    }
+
+    /// Grants one permit. Returns the lane to wake, and whether to try again.
+    fn grant_one(&self) -> (Option<Arc<Lane>>, bool) {
+        let mut queue = lock(&self.queue);
+        queue.skip_withdrawn();
+        if queue.lanes.is_empty() || !self.take_free() {
+            self.update_has_waiters(&mut queue);
+            return (None, false);
+        }
+        let next = queue.lanes.pop_front().map(|(_, lane)| lane);
+        if let Some(lane) = &next {
+            lane.set_ticket(0);
+            lane.grant();
+        }
+        // Relaxed: as in `take_or_queue`, under the same lock.
+        let may_be_more =
+            self.update_has_waiters(&mut queue) && self.free.load(Ordering::Relaxed) > 0;
+        (next, may_be_more)
+    }
+
+    /// Updates `has_waiters`, and returns it.
+    fn update_has_waiters(&self, queue: &mut WaitQueue) -> bool {
+        queue.skip_withdrawn();
+        let has_waiters = !queue.lanes.is_empty();
+        // Relaxed: set under the same lock.
+        self.has_waiters.store(has_waiters, Ordering::Relaxed);
+        has_waiters
+    }
+
+    #[inline]
+    fn take_free(&self) -> bool {
+        // Acquire: ordered after the thread that released the permit.
+        self.free
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |free| {
+                free.checked_sub(1)
+            })
+            .is_ok()
+    }
+}
+
+impl WaitQueue {
+    fn push(&mut self, lane: &Arc<Lane>) {
+        self.last_ticket += 1;
+        lane.set_ticket(self.last_ticket);
+        self.lanes.push_back((self.last_ticket, Arc::clone(lane)));
+    }
+
+    fn skip_withdrawn(&mut self) {
+        while let Some((ticket, lane)) = self.lanes.front()
+            && lane.ticket() != *ticket
+        {
+            self.lanes.pop_front();
+            self.withdrawn -= 1;
+        }
+    }
+
+    /// Removes withdrawn entries when they are more than about half of the queued ones. So a withdrawal has
+    /// constant amortized cost.
+    fn compact(&mut self) {
+        if self.withdrawn > 16 + self.lanes.len() / 2 {
+            self.lanes.retain(|(ticket, lane)| lane.ticket() == *ticket);
+            self.withdrawn = 0;
+        }
+    }
+}

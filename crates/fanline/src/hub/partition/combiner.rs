@@ -1,0 +1,113 @@
+//! Exclusive access to the router by one thread at a time, without waiting (a combiner).
+//!
+//! A thread that has a change records it and requests access. If another thread has access, the same exchange
+//! notifies that thread, and it applies the change before it releases the access. So user code may run with
+//! access, for any time, and may request access again.
+#![expect(
+    unsafe_code,
+    reason = "the state that one thread accesses at a time; a lock would cost two more \
+              read-modify-writes for each element"
+)]
+
+use std::ops::{Deref, DerefMut};
+
+use crate::sync::{AtomicU8, Ordering, SharedCell};
+
+const FREE: u8 = 0;
+const TAKEN: u8 = 1;
+/// Taken, and another thread has requested access since.
+const REQUESTED: u8 = 2;
+
+pub(super) struct Combiner<T> {
+    state: AtomicU8,
+    value: SharedCell<T>,
+}
+
+// SAFETY: only the thread with access uses the value, which moves between threads.
+unsafe impl<T: Send> Send for Combiner<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Combiner<T> {}
+
+/// Exclusive access. If a panic drops it, the next access applies the requested changes.
+pub(super) struct Access<'a, T>(&'a Combiner<T>);
+
+impl<T> Combiner<T> {
+    pub(super) fn new(value: T) -> Self {
+        Self {
+            state: AtomicU8::new(FREE),
+            value: SharedCell::new(value),
+        }
+    }
+
+    /// Acquires access, unless another thread has it.
+    #[inline]
+    pub(super) fn take(&self) -> Option<Access<'_, T>> {
+        // Acquire: sees the value as the previous access left it.
+        let taken = self
+            .state
+            .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
+        // Constructed only on success, because dropping an `Access` releases it.
+        taken.is_ok().then(|| Access(self))
+    }
+
+    /// Acquires access. Otherwise the thread that has it will see what the caller recorded before.
+    pub(super) fn take_or_notify(&self) -> Option<Access<'_, T>> {
+        let mut state = FREE;
+        loop {
+            let next = if state == FREE { TAKEN } else { REQUESTED };
+            // Release: publishes the recorded change to the thread with access. Acquire: as in `take`.
+            match self
+                .state
+                .compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed)
+            {
+                Ok(FREE) => return Some(Access(self)),
+                Ok(_) => return None,
+                Err(now) => state = now,
+            }
+        }
+    }
+}
+
+impl<'a, T> Access<'a, T> {
+    /// Releases access, and returns `None`. If another thread has requested access, keeps it instead.
+    #[inline]
+    pub(super) fn release(self) -> Option<Self> {
+        // Release: publishes the value.
+        let ended =
+            self.0
+                .state
+                .compare_exchange(TAKEN, FREE, Ordering::Release, Ordering::Relaxed);
+        if ended.is_ok() {
+            let _ = std::mem::ManuallyDrop::new(self);
+            return None;
+        }
+        // Acquire: sees the recorded changes.
+        self.0.state.swap(TAKEN, Ordering::AcqRel);
+        Some(self)
+    }
+}
+
+impl<T> Deref for Access<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: only the thread with access uses the value.
+        unsafe { &*self.0.value.get() }
+    }
+}
+
+impl<T> DerefMut for Access<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above, and the access is borrowed mutably.
+        unsafe { &mut *self.0.value.get() }
+    }
+}
+
+impl<T> Drop for Access<'_, T> {
+    fn drop(&mut self) {
+        // Release: publishes the value.
+        self.0.state.store(FREE, Ordering::Release);
+    }
+}

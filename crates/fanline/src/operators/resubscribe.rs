@@ -1,0 +1,185 @@
+//! Repeated subscriptions to one source, for `repeat` and the retries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::series::{Episode, Series};
+use crate::{Guard, Observable, Observer, Worker};
+
+/// The step after the end of a round.
+pub(super) enum Decision {
+    /// Pass the end on.
+    Stop,
+    /// Subscribe to the source again.
+    Resubscribe,
+    /// Subscribe to the source again after a delay.
+    ResubscribeAfter(Duration),
+}
+
+/// Decides after each round.
+pub(super) trait Policy<E>: Send + 'static {
+    fn after_error(&mut self, error: &E) -> Decision;
+    fn after_completion(&mut self) -> Decision;
+    /// Called for each value.
+    fn on_value(&mut self) {}
+}
+
+/// Waits between rounds.
+pub(super) trait Wait: Send + 'static {
+    fn wait<S: Send + 'static>(
+        &self,
+        delay: Duration,
+        state: S,
+        then: impl FnOnce(S) + Send + 'static,
+    ) -> Guard;
+}
+
+/// For policies without delays.
+pub(super) struct NoWait;
+
+impl Wait for NoWait {
+    fn wait<S: Send + 'static>(
+        &self,
+        _delay: Duration,
+        state: S,
+        then: impl FnOnce(S) + Send + 'static,
+    ) -> Guard {
+        then(state);
+        Guard::closed()
+    }
+}
+
+/// Waits on a worker.
+pub(super) struct OnWorker<W>(pub(super) W);
+
+impl<W: Worker> Wait for OnWorker<W> {
+    fn wait<S: Send + 'static>(
+        &self,
+        delay: Duration,
+        state: S,
+        then: impl FnOnce(S) + Send + 'static,
+    ) -> Guard {
+        self.0
+            .schedule_after(delay, state, move |state, _| then(state))
+    }
+}
+
+pub(super) struct Round<S, O, P, W> {
+    pub(super) source: S,
+    pub(super) observer: O,
+    pub(super) policy: P,
+    pub(super) wait: W,
+    /// The delay before this round.
+    pub(super) delay: Option<Duration>,
+}
+
+impl<S, O, P, W> Episode for Round<S, O, P, W>
+where
+    S: Observable<Item: 'static, Error: 'static> + Clone + Send + 'static,
+    O: Observer<S::Item, S::Error> + Send + 'static,
+    P: Policy<S::Error>,
+    W: Wait + Clone,
+{
+    fn start(mut self, series: &Arc<Series<Self>>) -> Guard {
+        if let Some(delay) = self.delay.take() {
+            let wait = self.wait.clone();
+            return wait.wait(delay, (self, Arc::clone(series)), |(round, series)| {
+                series.follow(round)
+            });
+        }
+        self.source.clone().subscribe_with(RoundObserver {
+            round: Some(self),
+            series: Arc::clone(series),
+        })
+    }
+}
+
+impl Clone for NoWait {
+    fn clone(&self) -> Self {
+        Self
+    }
+}
+
+impl<W: Clone> Clone for OnWorker<W> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+struct RoundObserver<S, O, P, W> {
+    /// `None` after the source has ended.
+    round: Option<Round<S, O, P, W>>,
+    series: Arc<Series<Round<S, O, P, W>>>,
+}
+
+impl<S, O, P, W> RoundObserver<S, O, P, W>
+where
+    Round<S, O, P, W>: Episode,
+{
+    fn ended(&mut self, decide: impl FnOnce(&mut P) -> Decision, pass_on: impl FnOnce(&mut O)) {
+        let Some(mut round) = self.round.take() else {
+            return;
+        };
+        match decide(&mut round.policy) {
+            Decision::Stop => {
+                pass_on(&mut round.observer);
+                self.series.close();
+            }
+            Decision::Resubscribe => self.series.follow(round),
+            Decision::ResubscribeAfter(delay) => {
+                round.delay = Some(delay);
+                self.series.follow(round);
+            }
+        }
+    }
+}
+
+impl<T, E, S, O, P, W> Observer<T, E> for RoundObserver<S, O, P, W>
+where
+    S: Observable<Item = T, Error = E>,
+    Round<S, O, P, W>: Episode,
+    O: Observer<T, E>,
+    P: Policy<E>,
+{
+    #[inline]
+    fn next(&mut self, value: &T) {
+        if let Some(round) = &mut self.round {
+            round.policy.on_value();
+            round.observer.next(value);
+        }
+    }
+
+    #[inline]
+    fn next_owned(&mut self, value: T) {
+        if let Some(round) = &mut self.round {
+            round.policy.on_value();
+            round.observer.next_owned(value);
+        }
+    }
+
+    fn next_slice(&mut self, values: &[T]) {
+        if let Some(round) = &mut self.round {
+            round.policy.on_value();
+            round.observer.next_slice(values);
+        }
+    }
+
+    fn error(&mut self, error: &E) {
+        self.ended(
+            |policy| policy.after_error(error),
+            |observer| observer.error(error),
+        );
+    }
+
+    fn complete(&mut self) {
+        self.ended(Policy::after_completion, Observer::complete);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.series.is_closed()
+            || self
+                .round
+                .as_ref()
+                .is_none_or(|round| round.observer.is_closed())
+    }
+}

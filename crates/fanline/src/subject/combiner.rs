@@ -1,0 +1,280 @@
+//! Exclusive access to emission, for the threads that share a subject.
+//!
+//! No thread waits for access. A thread that finds it taken puts its emission into a queue, announces that,
+//! and goes on; the holder checks for announcements before it releases access. Neither may miss the other.
+//! Acquiring is a read-modify-write in any case. Releasing is a plain store followed by a check, as long as
+//! there has been no contention. The first thread that finds access taken makes the heavy fence, which the
+//! check does without and which is expensive (see [`Fences`]). From then on releasing is a
+//! read-modify-write too, until access has been released often enough without contention.
+//! ```text
+//! holder                                 thread that finds it taken
+//!   taken -> free (plain)                  taken -> queued, or acquires if it is free
+//!   light fence                            contended? if not:
+//!   contended?                               contended <- true, heavy fence, and start over
+//!     if so: as on the right
+//! ```
+//!
+//! The plain store may overwrite `queued`. If it comes after the heavy fence, the holder finds `contended`
+//! and announces the queued emission itself. If it comes before, the thread that made the fence finds
+//! access free and acquires it. The thread that clears `contended` must check the queue again. In between,
+//! access is free although something is queued. A thread that acquires it then must check whether it has
+//! queued an emission itself, which comes first.
+
+use crate::fence::Fences;
+use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+const FREE: usize = 0;
+/// A thread emits.
+const TAKEN: usize = 1;
+/// A thread emits, and the queue is not empty.
+const QUEUED: usize = 2;
+
+/// Number of releases without contention after which a release is a plain store again.
+const UNCONTENDED_MIN: u32 = if cfg!(all(test, fanline_loom)) {
+    1
+} else {
+    1024
+};
+
+pub(super) struct Combiner {
+    state: AtomicUsize,
+    /// Whether there was contention recently.
+    contended: AtomicBool,
+    /// Number of releases without contention since; only the holder uses it.
+    uncontended: AtomicU32,
+    fences: Fences,
+}
+
+impl Combiner {
+    pub(super) fn new(fences: Fences) -> Self {
+        Self {
+            state: AtomicUsize::new(FREE),
+            contended: AtomicBool::new(!can_release_plainly(fences)),
+            uncontended: AtomicU32::new(0),
+            fences,
+        }
+    }
+
+    /// Acquires access, if it is free.
+    #[inline(always)]
+    pub(super) fn try_acquire(&self) -> bool {
+        // Acquire: after the previous holder.
+        self.state
+            .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Releases access. Returns `false`, and retains access, if an emission may be queued.
+    #[inline(always)]
+    #[must_use = "queued emissions must be emitted"]
+    pub(super) fn release(&self) -> bool {
+        // Relaxed: a thread that finds access taken after these checks is found by the check below.
+        if self.contended.load(Ordering::Relaxed) || self.state.load(Ordering::Relaxed) != TAKEN {
+            return self.release_contended();
+        }
+        self.store_free();
+        self.fences.light();
+        // Relaxed: the fences order it.
+        !self.contended.load(Ordering::Relaxed) || !self.announce()
+    }
+
+    /// Releases by a plain store.
+    #[inline(always)]
+    fn store_free(&self) {
+        // Release: before the next holder.
+        #[cfg(not(all(test, fanline_loom)))]
+        self.state.store(FREE, Ordering::Release);
+        // loom lets a store come between a read-modify-write and the value it has read, which no machine
+        // does. The result of the swap is not used.
+        #[cfg(all(test, fanline_loom))]
+        self.state.swap(FREE, Ordering::Release);
+    }
+
+    #[cold]
+    fn release_contended(&self) -> bool {
+        // Relaxed, both: only the holder uses them, and access orders them.
+        let uncontended = self.uncontended.load(Ordering::Relaxed) + 1;
+        self.uncontended
+            .store(uncontended % UNCONTENDED_MIN, Ordering::Relaxed);
+        if uncontended >= UNCONTENDED_MIN && can_release_plainly(self.fences) {
+            self.contended.store(false, Ordering::Relaxed);
+            // Retained for one check of the queue: another thread may have overwritten `queued` and not yet
+            // have checked `contended`, which it now finds cleared.
+            return false;
+        }
+        self.release_unless_queued()
+    }
+
+    /// Releases access by a read-modify-write, unless an emission is queued; then returns `false`.
+    #[must_use = "queued emissions must be emitted"]
+    pub(super) fn release_unless_queued(&self) -> bool {
+        // Release: before the next holder.
+        let freed = self
+            .state
+            .compare_exchange(TAKEN, FREE, Ordering::Release, Ordering::Relaxed);
+        if freed.is_err() {
+            self.uncontended.store(0, Ordering::Relaxed);
+        }
+        freed.is_ok()
+    }
+
+    /// Begins a round: the holder is about to read the queue.
+    pub(super) fn begin_round(&self) {
+        // Acquire: after the threads that have queued; they have also held the queue's lock.
+        self.state.swap(TAKEN, Ordering::Acquire);
+    }
+
+    /// Announces a queued emission. Returns `false` if the holder will find it. Returns `true` if access
+    /// was free: then the caller has acquired it and must empty the queue.
+    #[cold]
+    #[must_use = "queued emissions must be emitted"]
+    pub(super) fn announce(&self) -> bool {
+        // Relaxed: a first guess.
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            let target = if state == FREE { TAKEN } else { QUEUED };
+            // Acquire: when access is acquired, after the previous holder; and so that the check below
+            // comes after the previous holder's writes. Release: for the holder that finds `QUEUED`.
+            match self.state.compare_exchange_weak(
+                state,
+                target,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(FREE) => return true,
+                Ok(_) if self.contended.load(Ordering::Relaxed) => return false,
+                Ok(_) => {
+                    self.contended.store(true, Ordering::Relaxed);
+                    self.fences.heavy();
+                    state = target;
+                }
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Announces an emission queued by the holder itself, further up on its stack. This is not contention.
+    pub(super) fn announce_from_holder(&self) {
+        // Relaxed: this thread reads it. Other threads change it only to the same value.
+        self.state.store(QUEUED, Ordering::Relaxed);
+    }
+}
+
+/// Returns whether a release may be a plain store: whether the light fence is free. Models try it in any
+/// case.
+fn can_release_plainly(fences: Fences) -> bool {
+    fences == Fences::Asymmetric || cfg!(all(test, fanline_loom))
+}
+
+#[cfg(all(test, fanline_loom))]
+mod models {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::sync::{Mutex, SharedCell, lock, thread};
+
+    /// A combiner with its queue, and the values emitted by the holders.
+    struct Harness {
+        combiner: Combiner,
+        queue: Mutex<Vec<u32>>,
+        has_queued: AtomicBool,
+        emitted: SharedCell<Vec<u32>>,
+    }
+
+    // SAFETY: only the holder reaches the emitted values, which loom checks.
+    #[expect(unsafe_code, reason = "to have loom check the combiner")]
+    unsafe impl Sync for Harness {}
+
+    impl Harness {
+        #[expect(unsafe_code, reason = "to have loom check the combiner")]
+        fn emit(&self, value: u32) {
+            // SAFETY: as above.
+            unsafe { (*self.emitted.get()).push(value) };
+        }
+
+        fn emit_or_queue(&self, value: u32) {
+            let acquired = self.combiner.try_acquire();
+            if acquired && !self.has_queued.load(Ordering::Relaxed) {
+                self.emit(value);
+                if !self.combiner.release() {
+                    self.drain();
+                }
+                return;
+            }
+            {
+                let mut queue = lock(&self.queue);
+                queue.push(value);
+                self.has_queued.store(true, Ordering::Relaxed);
+            }
+            if acquired || self.combiner.announce() {
+                self.drain();
+            }
+        }
+
+        fn drain(&self) {
+            loop {
+                self.combiner.begin_round();
+                let batch = {
+                    let mut queue = lock(&self.queue);
+                    self.has_queued.store(false, Ordering::Relaxed);
+                    std::mem::take(&mut *queue)
+                };
+                batch.into_iter().for_each(|value| self.emit(value));
+                if self.combiner.release_unless_queued() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Emits the given number of values on each thread, and checks that all are emitted in order.
+    fn check(counts: &'static [u32], fences: Fences, preemptions: usize) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(preemptions);
+        builder.check(move || {
+            let harness = Arc::new(Harness {
+                combiner: Combiner::new(fences),
+                queue: Mutex::new(Vec::new()),
+                has_queued: AtomicBool::new(false),
+                emitted: SharedCell::new(Vec::new()),
+            });
+            let emit_or_queue = |harness: Arc<Harness>, thread: u32, count: u32| {
+                move || (0..count).for_each(|value| harness.emit_or_queue(thread * 10 + value))
+            };
+            let others: Vec<_> = (0..)
+                .zip(counts)
+                .skip(1)
+                .map(|(thread, count)| {
+                    thread::spawn(emit_or_queue(harness.clone(), thread, *count))
+                })
+                .collect();
+            emit_or_queue(harness.clone(), 0, counts[0])();
+            for other in others {
+                other.join().unwrap();
+            }
+            assert!(lock(&harness.queue).is_empty());
+            assert!(
+                harness.combiner.try_acquire(),
+                "a thread did not release access"
+            );
+            // SAFETY: access was acquired.
+            #[expect(unsafe_code, reason = "to have loom check the combiner")]
+            let emitted = unsafe { (*harness.emitted.get()).clone() };
+            for (thread, count) in (0..).zip(counts) {
+                let own = emitted.iter().filter(|value| **value / 10 == thread);
+                assert!(own.map(|value| value % 10).eq(0..*count), "{emitted:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn loom_two_threads_leave_nothing_queued() {
+        check(&[3, 2], Fences::Asymmetric, 3);
+        check(&[2, 2], Fences::Symmetric, 3);
+    }
+
+    #[test]
+    fn loom_three_threads_leave_nothing_queued() {
+        check(&[2, 1, 1], Fences::Asymmetric, 2);
+    }
+}
