@@ -8,8 +8,8 @@ use super::asset_limits::AssetLimits;
 use super::consumer::AckTopic;
 use super::folders::Folders;
 use super::info::ApiStats;
-use super::inlets::Inlets;
 use super::limits::{Reserved, ServerLimits, Usage, Used};
+use super::origin_inboxes::OriginInboxes;
 use super::receivers::Receivers;
 use super::stream::OpenBatches;
 use super::streams::{Key, Streams};
@@ -74,7 +74,7 @@ pub struct JetStream {
     /// Open batches of all streams.
     pub(super) batches: OpenBatches,
     receivers: Receivers,
-    inlets: Inlets,
+    inboxes: OriginInboxes,
     /// `$JS.<domain>.API.`
     domain_prefix: Option<Box<[u8]>>,
     touched: Vec<Key>,
@@ -84,7 +84,7 @@ pub struct JetStream {
     pub(super) unreleased: Vec<Key>,
     problems: Vec<String>,
     /// Streams that could not be recovered, and why. Their files stay until they are deleted.
-    pub(super) broken: BTreeMap<String, String>,
+    pub(super) unrecovered: BTreeMap<String, String>,
 }
 
 impl JetStream {
@@ -118,12 +118,12 @@ impl JetStream {
             reserved_elsewhere: Reserved::default(),
             batches: OpenBatches::default(),
             receivers: Receivers::default(),
-            inlets: Inlets::default(),
+            inboxes: OriginInboxes::default(),
             touched: Vec::new(),
             unsynced: BTreeSet::new(),
             unreleased: Vec::new(),
             problems: Vec::new(),
-            broken: BTreeMap::new(),
+            unrecovered: BTreeMap::new(),
             settings,
         };
         for filter in FILTERS {
@@ -138,13 +138,13 @@ impl JetStream {
 
     /// Handles a message to a subject that JetStream subscribes to.
     pub fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        if let Some(key) = self.inlets.stream(message.topic) {
+        if let Some(key) = self.inboxes.stream(message.topic) {
             if let Some(stream) = self.streams.touch(key) {
-                stream.take_from_afar(message, now, port);
+                stream.handle_origin_message(message, now, port);
             }
             return;
         }
-        if let Some(subject) = self.stored_as(message.topic) {
+        if let Some(subject) = self.store_subject(message.topic) {
             // Other domains write to the buckets of this domain by its name.
             return self.handle(
                 &Message {
@@ -158,7 +158,7 @@ impl JetStream {
         if message.topic.starts_with(b"$JS.") {
             self.handle_own(message, now, port);
         }
-        if let Some(key) = self.streams.find_holder(message.topic)
+        if let Some(key) = self.streams.find_stream_of(message.topic)
             && let Some(stream) = self.streams.touch(key)
         {
             let storage = stream.config().storage;
@@ -181,11 +181,11 @@ impl JetStream {
     /// requests of their consumers, and acknowledgements.
     pub fn is_quick(&self, subject: &[u8]) -> bool {
         let key = if subject.starts_with(b"$JS.") {
-            asked_stream(subject)
+            quick_request_stream(subject)
                 .and_then(|name| std::str::from_utf8(name).ok())
                 .and_then(|name| self.streams.find(name))
         } else {
-            self.streams.holder(subject)
+            self.streams.stream_of(subject)
         };
         let stream = key.and_then(|key| self.streams.get(key));
         stream.is_some_and(|stream| {
@@ -218,7 +218,7 @@ impl JetStream {
     }
 
     /// Returns the subject under which to store a message to `$JS.<domain>.API.$KV.…`, or to `$OBJ` instead.
-    fn stored_as<'a>(&self, subject: &'a [u8]) -> Option<&'a [u8]> {
+    fn store_subject<'a>(&self, subject: &'a [u8]) -> Option<&'a [u8]> {
         let path = subject.strip_prefix(&**self.domain_prefix.as_ref()?)?;
         let is_store = path.starts_with(b"$KV.") || path.starts_with(b"$OBJ.");
         is_store.then_some(path)
@@ -311,17 +311,17 @@ impl JetStream {
         let Some(stream) = self.streams.get_mut(key) else {
             return;
         };
-        stream.tend_sources(now, &mut self.random, port);
-        if let Some(subjects) = stream.take_moved_inlets() {
-            self.inlets.set(key, subjects);
+        stream.update_remote_sources(now, &mut self.random, port);
+        if let Some(subjects) = stream.take_changed_inboxes() {
+            self.inboxes.set(key, subjects);
         }
         stream.settle(now, port);
         let (storage, bytes) = (stream.config().storage, stream.bytes());
         self.usage.set(key, storage, bytes);
         self.remove_unused(key, now, port);
         self.note_receivers(key);
-        self.keep_sources(key, false, now);
-        self.keep_consumers(key, false, now, port);
+        self.persist_sources(key, false, now);
+        self.persist_consumer_states(key, false, now, port);
         self.confirm_acks(key, false, now, port);
         self.streams.set_timer(key);
         self.unsynced.insert(key);
@@ -341,7 +341,7 @@ impl JetStream {
         pairs.extend(origins.map(|origin| (key, origin)));
         if let Some(stream) = self.streams.get_mut(key) {
             // Records that cannot be removed now are removed when the next consumer is.
-            let _ = stream.keep_for_copies(&copies);
+            let _ = stream.set_copies(&copies);
         }
         for (reader, origin) in pairs {
             let Some((into, from)) = self.streams.pair(reader, origin) else {
@@ -400,21 +400,21 @@ impl JetStream {
     }
 
     /// Deletes the consumers of a removed stream at its remote origins.
-    pub(super) fn leave_origins(&mut self, key: Key, port: &mut dyn Port) {
+    pub(super) fn delete_origin_consumers(&mut self, key: Key, port: &mut dyn Port) {
         if let Some(stream) = self.streams.get_mut(key) {
-            stream.leave_origins(port);
+            stream.delete_origin_consumers(port);
         }
-        self.inlets.set(key, Vec::new());
+        self.inboxes.set(key, Vec::new());
     }
 
     /// Notifies clients that wait for records that the server stops. Call it before connections close.
-    pub fn say_goodbye(&mut self, now: Now, port: &mut dyn Port) {
+    pub fn notify_shutdown(&mut self, now: Now, port: &mut dyn Port) {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
-            self.leave_origins(key, port);
+            self.delete_origin_consumers(key, port);
             if let Some(stream) = self.streams.touch(key) {
                 stream.with_consumers(now, port, |consumers, context| {
-                    consumers.say_goodbye(context);
+                    consumers.notify_shutdown(context);
                 });
             }
         }
@@ -425,22 +425,22 @@ impl JetStream {
     pub fn close(&mut self, now: Now, port: &mut dyn Port) {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
-            self.keep_sources(key, true, now);
-            self.keep_consumers(key, true, now, port);
+            self.persist_sources(key, true, now);
+            self.persist_consumer_states(key, true, now, port);
             self.confirm_acks(key, true, now, port);
-            let Some((stream, documents, held)) = self.streams.with_held(key) else {
+            let Some((stream, documents, answers)) = self.streams.with_answers(key) else {
                 continue;
             };
             // The states of consumers rely on removals that closing the log syncs.
             let closed = stream.close(port);
             match closed.and_then(|()| documents.map_or(Ok(()), Documents::sync_now)) {
-                Ok(()) => held.release_all(port),
+                Ok(()) => answers.release_all(port),
                 Err(error) => {
                     let name = stream.config().name.clone();
                     self.report(format!(
                         "stream {name} could not be closed cleanly: {error}"
                     ));
-                    self.fail_held(key, error, port);
+                    self.fail_answers(key, error, port);
                 }
             }
         }
@@ -450,7 +450,7 @@ impl JetStream {
     pub(super) fn unsubscribe_all(&mut self, port: &mut dyn Port) {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
-            self.leave_origins(key, port);
+            self.delete_origin_consumers(key, port);
             self.unsubscribe_stream(key, port);
         }
         for filter in FILTERS {
@@ -501,16 +501,16 @@ impl JetStream {
     }
 
     /// Returns what all streams except one have reserved.
-    pub(super) fn reserved(&self, but: Option<Key>) -> Reserved {
+    pub(super) fn reserved(&self, except: Option<Key>) -> Reserved {
         let mut reserved = Reserved::default();
-        let others = self.streams.iter().filter(|(key, _)| Some(*key) != but);
+        let others = self.streams.iter().filter(|(key, _)| Some(*key) != except);
         others.for_each(|(_, stream)| reserved.add(stream.config()));
         reserved
     }
 }
 
 /// Returns the stream of a quick request, from the whole subject.
-fn asked_stream(subject: &[u8]) -> Option<&[u8]> {
+fn quick_request_stream(subject: &[u8]) -> Option<&[u8]> {
     const QUICK: [&[u8]; 2] = [b"$JS.API.CONSUMER.MSG.NEXT.", b"$JS.API.DIRECT.GET."];
     if let Some(ack) = AckTopic::parse(subject) {
         return Some(ack.stream);

@@ -68,7 +68,7 @@ pub struct JetStreams {
     folders: Option<Box<dyn AccountFolders>>,
     /// Seeds each JetStream, including one that starts again.
     random: Random,
-    seats: Vec<Seat>,
+    entries: Vec<AccountEntry>,
     used: Used,
     /// Accounts with events since they were settled.
     touched: BTreeSet<AccountId>,
@@ -81,7 +81,7 @@ pub struct JetStreams {
 }
 
 /// State of one account.
-struct Seat {
+struct AccountEntry {
     name: String,
     state: State,
     used: Used,
@@ -115,7 +115,7 @@ impl JetStreams {
             settings,
             folders,
             random: Random::new(seed.into(), Purpose::Accounts),
-            seats: Vec::new(),
+            entries: Vec::new(),
             used: Used::default(),
             touched: BTreeSet::new(),
             unsynced: BTreeSet::new(),
@@ -127,11 +127,11 @@ impl JetStreams {
 
     /// Subscribes to the API's requests in an account, or unsubscribes from them.
     fn set_api(&mut self, account: AccountId, has_api: bool, ports: &mut dyn Ports) {
-        while self.seats.len() <= account.index() {
-            self.seats.push(Seat::default());
+        while self.entries.len() <= account.index() {
+            self.entries.push(AccountEntry::default());
         }
-        let seat = &mut self.seats[account.index()];
-        if std::mem::replace(&mut seat.has_api, has_api) == has_api {
+        let entry = &mut self.entries[account.index()];
+        if std::mem::replace(&mut entry.has_api, has_api) == has_api {
             return;
         }
         let port = ports.of(account);
@@ -155,9 +155,9 @@ impl JetStreams {
         now: Now,
         ports: &mut dyn Ports,
     ) {
-        let seat = &mut self.seats[account.index()];
-        seat.name = name.into();
-        match (&mut seat.state, limits) {
+        let entry = &mut self.entries[account.index()];
+        entry.name = name.into();
+        match (&mut entry.state, limits) {
             (State::Running(jetstream), Some(limits)) => jetstream.set_limits(limits),
             (State::Running(_), None) => self.close_account(account, now, ports),
             (state, Some(limits)) => {
@@ -173,44 +173,44 @@ impl JetStreams {
 
     /// Creates the JetStream of an account that may have one.
     fn start(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
-        let seat = &mut self.seats[account.index()];
-        let State::Granted(limits) = &seat.state else {
+        let entry = &mut self.entries[account.index()];
+        let State::Granted(limits) = &entry.state else {
             return;
         };
         let mut settings = self.settings.clone();
-        settings.account.clone_from(&seat.name);
+        settings.account.clone_from(&entry.name);
         settings.limits = limits.clone();
         let folders = self
             .folders
             .as_mut()
-            .map(|folders| folders.of(&seat.name))
+            .map(|folders| folders.of(&entry.name))
             .transpose();
         let folders = folders.unwrap_or_else(|error| {
-            let name = &seat.name;
+            let name = &entry.name;
             let problem = format!("account {name}: cannot open the folder of its streams: {error}");
             self.problems.push(problem);
             None
         });
         let seed = self.random.seed();
         let jetstream = JetStream::new(settings, folders, seed, now, ports.of(account));
-        seat.state = State::Running(Box::new(jetstream));
+        entry.state = State::Running(Box::new(jetstream));
         self.touched.insert(account);
     }
 
     /// Syncs the account's JetStream and drops it. It answers no more requests.
     fn close_account(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
-        let seat = &mut self.seats[account.index()];
-        if let State::Running(mut jetstream) = std::mem::take(&mut seat.state) {
+        let entry = &mut self.entries[account.index()];
+        if let State::Running(mut jetstream) = std::mem::take(&mut entry.state) {
             jetstream.unsubscribe_all(ports.of(account));
             jetstream.close(now, ports.of(account));
             self.problems.extend(jetstream.take_problems());
             self.timers.set(account, None);
-            self.used = self.used.without(std::mem::take(&mut seat.used));
+            self.used = self.used.without(std::mem::take(&mut entry.used));
         }
     }
 
     fn running(&self, account: AccountId) -> Option<&JetStream> {
-        match &self.seats.get(account.index())?.state {
+        match &self.entries.get(account.index())?.state {
             State::Running(jetstream) => Some(jetstream),
             _ => None,
         }
@@ -218,20 +218,20 @@ impl JetStreams {
 
     /// Returns the JetStream of an account and marks it as touched.
     fn touch(&mut self, account: AccountId) -> Option<&mut JetStream> {
-        let seat = self.seats.get_mut(account.index())?;
-        let State::Running(jetstream) = &mut seat.state else {
+        let entry = self.entries.get_mut(account.index())?;
+        let State::Running(jetstream) = &mut entry.state else {
             return None;
         };
         self.touched.insert(account);
-        jetstream.set_elsewhere(self.used.without(seat.used));
+        jetstream.set_elsewhere(self.used.without(entry.used));
         Some(jetstream)
     }
 
     /// Returns what other accounts have reserved.
     fn reserved_elsewhere(&self, account: AccountId) -> Reserved {
         let mut reserved = Reserved::default();
-        for (at, seat) in self.seats.iter().enumerate() {
-            if let State::Running(jetstream) = &seat.state
+        for (at, entry) in self.entries.iter().enumerate() {
+            if let State::Running(jetstream) = &entry.state
                 && at != account.index()
             {
                 reserved.join(jetstream.reserved(None));
@@ -241,9 +241,9 @@ impl JetStreams {
     }
 }
 
-impl Default for Seat {
+impl Default for AccountEntry {
     fn default() -> Self {
-        Seat {
+        AccountEntry {
             name: String::new(),
             state: State::Refused,
             used: Used::default(),
@@ -270,12 +270,12 @@ impl Handler for JetStreams {
         now: Now,
         ports: &mut dyn Ports,
     ) {
-        let Some(seat) = self.seats.get(account.index()) else {
+        let Some(entry) = self.entries.get(account.index()) else {
             return;
         };
-        match seat.state {
+        match entry.state {
             // Another server or account answers.
-            State::Refused if seat.is_elsewhere || !seat.has_api => return,
+            State::Refused if entry.is_elsewhere || !entry.has_api => return,
             State::Refused => {
                 if let Some(path) = message.topic.strip_prefix(API_PREFIX) {
                     api::refuse(path, message, ports.of(account));
@@ -305,8 +305,8 @@ impl Handler for JetStreams {
         now: Now,
         ports: &mut dyn Ports,
     ) -> bool {
-        let seat = self.seats.get(account.index());
-        let by_parent = seat.and_then(|seat| seat.trace.clone());
+        let entry = self.entries.get(account.index());
+        let by_parent = entry.and_then(|entry| entry.trace.clone());
         // Whether to trace was already decided where the message arrived.
         let Some(asked) = Asked::read(message.headers, by_parent.as_ref(), 0) else {
             return true;
@@ -356,11 +356,11 @@ impl Handler for JetStreams {
         from: u64,
         each: &mut dyn FnMut(&Record<'_>) -> bool,
     ) {
-        let seat = self.seats.get_mut(account.index());
-        if let Some(Seat {
+        let entry = self.entries.get_mut(account.index());
+        if let Some(AccountEntry {
             state: State::Running(jetstream),
             ..
-        }) = seat
+        }) = entry
         {
             jetstream.read(stream, filters, from, each);
         }
@@ -373,15 +373,15 @@ impl Handler for JetStreams {
 
     fn settle(&mut self, now: Now, ports: &mut dyn Ports) {
         while let Some(account) = self.touched.pop_first() {
-            let seat = &mut self.seats[account.index()];
-            let State::Running(jetstream) = &mut seat.state else {
+            let entry = &mut self.entries[account.index()];
+            let State::Running(jetstream) = &mut entry.state else {
                 continue;
             };
             jetstream.settle(now, ports.of(account));
             let used = jetstream.used();
-            self.used = self.used.without(seat.used);
+            self.used = self.used.without(entry.used);
             self.used.add(used);
-            seat.used = used;
+            entry.used = used;
             self.timers.set(account, jetstream.next_timeout());
             self.unsynced.insert(account);
         }
@@ -389,13 +389,13 @@ impl Handler for JetStreams {
 
     fn poll_sync(&mut self, now: Duration) -> Option<AccountSync> {
         while let Some(account) = self.unsynced.last().copied() {
-            let seat = &mut self.seats[account.index()];
-            if let State::Running(jetstream) = &mut seat.state
+            let entry = &mut self.entries[account.index()];
+            if let State::Running(jetstream) = &mut entry.state
                 && let Some(sync) = jetstream.poll_sync(now)
             {
                 return Some(AccountSync {
                     account,
-                    account_name: seat.name.clone(),
+                    account_name: entry.name.clone(),
                     sync,
                 });
             }
@@ -422,8 +422,8 @@ impl Handler for JetStreams {
     fn release_acks(&mut self, now: Duration, ports: &mut dyn Ports) {
         let mut unreleased = std::mem::take(&mut self.unreleased);
         for account in unreleased.drain(..) {
-            let seat = &mut self.seats[account.index()];
-            if let State::Running(jetstream) = &mut seat.state {
+            let entry = &mut self.entries[account.index()];
+            if let State::Running(jetstream) = &mut entry.state {
                 jetstream.release_acks(now, ports.of(account));
                 self.timers.set(account, jetstream.next_timeout());
             }
@@ -431,17 +431,17 @@ impl Handler for JetStreams {
         self.unreleased = unreleased;
     }
 
-    fn say_goodbye(&mut self, now: Now, ports: &mut dyn Ports) {
-        for account in 0..u32::try_from(self.seats.len()).unwrap_or(u32::MAX) {
+    fn notify_shutdown(&mut self, now: Now, ports: &mut dyn Ports) {
+        for account in 0..u32::try_from(self.entries.len()).unwrap_or(u32::MAX) {
             let account = AccountId(account);
             if let Some(jetstream) = self.touch(account) {
-                jetstream.say_goodbye(now, ports.of(account));
+                jetstream.notify_shutdown(now, ports.of(account));
             }
         }
     }
 
     fn close(&mut self, now: Now, ports: &mut dyn Ports) {
-        for account in 0..u32::try_from(self.seats.len()).unwrap_or(u32::MAX) {
+        for account in 0..u32::try_from(self.entries.len()).unwrap_or(u32::MAX) {
             let account = AccountId(account);
             if let Some(jetstream) = self.touch(account) {
                 jetstream.close(now, ports.of(account));
@@ -458,9 +458,9 @@ impl Handler for JetStreams {
             let has_api = limits.is_some() || !imports_api(account);
             self.set_api(id, has_api, ports);
             self.grant(id, &account.name, limits, now, ports);
-            let seat = &mut self.seats[id.index()];
-            seat.trace.clone_from(&account.trace);
-            seat.is_elsewhere = !access.keeps_jetstream_apart(id);
+            let entry = &mut self.entries[id.index()];
+            entry.trace.clone_from(&account.trace);
+            entry.is_elsewhere = !access.keeps_jetstream_apart(id);
         }
     }
 
@@ -471,9 +471,9 @@ impl Handler for JetStreams {
         ports: &mut dyn Ports,
     ) -> Vec<AccountOverview> {
         let mut all = Vec::new();
-        for (at, seat) in self.seats.iter_mut().enumerate() {
+        for (at, entry) in self.entries.iter_mut().enumerate() {
             let account = AccountId(u32::try_from(at).unwrap_or(u32::MAX));
-            let (limits, overview) = match &mut seat.state {
+            let (limits, overview) = match &mut entry.state {
                 State::Refused => continue,
                 State::Granted(limits) => {
                     let overview = Overview {
@@ -488,7 +488,7 @@ impl Handler for JetStreams {
                 ),
             };
             all.push(AccountOverview {
-                name: seat.name.clone(),
+                name: entry.name.clone(),
                 limits,
                 overview,
             });
@@ -498,8 +498,8 @@ impl Handler for JetStreams {
 
     fn take_problems(&mut self) -> Vec<String> {
         let mut problems = std::mem::take(&mut self.problems);
-        for seat in &mut self.seats {
-            if let State::Running(jetstream) = &mut seat.state {
+        for entry in &mut self.entries {
+            if let State::Running(jetstream) = &mut entry.state {
                 problems.extend(jetstream.take_problems());
             }
         }

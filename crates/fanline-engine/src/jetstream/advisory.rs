@@ -8,7 +8,7 @@ use crate::random::Random;
 
 /// Fields that all events begin with.
 #[derive(Serialize)]
-struct Event<T> {
+struct Envelope<T> {
     r#type: String,
     id: String,
     timestamp: Timestamp,
@@ -169,7 +169,7 @@ impl Advisories {
         if !port.has_interest(subject.as_bytes()) {
             return;
         }
-        let event = Event {
+        let event = Envelope {
             r#type: format!("io.nats.jetstream.advisory.v1.{what}"),
             id: self.random.id(),
             timestamp: Timestamp::from_unix_nanos(now.unix_nanos),

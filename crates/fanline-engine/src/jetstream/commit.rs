@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Port;
 use super::account::JetStream;
-use super::streams::{Entry, Key, StreamId};
+use super::streams::{Key, StreamEntry, StreamId};
 use crate::store::{DiskError, SyncId, SyncRequest};
 
 /// Bit in the ids of syncs of documents, which are numbered independently of those of logs.
@@ -57,7 +57,7 @@ impl JetStream {
         };
         self.streams.touch(key);
         self.unsynced.insert(key);
-        let Some(Entry {
+        let Some(StreamEntry {
             stream, documents, ..
         }) = self.streams.entry(key)
         else {
@@ -81,15 +81,15 @@ impl JetStream {
                 continue;
             };
             entry.stream.release_acks(port);
-            let is_resting = entry.rests(now);
+            let is_backing_off = entry.is_backing_off(now);
             let failure = entry.failure();
             // While a failed disk is retried, its state is unknown.
             let before = entry.retried();
             match failure {
-                Some(error) => self.fail_held(key, error, port),
-                None => self.release_held(key, port),
+                Some(error) => self.fail_answers(key, error, port),
+                None => self.release_answers(key, port),
             }
-            if !is_resting {
+            if !is_backing_off {
                 self.note_disk(key, failure.or(before), now);
             }
             // A checkpoint that has begun continues by itself.
@@ -100,8 +100,8 @@ impl JetStream {
 
     /// Notes whether the disk fails. Each change is reported once.
     fn note_disk(&mut self, key: Key, failure: Option<DiskError>, now: Duration) {
-        let rest = failure.map(|error| (error, now.saturating_add(DISK_RETRY_DELAY)));
-        let was = self.streams.set_rest(key, rest);
+        let backoff = failure.map(|error| (error, now.saturating_add(DISK_RETRY_DELAY)));
+        let was = self.streams.set_backoff(key, backoff);
         if was == failure {
             return;
         }
@@ -114,10 +114,10 @@ impl JetStream {
     }
 }
 
-impl Entry {
+impl StreamEntry {
     /// Returns what to sync now: the log first, because states of consumers rely on its removals.
     fn next_request(&mut self, now: Duration) -> Option<SyncRequest> {
-        if self.rests(now) {
+        if self.is_backing_off(now) {
             return None;
         }
         if let Some(request) = self.stream.poll_sync(now) {
@@ -143,11 +143,11 @@ impl Entry {
     fn retried(&self) -> Option<DiskError> {
         let documents = self.documents.as_ref();
         let is_syncing = self.stream.is_syncing() || documents.is_some_and(|it| it.is_syncing());
-        self.rests.filter(|_| is_syncing).map(|(error, _)| error)
+        self.backoff.filter(|_| is_syncing).map(|(error, _)| error)
     }
 
     /// Whether the disk has failed and is not retried yet.
-    fn rests(&self, now: Duration) -> bool {
-        self.rests.is_some_and(|(_, until)| now < until)
+    fn is_backing_off(&self, now: Duration) -> bool {
+        self.backoff.is_some_and(|(_, until)| now < until)
     }
 }

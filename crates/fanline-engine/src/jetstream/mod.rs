@@ -8,17 +8,17 @@ mod accounts;
 mod advisory;
 mod api;
 mod asset_limits;
+mod assets;
 mod commit;
 mod config;
 pub mod consumer;
 mod error;
 mod folders;
-mod held;
 mod info;
-mod inlets;
-mod keep;
 mod limits;
+mod origin_inboxes;
 mod overview;
+mod pending_answers;
 mod receivers;
 mod recover;
 mod stores;
@@ -214,7 +214,7 @@ pub trait Handler {
     fn release_acks(&mut self, _now: Duration, _ports: &mut dyn Ports) {}
 
     /// Notifies clients that wait for records that the server stops. Call it before connections close.
-    fn say_goodbye(&mut self, _now: Now, _ports: &mut dyn Ports) {}
+    fn notify_shutdown(&mut self, _now: Now, _ports: &mut dyn Ports) {}
 
     /// Writes and syncs everything, and blocks until it is done. Call it once, before the server stops.
     fn close(&mut self, _now: Now, _ports: &mut dyn Ports) {}

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 
 use super::account::JetStream;
+use super::assets::{AssetDocument, CONSUMER, COPY, SOURCES, STATE, STREAM};
 use super::consumer::{Consumers, Context};
-use super::keep::{CONSUMER, COPY, Kept, SOURCES, STATE, STREAM};
 use super::streams::Key;
 use super::{ApiError, ConsumerConfig, Now, Port, StreamConfig};
 use crate::store::documents::{Documents, Found};
@@ -26,7 +26,8 @@ impl JetStream {
         for name in names {
             if let Err(error) = self.recover_stream(&name, now, port) {
                 self.report(format!("stream {name} could not be recovered: {error}"));
-                self.broken.insert(name, error.description.into_owned());
+                self.unrecovered
+                    .insert(name, error.description.into_owned());
             }
         }
         self.remove_unneeded();
@@ -45,7 +46,7 @@ impl JetStream {
                 continue;
             };
             let removed = stream
-                .keep_for_copies(&copies)
+                .set_copies(&copies)
                 .and_then(|()| stream.remove_unneeded())
                 .and_then(|()| stream.remove_acknowledged());
             if let Err(error) = removed {
@@ -70,8 +71,8 @@ impl JetStream {
             let removed = folders.map_or(Ok(()), |folders| folders.remove(name));
             return removed.map_err(ApiError::stream_delete);
         }
-        let kept: Option<Kept<StreamConfig>> = read(&found, STREAM)?;
-        let Some(Kept { created, config }) = kept else {
+        let document: Option<AssetDocument<StreamConfig>> = read(&found, STREAM)?;
+        let Some(AssetDocument { created, config }) = document else {
             return Err(ApiError::stream_create(
                 "the folder has no stream configuration",
             ));
@@ -79,9 +80,9 @@ impl JetStream {
         if config.name != name {
             return Err(ApiError::STREAM_MISMATCH);
         }
-        let (home, found, recovery) = self.open_home(&config)?;
+        let (parts, found, recovery) = self.open_parts(&config)?;
         let mut problems = problems(&found, &recovery);
-        let key = self.add_stream(home, config, created, now, port)?;
+        let key = self.add_stream(parts, config, created, now, port)?;
         let Some(stream) = self.streams.touch(key) else {
             return Ok(());
         };
@@ -116,7 +117,7 @@ impl JetStream {
 
     /// Syncs the states of consumers that were ahead of the log, before new records are stored.
     fn save_consumers(&mut self, key: Key, now: Now, port: &mut dyn Port) -> Result<(), DiskError> {
-        self.keep_consumers(key, true, now, port);
+        self.persist_consumer_states(key, true, now, port);
         let documents = self.streams.with_documents(key);
         let documents = documents.and_then(|(_, documents)| documents);
         documents.map_or(Ok(()), Documents::sync_now)
@@ -157,8 +158,9 @@ fn recover_consumer(
     name: &str,
     context: &mut Context<'_>,
 ) -> Result<(), ApiError> {
-    let kept: Option<Kept<ConsumerConfig>> = read(found, &format!("{CONSUMER}{name}"))?;
-    let Some(Kept { created, config }) = kept else {
+    let document: Option<AssetDocument<ConsumerConfig>> =
+        read(found, &format!("{CONSUMER}{name}"))?;
+    let Some(AssetDocument { created, config }) = document else {
         return Ok(());
     };
     let state = content(found, &format!("{STATE}{name}"));

@@ -11,7 +11,7 @@ use crate::store::{self, FileOptions, Recovery, Store, StoreLimits, SyncMode};
 const INTERVAL_DEFAULT: Duration = Duration::from_secs(120);
 
 /// Storage of one stream.
-pub(super) struct Home {
+pub(super) struct StreamParts {
     pub(super) store: Store,
     /// Documents beside its records; `None` for a stream in memory.
     pub(super) documents: Option<Documents>,
@@ -19,24 +19,24 @@ pub(super) struct Home {
 
 impl JetStream {
     /// Creates the storage of a new stream.
-    pub(super) fn make_home(&mut self, config: &StreamConfig) -> Result<Home, ApiError> {
+    pub(super) fn create_parts(&mut self, config: &StreamConfig) -> Result<StreamParts, ApiError> {
         if config.storage == Storage::Memory {
-            return Ok(Home {
+            return Ok(StreamParts {
                 store: Store::memory(&StoreLimits::default()),
                 documents: None,
             });
         }
         // Removes the remains of an earlier stream of this name after a crash.
         self.remove_folder(config)?;
-        let (home, _, _) = self.open_home(config)?;
-        Ok(home)
+        let (parts, _, _) = self.open_parts(config)?;
+        Ok(parts)
     }
 
     /// Opens the storage in a folder. Also returns its documents, and what was wrong with its log.
-    pub(super) fn open_home(
+    pub(super) fn open_parts(
         &mut self,
         config: &StreamConfig,
-    ) -> Result<(Home, Found, Recovery), ApiError> {
+    ) -> Result<(StreamParts, Found, Recovery), ApiError> {
         let options = FileOptions {
             mode: self.sync_mode(config),
             compression: match config.compression {
@@ -58,11 +58,11 @@ impl JetStream {
             .map_err(ApiError::stream_create)?;
         let (store, recovery) = Store::file(disk, &options, &StoreLimits::default())
             .map_err(ApiError::stream_create)?;
-        let home = Home {
+        let parts = StreamParts {
             store,
             documents: Some(documents),
         };
-        Ok((home, found, recovery))
+        Ok((parts, found, recovery))
     }
 
     /// Opens the documents of a folder, without its log.

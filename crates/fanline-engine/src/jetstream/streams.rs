@@ -5,7 +5,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use slab::Slab;
 
-use super::held::Held;
+use super::pending_answers::PendingAnswers;
 use super::stream::Stream;
 use super::{ApiError, OVERLAP_STEPS_MAX, too_many_filters};
 use crate::store::DiskError;
@@ -24,12 +24,12 @@ pub(super) type Key = usize;
 /// All streams, in a table.
 #[derive(Default)]
 pub(super) struct Streams {
-    entries: Slab<Entry>,
+    entries: Slab<StreamEntry>,
     by_name: HashMap<Box<str>, Key>,
     by_id: HashMap<StreamId, Key>,
-    by_subject: Trie<Holder>,
+    by_subject: Trie<SubjectOwner>,
     /// The last subject looked up, and its stream: publishers often repeat a subject.
-    last_held: (Vec<u8>, Option<Key>),
+    last_lookup: (Vec<u8>, Option<Key>),
     /// Streams that copy from a stream of this name, whether it exists or not.
     readers: HashMap<Box<str>, Vec<Key>>,
     timers: Timers<Key>,
@@ -38,23 +38,23 @@ pub(super) struct Streams {
     ids: u64,
 }
 
-pub(super) struct Entry {
+pub(super) struct StreamEntry {
     pub(super) stream: Stream,
     /// Documents beside its records; `None` for a stream in memory.
     pub(super) documents: Option<Documents>,
     /// Answers that wait for the disk.
-    held: Held,
+    answers: PendingAnswers,
     pub(super) id: StreamId,
     is_touched: bool,
     /// After a disk failure: the error, and when to retry.
-    pub(super) rests: Option<(DiskError, Duration)>,
+    pub(super) backoff: Option<(DiskError, Duration)>,
 }
 
 /// The stream that stores a subject.
 #[derive(Default)]
-struct Holder(Option<Key>);
+struct SubjectOwner(Option<Key>);
 
-impl Vacant for Holder {
+impl Vacant for SubjectOwner {
     fn is_vacant(&self) -> bool {
         self.0.is_none()
     }
@@ -78,7 +78,7 @@ impl Streams {
     }
 
     /// Returns a stream with its parts, without touching it.
-    pub(super) fn entry(&mut self, key: Key) -> Option<&mut Entry> {
+    pub(super) fn entry(&mut self, key: Key) -> Option<&mut StreamEntry> {
         self.entries.get_mut(key)
     }
 
@@ -111,13 +111,13 @@ impl Streams {
     }
 
     /// Returns a stream, its documents, and its pending answers.
-    pub(super) fn with_held(
+    pub(super) fn with_answers(
         &mut self,
         key: Key,
-    ) -> Option<(&mut Stream, Option<&mut Documents>, &mut Held)> {
+    ) -> Option<(&mut Stream, Option<&mut Documents>, &mut PendingAnswers)> {
         let entry = self.entries.get_mut(key)?;
         let documents = entry.documents.as_mut();
-        Some((&mut entry.stream, documents, &mut entry.held))
+        Some((&mut entry.stream, documents, &mut entry.answers))
     }
 
     /// Returns two streams at once, without touching either.
@@ -139,26 +139,26 @@ impl Streams {
     }
 
     /// Returns the stream that stores messages to a subject, and caches it for the next call.
-    pub(super) fn find_holder(&mut self, subject: &[u8]) -> Option<Key> {
-        let found = self.holder(subject);
-        let (last, holder) = &mut self.last_held;
+    pub(super) fn find_stream_of(&mut self, subject: &[u8]) -> Option<Key> {
+        let found = self.stream_of(subject);
+        let (last, stream_of) = &mut self.last_lookup;
         if last != subject {
             last.clear();
             last.extend_from_slice(subject);
-            *holder = found;
+            *stream_of = found;
         }
         found
     }
 
     /// Returns the stream that stores messages to a subject.
-    pub(super) fn holder(&self, subject: &[u8]) -> Option<Key> {
-        let (last, holder) = &self.last_held;
+    pub(super) fn stream_of(&self, subject: &[u8]) -> Option<Key> {
+        let (last, stream_of) = &self.last_lookup;
         if last == subject && !subject.is_empty() {
-            return *holder;
+            return *stream_of;
         }
         let mut found = None;
-        self.by_subject.filters_matching(subject, &mut |holder| {
-            found = found.or(holder.0);
+        self.by_subject.filters_matching(subject, &mut |stream_of| {
+            found = found.or(stream_of.0);
         });
         found
     }
@@ -169,7 +169,7 @@ impl Streams {
     }
 
     /// Returns a mirror that answers direct reads for an origin of this name.
-    pub(super) fn stand_in(&self, origin: &str) -> Option<Key> {
+    pub(super) fn mirror_of(&self, origin: &str) -> Option<Key> {
         // A scan suffices: mirrors are few, and this is called only if there is no such stream.
         let stands_in = |stream: &Stream| {
             let config = stream.config();
@@ -184,13 +184,13 @@ impl Streams {
         self.ids += 1;
         let id = StreamId(self.ids);
         let name = stream.config().name.as_str().into();
-        let key = self.entries.insert(Entry {
+        let key = self.entries.insert(StreamEntry {
             stream,
             documents,
-            held: Held::default(),
+            answers: PendingAnswers::default(),
             id,
             is_touched: false,
-            rests: None,
+            backoff: None,
         });
         self.by_name.insert(name, key);
         self.by_id.insert(id, key);
@@ -211,7 +211,7 @@ impl Streams {
 
     /// Removes a stream's subjects and origins from the tables, before they change.
     pub(super) fn leave(&mut self, key: Key) {
-        self.last_held.0.clear();
+        self.last_lookup.0.clear();
         let Some(entry) = self.entries.get(key) else {
             return;
         };
@@ -229,7 +229,7 @@ impl Streams {
 
     /// Adds a stream's subjects and origins to the tables.
     pub(super) fn enter(&mut self, key: Key) {
-        self.last_held.0.clear();
+        self.last_lookup.0.clear();
         let Some(entry) = self.entries.get(key) else {
             return;
         };
@@ -246,19 +246,19 @@ impl Streams {
     }
 
     /// Whether another stream stores a subject that one of the filters matches.
-    pub(super) fn is_any_held(
+    pub(super) fn is_any_stored(
         &self,
         filters: &[String],
-        but: Option<Key>,
+        except: Option<Key>,
     ) -> Result<bool, ApiError> {
         let mut steps = OVERLAP_STEPS_MAX;
         for filter in filters {
             let Ok(filter) = Filter::parse(filter.as_bytes()) else {
                 continue;
             };
-            let is_other = |holder: &Holder| holder.0 != but;
-            let held = self.by_subject.overlapping(filter, &mut steps, is_other);
-            if held.map_err(too_many_filters)?.is_some() {
+            let is_other = |stream_of: &SubjectOwner| stream_of.0 != except;
+            let answers = self.by_subject.overlapping(filter, &mut steps, is_other);
+            if answers.map_err(too_many_filters)?.is_some() {
                 return Ok(true);
             }
         }
@@ -289,7 +289,7 @@ impl Streams {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
-        let next_sync = match entry.rests {
+        let next_sync = match entry.backoff {
             Some((_, until)) => Some(until),
             None => entry.stream.next_sync_at(),
         };
@@ -298,14 +298,14 @@ impl Streams {
     }
 
     /// Sets the disk failure of a stream and when to retry. Returns the earlier failure.
-    pub(super) fn set_rest(
+    pub(super) fn set_backoff(
         &mut self,
         key: Key,
-        rests: Option<(DiskError, Duration)>,
+        backoff: Option<(DiskError, Duration)>,
     ) -> Option<DiskError> {
         let entry = self.entries.get_mut(key)?;
-        let was = std::mem::replace(&mut entry.rests, rests);
-        if was.is_some() || rests.is_some() {
+        let was = std::mem::replace(&mut entry.backoff, backoff);
+        if was.is_some() || backoff.is_some() {
             self.set_timer(key);
         }
         was.map(|(error, _)| error)
@@ -323,7 +323,7 @@ impl Streams {
 }
 
 /// Whether the filter matches some subject of the stream.
-pub(super) fn holds(stream: &Stream, filter: &str) -> bool {
+pub(super) fn has_subject(stream: &Stream, filter: &str) -> bool {
     let subjects = &stream.config().subjects;
     Filter::parse(filter.as_bytes()).is_ok() && subjects.iter().any(|s| super::overlap(s, filter))
 }

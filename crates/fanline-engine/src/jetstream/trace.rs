@@ -29,7 +29,7 @@ impl JetStream {
         let mut trace = Trace::new(asked, bytes, came_in);
         let hop = trace.hop_to(index);
         trace.set_hop(hop);
-        let holder = self.streams.find_holder(message.topic);
+        let holder = self.streams.find_stream_of(message.topic);
         let stream = holder.and_then(|key| self.streams.get(key));
         trace.events.extend(stream.map(|stream| Event {
             r#type: "js",

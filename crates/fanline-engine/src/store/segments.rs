@@ -181,18 +181,18 @@ impl Store {
         Ok(self.segments[at].slots.as_ref().expect("just loaded"))
     }
 
-    /// Returns the bytes of slots in memory, without the newest segment's and those of segment `but`.
-    pub(super) fn loaded_bytes(&self, but: usize) -> usize {
+    /// Returns the bytes of slots in memory, without the newest segment's and those of segment `except`.
+    pub(super) fn loaded_bytes(&self, except: usize) -> usize {
         let slots = self
-            .loaded(but)
+            .loaded(except)
             .filter_map(|(_, segment)| segment.slots.as_ref());
         slots.map(Slots::room_bytes).sum()
     }
 
-    fn loaded(&self, but: usize) -> impl Iterator<Item = (usize, &Segment)> {
+    fn loaded(&self, except: usize) -> impl Iterator<Item = (usize, &Segment)> {
         let sealed = self.segments.len().saturating_sub(1);
         let segments = self.segments.iter().take(sealed).enumerate();
-        segments.filter(move |(at, segment)| *at != but && segment.slots.is_some())
+        segments.filter(move |(at, segment)| *at != except && segment.slots.is_some())
     }
 
     fn read_slots(&mut self, at: usize) -> Result<Slots, StoreError> {
@@ -285,12 +285,12 @@ impl Store {
     }
 
     /// Evicts the slots that were used longest ago, except those of one segment.
-    pub(super) fn evict(&mut self, but: usize) {
+    pub(super) fn evict(&mut self, except: usize) {
         if self.files.is_none() {
             return;
         }
-        while self.loaded_bytes(but) > LOADED_BYTES_MAX {
-            let oldest = self.loaded(but).min_by_key(|(_, segment)| segment.used);
+        while self.loaded_bytes(except) > LOADED_BYTES_MAX {
+            let oldest = self.loaded(except).min_by_key(|(_, segment)| segment.used);
             let Some((at, _)) = oldest else {
                 return;
             };

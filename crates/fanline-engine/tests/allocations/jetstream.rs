@@ -148,7 +148,7 @@ fn publish_into_stream_allocates_nothing() {
     let json = r#"{"name":"S","subjects":["s.*"],"max_msgs":10000,"duplicate_window":1000000}"#;
     let config: StreamConfig = serde_json::from_str(json).expect("a configuration");
     let store = Store::memory(&StoreLimits::default());
-    let place = fanline_engine::jetstream::stream::Place {
+    let place = fanline_engine::jetstream::stream::StreamContext {
         account: "",
         domain: None,
         seed: 7.into(),

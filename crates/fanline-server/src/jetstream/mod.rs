@@ -306,7 +306,7 @@ impl<H: Handler + Send> Service<H> {
     fn announce_stop(&mut self, done: oneshot::Sender<()>) {
         let now = self.now();
         self.service
-            .with(|handler, ports| handler.say_goodbye(now, ports));
+            .with(|handler, ports| handler.notify_shutdown(now, ports));
         self.post();
         // The control thread may have timed out.
         let _ = done.send(());

@@ -17,14 +17,14 @@ use crate::jetstream::{
 struct Request {
     stream_name: String,
     config: ConsumerConfig,
-    action: Wish,
+    action: CreateAction,
     pedantic: bool,
 }
 
 /// Whether the consumer must be new, must exist, or either.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Wish {
+enum CreateAction {
     #[default]
     #[serde(rename = "")]
     Either,
@@ -34,7 +34,7 @@ enum Wish {
 
 /// `CONSUMER.CREATE.<stream>`.
 pub(super) fn unnamed(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    let mut request: Request = asked(call)?;
+    let mut request: Request = parse_request(call)?;
     if !request.config.durable_name.is_empty() {
         return Err(ApiError::CONSUMER_EPHEMERAL_WITH_DURABLE_NAME);
     }
@@ -46,7 +46,7 @@ pub(super) fn unnamed(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 
 /// `CONSUMER.CREATE.<stream>.<consumer>`, with an optional filter.
 pub(super) fn named(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    let mut request: Request = asked(call)?;
+    let mut request: Request = parse_request(call)?;
     let config = &mut request.config;
     let (name, filter) = (call.name(1), call.names.get(2).copied());
     if !config.durable_name.is_empty() && config.durable_name != name {
@@ -66,7 +66,7 @@ pub(super) fn named(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 
 /// `CONSUMER.DURABLE.CREATE.<stream>.<consumer>`.
 pub(super) fn durable(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    let mut request: Request = asked(call)?;
+    let mut request: Request = parse_request(call)?;
     let config = &mut request.config;
     if config.durable_name.is_empty() {
         return Err(ApiError::CONSUMER_DURABLE_NAME_NOT_SET);
@@ -78,7 +78,7 @@ pub(super) fn durable(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     create(call, request)
 }
 
-fn asked(call: &Call<'_>) -> Result<Request, ApiError> {
+fn parse_request(call: &Call<'_>) -> Result<Request, ApiError> {
     let request: Request = call.body()?;
     if request.stream_name != call.name(0) {
         return Err(ApiError::STREAM_MISMATCH);
@@ -103,9 +103,9 @@ fn create(call: &mut Call<'_>, request: Request) -> Result<Answer, ApiError> {
     let config = config.checked(stream.config(), pedantry)?;
     let existing = stream.consumers().find(&config.name);
     let id = match (existing, request.action) {
-        (None, Wish::Update) => return Err(ApiError::CONSUMER_DOES_NOT_EXIST),
+        (None, CreateAction::Update) => return Err(ApiError::CONSUMER_DOES_NOT_EXIST),
         (None, _) => make(call, key, config)?,
-        (Some(id), wish) => change(call, (key, id), config, wish)?,
+        (Some(id), action) => change(call, (key, id), config, action)?,
     };
     let info = call.consumer_info(key, id)?;
     let copies = info
@@ -121,11 +121,11 @@ fn create(call: &mut Call<'_>, request: Request) -> Result<Answer, ApiError> {
 }
 
 fn make(call: &mut Call<'_>, key: Key, mut config: ConsumerConfig) -> Result<ConsumerId, ApiError> {
-    check_beside_others(call.js, key, &config, None)?;
+    check_against_others(call.js, key, &config, None)?;
     stored_metadata_of(&mut config);
     let (now, is_direct) = (call.now, config.direct);
     let name = config.name.clone();
-    let id = call.js.make_consumer(key, config, now, call.port)?;
+    let id = call.js.create_consumer(key, config, now, call.port)?;
     if !is_direct {
         let names = (call.names[0], name.as_str());
         let advisories = &mut call.js.advisories;
@@ -139,7 +139,7 @@ fn change(
     call: &mut Call<'_>,
     (key, id): (Key, ConsumerId),
     mut config: ConsumerConfig,
-    wish: Wish,
+    action: CreateAction,
 ) -> Result<ConsumerId, ApiError> {
     let stream = call.js.streams.get(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
     let consumer = stream.consumers().get(id);
@@ -149,7 +149,7 @@ fn change(
     if is.same_as(&config) {
         return Ok(id);
     }
-    if wish == Wish::Create {
+    if action == CreateAction::Create {
         return Err(ApiError::CONSUMER_ALREADY_EXISTS);
     }
     is.check_update(&config)?;
@@ -158,7 +158,7 @@ fn change(
     if moves && consumer.is_some_and(Consumer::is_bound) {
         return Err(ApiError::CONSUMER_NAME_EXIST);
     }
-    check_beside_others(call.js, key, &config, Some(id))?;
+    check_against_others(call.js, key, &config, Some(id))?;
     stored_metadata_of(&mut config);
     call.js
         .change_consumer((key, id), config, call.now, call.port)?;
@@ -170,12 +170,12 @@ fn stored_metadata_of(config: &mut ConsumerConfig) {
     stored_metadata(&mut config.metadata, level);
 }
 
-/// Checks the rules that involve the stream's other consumers and the account. `but` is the consumer itself.
-fn check_beside_others(
+/// Checks the rules that involve the stream's other consumers and the account. `except` is the consumer itself.
+fn check_against_others(
     js: &JetStream,
     key: Key,
     config: &ConsumerConfig,
-    but: Option<ConsumerId>,
+    except: Option<ConsumerId>,
 ) -> Result<(), ApiError> {
     let limits = &js.settings.limits;
     let acks = config.max_ack_pending;
@@ -190,29 +190,29 @@ fn check_beside_others(
     let others = stream
         .consumers()
         .iter()
-        .filter(|(id, c)| Some(*id) != but && !c.config().direct);
+        .filter(|(id, c)| Some(*id) != except && !c.config().direct);
     let others = others.map(|(_, consumer)| consumer.config());
     if stream.config().retention == Retention::WorkQueue && !config.direct {
         return check_work_queue(config, others)
-            .and_then(|()| check_count(consumers_max, stream, but));
+            .and_then(|()| check_count(consumers_max, stream, except));
     }
     match config.direct {
         true => Ok(()),
-        false => check_count(consumers_max, stream, but),
+        false => check_count(consumers_max, stream, except),
     }
 }
 
 fn check_count(
     max: usize,
     stream: &crate::jetstream::stream::Stream,
-    but: Option<ConsumerId>,
+    except: Option<ConsumerId>,
 ) -> Result<(), ApiError> {
     let counted = stream
         .consumers()
         .iter()
         .filter(|(_, c)| !c.config().direct)
         .count();
-    match but.is_none() && counted >= max {
+    match except.is_none() && counted >= max {
         true => Err(ApiError::MAXIMUM_CONSUMERS_LIMIT),
         false => Ok(()),
     }

@@ -32,7 +32,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let reset_seq = stream.with_consumers(now, call.port, |consumers, context| {
         consumers.reset(id, request.seq, context)
     })?;
-    call.js.keep_consumers(key, true, now, call.port);
+    call.js.persist_consumer_states(key, true, now, call.port);
     call.changes = Some(key);
     let info = call.consumer_info(key, id)?;
     json(&Reply { info, reset_seq })

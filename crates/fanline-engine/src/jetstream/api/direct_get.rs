@@ -1,6 +1,6 @@
 //! `DIRECT.GET`: returns records as messages instead of JSON.
 
-use super::{asks_too_much, no_responders};
+use super::{no_responders, requires_newer_level};
 use crate::jetstream::account::JetStream;
 use crate::jetstream::{Message, Now, Port};
 
@@ -26,11 +26,11 @@ pub(super) fn handle(
         stream.is_some_and(|stream| stream.config().allow_direct)
     });
     // A stream without `allow_direct` does not subscribe to these requests.
-    let key = key.or_else(|| js.streams.stand_in(name));
+    let key = key.or_else(|| js.streams.mirror_of(name));
     let Some(stream) = key.and_then(|key| js.streams.get_mut(key)) else {
         return no_responders(message, port);
     };
-    if asks_too_much(message.headers) {
+    if requires_newer_level(message.headers) {
         port.publish(&Message {
             topic: message.reply,
             headers: b"NATS/1.0 412 Required Api Level\r\n\r\n",

@@ -31,7 +31,7 @@ use serde::de::DeserializeOwned;
 
 use super::account::JetStream;
 use super::consumer::ConsumerId;
-use super::held;
+use super::pending_answers;
 use super::stream::Stream;
 use super::streams::Key;
 use super::{API_LEVEL, ApiError, Message, Now, Outcome, Port, Strictness, decode, shown_metadata};
@@ -99,7 +99,7 @@ pub(super) fn handle(
         now,
         port,
     };
-    let result = match asks_too_much(message.headers) {
+    let result = match requires_newer_level(message.headers) {
         true => Err(ApiError::REQUIRED_API_LEVEL),
         false => (endpoint.handle)(&mut call),
     };
@@ -146,12 +146,12 @@ impl<'a> Call<'a> {
         let payload = typed(endpoint.kind, body);
         let advisories = &mut self.js.advisories;
         advisories.audit(self.message, &payload, self.now, self.port);
-        let answer = held::Answer {
+        let answer = pending_answers::Answer {
             reply: self.message.reply.into(),
             payload,
             endpoint: Some(endpoint),
         };
-        self.js.hold(key, answer, self.port);
+        self.js.answer_when_durable(key, answer, self.port);
     }
 
     /// Sends an answer that precedes other messages; the caller then returns [`Answer::Sent`].
@@ -195,7 +195,7 @@ impl<'a> Call<'a> {
     }
 
     /// Whether the body is empty or an empty JSON value.
-    fn asks_nothing(&self) -> bool {
+    fn has_empty_body(&self) -> bool {
         match self.message.payload.trim_ascii() {
             b"" | b"null" => true,
             [b'{', within @ .., b'}'] | [b'[', within @ .., b']'] => within.trim_ascii().is_empty(),
@@ -205,7 +205,7 @@ impl<'a> Call<'a> {
 
     /// Refuses a body where none is allowed.
     fn no_body(&self) -> Result<(), ApiError> {
-        match self.asks_nothing() {
+        match self.has_empty_body() {
             true => Ok(()),
             false => Err(ApiError::NOT_EMPTY_REQUEST),
         }
@@ -214,7 +214,7 @@ impl<'a> Call<'a> {
     /// Returns the stream that the subject names first.
     fn stream_key(&self) -> Result<Key, ApiError> {
         let name = self.name(0);
-        match (self.js.streams.find(name), self.js.broken.get(name)) {
+        match (self.js.streams.find(name), self.js.unrecovered.get(name)) {
             (Some(key), _) => Ok(key),
             (None, Some(why)) => Err(ApiError::stream_offline_reason(why)),
             (None, None) => Err(ApiError::STREAM_NOT_FOUND),
@@ -315,7 +315,7 @@ pub(super) fn no_responders(message: &Message<'_>, port: &mut dyn Port) {
 }
 
 /// Whether a request requires an API level that this server does not support.
-pub(super) fn asks_too_much(headers: &[u8]) -> bool {
+pub(super) fn requires_newer_level(headers: &[u8]) -> bool {
     let Some(value) = headers::find(headers, b"Nats-Required-Api-Level") else {
         return false;
     };

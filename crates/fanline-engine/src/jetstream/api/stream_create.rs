@@ -25,7 +25,7 @@ struct Reply {
 }
 
 pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    let (mut config, pedantry) = asked(call)?;
+    let (mut config, pedantry) = parse_request(call)?;
     if config.name != call.name(0) {
         return Err(ApiError::STREAM_MISMATCH);
     }
@@ -45,10 +45,10 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
             is_same.then_some(key).ok_or(ApiError::STREAM_NAME_EXIST)?
         }
         None => {
-            if let Some(why) = js.broken.get(&config.name) {
+            if let Some(why) = js.unrecovered.get(&config.name) {
                 return Err(ApiError::stream_offline_reason(why));
             }
-            check_beside_others(js, &config, None)?;
+            check_against_others(js, &config, None)?;
             js.create_stream(config, now, call.port)?
         }
     };
@@ -76,7 +76,7 @@ pub(in crate::jetstream) fn created_reply(js: &mut JetStream, key: Key, now: Now
 }
 
 /// Parses the requested configuration.
-pub(super) fn asked(call: &Call<'_>) -> Result<(StreamConfig, Pedantry), ApiError> {
+pub(super) fn parse_request(call: &Call<'_>) -> Result<(StreamConfig, Pedantry), ApiError> {
     let json = match call.message.payload.trim_ascii() {
         b"" | b"null" => b"{}",
         json => json,
@@ -106,24 +106,24 @@ fn follow_origin(js: &JetStream, config: &mut StreamConfig) {
     }
 }
 
-/// Checks the rules that involve other streams and the account. `but` is the stream itself.
-pub(super) fn check_beside_others(
+/// Checks the rules that involve other streams and the account. `except` is the stream itself.
+pub(super) fn check_against_others(
     js: &JetStream,
     config: &StreamConfig,
-    but: Option<Key>,
+    except: Option<Key>,
 ) -> Result<(), ApiError> {
     js.settings.asset_limits.check_stream(config)?;
     let streams = &js.streams;
-    if streams.is_any_held(&config.subjects, but)? {
+    if streams.is_any_stored(&config.subjects, except)? {
         return Err(ApiError::STREAM_SUBJECT_OVERLAP);
     }
     check_origins(js, config)?;
     let limits = &js.settings.limits;
     let count = i64::try_from(streams.len()).unwrap_or(i64::MAX);
-    if but.is_none() && limits.max_streams > 0 && count >= limits.max_streams {
+    if except.is_none() && limits.max_streams > 0 && count >= limits.max_streams {
         return Err(ApiError::MAXIMUM_STREAMS_LIMIT);
     }
-    let mut others = js.reserved(but);
+    let mut others = js.reserved(except);
     limits.check(config, others)?;
     others.join(js.reserved_elsewhere);
     js.settings.server_limits.check(config, others)
@@ -176,7 +176,7 @@ impl JetStream {
         now: Now,
         port: &mut dyn Port,
     ) -> Result<Key, ApiError> {
-        let key = self.make_stream(config, now, port)?;
+        let key = self.create_empty_stream(config, now, port)?;
         if let Some(stream) = self.streams.get(key) {
             let name = stream.config().name.clone();
             self.advisories.stream(Action::Create, &name, now, port);

@@ -5,7 +5,7 @@ use crate::jetstream::ApiError;
 
 pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     call.no_body()?;
-    if call.js.delete_broken(call.names[0])? {
+    if call.js.delete_unrecovered(call.names[0])? {
         return Ok(success());
     }
     let key = call.stream_key()?;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::page::{INFOS_MAX, NAMES_MAX, Page, PageRequest};
 use super::{Answer, Call, json};
-use crate::jetstream::streams::{Key, holds};
+use crate::jetstream::streams::{Key, has_subject};
 use crate::jetstream::{ApiError, StreamInfo};
 
 #[derive(Serialize)]
@@ -24,9 +24,9 @@ struct Infos {
 
 pub(super) fn names(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let request: PageRequest = call.body()?;
-    let wanted = wanted(call, &request.subject);
-    let page = Page::new(wanted.len(), request.offset, NAMES_MAX);
-    let names: Vec<&str> = page.of(&wanted).iter().map(|(name, _)| *name).collect();
+    let matching = matching(call, &request.subject);
+    let page = Page::new(matching.len(), request.offset, NAMES_MAX);
+    let names: Vec<&str> = page.of(&matching).iter().map(|(name, _)| *name).collect();
     json(&Names {
         page,
         streams: Some(names).filter(|names| !names.is_empty()),
@@ -35,14 +35,14 @@ pub(super) fn names(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 
 pub(super) fn infos(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let request: PageRequest = call.body()?;
-    let wanted: Vec<Key> = wanted(call, &request.subject)
+    let matching: Vec<Key> = matching(call, &request.subject)
         .into_iter()
         .map(|(_, key)| key)
         .collect();
-    let page = Page::new(wanted.len(), request.offset, INFOS_MAX);
+    let page = Page::new(matching.len(), request.offset, INFOS_MAX);
     let domain = call.js.settings.domain.clone();
     let mut streams = Vec::new();
-    for key in page.of(&wanted) {
+    for key in page.of(&matching) {
         if let Some(stream) = call.js.streams.get_mut(*key) {
             streams.push(StreamInfo::of(stream, domain.as_deref(), call.now));
         }
@@ -50,11 +50,11 @@ pub(super) fn infos(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     json(&Infos { page, streams })
 }
 
-fn wanted<'a>(call: &'a Call<'_>, subject: &str) -> Vec<(&'a str, Key)> {
+fn matching<'a>(call: &'a Call<'_>, subject: &str) -> Vec<(&'a str, Key)> {
     let mut sorted = call.js.streams.sorted();
     sorted.retain(|(_, key)| {
         let stream = call.js.streams.get(*key);
-        subject.is_empty() || stream.is_some_and(|stream| holds(stream, subject))
+        subject.is_empty() || stream.is_some_and(|stream| has_subject(stream, subject))
     });
     sorted
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Call, json, success};
-use crate::jetstream::stream::{DirectGet, Stream, Wanted};
+use crate::jetstream::stream::{DirectGet, Selection, Stream};
 use crate::jetstream::{ApiError, Storage, Timestamp};
 use crate::store::StoreError;
 
@@ -37,10 +37,10 @@ pub(super) fn get(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         return Err(ApiError::BAD_REQUEST);
     }
     let request: DirectGet = call.body()?;
-    let wanted = wanted(&request).ok_or(ApiError::BAD_REQUEST)?;
+    let selection = selection(&request).ok_or(ApiError::BAD_REQUEST)?;
     let key = call.stream_key()?;
     let stream = call.stream(key)?;
-    let record = match stream.message(wanted) {
+    let record = match stream.message(selection) {
         Ok(Some(record)) => record,
         Ok(None) | Err(StoreError::Damaged(_)) => return Err(ApiError::NO_MESSAGE_FOUND),
         Err(error) => return Err(ApiError::stream_store_failed(error)),
@@ -61,7 +61,7 @@ pub(super) fn get(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 }
 
 /// Returns the selected record, if exactly one selection is set.
-fn wanted(request: &DirectGet) -> Option<Wanted<'_>> {
+fn selection(request: &DirectGet) -> Option<Selection<'_>> {
     let DirectGet {
         seq,
         last_by_subj: last,
@@ -79,16 +79,16 @@ fn wanted(request: &DirectGet) -> Option<Wanted<'_>> {
     }
     match (*seq, last.as_bytes(), next.as_bytes(), start_time) {
         (0, b"", b"", None) => None,
-        (seq, b"", b"", None) => Some(Wanted::Sequence(seq)),
-        (0, last, b"", None) => Some(Wanted::Last(last)),
-        (seq, b"", next, None) => Some(Wanted::Next(next, seq)),
-        (0, b"", next, Some(time)) => Some(Wanted::NextAt(next, time.unix_nanos())),
+        (seq, b"", b"", None) => Some(Selection::Sequence(seq)),
+        (0, last, b"", None) => Some(Selection::Last(last)),
+        (seq, b"", next, None) => Some(Selection::Next(next, seq)),
+        (0, b"", next, Some(time)) => Some(Selection::NextAt(next, time.unix_nanos())),
         _ => None,
     }
 }
 
 pub(super) fn delete(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    if call.asks_nothing() {
+    if call.has_empty_body() {
         return Err(ApiError::BAD_REQUEST);
     }
     let request: DeleteRequest = call.body()?;

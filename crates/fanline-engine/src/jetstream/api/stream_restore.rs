@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::stream_create::{check_beside_others, stored_metadata_of};
+use super::stream_create::{check_against_others, stored_metadata_of};
 use super::{Answer, Call, json};
 use crate::jetstream::{ApiError, Pedantry, StreamConfig};
 
@@ -39,7 +39,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     }
     let mut config = config.checked(Pedantry::Lax)?;
     stored_metadata_of(&mut config);
-    check_beside_others(call.js, &config, None)?;
+    check_against_others(call.js, &config, None)?;
     let deliver_subject = call.js.start_restore(config, call.now, call.port)?;
     json(&Reply { deliver_subject })
 }

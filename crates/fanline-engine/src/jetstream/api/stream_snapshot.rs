@@ -49,9 +49,9 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         config: stream.config().clone(),
         state: StateInfo::of(stream),
     })?;
-    let bytes = |asked: usize, default, min, max| match asked {
+    let bytes = |requested: usize, default, min, max| match requested {
         0 => default,
-        asked => asked.clamp(min, max),
+        requested => requested.clamp(min, max),
     };
     let options = SnapshotOptions {
         deliver: request.deliver_subject,

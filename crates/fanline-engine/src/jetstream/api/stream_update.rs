@@ -1,6 +1,6 @@
 //! `STREAM.UPDATE`.
 
-use super::stream_create::{asked, check_beside_others, stored_metadata_of};
+use super::stream_create::{check_against_others, parse_request, stored_metadata_of};
 use super::{Answer, Call, json, stream_info};
 use crate::jetstream::advisory::Action;
 use crate::jetstream::config::ConsumerLimits;
@@ -8,23 +8,23 @@ use crate::jetstream::stream::Stream;
 use crate::jetstream::{ApiError, ConsumerConfig, Nanos};
 
 pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    let (mut wanted, pedantry) = asked(call)?;
-    if wanted.name.is_empty() {
+    let (mut requested, pedantry) = parse_request(call)?;
+    if requested.name.is_empty() {
         // The check of names reports this better than "not found".
-        wanted = wanted.checked(pedantry)?;
+        requested = requested.checked(pedantry)?;
     }
-    if wanted.name != call.name(0) {
+    if requested.name != call.name(0) {
         return Err(ApiError::STREAM_MISMATCH);
     }
     let key = call.stream_key()?;
     let (now, js) = (call.now, &mut *call.js);
     let stream = js.streams.get(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
     let asset_limits = js.settings.asset_limits;
-    asset_limits.fill_stream(&mut wanted, pedantry)?;
-    let mut config = stream.config().updated(wanted, pedantry)?;
+    asset_limits.fill_stream(&mut requested, pedantry)?;
+    let mut config = stream.config().updated(requested, pedantry)?;
     check_consumers(stream, &config.consumer_limits)?;
     stored_metadata_of(&mut config);
-    check_beside_others(js, &config, Some(key))?;
+    check_against_others(js, &config, Some(key))?;
     js.change_stream(key, config, now, call.port)?;
     js.advisories
         .stream(Action::Update, call.names[0], now, call.port);

@@ -9,54 +9,54 @@ impl ConsumerConfig {
     ///
     /// # Errors
     /// The rule that it breaks.
-    pub fn check_update(&self, wanted: &ConsumerConfig) -> Result<(), ApiError> {
+    pub fn check_update(&self, requested: &ConsumerConfig) -> Result<(), ApiError> {
         let rules = [
             (
-                self.deliver_policy != wanted.deliver_policy,
+                self.deliver_policy != requested.deliver_policy,
                 "deliver policy can not be updated",
             ),
             (
-                self.opt_start_seq != wanted.opt_start_seq,
+                self.opt_start_seq != requested.opt_start_seq,
                 "start sequence can not be updated",
             ),
             (
-                self.opt_start_time != wanted.opt_start_time,
+                self.opt_start_time != requested.opt_start_time,
                 "start time can not be updated",
             ),
             (
-                self.ack_policy != wanted.ack_policy,
+                self.ack_policy != requested.ack_policy,
                 "ack policy can not be updated",
             ),
             (
-                self.replay_policy != wanted.replay_policy,
+                self.replay_policy != requested.replay_policy,
                 "replay policy can not be updated",
             ),
             (
-                self.idle_heartbeat != wanted.idle_heartbeat,
+                self.idle_heartbeat != requested.idle_heartbeat,
                 "heart beats can not be updated",
             ),
             (
-                self.flow_control != wanted.flow_control,
+                self.flow_control != requested.flow_control,
                 "flow control can not be updated",
             ),
             (
-                self.is_push() && !wanted.is_push(),
+                self.is_push() && !requested.is_push(),
                 "can not update push consumer to pull based",
             ),
             (
-                !self.is_push() && wanted.is_push(),
+                !self.is_push() && requested.is_push(),
                 "can not update pull consumer to push based",
             ),
             (
-                self.max_waiting != wanted.max_waiting,
+                self.max_waiting != requested.max_waiting,
                 "max waiting can not be updated",
             ),
             (
-                self.mem_storage != wanted.mem_storage,
+                self.mem_storage != requested.mem_storage,
                 "storage type can not be updated",
             ),
             (
-                self.sourcing != wanted.sourcing,
+                self.sourcing != requested.sourcing,
                 "sourcing can not be updated",
             ),
         ];

@@ -7,24 +7,24 @@ use crate::jetstream::error::ApiError;
 use crate::time::Nanos;
 
 impl StreamConfig {
-    /// Returns the configuration after an update to `wanted`.
+    /// Returns the configuration after an update to `requested`.
     ///
     /// # Errors
     /// The rule that it breaks.
     pub fn updated(
         &self,
-        wanted: StreamConfig,
+        requested: StreamConfig,
         pedantry: Pedantry,
     ) -> Result<StreamConfig, ApiError> {
-        let seals = wanted.sealed && !self.sealed;
-        let mut wanted = wanted.checked(pedantry)?;
+        let seals = requested.sealed && !self.sealed;
+        let mut requested = requested.checked(pedantry)?;
         if seals {
-            wanted.seal();
+            requested.seal();
         }
-        self.check_mirror_change(&wanted)?;
-        match self.rule_against(&wanted) {
+        self.check_mirror_change(&requested)?;
+        match self.rule_against(&requested) {
             Some(rule) => Err(invalid(rule)),
-            None => Ok(wanted),
+            None => Ok(requested),
         }
     }
 
@@ -47,51 +47,51 @@ impl StreamConfig {
     }
 
     /// A mirror can only become an ordinary stream.
-    fn check_mirror_change(&self, wanted: &StreamConfig) -> Result<(), ApiError> {
-        match (&self.mirror, &wanted.mirror) {
+    fn check_mirror_change(&self, requested: &StreamConfig) -> Result<(), ApiError> {
+        match (&self.mirror, &requested.mirror) {
             (_, None) => Ok(()),
-            (Some(is), Some(wanted)) if is == wanted => Ok(()),
+            (Some(is), Some(requested)) if is == requested => Ok(()),
             _ => Err(ApiError::STREAM_MIRROR_NOT_UPDATABLE),
         }
     }
 
-    fn rule_against(&self, wanted: &StreamConfig) -> Option<&'static str> {
+    fn rule_against(&self, requested: &StreamConfig) -> Option<&'static str> {
         let queue = |config: &StreamConfig| config.retention == Retention::WorkQueue;
         let rules = [
             (
-                self.storage != wanted.storage,
+                self.storage != requested.storage,
                 "stream configuration update can not change storage type",
             ),
             (
-                queue(self) != queue(wanted),
+                queue(self) != queue(requested),
                 "stream configuration update can not change retention policy to/from workqueue",
             ),
             (
-                self.sealed && !wanted.sealed,
+                self.sealed && !requested.sealed,
                 "stream configuration update can not unseal a sealed stream",
             ),
             (
-                self.deny_delete && !wanted.deny_delete,
+                self.deny_delete && !requested.deny_delete,
                 "stream configuration update can not cancel deny message deletes",
             ),
             (
-                self.deny_purge && !wanted.deny_purge,
+                self.deny_purge && !requested.deny_purge,
                 "stream configuration update can not cancel deny purge",
             ),
             (
-                self.allow_msg_ttl && !wanted.allow_msg_ttl,
+                self.allow_msg_ttl && !requested.allow_msg_ttl,
                 "message TTL status can not be disabled",
             ),
             (
-                self.allow_msg_counter != wanted.allow_msg_counter,
+                self.allow_msg_counter != requested.allow_msg_counter,
                 "stream configuration update can not change message counter setting",
             ),
             (
-                self.allow_msg_schedules && !wanted.allow_msg_schedules,
+                self.allow_msg_schedules && !requested.allow_msg_schedules,
                 "message schedules can not be disabled",
             ),
             (
-                self.persist_mode != wanted.persist_mode,
+                self.persist_mode != requested.persist_mode,
                 "stream configuration update can not change persist mode",
             ),
         ];

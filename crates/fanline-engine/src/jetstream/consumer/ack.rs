@@ -71,7 +71,7 @@ pub(super) enum Ack<'a> {
     /// Processed, with a pull request for more records.
     Next(&'a [u8]),
     /// Not processed: redeliver, after an optional delay in nanoseconds.
-    Again(Option<u64>),
+    Nak(Option<u64>),
     /// Still being processed.
     Progress,
     /// Never redeliver, with a reason.
@@ -89,7 +89,7 @@ impl<'a> Ack<'a> {
                 if let Some(body) = payload.strip_prefix(b"+NXT") {
                     Ack::Next(body.trim_ascii())
                 } else if let Some(options) = payload.strip_prefix(b"-NAK") {
-                    Ack::Again(delay(options.trim_ascii()))
+                    Ack::Nak(delay(options.trim_ascii()))
                 } else if let Some(reason) = payload.strip_prefix(b"+TERM") {
                     Ack::Terminate(reason.trim_ascii())
                 } else {
@@ -179,12 +179,12 @@ mod tests {
             ("", Ack::Done),
             ("+ACK", Ack::Done),
             ("+OK", Ack::Done),
-            ("-NAK", Ack::Again(None)),
-            (r#"-NAK {"delay":300}"#, Ack::Again(Some(300))),
-            ("-NAK 300ms", Ack::Again(Some(300_000_000))),
-            ("-NAK 300", Ack::Again(None)),
-            (r#"-NAK {"delay":"abc"}"#, Ack::Again(None)),
-            (r#"-NAK {"delay":-5}"#, Ack::Again(None)),
+            ("-NAK", Ack::Nak(None)),
+            (r#"-NAK {"delay":300}"#, Ack::Nak(Some(300))),
+            ("-NAK 300ms", Ack::Nak(Some(300_000_000))),
+            ("-NAK 300", Ack::Nak(None)),
+            (r#"-NAK {"delay":"abc"}"#, Ack::Nak(None)),
+            (r#"-NAK {"delay":-5}"#, Ack::Nak(None)),
             ("+WPI", Ack::Progress),
             ("+TERM", Ack::Terminate(b"")),
             ("+TERM bad stuff", Ack::Terminate(b"bad stuff")),

@@ -33,7 +33,7 @@ impl Consumer {
         let group = work.round.groups.get(self.group);
         self.count(work.store, group)
             .map_err(ApiError::consumer_invalid_reset)?;
-        self.used = work.round.at;
+        self.last_used = work.round.at;
         self.touch(&mut work.round);
         Ok(sequence)
     }
@@ -82,13 +82,13 @@ impl Consumer {
         groups.leave(self.group, self.id);
         self.group = groups.join(self.filters.iter().map(|filter| filter.as_bytes()), self.id);
         if had_lanes || self.rules.has_lanes() {
-            self.part_anew(store);
+            self.rebuild_lanes(store);
         }
         self.count(store, groups.get(self.group))
     }
 
     /// Assigns records in flight and held back to lanes by the current rules.
-    fn part_anew(&mut self, store: &mut Store) {
+    fn rebuild_lanes(&mut self, store: &mut Store) {
         if let Some(old) = self.lanes.take() {
             // Records held back are all older than `next`.
             let mut listed = old.sequences();

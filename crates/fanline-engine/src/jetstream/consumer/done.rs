@@ -1,7 +1,7 @@
 //! Effects of acknowledgements, and of missing ones, on a consumer.
 
 use super::ack::{Ack, AckTopic};
-use super::event::{Delivery, Event};
+use super::event::{ConsumerEvent, Delivery};
 use super::machine::Consumer;
 use super::pending::Slot;
 use super::shared::{Round, Work};
@@ -20,7 +20,7 @@ impl Consumer {
         reply: &[u8],
         round: &mut Round<'_>,
     ) {
-        self.used = round.at;
+        self.last_used = round.at;
         let sequence = subject.stream_sequence;
         match ack {
             Ack::Done => self.acknowledge(subject, round),
@@ -28,7 +28,7 @@ impl Consumer {
                 self.acknowledge(subject, round);
                 self.handle_pull(body, reply, round);
             }
-            Ack::Again(delay) => self.refuse(subject, delay, round),
+            Ack::Nak(delay) => self.refuse(subject, delay, round),
             Ack::Progress => {
                 if let Some(slot) = self.pending.get(sequence).copied() {
                     self.delivered.last_active = Some(round.now.unix_nanos);
@@ -112,7 +112,7 @@ impl Consumer {
         let Some(slot) = self.pending.get(sequence).copied() else {
             return;
         };
-        round.publish_event(self.name(), &Event::Naked(delivery(subject, &slot)));
+        round.publish_event(self.name(), &ConsumerEvent::Naked(delivery(subject, &slot)));
         match delay {
             Some(delay) => self
                 .pending
@@ -145,7 +145,7 @@ impl Consumer {
         let reason = String::from_utf8_lossy(reason);
         round.publish_event(
             self.name(),
-            &Event::Terminated {
+            &ConsumerEvent::Terminated {
                 delivery,
                 reason: &reason,
             },
@@ -188,7 +188,7 @@ impl Consumer {
         let deliveries = u64::from(slot.deliveries);
         round.publish_event(
             self.name(),
-            &Event::MaxDeliver {
+            &ConsumerEvent::MaxDeliver {
                 stream_sequence: sequence,
                 deliveries,
             },
@@ -206,7 +206,7 @@ impl Consumer {
             .now
             .unix_nanos
             .saturating_sub(slot.delivered_unix_nanos);
-        let event = Event::Acked {
+        let event = ConsumerEvent::Acked {
             delivery: delivery(subject, slot),
             ack_time,
         };

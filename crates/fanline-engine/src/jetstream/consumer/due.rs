@@ -1,6 +1,6 @@
 //! Timers of a consumer.
 
-use super::event::Event;
+use super::event::ConsumerEvent;
 use super::machine::Consumer;
 use super::requests::Due;
 use super::shared::Round;
@@ -41,7 +41,7 @@ impl Consumer {
             self.replay
                 .and_then(|replay| replay.due.filter(|due| *due > at)),
             self.pin.next_deadline(),
-            inactive.map(|nanos| self.used.saturating_add(nanos)),
+            inactive.map(|nanos| self.last_used.saturating_add(nanos)),
         ]
         .into_iter()
         .flatten()
@@ -51,7 +51,7 @@ impl Consumer {
     fn resume_if_due(&mut self, round: &mut Round<'_>) {
         if self.resumes && !self.is_paused(round.now.unix_nanos) {
             self.resumes = false;
-            self.used = round.at;
+            self.last_used = round.at;
             self.report_pause(round);
         }
     }
@@ -60,7 +60,7 @@ impl Consumer {
     pub(super) fn set_paused(&mut self, until: Option<i64>, round: &mut Round<'_>) {
         let was = std::mem::replace(&mut self.paused_until, until);
         self.resumes = self.is_paused(round.now.unix_nanos);
-        self.used = round.at;
+        self.last_used = round.at;
         if was != until {
             // The zero time, which clients send for "no pause", does not fit in nanoseconds.
             self.config.pause_until = until.map(Timestamp::from_unix_nanos);
@@ -69,7 +69,7 @@ impl Consumer {
     }
 
     fn report_pause(&self, round: &mut Round<'_>) {
-        let event = Event::Pause {
+        let event = ConsumerEvent::Pause {
             until: self.paused_until,
             is_paused: self.is_paused(round.now.unix_nanos),
         };
@@ -78,12 +78,12 @@ impl Consumer {
 
     fn expire_requests(&mut self, round: &mut Round<'_>) {
         let (consumer_sequence, stream_sequence) =
-            (self.delivered.consumer_sequence, self.looked_at());
-        let used = &mut self.used;
+            (self.delivered.consumer_sequence, self.last_examined());
+        let last_used = &mut self.last_used;
         self.requests.each_due(round.at, &mut |due, request| {
-            *used = round.at;
+            *last_used = round.at;
             let status = match due {
-                Due::Expired => Status::RequestTimeout(request.left()),
+                Due::Expired => Status::RequestTimeout(request.remaining()),
                 Due::Idle => Status::NoMessages,
                 Due::Heartbeat => Status::IdleHeartbeat {
                     consumer_sequence,
@@ -108,12 +108,12 @@ impl Consumer {
         let Some(nanos) = self.rules.inactive_nanos.filter(|_| self.is_unused()) else {
             return false;
         };
-        if self.used.saturating_add(nanos) > round.at {
+        if self.last_used.saturating_add(nanos) > round.at {
             return false;
         }
-        self.drop_gone(round);
+        self.drop_disconnected(round);
         // If the consumer is not deleted, or has requests, the time starts over.
-        self.used = round.at;
+        self.last_used = round.at;
         self.requests.is_empty()
     }
 }

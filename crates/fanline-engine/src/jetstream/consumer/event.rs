@@ -18,7 +18,7 @@ pub(super) struct Delivery {
 
 /// An event of a consumer.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Event<'a> {
+pub(super) enum ConsumerEvent<'a> {
     /// A sampled acknowledgement.
     Acked { delivery: Delivery, ack_time: i64 },
     /// A record was refused.
@@ -38,52 +38,54 @@ pub(super) enum Event<'a> {
     Unpinned { group: &'a str, reason: &'a str },
 }
 
-impl Event<'_> {
+impl ConsumerEvent<'_> {
     fn subject(&self) -> &'static str {
         match self {
-            Event::Acked { .. } => "$JS.EVENT.METRIC.CONSUMER.ACK",
-            Event::Naked(_) => "$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED",
-            Event::Terminated { .. } => "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED",
-            Event::MaxDeliver { .. } => "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES",
-            Event::Pause { .. } => "$JS.EVENT.ADVISORY.CONSUMER.PAUSE",
-            Event::Pinned { .. } => "$JS.EVENT.ADVISORY.CONSUMER.PINNED",
-            Event::Unpinned { .. } => "$JS.EVENT.ADVISORY.CONSUMER.UNPINNED",
+            ConsumerEvent::Acked { .. } => "$JS.EVENT.METRIC.CONSUMER.ACK",
+            ConsumerEvent::Naked(_) => "$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED",
+            ConsumerEvent::Terminated { .. } => "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED",
+            ConsumerEvent::MaxDeliver { .. } => "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES",
+            ConsumerEvent::Pause { .. } => "$JS.EVENT.ADVISORY.CONSUMER.PAUSE",
+            ConsumerEvent::Pinned { .. } => "$JS.EVENT.ADVISORY.CONSUMER.PINNED",
+            ConsumerEvent::Unpinned { .. } => "$JS.EVENT.ADVISORY.CONSUMER.UNPINNED",
         }
     }
 
     fn kind(&self) -> &'static str {
         match self {
-            Event::Acked { .. } => "io.nats.jetstream.metric.v1.consumer_ack",
-            Event::Naked(_) => "io.nats.jetstream.advisory.v1.nak",
-            Event::Terminated { .. } => "io.nats.jetstream.advisory.v1.terminated",
-            Event::MaxDeliver { .. } => "io.nats.jetstream.advisory.v1.max_deliver",
-            Event::Pause { .. } => "io.nats.jetstream.advisory.v1.consumer_pause",
-            Event::Pinned { .. } => "io.nats.jetstream.advisory.v1.consumer_group_pinned",
-            Event::Unpinned { .. } => "io.nats.jetstream.advisory.v1.consumer_group_unpinned",
+            ConsumerEvent::Acked { .. } => "io.nats.jetstream.metric.v1.consumer_ack",
+            ConsumerEvent::Naked(_) => "io.nats.jetstream.advisory.v1.nak",
+            ConsumerEvent::Terminated { .. } => "io.nats.jetstream.advisory.v1.terminated",
+            ConsumerEvent::MaxDeliver { .. } => "io.nats.jetstream.advisory.v1.max_deliver",
+            ConsumerEvent::Pause { .. } => "io.nats.jetstream.advisory.v1.consumer_pause",
+            ConsumerEvent::Pinned { .. } => "io.nats.jetstream.advisory.v1.consumer_group_pinned",
+            ConsumerEvent::Unpinned { .. } => {
+                "io.nats.jetstream.advisory.v1.consumer_group_unpinned"
+            }
         }
     }
 
     fn body<'a>(&'a self, account: &'a str) -> Body<'a> {
         let empty = Body::default();
         match *self {
-            Event::Acked { delivery, ack_time } => Body {
+            ConsumerEvent::Acked { delivery, ack_time } => Body {
                 delivery: Some(delivery),
                 ack_time: Some(ack_time),
                 deliveries: Some(delivery.deliveries),
                 ..empty
             },
-            Event::Naked(delivery) => Body {
+            ConsumerEvent::Naked(delivery) => Body {
                 delivery: Some(delivery),
                 deliveries: Some(delivery.deliveries),
                 ..empty
             },
-            Event::Terminated { delivery, reason } => Body {
+            ConsumerEvent::Terminated { delivery, reason } => Body {
                 delivery: Some(delivery),
                 deliveries: Some(delivery.deliveries),
                 reason: Some(reason).filter(|reason| !reason.is_empty()),
                 ..empty
             },
-            Event::MaxDeliver {
+            ConsumerEvent::MaxDeliver {
                 stream_sequence,
                 deliveries,
             } => Body {
@@ -91,18 +93,18 @@ impl Event<'_> {
                 deliveries: Some(deliveries),
                 ..empty
             },
-            Event::Pause { until, is_paused } => Body {
+            ConsumerEvent::Pause { until, is_paused } => Body {
                 paused: Some(is_paused),
                 pause_until: Some(until.map_or(Timestamp::ZERO, Timestamp::from_unix_nanos)),
                 ..empty
             },
-            Event::Pinned { group, pinned_id } => Body {
+            ConsumerEvent::Pinned { group, pinned_id } => Body {
                 account: Some(account),
                 group: Some(group),
                 pinned_id: Some(pinned_id),
                 ..empty
             },
-            Event::Unpinned { group, reason } => Body {
+            ConsumerEvent::Unpinned { group, reason } => Body {
                 account: Some(account),
                 group: Some(group),
                 reason: Some(reason),
@@ -145,7 +147,7 @@ struct Body<'a> {
 
 impl Round<'_> {
     /// Publishes an event if it has subscribers.
-    pub(super) fn publish_event(&mut self, consumer: &str, event: &Event<'_>) {
+    pub(super) fn publish_event(&mut self, consumer: &str, event: &ConsumerEvent<'_>) {
         let stream = self.shared.stream.as_str();
         let subject = format!("{}.{stream}.{consumer}", event.subject());
         if !self.port.has_interest(subject.as_bytes()) {

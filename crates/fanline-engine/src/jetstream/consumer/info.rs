@@ -84,7 +84,7 @@ impl Consumer {
     /// Returns the current description.
     pub(super) fn info(&mut self, work: &mut Work<'_>) -> ConsumerInfo {
         self.catch_up(work);
-        self.drop_gone(&mut work.round);
+        self.drop_disconnected(&mut work.round);
         let now = work.round.now.unix_nanos;
         let paused_until = self.paused_until.filter(|until| *until > now);
         let group = |name: &String| PriorityGroupInfo {

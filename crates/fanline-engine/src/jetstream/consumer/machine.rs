@@ -60,7 +60,7 @@ pub struct Consumer {
     /// Whether the end of the pause is still to be reported.
     pub(super) resumes: bool,
     /// Time of the last use, in nanoseconds since the server's start.
-    pub(super) used: u64,
+    pub(super) last_used: u64,
     /// Accumulated hundredths of a sample.
     pub(super) sampled: u32,
     /// Whether the state differs from the saved one.
@@ -132,7 +132,7 @@ impl Consumer {
             pending: Pending::default(),
             requests: Requests::default(),
             pin: Pin::default(),
-            used: nanos(now),
+            last_used: nanos(now),
             sampled: 0,
             is_unsaved: true,
         }
@@ -267,7 +267,7 @@ impl Consumer {
         let mut is_lost = false;
         group.missed(self.backlog.removed_seen, &mut |missed| match missed {
             Missed::All(sequences) => {
-                sequences.for_each(|sequence| self.forget(sequence, &mut work.round))
+                sequences.for_each(|sequence| self.handle_removed(sequence, &mut work.round))
             }
             Missed::Unknown => is_lost = true,
         });
@@ -282,7 +282,7 @@ impl Consumer {
     }
 
     /// Drops the state of a record that was removed from the stream.
-    fn forget(&mut self, sequence: u64, round: &mut Round<'_>) {
+    fn handle_removed(&mut self, sequence: u64, round: &mut Round<'_>) {
         if sequence >= self.next {
             self.backlog.take_one();
         } else if self.pending.get(sequence).is_some() {
@@ -311,7 +311,7 @@ impl Consumer {
     }
 
     /// Returns the last stream sequence that it has examined, matching or not.
-    pub(super) fn looked_at(&self) -> u64 {
+    pub(super) fn last_examined(&self) -> u64 {
         let delivered = self.delivered.stream_sequence;
         match self.listed.is_empty() {
             true => delivered.max(self.next.saturating_sub(1)),

@@ -23,13 +23,13 @@ pub(super) struct Slot {
     pub(super) deliveries: u32,
     /// Lane of its subject, if there are lanes.
     pub(super) lane: u32,
-    place: Place,
+    state: SlotState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum SlotState {
     /// At a subscriber.
-    Out,
+    Delivered,
     /// In the queue for redelivery.
     Queued,
     /// Acknowledged, and not removed yet because earlier ones are not.
@@ -84,7 +84,9 @@ impl Pending {
 
     /// Iterates over all unacknowledged records in sequence order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
-        self.slots.iter().filter(|slot| slot.place != Place::Dead)
+        self.slots
+            .iter()
+            .filter(|slot| slot.state != SlotState::Dead)
     }
 
     /// Adds a first delivery, or a saved one.
@@ -103,7 +105,7 @@ impl Pending {
             deadline: sent.deadline,
             deliveries,
             lane,
-            place: Place::Out,
+            state: SlotState::Delivered,
         };
         let is_last = self
             .slots
@@ -116,7 +118,7 @@ impl Pending {
                 .slots
                 .partition_point(|s| s.stream_sequence < stream_sequence);
             if self.slots[at].stream_sequence == stream_sequence {
-                self.forget(at);
+                self.mark_dead(at);
                 self.slots[at] = slot;
             } else {
                 self.slots.insert(at, slot);
@@ -132,8 +134,8 @@ impl Pending {
     pub(super) fn redeliver(&mut self, stream_sequence: u64, sent: Sent) -> Option<Slot> {
         let at = self.find(stream_sequence)?;
         let slot = &mut self.slots[at];
-        if slot.place == Place::Queued {
-            slot.place = Place::Out;
+        if slot.state == SlotState::Queued {
+            slot.state = SlotState::Delivered;
             self.queued -= 1;
         }
         slot.deliveries = slot.deliveries.saturating_add(1);
@@ -149,7 +151,7 @@ impl Pending {
     pub(super) fn remove(&mut self, stream_sequence: u64) -> Option<Slot> {
         let at = self.find(stream_sequence)?;
         let slot = self.slots[at];
-        self.forget(at);
+        self.mark_dead(at);
         self.tidy();
         Some(slot)
     }
@@ -160,8 +162,8 @@ impl Pending {
             return;
         };
         let slot = &mut self.slots[at];
-        if slot.place == Place::Queued {
-            slot.place = Place::Out;
+        if slot.state == SlotState::Queued {
+            slot.state = SlotState::Delivered;
             self.queued -= 1;
         }
         slot.deadline = deadline;
@@ -173,8 +175,8 @@ impl Pending {
         let Some(at) = self.find(stream_sequence) else {
             return;
         };
-        if self.slots[at].place == Place::Out {
-            self.slots[at].place = Place::Queued;
+        if self.slots[at].state == SlotState::Delivered {
+            self.slots[at].state = SlotState::Queued;
             self.queued += 1;
             self.queue.push_back(stream_sequence);
         }
@@ -184,7 +186,7 @@ impl Pending {
     pub(super) fn next_queued(&mut self) -> Option<Slot> {
         while let Some(sequence) = self.queue.front() {
             match self.get(*sequence) {
-                Some(slot) if slot.place == Place::Queued => return Some(*slot),
+                Some(slot) if slot.state == SlotState::Queued => return Some(*slot),
                 _ => self.queue.pop_front(),
             };
         }
@@ -222,7 +224,7 @@ impl Pending {
         for slot in self
             .slots
             .iter_mut()
-            .filter(|slot| slot.place != Place::Dead)
+            .filter(|slot| slot.state != SlotState::Dead)
         {
             slot.lane = lane(slot.stream_sequence);
         }
@@ -235,7 +237,7 @@ impl Pending {
 
     fn is_current(&self, deadline: u64, stream_sequence: u64) -> bool {
         self.get(stream_sequence)
-            .is_some_and(|slot| slot.place == Place::Out && slot.deadline == deadline)
+            .is_some_and(|slot| slot.state == SlotState::Delivered && slot.deadline == deadline)
     }
 
     fn watch(&mut self, deadline: u64, stream_sequence: u64) {
@@ -257,27 +259,31 @@ impl Pending {
             .slots
             .partition_point(|s| s.stream_sequence < stream_sequence);
         let slot = self.slots.get(at)?;
-        (slot.stream_sequence == stream_sequence && slot.place != Place::Dead).then_some(at)
+        (slot.stream_sequence == stream_sequence && slot.state != SlotState::Dead).then_some(at)
     }
 
-    fn forget(&mut self, at: usize) {
+    fn mark_dead(&mut self, at: usize) {
         let slot = &mut self.slots[at];
-        match slot.place {
-            Place::Dead => return,
-            Place::Queued => self.queued -= 1,
-            Place::Out => {}
+        match slot.state {
+            SlotState::Dead => return,
+            SlotState::Queued => self.queued -= 1,
+            SlotState::Delivered => {}
         }
         self.live -= 1;
         self.redelivered -= usize::from(slot.deliveries > 1);
-        slot.place = Place::Dead;
+        slot.state = SlotState::Dead;
     }
 
     fn tidy(&mut self) {
-        while self.slots.front().is_some_and(|s| s.place == Place::Dead) {
+        while self
+            .slots
+            .front()
+            .is_some_and(|s| s.state == SlotState::Dead)
+        {
             self.slots.pop_front();
         }
         if self.slots.len() > 2 * self.live + DEAD_MIN {
-            self.slots.retain(|slot| slot.place != Place::Dead);
+            self.slots.retain(|slot| slot.state != SlotState::Dead);
         }
     }
 }

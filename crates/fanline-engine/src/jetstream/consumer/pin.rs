@@ -1,6 +1,6 @@
 //! The pinned client, which is served exclusively.
 
-use super::event::Event;
+use super::event::ConsumerEvent;
 use super::machine::Consumer;
 use super::rules::Rules;
 use super::shared::Round;
@@ -70,7 +70,7 @@ impl Consumer {
         let group = self.priority_group();
         round.publish_event(
             self.name(),
-            &Event::Pinned {
+            &ConsumerEvent::Pinned {
                 group,
                 pinned_id: &id,
             },
@@ -86,12 +86,12 @@ impl Consumer {
         self.requests.remove_where(|request| {
             let is_its = request.id == pinned.id;
             if is_its {
-                round.send(&request.reply, b"", Status::WrongPinId(request.left()));
+                round.send(&request.reply, b"", Status::WrongPinId(request.remaining()));
             }
             is_its
         });
         let group = self.priority_group();
-        round.publish_event(self.name(), &Event::Unpinned { group, reason });
+        round.publish_event(self.name(), &ConsumerEvent::Unpinned { group, reason });
     }
 
     /// Unpins a client that has sent nothing for too long, unless it waits for records.

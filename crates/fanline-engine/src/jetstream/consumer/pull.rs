@@ -4,7 +4,7 @@ use super::machine::Consumer;
 use super::request::PullRequest;
 use super::requests::Request;
 use super::shared::Round;
-use super::status::{Left, Status};
+use super::status::{Remaining, Status};
 use crate::jetstream::PriorityPolicy;
 use crate::time::Nanos;
 
@@ -36,7 +36,7 @@ impl Consumer {
             round.send(reply, b"", status);
             return;
         }
-        self.used = round.at;
+        self.last_used = round.at;
         if self.rules.priority == PriorityPolicy::PinnedClient && !request.id.is_empty() {
             self.pin.used(round.at, &self.rules);
         }
@@ -54,7 +54,7 @@ impl Consumer {
     ) -> Option<Status<'static>> {
         match self.pin.id() {
             _ if request.id.is_empty() => {}
-            None => return Some(Status::WrongPinId(Left::default())),
+            None => return Some(Status::WrongPinId(Remaining::default())),
             Some(pinned) if pinned != request.id => return Some(Status::PinIdMismatch),
             Some(_) => {}
         }
@@ -68,21 +68,21 @@ impl Consumer {
             if available == 0 && request.expires == 0 {
                 return Some(Status::NoMessages);
             }
-            if available > 0 && available < self.requests.records_asked() {
-                self.drop_gone(round);
-                if available < self.requests.records_asked() {
+            if available > 0 && available < self.requests.records_requested() {
+                self.drop_disconnected(round);
+                if available < self.requests.records_requested() {
                     return Some(Status::RequestsPending);
                 }
             }
         }
         if self.requests.len() >= self.rules.waiting_max {
-            self.drop_gone(round);
+            self.drop_disconnected(round);
         }
         (self.requests.len() >= self.rules.waiting_max).then_some(Status::ExceededMaxWaiting)
     }
 
     /// Removes requests whose clients have unsubscribed.
-    pub(super) fn drop_gone(&mut self, round: &mut Round<'_>) {
+    pub(super) fn drop_disconnected(&mut self, round: &mut Round<'_>) {
         self.requests
             .remove_where(|request| !round.port.has_interest(&request.reply));
     }
@@ -90,11 +90,11 @@ impl Consumer {
     /// Ends all requests with a status, which may contain what each did not receive.
     pub(super) fn end_requests(
         &mut self,
-        last: fn(Left) -> Status<'static>,
+        last: fn(Remaining) -> Status<'static>,
         round: &mut Round<'_>,
     ) {
         while let Some(request) = self.requests.remove(0) {
-            round.send(&request.reply, b"", last(request.left()));
+            round.send(&request.reply, b"", last(request.remaining()));
         }
     }
 }

@@ -36,12 +36,12 @@ pub(super) struct Push {
 struct Flow {
     window: u64,
     bytes: u64,
-    asked: Option<Asked>,
+    request: Option<FlowRequest>,
 }
 
 /// A flow control request without an answer yet.
 #[derive(Debug)]
-struct Asked {
+struct FlowRequest {
     subject: Vec<u8>,
     /// Bytes that its answer confirms.
     bytes: u64,
@@ -130,7 +130,7 @@ impl Consumer {
         push.is_active = is_active;
         push.last_sent = round.at;
         push.flow = self.config.flow_control.then(Flow::new);
-        self.used = round.at;
+        self.last_used = round.at;
         let is_mqtt = MQTT.iter().any(|prefix| push.subject.starts_with(prefix));
         if is_active && (is_mqtt || self.rules.ack_policy == AckPolicy::FlowControl) {
             // The previous subscriber may not have received them. A reconnecting MQTT client must receive at
@@ -140,13 +140,13 @@ impl Consumer {
     }
 
     /// Sends a flow control request once half of the window is in flight.
-    pub(super) fn ask_flow_control(&mut self, round: &mut Round<'_>) {
+    pub(super) fn request_flow_control(&mut self, round: &mut Round<'_>) {
         let half_pending = self.rules.ack_policy == AckPolicy::FlowControl
             && self.pending.len() > self.rules.pending_max / 2;
-        self.ask_flow_control_if(round, |flow| flow.bytes > flow.window / 2 || half_pending);
+        self.request_flow_control_if(round, |flow| flow.bytes > flow.window / 2 || half_pending);
     }
 
-    fn ask_flow_control_if(
+    fn request_flow_control_if(
         &mut self,
         round: &mut Round<'_>,
         wanted: impl Fn(&Flow) -> bool,
@@ -158,7 +158,7 @@ impl Consumer {
         let Some(flow) = push
             .flow
             .as_mut()
-            .filter(|flow| flow.asked.is_none() && wanted(flow))
+            .filter(|flow| flow.request.is_none() && wanted(flow))
         else {
             return false;
         };
@@ -166,7 +166,7 @@ impl Consumer {
         let subject =
             format!("$JS.FC.{}.{}.{id}", round.shared.stream, self.config.name).into_bytes();
         round.send(&push.subject, &subject, Status::FlowControlRequest);
-        flow.asked = Some(Asked {
+        flow.request = Some(FlowRequest {
             subject,
             bytes: flow.bytes,
             stream_sequence,
@@ -179,14 +179,14 @@ impl Consumer {
         let Some(flow) = self.push.as_mut().and_then(|push| push.flow.as_mut()) else {
             return;
         };
-        let Some(asked) = flow.asked.take_if(|asked| asked.subject == subject) else {
+        let Some(request) = flow.request.take_if(|request| request.subject == subject) else {
             return;
         };
-        flow.bytes = flow.bytes.saturating_sub(asked.bytes);
+        flow.bytes = flow.bytes.saturating_sub(request.bytes);
         flow.window = (flow.window * 2).min(WINDOW_BYTES_MAX);
-        self.used = round.at;
+        self.last_used = round.at;
         if self.rules.ack_policy == AckPolicy::FlowControl {
-            self.finish_up_to(asked.stream_sequence, round);
+            self.finish_up_to(request.stream_sequence, round);
         }
     }
 
@@ -201,20 +201,20 @@ impl Consumer {
         }
         // When no records follow, this answer is the only acknowledgement.
         if self.rules.ack_policy == AckPolicy::FlowControl && !self.pending.is_empty() {
-            self.ask_flow_control_if(round, |_| true);
+            self.request_flow_control_if(round, |_| true);
         }
-        let stream_sequence = self.looked_at();
+        let stream_sequence = self.last_examined();
         let Some(push) = &mut self.push else {
             return;
         };
         push.last_sent = round.at;
-        let asked = push.flow.as_ref().filter(|flow| flow.is_stalled());
+        let request = push.flow.as_ref().filter(|flow| flow.is_stalled());
         let status = Status::IdleHeartbeat {
             consumer_sequence: self.delivered.consumer_sequence,
             stream_sequence,
-            stalled: asked
-                .and_then(|flow| flow.asked.as_ref())
-                .map(|asked| asked.subject.as_slice()),
+            stalled: request
+                .and_then(|flow| flow.request.as_ref())
+                .map(|request| request.subject.as_slice()),
         };
         round.send(&push.subject, b"", status);
     }

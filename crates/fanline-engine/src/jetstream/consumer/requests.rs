@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 
 use super::request::PullRequest;
-use super::status::Left;
+use super::status::Remaining;
 
 /// A waiting request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) reply: Box<[u8]>,
     /// Number of records that it may still receive.
-    left: u64,
+    remaining: u64,
     /// Bytes that it may still receive, if it has a limit.
-    bytes_left: Option<u64>,
+    bytes_remaining: Option<u64>,
     /// Time at which it expires, since the server's start.
     expires: Option<u64>,
     heartbeat: Option<u64>,
@@ -35,8 +35,8 @@ impl Request {
         let unsigned = |value: i64| u64::try_from(value).unwrap_or(0);
         Request {
             reply: reply.into(),
-            left: unsigned(request.batch),
-            bytes_left: Some(unsigned(request.max_bytes)).filter(|bytes| *bytes > 0),
+            remaining: unsigned(request.batch),
+            bytes_remaining: Some(unsigned(request.max_bytes)).filter(|bytes| *bytes > 0),
             expires: match request.expires {
                 0 => None,
                 // Expired before it begins.
@@ -58,19 +58,20 @@ impl Request {
     }
 
     /// Returns what it has not received.
-    pub(super) fn left(&self) -> Left {
-        Left {
+    pub(super) fn remaining(&self) -> Remaining {
+        Remaining {
             messages: match self.is_unnumbered {
                 true => 0,
-                false => self.left,
+                false => self.remaining,
             },
-            bytes: self.bytes_left.unwrap_or(0),
+            bytes: self.bytes_remaining.unwrap_or(0),
         }
     }
 
     /// Whether a record of this size exceeds its remaining bytes.
     pub(super) fn is_exceeded_by(&self, bytes: u64) -> bool {
-        self.bytes_left.is_some_and(|left| bytes > left)
+        self.bytes_remaining
+            .is_some_and(|remaining| bytes > remaining)
     }
 
     /// Whether it accepts records with this backlog and this number of unacknowledged records.
@@ -133,8 +134,8 @@ impl Requests {
     }
 
     /// Returns how many records all requests together may still receive.
-    pub(super) fn records_asked(&self) -> u64 {
-        self.waiting.iter().map(|request| request.left).sum()
+    pub(super) fn records_requested(&self) -> u64 {
+        self.waiting.iter().map(|request| request.remaining).sum()
     }
 
     pub(super) fn get(&self, at: usize) -> Option<&Request> {
@@ -173,12 +174,14 @@ impl Requests {
         let Some(request) = self.waiting.get_mut(at) else {
             return;
         };
-        request.left -= 1;
-        request.bytes_left = request.bytes_left.map(|left| left.saturating_sub(bytes));
+        request.remaining -= 1;
+        request.bytes_remaining = request
+            .bytes_remaining
+            .map(|remaining| remaining.saturating_sub(bytes));
         request.sent = now;
         request.is_served = true;
         // A request without remaining bytes is complete, too.
-        if request.left == 0 || request.bytes_left == Some(0) {
+        if request.remaining == 0 || request.bytes_remaining == Some(0) {
             self.waiting.remove(at);
         } else if self.waiting.len() > 1
             && let Some(request) = self.waiting.remove(at)

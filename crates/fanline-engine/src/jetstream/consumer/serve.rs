@@ -21,7 +21,7 @@ const SEARCH_BYTES: u64 = DELIVERED_BYTES_MAX / 4;
 
 /// How a round of deliveries ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Served {
+pub(super) enum ServeResult {
     /// More may be delivered at once, after other consumers.
     More,
     /// Waits for the next record.
@@ -44,12 +44,12 @@ pub(super) struct Replay {
 /// The next record to deliver.
 #[derive(Clone, Copy, Debug)]
 enum Candidate {
-    Again(Slot),
-    New { sequence: u64, from: From },
+    Redelivery(Slot),
+    New { sequence: u64, from: FoundIn },
 }
 
 #[derive(Clone, Copy, Debug)]
-enum From {
+enum FoundIn {
     List,
     Lane,
     Stream,
@@ -57,7 +57,7 @@ enum From {
 
 /// The next unexamined record.
 enum Next {
-    At(u64, From),
+    At(u64, FoundIn),
     /// No record matches.
     Nowhere,
     /// The search is unfinished.
@@ -68,7 +68,7 @@ enum Next {
 
 /// The recipient of a record.
 #[derive(Clone, Copy, Debug)]
-enum Taker {
+enum Recipient {
     Subject,
     Request(usize),
 }
@@ -79,7 +79,7 @@ enum Step {
     /// The record was already removed.
     Skipped,
     CaughtUp,
-    NoTaker,
+    NoRecipient,
     Blocked,
     /// The search for the next record continues after other work.
     Searching,
@@ -89,47 +89,47 @@ enum Step {
 
 impl Consumer {
     /// Delivers what can be delivered now.
-    pub(super) fn serve(&mut self, work: &mut Work<'_>) -> Served {
+    pub(super) fn serve(&mut self, work: &mut Work<'_>) -> ServeResult {
         self.catch_up(work);
         for _ in 0..BURST_MAX {
             if self.is_paused(work.round.now.unix_nanos) {
-                return Served::Blocked;
+                return ServeResult::Blocked;
             }
-            if !self.has_taker(&work.round) {
-                return self.without_taker();
+            if !self.has_recipient(&work.round) {
+                return self.without_recipient();
             }
             match self.step(work) {
                 Ok(Step::Delivered | Step::Skipped)
                     if work.round.shared.delivered_bytes > DELIVERED_BYTES_MAX =>
                 {
-                    return Served::More;
+                    return ServeResult::More;
                 }
                 Ok(Step::Delivered | Step::Skipped) => {}
                 Ok(Step::CaughtUp) => {
                     self.caught_up(&mut work.round);
-                    return Served::WaitsForRecords;
+                    return ServeResult::WaitsForRecords;
                 }
-                Ok(Step::NoTaker) => {
+                Ok(Step::NoRecipient) => {
                     self.end_idle_requests(&mut work.round);
-                    return self.without_taker();
+                    return self.without_recipient();
                 }
-                Ok(Step::Blocked) => return Served::Blocked,
-                Ok(Step::NotDurable) => return Served::WaitsForDisk,
+                Ok(Step::Blocked) => return ServeResult::Blocked,
+                Ok(Step::NotDurable) => return ServeResult::WaitsForDisk,
                 Ok(Step::Searching) => {
                     work.round.shared.delivered_bytes += SEARCH_BYTES;
-                    return Served::More;
+                    return ServeResult::More;
                 }
                 // A damaged record was removed: the next step finds the one after it.
                 Err(StoreError::Damaged(sequence)) => self.skip(sequence),
                 // The disk may recover; a request or a new record triggers a retry.
-                Err(_) => return Served::WaitsForRecords,
+                Err(_) => return ServeResult::WaitsForRecords,
             }
         }
-        Served::More
+        ServeResult::More
     }
 
     /// Whether there is a possible recipient.
-    fn has_taker(&self, round: &Round<'_>) -> bool {
+    fn has_recipient(&self, round: &Round<'_>) -> bool {
         match &self.push {
             None => !self.requests.is_empty(),
             Some(push) => push.can_send(round.at),
@@ -137,11 +137,11 @@ impl Consumer {
     }
 
     /// If requests with a minimum backlog wait, the next record matters.
-    fn without_taker(&self) -> Served {
+    fn without_recipient(&self) -> ServeResult {
         if self.requests.is_empty() {
-            Served::Blocked
+            ServeResult::Blocked
         } else {
-            Served::WaitsForRecords
+            ServeResult::WaitsForRecords
         }
     }
 
@@ -188,18 +188,18 @@ impl Consumer {
         let bytes =
             record.subject.len() + reply.len() + record.headers.len() + record.payload.len();
         let bytes = bytes as u64;
-        let Some(taker) = self.choose(bytes, round) else {
-            return Ok(Step::NoTaker);
+        let Some(recipient) = self.choose(bytes, round) else {
+            return Ok(Step::NoRecipient);
         };
-        self.send(taker, &record, round);
-        self.sent(candidate, taker, bytes, record.unix_nanos, round);
+        self.send(recipient, &record, round);
+        self.sent(candidate, recipient, bytes, record.unix_nanos, round);
         Ok(Step::Delivered)
     }
 
     /// Returns the next record to deliver, or why there is none.
     fn candidate(&mut self, work: &mut Work<'_>) -> Result<Result<Candidate, Step>, StoreError> {
         if let Some(slot) = self.pending.next_queued() {
-            return Ok(Ok(Candidate::Again(slot)));
+            return Ok(Ok(Candidate::Redelivery(slot)));
         }
         if self.pending.len() >= self.rules.pending_max {
             return Ok(Err(Step::Blocked));
@@ -218,7 +218,7 @@ impl Consumer {
     /// Returns the next unexamined record.
     fn next_new(&mut self, work: &mut Work<'_>) -> Result<Next, StoreError> {
         if let Some(sequence) = self.listed.front() {
-            return Ok(Next::At(*sequence, From::List));
+            return Ok(Next::At(*sequence, FoundIn::List));
         }
         // Records in between do not match and need not be examined again.
         let durable = match self.rules.durable_only {
@@ -234,7 +234,7 @@ impl Consumer {
             {
                 (self.next, Next::NotDurable)
             }
-            Search::Found(sequence) => (sequence, Next::At(sequence, From::Stream)),
+            Search::Found(sequence) => (sequence, Next::At(sequence, FoundIn::Stream)),
             Search::Nothing => (work.store.last_sequence() + 1, Next::Nowhere),
             Search::NotBelow(sequence)
                 if self.config.direct && work.store.has_unsynced_removal(self.next..sequence) =>
@@ -284,35 +284,35 @@ impl Consumer {
         Ok(match lanes.next() {
             Some(sequence) => Ok(Candidate::New {
                 sequence,
-                from: From::Lane,
+                from: FoundIn::Lane,
             }),
             None if is_at_end && lanes.first().is_none() => Err(Step::CaughtUp),
             // All held records wait for acknowledgements of their subjects; records of other subjects may
             // follow.
-            None if is_at_end => Err(Step::NoTaker),
+            None if is_at_end => Err(Step::NoRecipient),
             None => Err(Step::Blocked),
         })
     }
 
     /// Removes a record from where it was found.
-    fn step_over(&mut self, sequence: u64, from: From) {
+    fn step_over(&mut self, sequence: u64, from: FoundIn) {
         match from {
-            From::List => {
+            FoundIn::List => {
                 self.listed.pop_front();
             }
-            From::Stream => self.next = sequence + 1,
-            From::Lane => {}
+            FoundIn::Stream => self.next = sequence + 1,
+            FoundIn::Lane => {}
         }
     }
 
     /// Drops a candidate that no longer exists.
     fn drop_candidate(&mut self, candidate: Candidate, round: &mut Round<'_>) {
         match candidate {
-            Candidate::Again(slot) => {
+            Candidate::Redelivery(slot) => {
                 self.finish(slot.stream_sequence, round);
             }
             Candidate::New { sequence, from } => {
-                if let (From::Lane, Some(lanes)) = (from, &mut self.lanes) {
+                if let (FoundIn::Lane, Some(lanes)) = (from, &mut self.lanes) {
                     lanes.take(false);
                 }
                 self.step_over(sequence, from);
@@ -347,7 +347,9 @@ impl Consumer {
     /// Writes the acknowledgement subject of this delivery.
     fn write_reply(&self, candidate: Candidate, unix_nanos: i64, reply: &mut Vec<u8>) {
         let (deliveries, pending) = match candidate {
-            Candidate::Again(slot) => (slot.deliveries.saturating_add(1), self.backlog.count()),
+            Candidate::Redelivery(slot) => {
+                (slot.deliveries.saturating_add(1), self.backlog.count())
+            }
             Candidate::New { .. } => (1, self.backlog.count().saturating_sub(1)),
         };
         reply.clear();
@@ -365,16 +367,16 @@ impl Consumer {
     }
 
     /// Returns the recipient for a record of this size. Removes requests of disconnected clients on the way.
-    fn choose(&mut self, bytes: u64, round: &mut Round<'_>) -> Option<Taker> {
+    fn choose(&mut self, bytes: u64, round: &mut Round<'_>) -> Option<Recipient> {
         if self.push.is_some() {
-            return Some(Taker::Subject);
+            return Some(Recipient::Subject);
         }
         let mut at = 0;
         loop {
             let request = self.requests.get_mut(at)?;
             if request.is_expired(round.at) {
                 let request = self.requests.remove(at)?;
-                let status = Status::RequestTimeout(request.left());
+                let status = Status::RequestTimeout(request.remaining());
                 round.send(&request.reply, b"", status);
                 continue;
             }
@@ -391,19 +393,19 @@ impl Consumer {
                 continue;
             }
             if !request.is_exceeded_by(bytes) {
-                return Some(Taker::Request(at));
+                return Some(Recipient::Request(at));
             }
             let request = self.requests.remove(at)?;
-            let status = Status::MessageSizeExceedsMaxBytes(request.left());
+            let status = Status::MessageSizeExceedsMaxBytes(request.remaining());
             round.send(&request.reply, b"", status);
         }
     }
 
     /// Delivers a record to the chosen recipient; its reply subject was written before.
-    fn send(&mut self, taker: Taker, record: &Record<'_>, round: &mut Round<'_>) {
-        let to = match taker {
-            Taker::Subject => None,
-            Taker::Request(at) => {
+    fn send(&mut self, recipient: Recipient, record: &Record<'_>, round: &mut Round<'_>) {
+        let to = match recipient {
+            Recipient::Subject => None,
+            Recipient::Request(at) => {
                 if self.rules.priority == PriorityPolicy::PinnedClient {
                     self.pin_request(at, round);
                 }
@@ -445,7 +447,7 @@ impl Consumer {
     fn sent(
         &mut self,
         candidate: Candidate,
-        taker: Taker,
+        recipient: Recipient,
         bytes: u64,
         unix_nanos: i64,
         round: &mut Round<'_>,
@@ -455,7 +457,7 @@ impl Consumer {
         self.delivered.consumer_sequence += 1;
         self.delivered.last_active = Some(round.now.unix_nanos);
         match candidate {
-            Candidate::Again(slot) => {
+            Candidate::Redelivery(slot) => {
                 let deadline = self.rules.deadline(at, slot.deliveries.saturating_add(1));
                 let sent = Sent {
                     unix_nanos: round.now.unix_nanos,
@@ -465,25 +467,25 @@ impl Consumer {
             }
             Candidate::New { sequence, from } => self.sent_new(sequence, from, unix_nanos, round),
         }
-        match (taker, &mut self.push) {
-            (Taker::Request(place), _) => {
+        match (recipient, &mut self.push) {
+            (Recipient::Request(place), _) => {
                 self.requests.served(place, bytes, at);
                 self.pin.used(at, &self.rules);
             }
-            (Taker::Subject, Some(push)) => {
+            (Recipient::Subject, Some(push)) => {
                 push.sent(bytes, at, &self.rules);
-                self.ask_flow_control(round);
+                self.request_flow_control(round);
             }
-            (Taker::Subject, None) => {}
+            (Recipient::Subject, None) => {}
         }
-        self.used = at;
+        self.last_used = at;
         self.touch(round);
     }
 
-    fn sent_new(&mut self, sequence: u64, from: From, unix_nanos: i64, round: &mut Round<'_>) {
+    fn sent_new(&mut self, sequence: u64, from: FoundIn, unix_nanos: i64, round: &mut Round<'_>) {
         let needs_acks = self.rules.needs_acks();
         let lane = match (from, &mut self.lanes) {
-            (From::Lane, Some(lanes)) => lanes.take(needs_acks),
+            (FoundIn::Lane, Some(lanes)) => lanes.take(needs_acks),
             _ => NO_LANE,
         };
         self.step_over(sequence, from);
@@ -512,7 +514,7 @@ impl Consumer {
 impl Candidate {
     fn sequence(self) -> u64 {
         match self {
-            Candidate::Again(slot) => slot.stream_sequence,
+            Candidate::Redelivery(slot) => slot.stream_sequence,
             Candidate::New { sequence, .. } => sequence,
         }
     }

@@ -10,12 +10,12 @@ use super::ack::{Ack, AckTopic};
 use super::groups::Groups;
 use super::info::ConsumerInfo;
 use super::machine::Consumer;
-use super::serve::{DELIVERED_BYTES_MAX, Served};
-use super::shared::{Context, Round, Shared, Work, nanos};
+use super::serve::{DELIVERED_BYTES_MAX, ServeResult};
+use super::shared::{CommonState, Context, Round, Work, nanos};
 use super::state::State;
 use super::status::Status;
 use super::{ConsumerId, RestoreError};
-use crate::jetstream::api::asks_too_much;
+use crate::jetstream::api::requires_newer_level;
 use crate::jetstream::{AckPolicy, ApiError, ConsumerConfig, Message, Now, Retention};
 use crate::random::Seed;
 use crate::store::StoreError;
@@ -46,9 +46,9 @@ const CONFIRMATIONS_MAX: usize = 65_536;
 /// that wait for it. Ten thousand idle consumers cost nothing. A delivery allocates nothing once buffers have
 /// grown.
 pub struct Consumers {
-    shared: Shared,
+    shared: CommonState,
     groups: Groups,
-    entries: Slab<Entry>,
+    entries: Slab<ConsumerEntry>,
     by_name: HashMap<Box<str>, ConsumerId>,
     /// Push consumers by deliver subject.
     by_subject: HashMap<Box<[u8]>, Vec<ConsumerId>>,
@@ -67,14 +67,14 @@ pub struct Consumers {
     rounds: u64,
 }
 
-struct Entry {
+struct ConsumerEntry {
     consumer: Consumer,
     is_ready: bool,
     /// Whether its group will notify it of the next record.
     is_waiting: bool,
 }
 
-impl Entry {
+impl ConsumerEntry {
     fn save(&mut self, state: &mut Vec<u8>, save: &mut dyn FnMut(&Consumer, &[u8])) {
         if std::mem::take(&mut self.consumer.is_unsaved) {
             self.consumer.encode_state(state);
@@ -87,7 +87,7 @@ impl Consumers {
     /// Creates an empty set for a stream.
     pub fn new(stream: &str, account: &str, retention: Retention, seed: Seed) -> Self {
         let mut consumers = Consumers {
-            shared: Shared::new(stream, account, seed),
+            shared: CommonState::new(stream, account, seed),
             groups: Groups::default(),
             entries: Slab::new(),
             by_name: HashMap::new(),
@@ -207,7 +207,7 @@ impl Consumers {
         enter_subject(&mut self.by_subject, &mut self.receivers, &config, id);
         let stream = &self.shared.stream;
         let consumer = Consumer::new(id, config, created, &mut self.groups, stream, now);
-        entry.insert(Entry {
+        entry.insert(ConsumerEntry {
             consumer,
             is_ready: false,
             is_waiting: false,
@@ -259,7 +259,7 @@ impl Consumers {
     }
 
     /// Notifies clients with waiting requests that the server stops.
-    pub fn say_goodbye(&mut self, context: &mut Context<'_>) {
+    pub fn notify_shutdown(&mut self, context: &mut Context<'_>) {
         let ids: Vec<ConsumerId> = self.iter().map(|(id, _)| id).collect();
         for id in ids {
             self.with(id, context, |consumer, work| {
@@ -380,7 +380,7 @@ impl Consumers {
     ) {
         self.and_ready(id, context, |consumer, work| {
             consumer.catch_up(work);
-            if asks_too_much(request.headers) {
+            if requires_newer_level(request.headers) {
                 work.round
                     .send(request.reply, b"", Status::RequiredApiLevel);
             } else {
@@ -484,10 +484,10 @@ impl Consumers {
                 entry.is_ready = false;
             }
             match self.with(id, context, Consumer::serve) {
-                Some(Served::More) => self.make_ready(id),
-                Some(Served::WaitsForRecords) => self.wait(id),
-                Some(Served::WaitsForDisk) => self.waiting_for_disk.push(id),
-                Some(Served::Blocked) | None => {}
+                Some(ServeResult::More) => self.make_ready(id),
+                Some(ServeResult::WaitsForRecords) => self.wait(id),
+                Some(ServeResult::WaitsForDisk) => self.waiting_for_disk.push(id),
+                Some(ServeResult::Blocked) | None => {}
             }
             self.set_timer(id, context.now);
         }
@@ -594,11 +594,11 @@ impl Consumers {
     }
 
     /// Returns the highest stream sequence that a consumer has examined.
-    pub fn looked_at(&self) -> u64 {
+    pub fn last_examined(&self) -> u64 {
         let all = self
             .entries
             .iter()
-            .map(|(_, entry)| entry.consumer.looked_at());
+            .map(|(_, entry)| entry.consumer.last_examined());
         all.max().unwrap_or(0)
     }
 

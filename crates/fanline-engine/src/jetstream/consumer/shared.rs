@@ -18,7 +18,7 @@ pub struct Context<'a> {
 }
 
 /// State shared by the consumers of a stream.
-pub(super) struct Shared {
+pub(super) struct CommonState {
     pub(super) stream: String,
     pub(super) account: String,
     /// Whether the stream removes acknowledged records and must be notified of them.
@@ -35,9 +35,9 @@ pub(super) struct Shared {
     pub(super) scratch: Scratch,
 }
 
-impl Shared {
+impl CommonState {
     pub(super) fn new(stream: &str, account: &str, seed: Seed) -> Self {
-        Shared {
+        CommonState {
             stream: stream.to_owned(),
             account: account.to_owned(),
             reports_done: false,
@@ -75,7 +75,7 @@ pub(super) struct Round<'a> {
     pub(super) number: u64,
     pub(super) port: &'a mut dyn Port,
     pub(super) groups: &'a Groups,
-    pub(super) shared: &'a mut Shared,
+    pub(super) shared: &'a mut CommonState,
 }
 
 impl Round<'_> {

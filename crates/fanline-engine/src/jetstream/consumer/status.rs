@@ -16,11 +16,11 @@ pub(super) enum Status<'a> {
     /// No records, for a request that does not wait.
     NoMessages,
     /// The request has expired.
-    RequestTimeout(Left),
+    RequestTimeout(Remaining),
     /// All available records go to earlier requests.
     RequestsPending,
     /// The next record exceeds the bytes of the request.
-    MessageSizeExceedsMaxBytes(Left),
+    MessageSizeExceedsMaxBytes(Remaining),
     /// Too many waiting requests.
     ExceededMaxWaiting,
     /// The request exceeds the maximum of records.
@@ -32,7 +32,7 @@ pub(super) enum Status<'a> {
     /// The consumer was deleted.
     ConsumerDeleted,
     /// The server stops.
-    ServerShutdown(Left),
+    ServerShutdown(Remaining),
     /// A pull request to a push consumer.
     ConsumerIsPushBased,
     /// An invalid request.
@@ -42,12 +42,12 @@ pub(super) enum Status<'a> {
     /// Another client is pinned.
     PinIdMismatch,
     /// The client of a waiting request is no longer pinned.
-    WrongPinId(Left),
+    WrongPinId(Remaining),
 }
 
 /// Records and bytes that a request has not received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct Remaining {
     pub(super) messages: u64,
     pub(super) bytes: u64,
 }
@@ -112,13 +112,13 @@ impl Status<'_> {
                 }
                 Ok(())
             }
-            Status::RequestTimeout(left)
-            | Status::ServerShutdown(left)
-            | Status::MessageSizeExceedsMaxBytes(left)
-            | Status::WrongPinId(left) => write!(
+            Status::RequestTimeout(remaining)
+            | Status::ServerShutdown(remaining)
+            | Status::MessageSizeExceedsMaxBytes(remaining)
+            | Status::WrongPinId(remaining) => write!(
                 out,
                 "Nats-Pending-Messages: {}\r\nNats-Pending-Bytes: {}\r\n",
-                left.messages, left.bytes
+                remaining.messages, remaining.bytes
             ),
             _ => Ok(()),
         }
@@ -129,7 +129,7 @@ impl Status<'_> {
 mod tests {
     use super::*;
 
-    const LEFT: Left = Left {
+    const LEFT: Remaining = Remaining {
         messages: 5,
         bytes: 1,
     };
@@ -173,20 +173,20 @@ mod tests {
 
     #[test]
     fn statuses_with_headers_match_nats_server() {
-        let left = "|Nats-Pending-Messages: 5|Nats-Pending-Bytes: 1";
+        let remaining = "|Nats-Pending-Messages: 5|Nats-Pending-Bytes: 1";
         check(
             Status::RequestTimeout(LEFT),
-            &format!("408 Request Timeout{left}"),
+            &format!("408 Request Timeout{remaining}"),
         );
         check(
             Status::ServerShutdown(LEFT),
-            &format!("409 Server Shutdown{left}"),
+            &format!("409 Server Shutdown{remaining}"),
         );
-        let too_large = format!("409 Message Size Exceeds MaxBytes{left}");
+        let too_large = format!("409 Message Size Exceeds MaxBytes{remaining}");
         check(Status::MessageSizeExceedsMaxBytes(LEFT), &too_large);
         check(
             Status::WrongPinId(LEFT),
-            &format!("423 Nats-Wrong-Pin-Id{left}"),
+            &format!("423 Nats-Wrong-Pin-Id{remaining}"),
         );
         let beat = |stalled| Status::IdleHeartbeat {
             consumer_sequence: 7,

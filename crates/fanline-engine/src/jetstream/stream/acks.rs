@@ -13,7 +13,7 @@ pub(super) struct Acks {
     head: Vec<u8>,
     /// End of each refusal: `,"stream":"S","seq":0}`.
     error_tail: Vec<u8>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingAck>,
     /// Reply subject and additional fields of each pending acknowledgement.
     bytes: VecDeque<u8>,
     scratch: Vec<u8>,
@@ -26,20 +26,20 @@ pub(super) struct Ack<'a> {
     pub(super) reply: &'a [u8],
     /// Sequence up to which the log must be durable before it is sent.
     pub(super) until: u64,
-    pub(super) says: Says<'a>,
+    pub(super) content: AckContent<'a>,
 }
 
 /// Content of an answer.
 #[derive(Clone, Copy)]
-pub(super) enum Says<'a> {
+pub(super) enum AckContent<'a> {
     /// The message is stored under this sequence; `extra` holds additional fields, from the comma on.
     Stored { sequence: u64, extra: &'a [u8] },
     /// This payload.
-    Whole(&'a [u8]),
+    Payload(&'a [u8]),
 }
 
 /// A pending answer; its bytes are in the ring.
-struct Waiting {
+struct PendingAck {
     until: u64,
     /// `None` when the extra bytes are the whole payload.
     sequence: Option<u64>,
@@ -64,20 +64,20 @@ impl Acks {
     }
 
     /// Sends an answer, at once if it is durable and nothing waits before it.
-    pub(super) fn give(&mut self, ack: &Ack<'_>, durable: u64, port: &mut dyn Port) {
+    pub(super) fn send(&mut self, ack: &Ack<'_>, durable: u64, port: &mut dyn Port) {
         if ack.reply.is_empty() {
             return;
         }
         if ack.until <= durable && self.waiting.is_empty() {
             return publish(&self.head, &mut self.scratch, ack, port);
         }
-        let (sequence, extra) = match ack.says {
-            Says::Stored { sequence, extra } => (Some(sequence), extra),
-            Says::Whole(body) => (None, body),
+        let (sequence, extra) = match ack.content {
+            AckContent::Stored { sequence, extra } => (Some(sequence), extra),
+            AckContent::Payload(body) => (None, body),
         };
         self.bytes.extend(ack.reply);
         self.bytes.extend(extra);
-        self.waiting.push_back(Waiting {
+        self.waiting.push_back(PendingAck {
             until: ack.until,
             sequence,
             reply_bytes: ack.reply.len(),
@@ -90,7 +90,7 @@ impl Acks {
         while let Some(first) = self.waiting.front()
             && first.until <= durable
         {
-            let Waiting {
+            let PendingAck {
                 until,
                 sequence,
                 reply_bytes,
@@ -99,14 +99,18 @@ impl Acks {
             take(&mut self.bytes, reply_bytes + extra_bytes, &mut self.reply);
             self.waiting.pop_front();
             let (reply, extra) = self.reply.split_at(reply_bytes);
-            let says = match sequence {
-                Some(sequence) => Says::Stored { sequence, extra },
-                None => Says::Whole(extra),
+            let content = match sequence {
+                Some(sequence) => AckContent::Stored { sequence, extra },
+                None => AckContent::Payload(extra),
             };
             publish(
                 &self.head,
                 &mut self.scratch,
-                &Ack { reply, until, says },
+                &Ack {
+                    reply,
+                    until,
+                    content,
+                },
                 port,
             );
         }
@@ -148,9 +152,9 @@ pub(super) fn write_error(error: &ApiError, out: &mut Vec<u8>) {
 }
 
 fn publish(head: &[u8], scratch: &mut Vec<u8>, ack: &Ack<'_>, port: &mut dyn Port) {
-    let (payload, sequence) = match ack.says {
-        Says::Whole(body) => (body, 0),
-        Says::Stored { sequence, extra } => {
+    let (payload, sequence) = match ack.content {
+        AckContent::Payload(body) => (body, 0),
+        AckContent::Stored { sequence, extra } => {
             scratch.clear();
             scratch.extend_from_slice(head);
             scratch.extend_from_slice(itoa::Buffer::new().format(sequence).as_bytes());
@@ -183,11 +187,11 @@ mod tests {
     use crate::jetstream::stream::testing::Recorder;
 
     fn stored<'a>(reply: &'a [u8], sequence: u64, extra: &'a [u8]) -> Ack<'a> {
-        let says = Says::Stored { sequence, extra };
+        let content = AckContent::Stored { sequence, extra };
         Ack {
             reply,
             until: sequence,
-            says,
+            content,
         }
     }
 
@@ -195,18 +199,18 @@ mod tests {
         Ack {
             reply,
             until,
-            says: Says::Whole(body),
+            content: AckContent::Payload(body),
         }
     }
 
     #[test]
     fn acknowledgements_wait_for_durability_in_order() {
         let (mut acks, mut port) = (Acks::new("S", None), Recorder::default());
-        acks.give(&stored(b"r1", 1, b""), 0, &mut port);
-        acks.give(&stored(b"r2", 2, br#","duplicate": true"#), 0, &mut port);
-        acks.give(&whole(b"r3", 2, b"hello"), 0, &mut port);
-        acks.give(&stored(b"r4", 3, b""), 0, &mut port);
-        acks.give(&stored(b"", 3, b""), 0, &mut port);
+        acks.send(&stored(b"r1", 1, b""), 0, &mut port);
+        acks.send(&stored(b"r2", 2, br#","duplicate": true"#), 0, &mut port);
+        acks.send(&whole(b"r3", 2, b"hello"), 0, &mut port);
+        acks.send(&stored(b"r4", 3, b""), 0, &mut port);
+        acks.send(&stored(b"", 3, b""), 0, &mut port);
         assert_eq!(port.taken(), Vec::<String>::new());
         acks.release(2, &mut port);
         assert_eq!(
@@ -223,14 +227,14 @@ mod tests {
             port.taken(),
             [format!(r#"r4 {{"error":{error},"stream":"S","seq":0}}"#)]
         );
-        acks.give(&stored(b"r5", 3, b""), 3, &mut port);
+        acks.send(&stored(b"r5", 3, b""), 3, &mut port);
         assert_eq!(port.taken(), [r#"r5 {"stream":"S","seq":3}"#]);
     }
 
     #[test]
     fn acknowledgement_contains_domain() {
         let (mut acks, mut port) = (Acks::new("S", Some("hub")), Recorder::default());
-        acks.give(&stored(b"r", 1, b""), 1, &mut port);
+        acks.send(&stored(b"r", 1, b""), 1, &mut port);
         assert_eq!(port.taken(), [r#"r {"stream":"S","domain":"hub","seq":1}"#]);
     }
 
@@ -240,7 +244,7 @@ mod tests {
         for sequence in 1..2_000_u64 {
             let reply = format!("reply.{sequence}");
             let body = sequence.to_string();
-            acks.give(
+            acks.send(
                 &whole(reply.as_bytes(), sequence, body.as_bytes()),
                 0,
                 &mut port,

@@ -105,7 +105,7 @@ impl Stream {
     /// Whether a record is stored: an interest stream stores only what a consumer or copy needs.
     pub(super) fn is_wanted(&mut self, sequence: u64, subject: &[u8]) -> bool {
         self.config.retention != Retention::Interest
-            || self.is_to_be_copied(sequence)
+            || self.is_needed_by_copies(sequence)
             || self.consumers.wants_subject(subject)
     }
 

@@ -40,7 +40,7 @@ pub(super) struct Checked {
 
 /// Effects of a batch's earlier messages on the later ones.
 #[derive(Default)]
-pub(super) struct SoFar {
+pub(super) struct BatchEffects {
     pub(super) messages: u64,
     pub(super) subjects: HashSet<Vec<u8>>,
     ids: HashSet<Vec<u8>>,
@@ -91,7 +91,7 @@ impl Stream {
         message: &Message<'_>,
         asked: &PublishHeaders<'_>,
         edits: &mut Edits,
-        mut so_far: Option<&mut SoFar>,
+        mut so_far: Option<&mut BatchEffects>,
     ) -> Result<Checked, ApiError> {
         let mut checked = Checked::default();
         if self.config.sealed {
@@ -147,7 +147,7 @@ impl Stream {
         message: &Message<'_>,
         asked: &PublishHeaders<'_>,
         edits: &mut Edits,
-        mut so_far: Option<&mut SoFar>,
+        mut so_far: Option<&mut BatchEffects>,
         checked: &mut Checked,
     ) -> Result<(), ApiError> {
         checked.is_counter = self.count(subject, message, asked, edits, so_far.as_deref_mut())?;
@@ -199,7 +199,7 @@ impl Stream {
         message: &Message<'_>,
         asked: &PublishHeaders<'_>,
         edits: &mut Edits,
-        so_far: Option<&mut SoFar>,
+        so_far: Option<&mut BatchEffects>,
     ) -> Result<bool, ApiError> {
         if !self.config.allow_msg_counter {
             return match asked.increment {
@@ -237,7 +237,7 @@ impl Stream {
         &mut self,
         subject: &[u8],
         headers: &PublishHeaders<'_>,
-        so_far: Option<&SoFar>,
+        so_far: Option<&BatchEffects>,
     ) -> Result<(), ApiError> {
         if let Some(expected) = headers.expected_last_subject_sequence {
             let subject = headers.expected_last_subject.unwrap_or(subject);
@@ -325,7 +325,7 @@ impl Stream {
         &self,
         subject: &[u8],
         headers: &PublishHeaders<'_>,
-        so_far: Option<&SoFar>,
+        so_far: Option<&BatchEffects>,
     ) -> Result<Option<Rollup>, ApiError> {
         let Some(text) = headers.rollup else {
             return Ok(None);

@@ -21,7 +21,7 @@ impl Stream {
     pub fn poll_sync(&mut self, now: Duration) -> Option<SyncRequest> {
         let request = self.store.poll_sync(now);
         match &request {
-            Some(request) => self.barrier.note_asked(request.id),
+            Some(request) => self.barrier.note_requested(request.id),
             None if self.store.failure().is_none() => self.barrier.note_idle(),
             None => {}
         }
@@ -62,7 +62,7 @@ impl Stream {
     /// reached it.
     pub fn mark(&mut self) -> u64 {
         self.store.request_sync();
-        self.barrier.give()
+        self.barrier.next_mark()
     }
 
     /// Returns the mark up to which changes are on the disk.
@@ -103,17 +103,17 @@ impl Stream {
 /// Marks in the log, and which of them are on the disk.
 #[derive(Default)]
 pub(super) struct Barrier {
-    given: u64,
+    last_mark: u64,
     /// The sync under way, and the mark that it covers.
-    asked: Option<(SyncId, u64)>,
+    in_flight: Option<(SyncId, u64)>,
     safe: u64,
 }
 
 impl Barrier {
     /// Returns a mark for all changes so far.
-    pub(super) fn give(&mut self) -> u64 {
-        self.given += 1;
-        self.given
+    pub(super) fn next_mark(&mut self) -> u64 {
+        self.last_mark += 1;
+        self.last_mark
     }
 
     /// Returns the mark up to which changes are on the disk.
@@ -122,25 +122,25 @@ impl Barrier {
     }
 
     /// Notes the beginning of a sync, which covers all changes so far.
-    pub(super) fn note_asked(&mut self, id: SyncId) {
-        self.asked = Some((id, self.given));
+    pub(super) fn note_requested(&mut self, id: SyncId) {
+        self.in_flight = Some((id, self.last_mark));
     }
 
     fn is_syncing(&self) -> bool {
-        self.asked.is_some()
+        self.in_flight.is_some()
     }
 
     /// Notes that there is nothing to sync, unless a sync is under way.
     pub(super) fn note_idle(&mut self) {
-        if self.asked.is_none() {
-            self.safe = self.given;
+        if self.in_flight.is_none() {
+            self.safe = self.last_mark;
         }
     }
 
     /// Notes the end of a sync.
     pub(super) fn note_synced(&mut self, id: SyncId, is_done: bool) {
-        let asked = self.asked.take_if(|(asked, _)| *asked == id);
-        if let Some((_, mark)) = asked.filter(|_| is_done) {
+        let in_flight = self.in_flight.take_if(|(in_flight, _)| *in_flight == id);
+        if let Some((_, mark)) = in_flight.filter(|_| is_done) {
             self.safe = mark;
         }
     }
@@ -153,14 +153,14 @@ mod tests {
     #[test]
     fn mark_is_safe_after_a_later_sync() {
         let mut barrier = Barrier::default();
-        let first = barrier.give();
-        barrier.note_asked(SyncId(1));
-        let second = barrier.give();
+        let first = barrier.next_mark();
+        barrier.note_requested(SyncId(1));
+        let second = barrier.next_mark();
         barrier.note_idle();
         assert_eq!(barrier.safe(), 0);
         barrier.note_synced(SyncId(1), true);
         assert_eq!(barrier.safe(), first);
-        barrier.note_asked(SyncId(2));
+        barrier.note_requested(SyncId(2));
         barrier.note_synced(SyncId(2), false);
         assert_eq!(barrier.safe(), first);
         barrier.note_idle();

@@ -14,14 +14,14 @@ use crate::store::{Filters, StoreError};
 /// table holds positions in that order, counted from the first id ever.
 #[derive(Default)]
 pub(super) struct Dedupe {
-    order: VecDeque<Seen>,
+    order: VecDeque<RecentId>,
     /// Position of the front of `order`.
     front: u64,
     places: HashTable<u64>,
     hash_builder: DefaultHashBuilder,
 }
 
-struct Seen {
+struct RecentId {
     id: ShortBytes,
     sequence: u64,
     unix_nanos: i64,
@@ -32,7 +32,7 @@ impl Dedupe {
     pub(super) fn insert(&mut self, id: &[u8], sequence: u64, unix_nanos: i64) {
         let place = self.front + self.order.len() as u64;
         let hash = self.hash_builder.hash_one(id);
-        self.order.push_back(Seen {
+        self.order.push_back(RecentId {
             id: ShortBytes::from(id),
             sequence,
             unix_nanos,
@@ -76,7 +76,7 @@ impl Dedupe {
     }
 }
 
-fn at(order: &VecDeque<Seen>, front: u64, place: u64) -> &Seen {
+fn at(order: &VecDeque<RecentId>, front: u64, place: u64) -> &RecentId {
     let index = usize::try_from(place - front).unwrap_or(usize::MAX);
     &order[index]
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Stream;
-use super::messages::Wanted;
+use super::messages::Selection;
 use crate::headers::Block;
 use crate::jetstream::{Message, Now, Port, Strictness, Timestamp, decode};
 use crate::store::{Filters, StoreError};
@@ -45,7 +45,7 @@ pub struct DirectGet {
 
 /// An answer without a record.
 #[derive(Clone, Copy)]
-enum Nothing {
+enum NoRecord {
     EmptyRequest,
     MalformedRequest,
     BadRequest,
@@ -54,22 +54,22 @@ enum Nothing {
     TooMany,
 }
 
-impl Nothing {
+impl NoRecord {
     fn headers(self) -> &'static [u8] {
         match self {
-            Nothing::EmptyRequest => b"NATS/1.0 408 Empty Request\r\n\r\n",
-            Nothing::MalformedRequest => b"NATS/1.0 408 Malformed Request\r\n\r\n",
-            Nothing::BadRequest => b"NATS/1.0 408 Bad Request\r\n\r\n",
-            Nothing::NotFound => b"NATS/1.0 404 Message Not Found\r\n\r\n",
-            Nothing::NoResults => b"NATS/1.0 404 No Results\r\n\r\n",
-            Nothing::TooMany => b"NATS/1.0 413 Too Many Results\r\n\r\n",
+            NoRecord::EmptyRequest => b"NATS/1.0 408 Empty Request\r\n\r\n",
+            NoRecord::MalformedRequest => b"NATS/1.0 408 Malformed Request\r\n\r\n",
+            NoRecord::BadRequest => b"NATS/1.0 408 Bad Request\r\n\r\n",
+            NoRecord::NotFound => b"NATS/1.0 404 Message Not Found\r\n\r\n",
+            NoRecord::NoResults => b"NATS/1.0 404 No Results\r\n\r\n",
+            NoRecord::TooMany => b"NATS/1.0 413 Too Many Results\r\n\r\n",
         }
     }
 }
 
 /// Position of a record in its batch.
 #[derive(Clone, Copy)]
-struct Place {
+struct BatchPosition {
     pending: u64,
     last_sequence: u64,
 }
@@ -101,9 +101,9 @@ impl Stream {
         request: &DirectGet,
         reply: &[u8],
         port: &mut dyn Port,
-    ) -> Result<(), Nothing> {
-        let found = self.find(request.wanted()).map_err(unreadable)?;
-        let sequence = found.ok_or(Nothing::NotFound)?;
+    ) -> Result<(), NoRecord> {
+        let found = self.find(request.selection()).map_err(unreadable)?;
+        let sequence = found.ok_or(NoRecord::NotFound)?;
         self.send(sequence, None, request.no_hdr, reply, port)?;
         Ok(())
     }
@@ -113,11 +113,11 @@ impl Stream {
         request: &DirectGet,
         reply: &[u8],
         port: &mut dyn Port,
-    ) -> Result<(), Nothing> {
+    ) -> Result<(), NoRecord> {
         let filter = Some(request.next_by_subj.as_bytes()).filter(|filter| !filter.is_empty());
-        let mut filters = Filters::new(filter).map_err(|_| Nothing::BadRequest)?;
-        let mut next = self.find(request.wanted()).map_err(unreadable)?;
-        let first = next.ok_or(Nothing::NotFound)?;
+        let mut filters = Filters::new(filter).map_err(|_| NoRecord::BadRequest)?;
+        let mut next = self.find(request.selection()).map_err(unreadable)?;
+        let first = next.ok_or(NoRecord::NotFound)?;
         let mut pending = self
             .store
             .count_matching(&filters, first)
@@ -130,11 +130,11 @@ impl Stream {
         {
             // It is not sent in this case, and nats-server does not count either.
             pending = pending.saturating_sub(u64::from(!request.no_hdr));
-            let place = Place {
+            let position = BatchPosition {
                 pending,
                 last_sequence,
             };
-            bytes += self.send(sequence, Some(place), request.no_hdr, reply, port)?;
+            bytes += self.send(sequence, Some(position), request.no_hdr, reply, port)?;
             sent += 1;
             last_sequence = sequence;
             next = self
@@ -151,7 +151,7 @@ impl Stream {
         request: &DirectGet,
         reply: &[u8],
         port: &mut dyn Port,
-    ) -> Result<(), Nothing> {
+    ) -> Result<(), NoRecord> {
         let up_to = match request.up_to_time {
             Some(time) => {
                 let after = self.store.sequence_at(time.unix_nanos().saturating_add(1));
@@ -162,13 +162,13 @@ impl Stream {
         };
         let mut found = self.last_up_to(request, up_to)?;
         if found.len() > LAST_MAX {
-            return Err(Nothing::TooMany);
+            return Err(NoRecord::TooMany);
         }
         found.retain(|sequence| *sequence >= request.seq);
         found.sort_unstable();
         found.dedup();
         if found.is_empty() {
-            return Err(Nothing::NoResults);
+            return Err(NoRecord::NoResults);
         }
         let bytes_max = request.bytes_max();
         let mut pending = found.len() as u64;
@@ -178,11 +178,11 @@ impl Stream {
                 break;
             }
             pending -= 1;
-            let place = Place {
+            let position = BatchPosition {
                 pending,
                 last_sequence,
             };
-            bytes += self.send(sequence, Some(place), false, reply, port)?;
+            bytes += self.send(sequence, Some(position), false, reply, port)?;
             sent += 1;
             last_sequence = sequence;
         }
@@ -191,7 +191,7 @@ impl Stream {
     }
 
     /// Returns the last record, up to a sequence, of each requested subject.
-    fn last_up_to(&mut self, request: &DirectGet, up_to: u64) -> Result<Vec<u64>, Nothing> {
+    fn last_up_to(&mut self, request: &DirectGet, up_to: u64) -> Result<Vec<u64>, NoRecord> {
         let mut found = Vec::new();
         let mut later = Vec::new();
         // An invalid filter matches nothing; an empty list would match all subjects.
@@ -202,7 +202,7 @@ impl Stream {
         if asked.peek().is_none() {
             return Ok(found);
         }
-        let filters = Filters::new(asked).map_err(|_| Nothing::BadRequest)?;
+        let filters = Filters::new(asked).map_err(|_| NoRecord::BadRequest)?;
         self.store
             .subjects_matching(&filters, &mut |subject, known| {
                 match known.last <= up_to {
@@ -212,10 +212,10 @@ impl Stream {
                 found.len() + later.len() <= LAST_MAX
             });
         if found.len() + later.len() > LAST_MAX {
-            return Err(Nothing::TooMany);
+            return Err(NoRecord::TooMany);
         }
         for subject in later {
-            let mut filters = Filters::new([&subject[..]]).map_err(|_| Nothing::BadRequest)?;
+            let mut filters = Filters::new([&subject[..]]).map_err(|_| NoRecord::BadRequest)?;
             let mut last = None;
             let mut from = 0;
             while let Some(sequence) = self
@@ -236,15 +236,15 @@ impl Stream {
     fn send(
         &mut self,
         sequence: u64,
-        place: Option<Place>,
+        position: Option<BatchPosition>,
         bare: bool,
         reply: &[u8],
         port: &mut dyn Port,
-    ) -> Result<usize, Nothing> {
+    ) -> Result<usize, NoRecord> {
         let record = match self.store.read(sequence) {
             Ok(Some(record)) => record,
-            Ok(None) | Err(_) if place.is_some() => return Ok(0),
-            Ok(None) | Err(_) => return Err(Nothing::NotFound),
+            Ok(None) | Err(_) if position.is_some() => return Ok(0),
+            Ok(None) | Err(_) => return Err(NoRecord::NotFound),
         };
         let mut buffer = std::mem::take(&mut self.edits.headers);
         let headers = if bare {
@@ -256,10 +256,10 @@ impl Stream {
                 .add("Nats-Subject", record.subject)
                 .add_number("Nats-Sequence", sequence)
                 .add("Nats-Time-Stamp", time.as_bytes());
-            if let Some(place) = place {
+            if let Some(position) = position {
                 block = block
-                    .add_number("Nats-Num-Pending", place.pending)
-                    .add_number("Nats-Last-Sequence", place.last_sequence);
+                    .add_number("Nats-Num-Pending", position.pending)
+                    .add_number("Nats-Last-Sequence", position.last_sequence);
             }
             block.end()
         };
@@ -277,15 +277,15 @@ impl Stream {
 }
 
 impl DirectGet {
-    fn wanted(&self) -> Wanted<'_> {
+    fn selection(&self) -> Selection<'_> {
         if !self.last_by_subj.is_empty() {
-            return Wanted::Last(self.last_by_subj.as_bytes());
+            return Selection::Last(self.last_by_subj.as_bytes());
         }
         let filter = self.next_by_subj.as_bytes();
         match self.start_time {
-            Some(time) => Wanted::NextAt(filter, time.unix_nanos()),
-            None if filter.is_empty() && self.batch == 0 => Wanted::Sequence(self.seq),
-            None => Wanted::Next(filter, self.seq),
+            Some(time) => Selection::NextAt(filter, time.unix_nanos()),
+            None if filter.is_empty() && self.batch == 0 => Selection::Sequence(self.seq),
+            None => Selection::Next(filter, self.seq),
         }
     }
 
@@ -304,14 +304,14 @@ impl DirectGet {
     }
 
     /// Checks that it makes one consistent selection.
-    fn check(&self) -> Result<(), Nothing> {
+    fn check(&self) -> Result<(), NoRecord> {
         let has_last = !self.last_by_subj.is_empty();
         let has_next = !self.next_by_subj.is_empty();
         let has_many = !self.multi_last.is_empty();
         let names_nothing =
             self.seq == 0 && self.start_time.is_none() && !has_last && !has_next && !has_many;
         if names_nothing {
-            return Err(Nothing::EmptyRequest);
+            return Err(NoRecord::EmptyRequest);
         }
         let contradicts = (has_last && (self.seq > 0 || has_next || has_many || self.batch > 0))
             || (self.seq > 0 && self.start_time.is_some())
@@ -319,32 +319,32 @@ impl DirectGet {
             || (has_many && has_next)
             || (self.up_to_seq > 0 && self.up_to_time.is_some());
         if contradicts {
-            Err(Nothing::BadRequest)
+            Err(NoRecord::BadRequest)
         } else {
             Ok(())
         }
     }
 }
 
-fn request(subject: &[u8], body: &[u8]) -> Result<DirectGet, Nothing> {
+fn request(subject: &[u8], body: &[u8]) -> Result<DirectGet, NoRecord> {
     let mut request = match body {
-        [] if subject.is_empty() => return Err(Nothing::EmptyRequest),
+        [] if subject.is_empty() => return Err(NoRecord::EmptyRequest),
         [] => DirectGet::default(),
-        body => decode(body, Strictness::Lenient).map_err(|_| Nothing::MalformedRequest)?,
+        body => decode(body, Strictness::Lenient).map_err(|_| NoRecord::MalformedRequest)?,
     };
     if !subject.is_empty() {
         if !request.last_by_subj.is_empty() {
-            return Err(Nothing::BadRequest);
+            return Err(NoRecord::BadRequest);
         }
-        let subject = std::str::from_utf8(subject).map_err(|_| Nothing::BadRequest)?;
+        let subject = std::str::from_utf8(subject).map_err(|_| NoRecord::BadRequest)?;
         request.last_by_subj = subject.to_owned();
     }
     request.check()?;
     Ok(request)
 }
 
-fn unreadable(_: StoreError) -> Nothing {
-    Nothing::NotFound
+fn unreadable(_: StoreError) -> NoRecord {
+    NoRecord::NotFound
 }
 
 fn status(reply: &[u8], headers: &[u8], port: &mut dyn Port) {

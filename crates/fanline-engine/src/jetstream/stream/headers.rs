@@ -33,7 +33,7 @@ pub(super) struct PublishHeaders<'a> {
 }
 
 /// The headers of a message without any.
-pub(super) static NOTHING_ASKED: PublishHeaders<'static> = PublishHeaders {
+pub(super) static NO_HEADERS: PublishHeaders<'static> = PublishHeaders {
     msg_id: None,
     expected_stream: None,
     expected_last_sequence: None,
@@ -66,17 +66,17 @@ impl<'a> PublishHeaders<'a> {
             let Some(name) = name.strip_prefix(b"Nats-") else {
                 continue;
             };
-            if let Some(place) = found.place(name)
-                && place.is_none()
+            if let Some(field) = found.field(name)
+                && field.is_none()
                 && !value.is_empty()
             {
-                *place = Some(value);
+                *field = Some(value);
             }
         }
         found
     }
 
-    fn place(&mut self, name: &[u8]) -> Option<&mut Option<&'a [u8]>> {
+    fn field(&mut self, name: &[u8]) -> Option<&mut Option<&'a [u8]>> {
         Some(match name {
             b"Msg-Id" => &mut self.msg_id,
             b"Expected-Stream" => &mut self.expected_stream,

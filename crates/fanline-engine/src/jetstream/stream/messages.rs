@@ -7,7 +7,7 @@ use crate::store::{Filters, Record, StoreError};
 
 /// Selection of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted<'a> {
+pub enum Selection<'a> {
     /// The record of this sequence.
     Sequence(u64),
     /// The last record whose subject a filter matches.
@@ -34,31 +34,31 @@ impl Stream {
     ///
     /// # Errors
     /// The disk cannot be read.
-    pub fn message(&mut self, wanted: Wanted<'_>) -> Result<Option<Record<'_>>, StoreError> {
-        match self.find(wanted)? {
+    pub fn message(&mut self, selection: Selection<'_>) -> Result<Option<Record<'_>>, StoreError> {
+        match self.find(selection)? {
             Some(sequence) => self.store.read(sequence),
             None => Ok(None),
         }
     }
 
     /// Returns the sequence of the selected record.
-    pub(super) fn find(&mut self, wanted: Wanted<'_>) -> Result<Option<u64>, StoreError> {
-        match wanted {
-            Wanted::Sequence(sequence) => Ok(Some(sequence)),
-            Wanted::Last(filter) => match self.store.subject(filter) {
+    pub(super) fn find(&mut self, selection: Selection<'_>) -> Result<Option<u64>, StoreError> {
+        match selection {
+            Selection::Sequence(sequence) => Ok(Some(sequence)),
+            Selection::Last(filter) => match self.store.subject(filter) {
                 Some(known) => Ok(Some(known.last)),
                 None => self.store.last_matching(filter),
             },
-            Wanted::Next(filter, from) => {
+            Selection::Next(filter, from) => {
                 let filter = Some(filter).filter(|filter| !filter.is_empty());
                 match Filters::new(filter) {
                     Ok(mut filters) => self.store.next_matching(&mut filters, from),
                     Err(_) => Ok(None),
                 }
             }
-            Wanted::NextAt(filter, unix_nanos) => {
+            Selection::NextAt(filter, unix_nanos) => {
                 let from = self.store.sequence_at(unix_nanos)?;
-                self.find(Wanted::Next(filter, from))
+                self.find(Selection::Next(filter, from))
             }
         }
     }

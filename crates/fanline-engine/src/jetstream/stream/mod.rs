@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, HashSet};
 
 pub use batch::OpenBatches;
 pub use direct::DirectGet;
-pub use messages::{Purge, Wanted};
+pub use messages::{Purge, Selection};
 pub use source::SourceStatus;
 
 use acks::Acks;
@@ -84,8 +84,8 @@ pub struct Stream {
     /// Origins: that of a mirror, or the sources.
     sources: Vec<Source>,
     /// Whether a remote origin was dropped, which changes the set of inboxes.
-    inlets_moved: bool,
-    sources_kept: source::Kept,
+    inboxes_changed: bool,
+    saved_progress: source::SavedProgress,
     /// Time of the last call.
     clock: Now,
     /// Time of the last message in which no consumer was interested.
@@ -96,7 +96,7 @@ pub struct Stream {
 /// Where a stream is located.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(test, derive(Default))]
-pub struct Place<'a> {
+pub struct StreamContext<'a> {
     /// Account that owns it.
     pub account: &'a str,
     /// The server's JetStream domain, if any.
@@ -122,7 +122,7 @@ impl Stream {
         config: StreamConfig,
         mut store: Store,
         created: i64,
-        place: &Place<'_>,
+        place: &StreamContext<'_>,
         now: Now,
     ) -> Result<Self, ApiError> {
         store
@@ -156,8 +156,8 @@ impl Stream {
             done: Vec::new(),
             copies: BTreeMap::new(),
             sources: source::all(&config)?,
-            inlets_moved: false,
-            sources_kept: source::Kept::default(),
+            inboxes_changed: false,
+            saved_progress: source::SavedProgress::default(),
             clock: now,
             skipped_at: None,
             edits: Edits::default(),

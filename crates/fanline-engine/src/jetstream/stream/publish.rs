@@ -1,23 +1,23 @@
 //! Publishing: checks, stores, and acknowledges a message.
 
 use super::Stream;
-use super::acks::{Ack, Says};
+use super::acks::{Ack, AckContent};
 use super::batch::FastReply;
 use super::check::Edits;
-use super::headers::{NOTHING_ASKED, PublishHeaders};
+use super::headers::{NO_HEADERS, PublishHeaders};
 use crate::headers::Block;
 use crate::jetstream::{ApiError, Message, Now, Port};
 
 /// Result of an accepted publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TakenIn {
+pub(super) struct Accepted {
     /// Sequence of the record, or of its original if it is a duplicate.
     pub(super) sequence: u64,
     pub(super) is_duplicate: bool,
     /// Whether the record is a counter, whose value the acknowledgement contains.
     pub(super) is_counter: bool,
     /// Whether a record was stored: an interest stream stores none if no consumer is interested.
-    pub(super) is_kept: bool,
+    pub(super) is_stored: bool,
 }
 
 impl Stream {
@@ -27,7 +27,7 @@ impl Stream {
         self.clock = now;
         let parsed;
         let asked = if message.headers.is_empty() {
-            &NOTHING_ASKED
+            &NO_HEADERS
         } else {
             parsed = PublishHeaders::parse(message.headers);
             &parsed
@@ -41,7 +41,7 @@ impl Stream {
             self.publish_atomic(message, asked, port);
         } else {
             let mut edits = std::mem::take(&mut self.edits);
-            match self.take_in(message, asked, &mut edits, port) {
+            match self.accept(message, asked, &mut edits, port) {
                 Ok(taken) => self.acknowledge(self.reply_of(message), &taken, &edits, port),
                 Err(error) => self.refuse(message, &error, port),
             }
@@ -52,8 +52,8 @@ impl Stream {
     /// Handles a message from another account, without the header that names its publisher.
     fn publish_without_info(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
         let mut headers = Vec::new();
-        let is_kept = |name: &[u8]| name != b"Nats-Request-Info";
-        let headers = Block::filtered(&mut headers, message.headers, is_kept).end_or_empty();
+        let is_stored = |name: &[u8]| name != b"Nats-Request-Info";
+        let headers = Block::filtered(&mut headers, message.headers, is_stored).end_or_empty();
         self.publish(
             &Message {
                 headers,
@@ -65,32 +65,32 @@ impl Stream {
     }
 
     /// Checks and stores one message.
-    pub(super) fn take_in(
+    pub(super) fn accept(
         &mut self,
         message: &Message<'_>,
         asked: &PublishHeaders<'_>,
         edits: &mut Edits,
         port: &mut dyn Port,
-    ) -> Result<TakenIn, ApiError> {
+    ) -> Result<Accepted, ApiError> {
         let checked = self.check(message, asked, edits, None)?;
         if let Some(sequence) = checked.duplicate_of {
-            return Ok(TakenIn {
+            return Ok(Accepted {
                 sequence,
                 is_duplicate: true,
                 is_counter: false,
-                is_kept: true,
+                is_stored: true,
             });
         }
-        let (sequence, is_kept) = self.append(&checked.admitted(message, asked, edits), port)?;
-        Ok(TakenIn {
+        let (sequence, is_stored) = self.append(&checked.admitted(message, asked, edits), port)?;
+        Ok(Accepted {
             sequence,
             is_duplicate: false,
             is_counter: checked.is_counter,
-            is_kept,
+            is_stored,
         })
     }
 
-    fn acknowledge(&mut self, reply: &[u8], taken: &TakenIn, edits: &Edits, port: &mut dyn Port) {
+    fn acknowledge(&mut self, reply: &[u8], taken: &Accepted, edits: &Edits, port: &mut dyn Port) {
         let mut with_value = Vec::new();
         let extra = if taken.is_duplicate {
             &br#","duplicate": true"#[..]
@@ -103,13 +103,13 @@ impl Stream {
         };
         let ack = Ack {
             reply,
-            until: if taken.is_kept { taken.sequence } else { 0 },
-            says: Says::Stored {
+            until: if taken.is_stored { taken.sequence } else { 0 },
+            content: AckContent::Stored {
                 sequence: taken.sequence,
                 extra,
             },
         };
-        self.acks.give(&ack, self.store.durable(), port);
+        self.acks.send(&ack, self.store.durable(), port);
     }
 
     /// Answers with an error, at once.

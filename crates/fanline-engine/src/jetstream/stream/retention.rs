@@ -78,7 +78,7 @@ impl Stream {
         }
         let mut everything = Filters::default();
         let mut from = self.store.first_sequence();
-        let end = self.consumers.looked_at();
+        let end = self.consumers.last_examined();
         while let Some(sequence) = self.store.next_matching(&mut everything, from)?
             && sequence <= end
         {
@@ -97,7 +97,7 @@ impl Stream {
     ///
     /// # Errors
     /// As [`remove_unneeded`](Stream::remove_unneeded).
-    pub fn keep_for_copies(&mut self, copies: &[String]) -> Result<(), StoreError> {
+    pub fn set_copies(&mut self, copies: &[String]) -> Result<(), StoreError> {
         if self.config.retention != Retention::Interest {
             return Ok(());
         }
@@ -113,7 +113,7 @@ impl Stream {
     }
 
     /// Whether a copy may still need this record.
-    pub(super) fn is_to_be_copied(&self, sequence: u64) -> bool {
+    pub(super) fn is_needed_by_copies(&self, sequence: u64) -> bool {
         self.copies.values().any(|from| *from <= sequence)
     }
 
@@ -148,7 +148,7 @@ impl Stream {
         let subject = std::mem::take(&mut self.edits.subject);
         let subject = copied(subject, record.subject);
         let goes = needed_or_not
-            || !(self.is_to_be_copied(sequence) || self.consumers.needs(sequence, &subject));
+            || !(self.is_needed_by_copies(sequence) || self.consumers.needs(sequence, &subject));
         let removed = match goes {
             true => self.store.remove(sequence, false),
             false => Ok(false),

@@ -24,8 +24,8 @@ impl Stream {
             self.atomic.next_timeout(),
             self.fast.next_timeout(),
             self.consumers.next_timeout(),
-            self.next_asking(),
-            self.next_keeping(),
+            self.next_source_timeout(),
+            self.next_progress_save(),
         ]
         .into_iter()
         .flatten()

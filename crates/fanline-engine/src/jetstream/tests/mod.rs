@@ -1,7 +1,7 @@
 //! Requests and their answers, with a recording port.
 
-mod afar;
 mod power_cut;
+mod remote_origins;
 mod restart;
 mod restore;
 

@@ -123,8 +123,8 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Adds the next chunk, once the earlier ones contain no more [frame](Self::next).
-    pub(super) fn push(&mut self, piece: &[u8]) {
-        self.unframer.push(piece);
+    pub(super) fn push(&mut self, chunk: &[u8]) {
+        self.unframer.push(chunk);
     }
 
     /// Returns the bytes of a partial frame in memory.
@@ -138,7 +138,7 @@ impl Reader {
         held_bytes_max: usize,
     ) -> Result<Option<Frame<'_>>, ArchiveError> {
         if self.has_ended {
-            return self.only_silence();
+            return self.check_end();
         }
         while !self.is_whole()? {
             if self.held_bytes() > held_bytes_max {
@@ -176,7 +176,7 @@ impl Reader {
     }
 
     /// Checks that nothing follows the end.
-    fn only_silence(&mut self) -> Result<Option<Frame<'_>>, ArchiveError> {
+    fn check_end(&mut self) -> Result<Option<Frame<'_>>, ArchiveError> {
         match self.held_bytes() == 0 && self.unframer.read(&mut self.bytes)? == 0 {
             true => Ok(None),
             false => Err(ArchiveError::Damaged),
@@ -275,11 +275,11 @@ mod tests {
         framed
     }
 
-    fn read(pieces: impl Iterator<Item = Vec<u8>>) -> Result<Vec<String>, ArchiveError> {
+    fn read(chunks: impl Iterator<Item = Vec<u8>>) -> Result<Vec<String>, ArchiveError> {
         let mut reader = Reader::default();
         let mut frames = Vec::new();
-        for piece in pieces {
-            reader.push(&piece);
+        for chunk in chunks {
+            reader.push(&chunk);
             while let Some(frame) = reader.next(FRAME_BYTES_MAX)? {
                 frames.push(match frame {
                     Frame::Record(sequence, record) => format!(
@@ -304,8 +304,8 @@ mod tests {
         ];
         for size in [1, 3, 10, 64, 10_000] {
             let archive = archive();
-            let pieces = archive.chunks(size).map(<[u8]>::to_vec);
-            assert_eq!(read(pieces).unwrap(), expected, "pieces of {size}");
+            let chunks = archive.chunks(size).map(<[u8]>::to_vec);
+            assert_eq!(read(chunks).unwrap(), expected, "pieces of {size}");
         }
     }
 

@@ -25,8 +25,8 @@ pub(super) struct Unframer(Unpacker);
 
 impl Unframer {
     /// Adds the next chunk, once the earlier ones are [read](Self::read).
-    pub(super) fn push(&mut self, piece: &[u8]) {
-        self.0.push(piece);
+    pub(super) fn push(&mut self, chunk: &[u8]) {
+        self.0.push(chunk);
     }
 
     /// Appends bytes of the archive, and returns how many; 0 when it needs another chunk.
@@ -56,8 +56,8 @@ mod tests {
         for size in [1, 7, 1_000, 100_000, 10_000_000] {
             let mut unframer = Unframer::default();
             let mut found = Vec::new();
-            for piece in framed.chunks(size) {
-                unframer.push(piece);
+            for chunk in framed.chunks(size) {
+                unframer.push(chunk);
                 while unframer.read(&mut found).unwrap() > 0 {}
             }
             assert!(found == archive, "pieces of {size}");

@@ -34,11 +34,11 @@ pub(super) struct Transfers {
 impl Transfers {
     /// Returns when the next of them is abandoned.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
-        let out = self.snapshots.iter().map(Snapshot::given_up_at);
+        let out = self.snapshots.iter().map(Snapshot::abandoned_at);
         let back = self
             .restores
             .iter()
-            .map(|restore| restore.heard + SILENCE_MAX);
+            .map(|restore| restore.last_message + SILENCE_MAX);
         out.chain(back).min()
     }
 
@@ -61,7 +61,7 @@ impl JetStream {
                 let bytes = tokens.next().and_then(|bytes| bytes.parse().ok());
                 self.handle_snapshot_ack(id, bytes.unwrap_or(0), now, port);
             }
-            (Some("RESTORE"), Some(id)) => self.handle_restore_piece(id, message, now, port),
+            (Some("RESTORE"), Some(id)) => self.handle_restore_chunk(id, message, now, port),
             _ => {}
         }
     }
@@ -69,11 +69,11 @@ impl JetStream {
     /// Abandons transfers without recent messages.
     pub(super) fn expire_transfers(&mut self, now: Now, port: &mut dyn Port) {
         self.begin_snapshots(now, port);
-        let is_silent = |heard: Duration| heard + SILENCE_MAX <= now.since_start;
+        let is_silent = |last_message: Duration| last_message + SILENCE_MAX <= now.since_start;
         self.transfers.snapshots.retain(|snapshot| {
-            let gone = snapshot.given_up_at() <= now.since_start;
+            let gone = snapshot.abandoned_at() <= now.since_start;
             if gone {
-                snapshot.give_up(port);
+                snapshot.abandon(port);
             }
             !gone
         });
@@ -81,10 +81,10 @@ impl JetStream {
             .transfers
             .restores
             .iter()
-            .position(|r| is_silent(r.heard))
+            .position(|r| is_silent(r.last_message))
         {
             let restore = self.transfers.restores.swap_remove(at);
-            self.give_up_restore(restore);
+            self.abandon_restore(restore);
         }
     }
 }

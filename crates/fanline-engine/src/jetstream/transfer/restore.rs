@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::TRANSFERS_MAX;
 use super::archive::{Frame, Reader};
 use crate::jetstream::account::JetStream;
-use crate::jetstream::keep::{STATE, keep_consumer};
-use crate::jetstream::stores::Home;
+use crate::jetstream::assets::{STATE, persist_consumer_config};
+use crate::jetstream::stores::StreamParts;
 use crate::jetstream::streams::Key;
 use crate::jetstream::{
     ApiError, ConsumerConfig, Message, Now, Port, Storage, StreamConfig, api::created_reply,
@@ -23,12 +23,12 @@ const CONSUMER_OVERHEAD_BYTES: usize = 512;
 pub(in crate::jetstream) struct Restore {
     id: String,
     pub(super) config: StreamConfig,
-    home: Home,
+    parts: StreamParts,
     reader: Reader,
     consumers: Vec<(Vec<u8>, Vec<u8>)>,
     consumers_bytes: usize,
     is_complete: bool,
-    pub(super) heard: Duration,
+    pub(super) last_message: Duration,
 }
 
 impl JetStream {
@@ -43,7 +43,7 @@ impl JetStream {
         if self.transfers.restores.len() >= TRANSFERS_MAX {
             return Err(ApiError::stream_restore("too many restores at once"));
         }
-        let home = self.make_home(&config)?;
+        let parts = self.create_parts(&config)?;
         let id = self.random.id();
         let deliver = format!("$JS.SNAPSHOT.RESTORE.{}.{id}", config.name);
         self.advisories
@@ -51,18 +51,18 @@ impl JetStream {
         self.transfers.restores.push(Restore {
             id,
             config,
-            home,
+            parts,
             reader: Reader::default(),
             consumers: Vec::new(),
             consumers_bytes: 0,
             is_complete: false,
-            heard: now.since_start,
+            last_message: now.since_start,
         });
         Ok(deliver)
     }
 
     /// Handles a chunk; an empty one is the end.
-    pub(super) fn handle_restore_piece(
+    pub(super) fn handle_restore_chunk(
         &mut self,
         id: &str,
         message: &Message<'_>,
@@ -74,7 +74,7 @@ impl JetStream {
             return;
         };
         let mut restore = restores.swap_remove(at);
-        restore.heard = now.since_start;
+        restore.last_message = now.since_start;
         let reply = if message.payload.is_empty() {
             self.finish_restore(restore, now, port)
         } else {
@@ -93,7 +93,7 @@ impl JetStream {
                     Vec::new()
                 }
                 Err(error) => {
-                    self.give_up_restore(restore);
+                    self.abandon_restore(restore);
                     error_reply(&error)
                 }
             }
@@ -112,33 +112,33 @@ impl JetStream {
         let restores = self.transfers.restores.iter();
         restores
             .filter(|restore| restore.config.storage == storage)
-            .map(|restore| restore.home.store.total_bytes())
+            .map(|restore| restore.parts.store.total_bytes())
             .sum()
     }
 
     fn finish_restore(&mut self, restore: Restore, now: Now, port: &mut dyn Port) -> Vec<u8> {
         if !restore.is_complete {
-            self.give_up_restore(restore);
+            self.abandon_restore(restore);
             return error_reply(&ApiError::stream_restore("the backup has no end"));
         }
         let Restore {
             config,
-            mut home,
+            mut parts,
             consumers,
             ..
         } = restore;
         let name = config.name.clone();
         // Before the reply confirms the stream.
-        let synced = home.store.sync_now(now.since_start);
+        let synced = parts.store.sync_now(now.since_start);
         let added = synced
             .map_err(ApiError::stream_restore)
-            .and_then(|()| self.keep_stream(home, config, now, port));
+            .and_then(|()| self.persist_stream(parts, config, now, port));
         let key = match added {
             Ok(key) => key,
             Err(error) => return error_reply(&error),
         };
-        for (kept, state) in &consumers {
-            if let Err(error) = self.restore_consumer(key, kept, state, now, port) {
+        for (document, state) in &consumers {
+            if let Err(error) = self.restore_consumer(key, document, state, now, port) {
                 self.report(format!(
                     "stream {name}: a consumer of the backup could not be restored: {error}"
                 ));
@@ -153,13 +153,13 @@ impl JetStream {
     fn restore_consumer(
         &mut self,
         key: Key,
-        kept: &[u8],
+        document: &[u8],
         state: &[u8],
         now: Now,
         port: &mut dyn Port,
     ) -> Result<(), ApiError> {
         let (created, config): (i64, ConsumerConfig) =
-            serde_json::from_slice(kept).map_err(ApiError::stream_restore)?;
+            serde_json::from_slice(document).map_err(ApiError::stream_restore)?;
         self.streams.touch(key);
         let found = self.streams.with_documents(key);
         let (stream, mut documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
@@ -170,7 +170,7 @@ impl JetStream {
                 "two consumers have the same name, or one has none",
             ));
         }
-        keep_consumer(documents.as_deref_mut(), created, &config)?;
+        persist_consumer_config(documents.as_deref_mut(), created, &config)?;
         if let Some(documents) = documents {
             documents.put(&format!("{STATE}{}", config.name), state.to_vec());
         }
@@ -187,9 +187,9 @@ impl JetStream {
     }
 
     /// Removes the files of a failed restore.
-    pub(super) fn give_up_restore(&mut self, restore: Restore) {
-        let Restore { config, home, .. } = restore;
-        drop(home);
+    pub(super) fn abandon_restore(&mut self, restore: Restore) {
+        let Restore { config, parts, .. } = restore;
+        drop(parts);
         if let Err(error) = self.remove_folder(&config) {
             let name = &config.name;
             self.report(format!(
@@ -209,11 +209,11 @@ impl Restore {
     /// a stream of a given size.
     fn take(
         &mut self,
-        piece: &[u8],
+        chunk: &[u8],
         may_hold: usize,
         has_room: &dyn Fn(u64) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
-        self.reader.push(piece);
+        self.reader.push(chunk);
         loop {
             let may_hold = may_hold.saturating_sub(self.consumers_bytes);
             let next = self.reader.next(may_hold);
@@ -222,7 +222,7 @@ impl Restore {
             };
             match frame {
                 Frame::Record(sequence, record) => {
-                    let store = &mut self.home.store;
+                    let store = &mut self.parts.store;
                     // A backup is untrusted, and the subject becomes part of protocol lines.
                     let has_space = record.subject.iter().any(u8::is_ascii_whitespace);
                     if record.subject.is_empty() || has_space {
@@ -241,7 +241,7 @@ impl Restore {
                     self.consumers.push((config.to_vec(), state.to_vec()));
                 }
                 Frame::Skip(next) => {
-                    self.home
+                    self.parts
                         .store
                         .skip_to(next)
                         .map_err(ApiError::stream_restore)?;

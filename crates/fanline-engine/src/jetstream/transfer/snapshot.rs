@@ -38,8 +38,8 @@ pub(in crate::jetstream) struct Snapshot {
     /// Framed bytes that are not sent yet.
     buffer: Vec<u8>,
     in_flight_bytes: usize,
-    pieces: u64,
-    pub(super) heard: Duration,
+    chunks: u64,
+    pub(super) last_message: Duration,
 }
 
 impl JetStream {
@@ -77,8 +77,8 @@ impl JetStream {
             plain,
             buffer,
             in_flight_bytes: 0,
-            pieces: 0,
-            heard: now.since_start,
+            chunks: 0,
+            last_message: now.since_start,
         };
         self.advisories
             .transfer("snapshot_create", (name, Some(&state)), now, port);
@@ -91,14 +91,14 @@ impl JetStream {
     pub(in crate::jetstream) fn begin_snapshots(&mut self, now: Now, port: &mut dyn Port) {
         for mut snapshot in std::mem::take(&mut self.transfers.snapshots) {
             let deliver = snapshot.options.deliver.as_bytes();
-            let is_due = snapshot.given_up_at() <= now.since_start;
+            let is_due = snapshot.abandoned_at() <= now.since_start;
             let begins = !snapshot.has_begun
                 && (port.is_subscribed(deliver) || is_due && port.has_interest(deliver));
             if begins {
                 snapshot.has_begun = true;
-                snapshot.heard = now.since_start;
+                snapshot.last_message = now.since_start;
             }
-            if !begins || !self.go_on(&mut snapshot, now, port) {
+            if !begins || !self.send_window(&mut snapshot, now, port) {
                 self.transfers.snapshots.push(snapshot);
             }
         }
@@ -118,14 +118,14 @@ impl JetStream {
         };
         let mut snapshot = snapshots.swap_remove(at);
         snapshot.in_flight_bytes = snapshot.in_flight_bytes.saturating_sub(bytes);
-        snapshot.heard = now.since_start;
-        if !self.go_on(&mut snapshot, now, port) {
+        snapshot.last_message = now.since_start;
+        if !self.send_window(&mut snapshot, now, port) {
             self.transfers.snapshots.push(snapshot);
         }
     }
 
     /// Sends what the window allows. Returns whether that was all.
-    fn go_on(&mut self, snapshot: &mut Snapshot, now: Now, port: &mut dyn Port) -> bool {
+    fn send_window(&mut self, snapshot: &mut Snapshot, now: Now, port: &mut dyn Port) -> bool {
         let key = self.streams.by_id(snapshot.stream);
         let Some(stream) = key.and_then(|key| self.streams.get_mut(key)) else {
             snapshot.end_with("NATS/1.0 500 Stream Deleted\r\n\r\n", port);
@@ -171,38 +171,38 @@ impl Snapshot {
             if self.in_flight_bytes >= self.options.window_bytes {
                 return Ok(false);
             }
-            self.send_piece(port);
+            self.send_chunk(port);
         }
     }
 
-    fn send_piece(&mut self, port: &mut dyn Port) {
+    fn send_chunk(&mut self, port: &mut dyn Port) {
         let bytes = self.buffer.len().min(self.options.chunk_bytes);
-        let piece: Vec<u8> = self.buffer.drain(..bytes).collect();
-        self.pieces += 1;
+        let chunk: Vec<u8> = self.buffer.drain(..bytes).collect();
+        self.chunks += 1;
         self.in_flight_bytes += bytes;
         let Snapshot {
-            name, id, pieces, ..
+            name, id, chunks, ..
         } = &*self;
-        let reply = format!("$JS.SNAPSHOT.ACK.{name}.{id}.{bytes}.{pieces}");
+        let reply = format!("$JS.SNAPSHOT.ACK.{name}.{id}.{bytes}.{chunks}");
         port.publish(&Message {
             topic: self.options.deliver.as_bytes(),
             reply: reply.as_bytes(),
-            payload: &piece,
+            payload: &chunk,
             ..Message::default()
         });
     }
 
     /// Returns when it is abandoned unless a message arrives.
-    pub(super) fn given_up_at(&self) -> Duration {
-        let patience = match self.has_begun {
+    pub(super) fn abandoned_at(&self) -> Duration {
+        let wait_max = match self.has_begun {
             true => SILENCE_MAX,
             false => INTEREST_WAIT,
         };
-        self.heard + patience
+        self.last_message + wait_max
     }
 
     /// Ends a snapshot whose receiver does not answer.
-    pub(super) fn give_up(&self, port: &mut dyn Port) {
+    pub(super) fn abandon(&self, port: &mut dyn Port) {
         self.end_with("NATS/1.0 408 No Flow Response\r\n\r\n", port);
     }
 

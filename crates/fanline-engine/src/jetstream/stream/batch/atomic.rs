@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::{ID_BYTES_MAX, batch_members};
 use crate::headers::{Block, find};
-use crate::jetstream::api::asks_too_much;
+use crate::jetstream::api::requires_newer_level;
 use crate::jetstream::stream::Stream;
-use crate::jetstream::stream::acks::{Ack, Says};
+use crate::jetstream::stream::acks::{Ack, AckContent};
 use crate::jetstream::stream::append::{Admitted, Rollup};
-use crate::jetstream::stream::check::SoFar;
+use crate::jetstream::stream::check::BatchEffects;
 use crate::jetstream::stream::headers::PublishHeaders;
 use crate::jetstream::{ApiError, Discard, Message, Port, Timestamp};
 use crate::store::{NewRecord, StoreError};
@@ -26,15 +26,15 @@ const BYTES_MAX: usize = 128 * 1024 * 1024;
 /// The open batches of a stream.
 #[derive(Default)]
 pub(in crate::jetstream::stream) struct AtomicBatches {
-    open: HashMap<Vec<u8>, Gathered>,
+    open: HashMap<Vec<u8>, OpenBatch>,
     bytes: usize,
 }
 
 #[derive(Default)]
-struct Gathered {
-    messages: Vec<Part>,
+struct OpenBatch {
+    messages: Vec<BatchMessage>,
     bytes: usize,
-    given_up_at: Duration,
+    abandoned_at: Duration,
 }
 
 /// Why a message was not added to its batch.
@@ -55,7 +55,7 @@ impl From<ApiError> for Refused {
 
 /// Event of an abandoned batch.
 #[derive(Serialize)]
-struct Abandoned<'a> {
+struct AbandonedAdvisory<'a> {
     r#type: &'static str,
     id: String,
     timestamp: Timestamp,
@@ -65,15 +65,15 @@ struct Abandoned<'a> {
 }
 
 /// A message of a batch.
-struct Part {
+struct BatchMessage {
     subject: Vec<u8>,
     headers: Vec<u8>,
     payload: Vec<u8>,
 }
 
 /// A checked message.
-struct Ready {
-    part: Part,
+struct CheckedMessage {
+    message: BatchMessage,
     msg_id: Option<Vec<u8>>,
     expires_at: Option<i64>,
     rollup: Option<Rollup>,
@@ -98,16 +98,16 @@ impl AtomicBatches {
 
     /// Returns when the next batch is abandoned.
     pub(in crate::jetstream::stream) fn next_timeout(&self) -> Option<Duration> {
-        self.open.values().map(|batch| batch.given_up_at).min()
+        self.open.values().map(|batch| batch.abandoned_at).min()
     }
 
-    fn take(&mut self, id: &[u8]) -> Option<Gathered> {
+    fn take(&mut self, id: &[u8]) -> Option<OpenBatch> {
         let batch = self.open.remove(id)?;
         self.bytes -= batch.bytes;
         Some(batch)
     }
 
-    fn put(&mut self, id: &[u8], batch: Gathered) {
+    fn put(&mut self, id: &[u8], batch: OpenBatch) {
         self.bytes += batch.bytes;
         self.open.insert(id.to_vec(), batch);
     }
@@ -121,15 +121,15 @@ impl Stream {
             .atomic
             .open
             .iter()
-            .filter(|(_, batch)| batch.given_up_at <= now);
+            .filter(|(_, batch)| batch.abandoned_at <= now);
         let silent: Vec<_> = silent.map(|(id, _)| id.clone()).collect();
         for id in silent {
             self.atomic.take(&id);
-            self.tell_abandoned(&id, "timeout", port);
+            self.publish_abandoned(&id, "timeout", port);
         }
     }
 
-    fn tell_abandoned(&self, id: &[u8], reason: &'static str, port: &mut dyn Port) {
+    fn publish_abandoned(&self, id: &[u8], reason: &'static str, port: &mut dyn Port) {
         let subject = format!(
             "$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.{}",
             self.config.name
@@ -137,7 +137,7 @@ impl Stream {
         if !port.has_interest(subject.as_bytes()) {
             return;
         }
-        let advisory = Abandoned {
+        let advisory = AbandonedAdvisory {
             r#type: "io.nats.jetstream.advisory.v1.stream_batch_abandoned",
             // The time alone is not unique: there may be two at the same instant.
             id: format!("{:016X}{:06X}", self.clock.unix_nanos, self.random() >> 8),
@@ -163,10 +163,10 @@ impl Stream {
         port: &mut dyn Port,
     ) {
         let id = asked.batch_id.unwrap_or_default();
-        match self.gather(id, message, asked) {
+        match self.add_message(id, message, asked) {
             Err(Refused { error, abandoned }) => {
                 if let Some(why) = abandoned {
-                    self.tell_abandoned(id, why, port);
+                    self.publish_abandoned(id, why, port);
                 }
                 self.refuse(message, &error, port);
             }
@@ -187,12 +187,12 @@ impl Stream {
                         let ack = Ack {
                             reply: self.reply_of(message),
                             until: sequence,
-                            says: Says::Stored {
+                            content: AckContent::Stored {
                                 sequence,
                                 extra: &batch_members(id, count),
                             },
                         };
-                        self.acks.give(&ack, self.store.durable(), port);
+                        self.acks.send(&ack, self.store.durable(), port);
                     }
                 }
             }
@@ -201,12 +201,12 @@ impl Stream {
 
     /// Adds a message to its batch, and returns the batch when it is complete. A refused message ends its
     /// batch.
-    fn gather(
+    fn add_message(
         &mut self,
         id: &[u8],
         message: &Message<'_>,
         asked: &PublishHeaders<'_>,
-    ) -> Result<Option<Gathered>, Refused> {
+    ) -> Result<Option<OpenBatch>, Refused> {
         if !self.config.allow_atomic {
             return Err(ApiError::ATOMIC_PUBLISH_DISABLED.into());
         }
@@ -216,7 +216,7 @@ impl Stream {
         let sequence = asked.batch_sequence.and_then(number);
         let sequence = sequence.ok_or(ApiError::ATOMIC_PUBLISH_MISSING_SEQ)?;
         let earlier = self.atomic.take(id);
-        if asks_too_much(message.headers) {
+        if requires_newer_level(message.headers) {
             return Err(ApiError::REQUIRED_API_LEVEL.into());
         }
         // An empty header also counts.
@@ -254,13 +254,13 @@ impl Stream {
                 .end();
             return Ok(Some(batch));
         }
-        let part = Part {
+        let message = BatchMessage {
             subject: message.topic.to_vec(),
             headers: message.headers.to_vec(),
             payload: message.payload.to_vec(),
         };
-        batch.bytes += part.subject.len() + part.headers.len() + part.payload.len();
-        batch.messages.push(part);
+        batch.bytes += message.subject.len() + message.headers.len() + message.payload.len();
+        batch.messages.push(message);
         if commit == Commit::WithIt {
             return Ok(Some(batch));
         }
@@ -270,31 +270,31 @@ impl Stream {
                 abandoned: Some("large"),
             });
         }
-        batch.given_up_at = self.batch_given_up_at();
+        batch.abandoned_at = self.batch_abandoned_at();
         self.atomic.put(id, batch);
         Ok(None)
     }
 
-    fn begin(&self) -> Result<Gathered, ApiError> {
+    fn begin(&self) -> Result<OpenBatch, ApiError> {
         let open_max = self.batch_limits.open_per_stream_max.unwrap_or(OPEN_MAX);
         if self.atomic.len() >= open_max || !self.has_room_for_atomic() {
             return Err(ApiError::ATOMIC_PUBLISH_TOO_MANY_INFLIGHT);
         }
-        Ok(Gathered::default())
+        Ok(OpenBatch::default())
     }
 
     /// Checks and stores all messages, and returns the last sequence.
-    fn commit(&mut self, batch: Gathered, port: &mut dyn Port) -> Result<u64, ApiError> {
+    fn commit(&mut self, batch: OpenBatch, port: &mut dyn Port) -> Result<u64, ApiError> {
         let ready = self.check_batch(batch)?;
         self.check_room(&ready)?;
         let mut stored = Vec::with_capacity(ready.len());
         let first = self.store.last_sequence() + 1;
         // The log must mark the record that completes the batch, in case the power fails during the writes.
         let completing = ready.iter().enumerate().rposition(|(number, ready)| {
-            self.is_wanted(first + number as u64, &ready.part.subject)
+            self.is_wanted(first + number as u64, &ready.message.subject)
         });
         for (number, ready) in ready.iter().enumerate() {
-            let previous = self.previous_of(&ready.part.subject);
+            let previous = self.previous_of(&ready.message.subject);
             let mut admitted = ready.admitted();
             admitted.record.more_in_batch =
                 completing.is_some_and(|completing| number < completing);
@@ -319,22 +319,24 @@ impl Stream {
         Ok(last)
     }
 
-    fn check_batch(&mut self, batch: Gathered) -> Result<Vec<Ready>, ApiError> {
-        let mut so_far = SoFar::default();
+    fn check_batch(&mut self, batch: OpenBatch) -> Result<Vec<CheckedMessage>, ApiError> {
+        let mut so_far = BatchEffects::default();
         let mut edits = std::mem::take(&mut self.edits);
         let mut all = Vec::with_capacity(batch.messages.len());
         let mut result = Ok(());
-        for part in batch.messages {
+        for message in batch.messages {
             let message = Message {
-                topic: &part.subject,
+                topic: &message.subject,
                 reply: b"",
-                headers: &part.headers,
-                payload: &part.payload,
+                headers: &message.headers,
+                payload: &message.payload,
                 ..Message::default()
             };
-            let asked = PublishHeaders::parse(&part.headers);
+            let asked = PublishHeaders::parse(&message.headers);
             match self.check(&message, &asked, &mut edits, Some(&mut so_far)) {
-                Ok(checked) => all.push(Ready::from(&checked.admitted(&message, &asked, &edits))),
+                Ok(checked) => all.push(CheckedMessage::from(
+                    &checked.admitted(&message, &asked, &edits),
+                )),
                 Err(error) => {
                     result = Err(error);
                     break;
@@ -347,7 +349,7 @@ impl Stream {
 
     /// Whether a stream that discards new messages has room for all. If a message may replace another record,
     /// this is checked when it is stored.
-    fn check_room(&self, ready: &[Ready]) -> Result<(), ApiError> {
+    fn check_room(&self, ready: &[CheckedMessage]) -> Result<(), ApiError> {
         if self.config.discard != Discard::New {
             return Ok(());
         }
@@ -368,10 +370,10 @@ impl Stream {
     }
 
     /// Whether the batch would raise the number of a subject's records above `max`.
-    fn overfills(&self, ready: &[Ready], max: u64) -> bool {
+    fn overfills(&self, ready: &[CheckedMessage], max: u64) -> bool {
         let mut after: HashMap<&[u8], u64> = HashMap::new();
         ready.iter().any(|ready| {
-            let subject = ready.part.subject.as_slice();
+            let subject = ready.message.subject.as_slice();
             let count = after.entry(subject).or_insert_with(|| {
                 let known = self.store.subject(subject);
                 known.map_or(0, |known| known.messages)
@@ -382,10 +384,10 @@ impl Stream {
     }
 }
 
-impl Ready {
+impl CheckedMessage {
     fn from(admitted: &Admitted<'_>) -> Self {
-        Ready {
-            part: Part {
+        CheckedMessage {
+            message: BatchMessage {
                 subject: admitted.record.subject.to_vec(),
                 headers: admitted.record.headers.to_vec(),
                 payload: admitted.record.payload.to_vec(),
@@ -401,9 +403,9 @@ impl Ready {
     fn admitted(&self) -> Admitted<'_> {
         Admitted {
             record: NewRecord {
-                subject: &self.part.subject,
-                headers: &self.part.headers,
-                payload: &self.part.payload,
+                subject: &self.message.subject,
+                headers: &self.message.headers,
+                payload: &self.message.payload,
                 expires_at: self.expires_at,
                 ..NewRecord::default()
             },

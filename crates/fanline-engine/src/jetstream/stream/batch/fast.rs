@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{ID_BYTES_MAX, batch_members};
 use crate::jetstream::stream::Stream;
-use crate::jetstream::stream::acks::{Ack, Says, write_error};
+use crate::jetstream::stream::acks::{Ack, AckContent, write_error};
 use crate::jetstream::stream::headers::PublishHeaders;
 use crate::jetstream::{ApiError, Message, Port};
 
@@ -35,7 +35,7 @@ struct Batch {
     flow: u64,
     /// Sequence of the last record.
     stored: u64,
-    given_up_at: Duration,
+    abandoned_at: Duration,
 }
 
 /// A parsed reply subject.
@@ -118,12 +118,12 @@ impl FastBatches {
 
     /// Drops batches without recent messages.
     pub(in crate::jetstream::stream) fn expire(&mut self, now: Duration) {
-        self.open.retain(|_, batch| batch.given_up_at > now);
+        self.open.retain(|_, batch| batch.abandoned_at > now);
     }
 
     /// Returns when the next batch is abandoned.
     pub(in crate::jetstream::stream) fn next_timeout(&self) -> Option<Duration> {
-        self.open.values().map(|batch| batch.given_up_at).min()
+        self.open.values().map(|batch| batch.abandoned_at).min()
     }
 }
 
@@ -141,7 +141,7 @@ impl Stream {
                 let goes_on = self.step(message, asked, &reply, step, &mut batch, port);
                 match goes_on {
                     true => {
-                        batch.given_up_at = self.batch_given_up_at();
+                        batch.abandoned_at = self.batch_abandoned_at();
                         self.fast.open.insert(reply.id.to_vec(), batch);
                     }
                     false => self.end_batch(message, reply.id, &batch, port),
@@ -185,10 +185,14 @@ impl Stream {
         ))
     }
 
-    fn flow_max(&self, wished: u64) -> u64 {
+    fn flow_max(&self, requested: u64) -> u64 {
         let share = FLOW_MAX / (self.fast.open.len() as u64 + 1);
-        let wished = if wished == 0 { FLOW_DEFAULT } else { wished };
-        wished.min(share).max(1)
+        let requested = if requested == 0 {
+            FLOW_DEFAULT
+        } else {
+            requested
+        };
+        requested.min(share).max(1)
     }
 
     /// Processes one message of a batch. Returns whether the batch continues.
@@ -202,7 +206,7 @@ impl Stream {
         port: &mut dyn Port,
     ) -> bool {
         if step.operation == Operation::Start && batch.last == 0 {
-            self.tell_flow(message, batch, port);
+            self.send_flow(message, batch, port);
         }
         let is_ping = step.operation == Operation::Ping;
         // A ping names the last message, all others themselves.
@@ -215,7 +219,7 @@ impl Stream {
         };
         if has_gap {
             let gap = format!(r#"{{"type":"gap","last_seq":{awaited},"seq":{sequence}}}"#);
-            self.tell(message, batch, gap.as_bytes(), port);
+            self.send_payload(message, batch, gap.as_bytes(), port);
             if !step.gaps_allowed || sequence < awaited {
                 return false;
             }
@@ -223,14 +227,14 @@ impl Stream {
         }
         if is_ping {
             self.advance(reply, batch);
-            self.tell_flow(message, batch, port);
+            self.send_flow(message, batch, port);
             return true;
         }
         if step.operation == Operation::End {
             return false;
         }
         let mut edits = std::mem::take(&mut self.edits);
-        let taken = self.take_in(message, asked, &mut edits, port);
+        let taken = self.accept(message, asked, &mut edits, port);
         self.edits = edits;
         match taken {
             Ok(taken) => {
@@ -243,7 +247,7 @@ impl Stream {
                 return true;
             }
             Err(error) => {
-                self.tell_error(message, batch, sequence, &error, port);
+                self.send_error(message, batch, sequence, &error, port);
                 if !step.gaps_allowed || step.operation == Operation::Commit {
                     return false;
                 }
@@ -255,7 +259,7 @@ impl Stream {
             return false;
         }
         if self.advance(reply, batch) {
-            self.tell_flow(message, batch, port);
+            self.send_flow(message, batch, port);
         }
         true
     }
@@ -279,23 +283,23 @@ impl Stream {
         let ack = Ack {
             reply: self.reply_of(message),
             until: batch.stored,
-            says: Says::Stored {
+            content: AckContent::Stored {
                 sequence: batch.stored,
                 extra: &batch_members(id, batch.last),
             },
         };
-        self.acks.give(&ack, self.store.durable(), port);
+        self.acks.send(&ack, self.store.durable(), port);
     }
 
-    fn tell_flow(&mut self, message: &Message<'_>, batch: &Batch, port: &mut dyn Port) {
+    fn send_flow(&mut self, message: &Message<'_>, batch: &Batch, port: &mut dyn Port) {
         let Batch {
             acknowledged, flow, ..
         } = batch;
         let body = format!(r#"{{"type":"ack","seq":{acknowledged},"msgs":{flow}}}"#);
-        self.tell(message, batch, body.as_bytes(), port);
+        self.send_payload(message, batch, body.as_bytes(), port);
     }
 
-    fn tell_error(
+    fn send_error(
         &mut self,
         message: &Message<'_>,
         batch: &Batch,
@@ -306,16 +310,22 @@ impl Stream {
         let mut body = format!(r#"{{"type":"err","seq":{sequence},"error":"#).into_bytes();
         write_error(error, &mut body);
         body.push(b'}');
-        self.tell(message, batch, &body, port);
+        self.send_payload(message, batch, &body, port);
     }
 
-    fn tell(&mut self, message: &Message<'_>, batch: &Batch, body: &[u8], port: &mut dyn Port) {
+    fn send_payload(
+        &mut self,
+        message: &Message<'_>,
+        batch: &Batch,
+        body: &[u8],
+        port: &mut dyn Port,
+    ) {
         let ack = Ack {
             reply: self.reply_of(message),
             until: batch.stored,
-            says: Says::Whole(body),
+            content: AckContent::Payload(body),
         };
-        self.acks.give(&ack, self.store.durable(), port);
+        self.acks.send(&ack, self.store.durable(), port);
     }
 }
 

@@ -73,7 +73,7 @@ impl Stream {
     }
 
     /// Returns when a batch that has just received a message is abandoned.
-    fn batch_given_up_at(&self) -> Duration {
+    fn batch_abandoned_at(&self) -> Duration {
         let idle_max = self.batch_limits.idle_max.unwrap_or(IDLE_MAX);
         self.clock.since_start.saturating_add(idle_max)
     }

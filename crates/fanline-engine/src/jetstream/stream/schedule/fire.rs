@@ -13,7 +13,7 @@ use crate::store::{NEVER, NewRecord, StoreError};
 const RETRY_NANOS: i64 = 1_000_000_000;
 
 /// Owned copy of a schedule's record: the log changes while it is performed.
-struct Plan {
+struct DueSchedule {
     sequence: u64,
     subject: Vec<u8>,
     target: Vec<u8>,
@@ -37,11 +37,11 @@ impl Stream {
         }
     }
 
-    fn plan(&mut self, sequence: u64) -> Option<Plan> {
+    fn plan(&mut self, sequence: u64) -> Option<DueSchedule> {
         let now = self.clock.unix_nanos;
         let record = self.store.read(sequence).ok()??;
         let asked = PublishHeaders::parse(record.headers);
-        Some(Plan {
+        Some(DueSchedule {
             sequence,
             subject: record.subject.to_vec(),
             target: asked.schedule_target?.to_vec(),
@@ -54,7 +54,7 @@ impl Stream {
         })
     }
 
-    fn fire(&mut self, plan: &Plan, due: i64, port: &mut dyn Port) {
+    fn fire(&mut self, plan: &DueSchedule, due: i64, port: &mut dyn Port) {
         let now = self.clock.unix_nanos;
         let next = match plan.pattern.is_once() {
             true => None,
@@ -80,7 +80,12 @@ impl Stream {
     }
 
     /// Stores the message of a schedule. Returns `true` when nothing is left to do.
-    fn publish_scheduled(&mut self, plan: &Plan, next: Option<i64>, port: &mut dyn Port) -> bool {
+    fn publish_scheduled(
+        &mut self,
+        plan: &DueSchedule,
+        next: Option<i64>,
+        port: &mut dyn Port,
+    ) -> bool {
         // Without a record to copy, the schedule's own content is published.
         let source = plan.source.as_deref();
         let last = source.and_then(|source| self.store.subject(source));
@@ -90,7 +95,7 @@ impl Stream {
         };
         let next = next.map(|next| Timestamp::from_unix_nanos(next).to_string());
         let mut made = Vec::new();
-        let mut block = Block::filtered(&mut made, &headers, is_handed_on)
+        let mut block = Block::filtered(&mut made, &headers, is_inherited)
             .add("Nats-Scheduler", &plan.subject)
             .add(
                 "Nats-Schedule-Next",
@@ -171,12 +176,12 @@ impl Stream {
         // The last message of the schedule contains its next time.
         let made = self.store.subject(&plan.target).map(|known| known.last);
         let made = made.and_then(|made| self.store.read(made).ok().flatten());
-        let told = made.and_then(|made| {
+        let next_in_message = made.and_then(|made| {
             let is_its = find(made.headers, b"Nats-Scheduler") == Some(&plan.subject);
             let next = find(made.headers, b"Nats-Schedule-Next").filter(|_| is_its)?;
             Timestamp::parse(std::str::from_utf8(next).ok()?)
         });
-        let due = match told {
+        let due = match next_in_message {
             Some(time) => Some(time.unix_nanos()),
             None => plan.pattern.next(stored_at),
         };
@@ -187,7 +192,7 @@ impl Stream {
 }
 
 /// Whether the scheduled message inherits a header of the schedule or of the copied record.
-fn is_handed_on(name: &[u8]) -> bool {
+fn is_inherited(name: &[u8]) -> bool {
     let Some(name) = name.strip_prefix(b"Nats-") else {
         return true;
     };

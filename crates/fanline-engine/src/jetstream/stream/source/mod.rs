@@ -1,15 +1,15 @@
 //! Mirrors and sources: records copied from another stream.
 //!
-//! A stream of the same account is read directly from its log ([`near`]). One of another domain or account is
-//! read by a consumer that is created there through its API ([`far`]).
+//! A stream of the same account is read directly from its log ([`local`]). One of another domain or account is
+//! read by a consumer that is created there through its API ([`remote`]).
 
-mod ask;
-mod far;
-mod keep;
-mod near;
+mod copy;
+mod local;
 mod progress;
 mod reader;
 mod recover;
+mod remote;
+mod request;
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ use crate::subject::Filter;
 use crate::subject::transform::Transform;
 use reader::Reader;
 
-pub(super) use progress::Kept;
+pub(super) use progress::SavedProgress;
 
 pub(super) const SOURCE_HEADER: &str = "Nats-Stream-Source";
 
@@ -255,8 +255,8 @@ impl Stream {
             }
         }
         for reader in before.iter_mut().filter_map(|old| old.reader.as_mut()) {
-            reader.leave(port);
-            self.inlets_moved = true;
+            reader.delete_consumer(port);
+            self.inboxes_changed = true;
         }
         self.sources = sources;
         self.recover_sources()

@@ -9,7 +9,7 @@ use super::super::Stream;
 use super::Source;
 
 /// Time after a change within which the progress is written.
-const KEPT_WITHIN: Duration = Duration::from_millis(250);
+const SAVE_WITHIN: Duration = Duration::from_millis(250);
 
 /// Saved progress of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ struct Progress {
 
 /// Progress to save, and saved progress.
 #[derive(Default)]
-pub(in crate::jetstream::stream) struct Kept {
+pub(in crate::jetstream::stream) struct SavedProgress {
     /// Progress that is valid once the log is durable up to a sequence.
     next: Option<(u64, Vec<Progress>)>,
     due: Option<Duration>,
@@ -34,7 +34,7 @@ pub(in crate::jetstream::stream) struct Kept {
 
 impl Stream {
     /// Returns the progress of its sources if it is to be saved now: never more than the log contains.
-    pub(in crate::jetstream) fn sources_to_keep(
+    pub(in crate::jetstream) fn progress_to_save(
         &mut self,
         now: Duration,
         is_last: bool,
@@ -42,32 +42,32 @@ impl Stream {
         if self.config.sources.is_empty() {
             return None;
         }
-        let kept = &mut self.sources_kept;
+        let saved = &mut self.saved_progress;
         let taken = self.sources.iter().map(|source| source.taken);
         let mark = taken.fold(0, u64::wrapping_add);
-        if kept.next.is_none() && mark != kept.mark {
+        if saved.next.is_none() && mark != saved.mark {
             let progress = self.sources.iter().map(Progress::of).collect();
-            kept.next = Some((self.store.last_sequence(), progress));
-            kept.due = Some(now.saturating_add(KEPT_WITHIN));
-            kept.mark = mark;
+            saved.next = Some((self.store.last_sequence(), progress));
+            saved.due = Some(now.saturating_add(SAVE_WITHIN));
+            saved.mark = mark;
         }
-        let is_due = is_last || kept.due.is_some_and(|due| due <= now);
+        let is_due = is_last || saved.due.is_some_and(|due| due <= now);
         let durable = self.store.durable();
-        let (_, progress) = kept
+        let (_, progress) = saved
             .next
             .take_if(|(until, _)| is_due && *until <= durable)?;
-        kept.due = None;
+        saved.due = None;
         // Serializing only strings and numbers does not fail.
         serde_json::to_vec(&progress).ok()
     }
 
     /// Returns when progress is to be saved next.
-    pub(in crate::jetstream::stream) fn next_keeping(&self) -> Option<Duration> {
-        let kept = &self.sources_kept;
+    pub(in crate::jetstream::stream) fn next_progress_save(&self) -> Option<Duration> {
+        let saved = &self.saved_progress;
         // Until the log is durable there is nothing to do; the end of a sync triggers another call.
         let is_safe = |until: &u64| *until <= self.store.durable();
-        let is_waiting = kept.next.as_ref().is_some_and(|(until, _)| is_safe(until));
-        kept.due.filter(|_| is_waiting)
+        let is_waiting = saved.next.as_ref().is_some_and(|(until, _)| is_safe(until));
+        saved.due.filter(|_| is_waiting)
     }
 
     /// Restores saved progress. An unreadable document counts as empty.
@@ -75,11 +75,11 @@ impl Stream {
         let all: Vec<Progress> = serde_json::from_slice(json).unwrap_or_default();
         for source in &mut self.sources {
             let known = Progress::of(source);
-            let is_it = |kept: &&Progress| {
-                let names = (&kept.origin, &kept.filters, &kept.destinations);
+            let is_it = |saved: &&Progress| {
+                let names = (&saved.origin, &saved.filters, &saved.destinations);
                 names == (&known.origin, &known.filters, &known.destinations)
             };
-            let taken = all.iter().find(is_it).map_or(0, |kept| kept.taken);
+            let taken = all.iter().find(is_it).map_or(0, |saved| saved.taken);
             if taken > source.taken {
                 source.taken = taken;
                 source.next = Some(taken.saturating_add(1));

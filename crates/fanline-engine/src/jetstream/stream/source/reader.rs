@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::ask::{Begun, Question, read_answer, status};
+use super::request::{OriginRequest, Started, read_answer, status};
 use crate::headers::{Block, find};
 use crate::jetstream::consumer::AckTopic;
 use crate::jetstream::{ApiError, External, Message, Port, StreamSource};
@@ -20,11 +20,11 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Maximum silence of an origin whose heartbeats are sent every second.
 const SILENCE_MAX: Duration = Duration::from_secs(4);
 /// Delay after the first failure. Each further failure without a record doubles it.
-const REST_MIN: Duration = Duration::from_millis(250);
+const RETRY_DELAY_MIN: Duration = Duration::from_millis(250);
 /// Maximum delay, so that a copy resumes soon after hours without a connection.
-const REST_MAX: Duration = Duration::from_secs(10);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(10);
 /// Delay before checking again whether the origin's API has a responder.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const RESPONDER_CHECK_DELAY: Duration = Duration::from_secs(1);
 
 /// Lowest status that ends a consumer.
 const STATUS_OVER: u16 = 400;
@@ -42,12 +42,12 @@ pub(super) struct Reader {
     failures: u32,
     error: Option<ApiError>,
     /// Whether the inboxes have changed since the last query.
-    has_moved: bool,
+    has_changed: bool,
 }
 
 enum State {
     /// Backing off until a time.
-    Resting { until: Duration },
+    BackingOff { until: Duration },
     /// A request was sent, or records are being delivered.
     Reading(Box<Reading>),
 }
@@ -59,14 +59,14 @@ struct Reading {
     sequence: u64,
     is_answered: bool,
     /// Time of the last message.
-    heard: Duration,
+    last_message: Duration,
     /// Time at which to check for silence.
     check_at: Duration,
     /// Flow control answers that wait until the preceding records are durable here.
-    owed: VecDeque<Owed>,
+    flow_answers: VecDeque<FlowAnswer>,
 }
 
-struct Owed {
+struct FlowAnswer {
     /// Sequence up to which the own log must be durable.
     until: u64,
     reply: Vec<u8>,
@@ -83,22 +83,22 @@ pub(super) struct Names {
     /// Reply subject of the request.
     reply: String,
     /// Whether it was created in advance: it is never deleted, and is notified of what is durable here.
-    is_lasting: bool,
+    is_preconfigured: bool,
 }
 
 /// Meaning of a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard<'a> {
+pub(super) enum OriginEvent<'a> {
     /// It is from an earlier consumer.
     Nothing,
     /// The origin is alive.
     Alive,
     /// Records will follow.
-    Begun(Begun),
+    Started(Started),
     /// A record.
     Record(AckTopic<'a>),
     /// A flow control request.
-    Asks(&'a [u8]),
+    FlowControl(&'a [u8]),
     /// A message was lost, or the consumer is gone.
     Broken,
     /// The origin refuses, with an error; or there is no responder.
@@ -116,12 +116,12 @@ impl Reader {
             origin: origin.to_owned(),
             api: api.to_owned(),
             deliver: external.deliver.clone(),
-            state: State::Resting {
+            state: State::BackingOff {
                 until: Duration::ZERO,
             },
             failures: 0,
             error: None,
-            has_moved: false,
+            has_changed: false,
         }
     }
 
@@ -136,10 +136,10 @@ impl Reader {
     }
 
     /// Returns the subjects on which it receives messages.
-    pub(super) fn inlets(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn inboxes(&self) -> impl Iterator<Item = &[u8]> {
         let names = match &self.state {
             State::Reading(reading) => Some(&reading.names),
-            State::Resting { .. } => None,
+            State::BackingOff { .. } => None,
         };
         names
             .into_iter()
@@ -147,29 +147,29 @@ impl Reader {
     }
 
     /// Returns whether these have changed since the last call.
-    pub(super) fn take_moved(&mut self) -> bool {
-        std::mem::take(&mut self.has_moved)
+    pub(super) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.has_changed)
     }
 
-    /// Returns when to call [`is_to_ask`](Self::is_to_ask) next.
+    /// Returns when to call [`is_request_due`](Self::is_request_due) next.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
         match &self.state {
-            State::Resting { until } => Some(*until).filter(|until| *until < Duration::MAX),
+            State::BackingOff { until } => Some(*until).filter(|until| *until < Duration::MAX),
             State::Reading(reading) => Some(reading.check_at),
         }
     }
 
     /// Whether to request the next records now. Ends the consumer of an origin that was silent for too long.
-    pub(super) fn is_to_ask(&mut self, now: Duration, port: &mut dyn Port) -> bool {
+    pub(super) fn is_request_due(&mut self, now: Duration, port: &mut dyn Port) -> bool {
         if let State::Reading(reading) = &mut self.state
             && reading.check_at <= now
         {
             reading.check_at = reading.silent_until();
             if reading.check_at <= now {
-                self.rest(now, port);
+                self.back_off(now, port);
             }
         }
-        matches!(&self.state, State::Resting { until } if *until <= now)
+        matches!(&self.state, State::BackingOff { until } if *until <= now)
     }
 
     /// Returns names for a consumer at a stream's origin. Generated names cannot be guessed.
@@ -186,7 +186,7 @@ impl Reader {
                 consumer: made.name.clone(),
                 deliver: made.deliver_subject.clone(),
                 reply,
-                is_lasting: true,
+                is_preconfigured: true,
             };
         }
         let (kind, letter) = match is_mirror {
@@ -201,22 +201,22 @@ impl Reader {
             consumer: format!("JS_{kind}_{}", random.consumer_name()),
             deliver,
             reply,
-            is_lasting: false,
+            is_preconfigured: false,
         }
     }
 
     /// Sends the request, if it has a responder.
-    pub(super) fn ask(
+    pub(super) fn send_request(
         &mut self,
-        question: &Question,
+        origin_request: &OriginRequest,
         names: Names,
         now: Duration,
         port: &mut dyn Port,
     ) {
-        let subject = question.subject.as_bytes();
+        let subject = origin_request.subject.as_bytes();
         if !port.has_interest(subject) {
-            let until = now.saturating_add(LOOK_AGAIN_AFTER);
-            self.state = State::Resting { until };
+            let until = now.saturating_add(RESPONDER_CHECK_DELAY);
+            self.state = State::BackingOff { until };
             return;
         }
         port.subscribe(names.reply.as_bytes());
@@ -224,44 +224,44 @@ impl Reader {
         port.publish(&Message {
             topic: subject,
             reply: names.reply.as_bytes(),
-            payload: &question.body,
+            payload: &origin_request.body,
             ..Message::default()
         });
-        self.has_moved = true;
+        self.has_changed = true;
         self.state = State::Reading(Box::new(Reading {
             names,
             delivered: 0,
             sequence: 0,
             is_answered: false,
-            heard: now,
+            last_message: now,
             check_at: now.saturating_add(ANSWER_WAIT_MAX),
-            owed: VecDeque::new(),
+            flow_answers: VecDeque::new(),
         }));
     }
 
     /// Returns the meaning of a message to one of the inboxes. After `Broken` and `Refused` the caller must
-    /// call [`rest`](Self::rest).
-    pub(super) fn handle<'a>(&mut self, message: &Message<'a>, now: Duration) -> Heard<'a> {
+    /// call [`back_off`](Self::back_off).
+    pub(super) fn handle<'a>(&mut self, message: &Message<'a>, now: Duration) -> OriginEvent<'a> {
         let State::Reading(reading) = &mut self.state else {
-            return Heard::Nothing;
+            return OriginEvent::Nothing;
         };
         if message.topic == reading.names.reply.as_bytes() {
-            let heard = reading.handle_answer(message, now);
-            self.error = match &heard {
-                Heard::Refused(error) => error.clone(),
+            let event = reading.handle_answer(message, now);
+            self.error = match &event {
+                OriginEvent::Refused(error) => error.clone(),
                 _ => None,
             };
-            return heard;
+            return event;
         }
         if message.topic != reading.names.deliver.as_bytes() {
-            return Heard::Nothing;
+            return OriginEvent::Nothing;
         }
-        reading.heard = now;
+        reading.last_message = now;
         reading.handle_delivery(message)
     }
 
     /// Notes a stored record, which ends a series of failures.
-    pub(super) fn note_kept(&mut self) {
+    pub(super) fn note_stored(&mut self) {
         self.failures = 0;
         self.error = None;
     }
@@ -277,8 +277,8 @@ impl Reader {
         let State::Reading(reading) = &mut self.state else {
             return;
         };
-        if reading.names.is_lasting {
-            reading.owed.push_back(Owed {
+        if reading.names.is_preconfigured {
+            reading.flow_answers.push_back(FlowAnswer {
                 until,
                 reply: reply.to_vec(),
                 delivered: reading.delivered,
@@ -293,18 +293,21 @@ impl Reader {
     }
 
     /// Sends the flow control answers whose records are durable now.
-    pub(super) fn pay(&mut self, durable: u64, port: &mut dyn Port) {
+    pub(super) fn send_flow_answers(&mut self, durable: u64, port: &mut dyn Port) {
         let State::Reading(reading) = &mut self.state else {
             return;
         };
-        while let Some(owed) = reading.owed.pop_front_if(|owed| owed.until <= durable) {
+        while let Some(answer) = reading
+            .flow_answers
+            .pop_front_if(|answer| answer.until <= durable)
+        {
             let mut headers = Vec::new();
             let headers = Block::new(&mut headers)
-                .add_number("Nats-Last-Consumer", owed.delivered)
-                .add_number("Nats-Last-Stream", owed.taken)
+                .add_number("Nats-Last-Consumer", answer.delivered)
+                .add_number("Nats-Last-Stream", answer.taken)
                 .end();
             port.publish(&Message {
-                topic: &owed.reply,
+                topic: &answer.reply,
                 headers,
                 ..Message::default()
             });
@@ -313,31 +316,31 @@ impl Reader {
 
     /// Deletes the consumer and backs off; the delay grows with the number of failures without a record in
     /// between.
-    pub(super) fn rest(&mut self, now: Duration, port: &mut dyn Port) {
-        self.leave(port);
+    pub(super) fn back_off(&mut self, now: Duration, port: &mut dyn Port) {
+        self.delete_consumer(port);
         let factor = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
-        let rest = REST_MIN.saturating_mul(factor).min(REST_MAX);
+        let delay = RETRY_DELAY_MIN.saturating_mul(factor).min(RETRY_DELAY_MAX);
         self.failures = self.failures.saturating_add(1);
-        self.state = State::Resting {
-            until: now.saturating_add(rest),
+        self.state = State::BackingOff {
+            until: now.saturating_add(delay),
         };
     }
 
     /// Deletes the consumer for good, unless it was created in advance.
-    pub(super) fn leave(&mut self, port: &mut dyn Port) {
-        let gone = State::Resting {
+    pub(super) fn delete_consumer(&mut self, port: &mut dyn Port) {
+        let gone = State::BackingOff {
             until: Duration::MAX,
         };
         let State::Reading(reading) = std::mem::replace(&mut self.state, gone) else {
             return;
         };
-        self.has_moved = true;
+        self.has_changed = true;
         let names = &reading.names;
         port.unsubscribe(names.reply.as_bytes());
         port.unsubscribe(names.deliver.as_bytes());
         let Reader { api, origin, .. } = self;
         let subject = format!("{api}.CONSUMER.DELETE.{origin}.{}", names.consumer);
-        if !names.is_lasting && port.has_interest(subject.as_bytes()) {
+        if !names.is_preconfigured && port.has_interest(subject.as_bytes()) {
             port.publish(&Message {
                 topic: subject.as_bytes(),
                 ..Message::default()
@@ -349,72 +352,72 @@ impl Reader {
 impl Reading {
     /// Returns when the consumer is given up without a further message.
     fn silent_until(&self) -> Duration {
-        let patience = match self.is_answered {
+        let wait_max = match self.is_answered {
             true => SILENCE_MAX,
             false => ANSWER_WAIT_MAX,
         };
-        self.heard.saturating_add(patience)
+        self.last_message.saturating_add(wait_max)
     }
 
-    fn handle_answer<'a>(&mut self, message: &Message<'a>, now: Duration) -> Heard<'a> {
+    fn handle_answer<'a>(&mut self, message: &Message<'a>, now: Duration) -> OriginEvent<'a> {
         match read_answer(message) {
-            Ok(begun) => {
-                self.heard = now;
+            Ok(started) => {
+                self.last_message = now;
                 self.is_answered = true;
-                if self.names.is_lasting {
-                    self.delivered = self.delivered.max(begun.confirmed);
+                if self.names.is_preconfigured {
+                    self.delivered = self.delivered.max(started.confirmed);
                 }
-                Heard::Begun(begun)
+                OriginEvent::Started(started)
             }
-            Err(error) => Heard::Refused(error),
+            Err(error) => OriginEvent::Refused(error),
         }
     }
 
-    fn handle_delivery<'a>(&mut self, message: &Message<'a>) -> Heard<'a> {
+    fn handle_delivery<'a>(&mut self, message: &Message<'a>) -> OriginEvent<'a> {
         // A persistent consumer may still count from before; records of other requests may arrive before the
         // answer.
-        let counts_anew = self.is_answered || !self.names.is_lasting;
+        let counts_anew = self.is_answered || !self.names.is_preconfigured;
         self.is_answered = counts_anew;
         // A record has its publisher's headers, which may look like a status.
         let Some(subject) = AckTopic::parse(message.reply) else {
             return match status(message) {
-                Some(STATUS_OVER..) => Heard::Broken,
+                Some(STATUS_OVER..) => OriginEvent::Broken,
                 Some(_) if counts_anew => self.handle_status(message),
-                _ => Heard::Alive,
+                _ => OriginEvent::Alive,
             };
         };
         if !counts_anew && subject.consumer_sequence != self.delivered.saturating_add(1) {
-            return Heard::Alive;
+            return OriginEvent::Alive;
         }
         if subject.consumer_sequence <= self.delivered {
             // A duplicate, unless the consumer has restarted its count unnoticed.
             return match subject.stream_sequence <= self.sequence {
-                true => Heard::Alive,
-                false => Heard::Broken,
+                true => OriginEvent::Alive,
+                false => OriginEvent::Broken,
             };
         }
         if subject.consumer_sequence - self.delivered > 1 {
-            return Heard::Broken;
+            return OriginEvent::Broken;
         }
         self.delivered = subject.consumer_sequence;
         self.sequence = subject.stream_sequence;
-        Heard::Record(subject)
+        OriginEvent::Record(subject)
     }
 
-    fn handle_status<'a>(&self, message: &Message<'a>) -> Heard<'a> {
+    fn handle_status<'a>(&self, message: &Message<'a>) -> OriginEvent<'a> {
         let number = |name: &[u8]| {
             let text = std::str::from_utf8(find(message.headers, name)?).ok()?;
             text.trim_end().parse::<u64>().ok()
         };
         if number(b"Nats-Last-Consumer").is_some_and(|last| last > self.delivered) {
-            return Heard::Broken;
+            return OriginEvent::Broken;
         }
         if !message.reply.is_empty() {
-            return Heard::Asks(message.reply);
+            return OriginEvent::FlowControl(message.reply);
         }
         match find(message.headers, b"Nats-Consumer-Stalled") {
-            Some(stalled) => Heard::Asks(stalled.trim_ascii_end()),
-            None => Heard::Alive,
+            Some(stalled) => OriginEvent::FlowControl(stalled.trim_ascii_end()),
+            None => OriginEvent::Alive,
         }
     }
 }
@@ -433,28 +436,28 @@ mod tests {
         };
         let mut reader = Reader::new("O", &external);
         let mut port = Recorder::default();
-        ask(&mut reader, AT, &mut port);
-        assert_eq!(reader.next_timeout(), Some(AT + LOOK_AGAIN_AFTER));
+        send_request(&mut reader, AT, &mut port);
+        assert_eq!(reader.next_timeout(), Some(AT + RESPONDER_CHECK_DELAY));
         port.interest.insert(b"$JS.hub.API.>".to_vec());
-        ask(&mut reader, AT, &mut port);
+        send_request(&mut reader, AT, &mut port);
         (reader, port)
     }
 
-    fn ask(reader: &mut Reader, now: Duration, port: &mut Recorder) {
+    fn send_request(reader: &mut Reader, now: Duration, port: &mut Recorder) {
         let names = Names {
             consumer: "C".to_owned(),
             deliver: "d".to_owned(),
             reply: "r".to_owned(),
-            is_lasting: false,
+            is_preconfigured: false,
         };
-        let question = Question {
+        let origin_request = OriginRequest {
             subject: "$JS.hub.API.CONSUMER.CREATE.O.C".to_owned(),
             body: b"{}".to_vec(),
         };
-        reader.ask(&question, names, now, port);
+        reader.send_request(&origin_request, names, now, port);
     }
 
-    fn heard(
+    fn event(
         reader: &mut Reader,
         subject: &str,
         reply: &str,
@@ -473,10 +476,14 @@ mod tests {
             ..Message::default()
         };
         match reader.handle(&message, AT) {
-            Heard::Record(subject) => format!("record {}", subject.stream_sequence),
-            Heard::Asks(reply) => format!("asks {}", String::from_utf8_lossy(reply)),
-            Heard::Begun(begun) => format!("begun {} {:?}", begun.pending, begun.identity),
-            Heard::Refused(error) => format!("refused {:?}", error.map(|error| error.err_code)),
+            OriginEvent::Record(subject) => format!("record {}", subject.stream_sequence),
+            OriginEvent::FlowControl(reply) => format!("asks {}", String::from_utf8_lossy(reply)),
+            OriginEvent::Started(started) => {
+                format!("begun {} {:?}", started.pending, started.identity)
+            }
+            OriginEvent::Refused(error) => {
+                format!("refused {:?}", error.map(|error| error.err_code))
+            }
             other => format!("{other:?}"),
         }
     }
@@ -500,7 +507,7 @@ mod tests {
             (" 503", "", "refused None"),
         ] {
             let (mut reader, _) = asked();
-            let found = heard(&mut reader, "r", "", headers, payload);
+            let found = event(&mut reader, "r", "", headers, payload);
             assert_eq!(found, expected, "{headers} {payload}");
             let is_error = expected.starts_with("refused Some");
             assert_eq!(reader.error().is_some(), is_error);
@@ -532,7 +539,7 @@ mod tests {
             ("d", "", "", "Alive"),
             ("d", "x", " abc", "Alive"),
         ] {
-            let found = heard(&mut reader, subject, reply, headers, "");
+            let found = event(&mut reader, subject, reply, headers, "");
             assert_eq!(found, expected, "{subject} {reply} {headers}");
         }
     }
@@ -543,27 +550,27 @@ mod tests {
         let mut rests = Vec::new();
         let mut now = AT;
         for _ in 0..8 {
-            assert!(!reader.is_to_ask(now, &mut port));
+            assert!(!reader.is_request_due(now, &mut port));
             // There is no answer.
             let until = reader.next_timeout().unwrap();
             assert_eq!(until, now + ANSWER_WAIT_MAX);
-            assert!(!reader.is_to_ask(until, &mut port));
+            assert!(!reader.is_request_due(until, &mut port));
             let next = reader.next_timeout().unwrap();
             rests.push((next - until).as_millis());
-            assert!(reader.is_to_ask(next, &mut port));
+            assert!(reader.is_request_due(next, &mut port));
             now = next;
-            ask(&mut reader, now, &mut port);
+            send_request(&mut reader, now, &mut port);
         }
         assert_eq!(
             rests,
             [250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]
         );
-        reader.note_kept();
-        reader.rest(now, &mut port);
-        assert_eq!(reader.next_timeout(), Some(now + REST_MIN));
-        reader.leave(&mut port);
+        reader.note_stored();
+        reader.back_off(now, &mut port);
+        assert_eq!(reader.next_timeout(), Some(now + RETRY_DELAY_MIN));
+        reader.delete_consumer(&mut port);
         assert_eq!(reader.next_timeout(), None);
-        assert_eq!(reader.inlets().count(), 0);
+        assert_eq!(reader.inboxes().count(), 0);
         assert!(!port.interest.contains(&b"d"[..]));
     }
 }

@@ -10,7 +10,7 @@ mod sources;
 use std::time::Duration;
 
 use super::testing::Recorder;
-use super::{Place, Stream};
+use super::{Stream, StreamContext};
 use crate::jetstream::{Message, Now, StreamConfig};
 use crate::store::{Store, StoreLimits};
 
@@ -39,7 +39,7 @@ impl Bench {
             parsed(config),
             store,
             now.unix_nanos,
-            &Place::default(),
+            &StreamContext::default(),
             now,
         );
         Bench {

@@ -1,5 +1,5 @@
 use super::{Bench, parsed};
-use crate::jetstream::stream::{Place, Stream};
+use crate::jetstream::stream::{Stream, StreamContext};
 use crate::store::{Store, StoreLimits};
 
 fn origin() -> Bench {
@@ -63,7 +63,13 @@ fn sources_resume_after_restart() {
     let status = copy.stream.source_status(copy.now);
     assert_eq!((status[0].seq, status[1].seq), (Some(3), Some(4)));
     let store = std::mem::replace(copy.stream.store(), Store::memory(&StoreLimits::default()));
-    let again = Stream::new(parsed(config), store, 0, &Place::default(), copy.now);
+    let again = Stream::new(
+        parsed(config),
+        store,
+        0,
+        &StreamContext::default(),
+        copy.now,
+    );
     copy.stream = again.unwrap();
     origin.publish("o.a.9 new");
     let all = pull(&mut copy, &mut origin);

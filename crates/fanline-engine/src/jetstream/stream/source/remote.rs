@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::super::Stream;
 use super::Source;
-use super::keep::{Copied, expiry, without_conditions};
-use super::reader::{Heard, Reader};
+use super::copy::{CopiedRecord, expiry, without_conditions};
+use super::reader::{OriginEvent, Reader};
 use crate::jetstream::consumer::AckTopic;
 use crate::jetstream::{Message, Now, Port};
 use crate::random::Random;
@@ -17,7 +17,7 @@ use crate::subject::is_literal_topic;
 impl Stream {
     /// Requests the next records from remote origins where due, and confirms progress to them. Call it once
     /// after handling events.
-    pub(in crate::jetstream) fn tend_sources(
+    pub(in crate::jetstream) fn update_remote_sources(
         &mut self,
         now: Now,
         random: &mut Random,
@@ -25,25 +25,25 @@ impl Stream {
     ) {
         let durable = self.store.durable();
         for source in &mut self.sources {
-            source.tend(&self.config.name, durable, now.since_start, random, port);
+            source.update(&self.config.name, durable, now.since_start, random, port);
         }
     }
 
     /// Returns the inboxes of the remote origins, if they have changed since the last call.
-    pub(in crate::jetstream) fn take_moved_inlets(&mut self) -> Option<Vec<Box<[u8]>>> {
-        let mut has_moved = std::mem::take(&mut self.inlets_moved);
+    pub(in crate::jetstream) fn take_changed_inboxes(&mut self) -> Option<Vec<Box<[u8]>>> {
+        let mut has_changed = std::mem::take(&mut self.inboxes_changed);
         for reader in self.sources.iter_mut().filter_map(|s| s.reader.as_mut()) {
-            has_moved |= reader.take_moved();
+            has_changed |= reader.take_changed();
         }
-        if !has_moved {
+        if !has_changed {
             return None;
         }
         let readers = self.sources.iter().filter_map(|s| s.reader.as_ref());
-        Some(readers.flat_map(Reader::inlets).map(Into::into).collect())
+        Some(readers.flat_map(Reader::inboxes).map(Into::into).collect())
     }
 
     /// Handles a message to one of these inboxes.
-    pub(in crate::jetstream) fn take_from_afar(
+    pub(in crate::jetstream) fn handle_origin_message(
         &mut self,
         message: &Message<'_>,
         now: Now,
@@ -52,34 +52,39 @@ impl Stream {
         self.clock = now;
         let mut sources = std::mem::take(&mut self.sources);
         if let Some(source) = sources.iter_mut().find(|s| s.listens_to(message.topic)) {
-            self.hear(source, message, port);
+            self.handle_source_message(source, message, port);
         }
         self.sources = sources;
     }
 
     /// Deletes the consumers at all remote origins.
-    pub(in crate::jetstream) fn leave_origins(&mut self, port: &mut dyn Port) {
+    pub(in crate::jetstream) fn delete_origin_consumers(&mut self, port: &mut dyn Port) {
         for reader in self.sources.iter_mut().filter_map(|s| s.reader.as_mut()) {
-            reader.leave(port);
+            reader.delete_consumer(port);
         }
     }
 
-    fn hear(&mut self, source: &mut Source, message: &Message<'_>, port: &mut dyn Port) {
+    fn handle_source_message(
+        &mut self,
+        source: &mut Source,
+        message: &Message<'_>,
+        port: &mut dyn Port,
+    ) {
         let (now, until) = (self.clock, self.store.last_sequence());
         let Some(reader) = &mut source.reader else {
             return;
         };
         match reader.handle(message, now.since_start) {
-            Heard::Nothing => return,
-            Heard::Alive => {}
-            Heard::Begun(begun) => {
-                source.lag = begun.pending;
-                source.identity = begun.identity.unwrap_or_default();
+            OriginEvent::Nothing => return,
+            OriginEvent::Alive => {}
+            OriginEvent::Started(started) => {
+                source.lag = started.pending;
+                source.identity = started.identity.unwrap_or_default();
             }
-            Heard::Record(subject) => self.take_delivery(source, &subject, message, port),
-            Heard::Asks(reply) => reader.answer(reply, source.taken, until, port),
-            Heard::Broken => reader.rest(now.since_start, port),
-            Heard::Refused(_) => return reader.rest(now.since_start, port),
+            OriginEvent::Record(subject) => self.take_delivery(source, &subject, message, port),
+            OriginEvent::FlowControl(reply) => reader.answer(reply, source.taken, until, port),
+            OriginEvent::Broken => reader.back_off(now.since_start, port),
+            OriginEvent::Refused(_) => return reader.back_off(now.since_start, port),
         }
         source.active = Some(now.unix_nanos);
     }
@@ -101,7 +106,7 @@ impl Stream {
         let mut result = Ok(0);
         if is_new && is_literal_topic(subject) {
             let expires_at = expiry(message.headers, delivery.unix_nanos);
-            let copy = Copied {
+            let copy = CopiedRecord {
                 sequence,
                 unix_nanos: delivery.unix_nanos,
                 expires_at: expires_at.filter(|_| self.config.allow_msg_ttl),
@@ -116,7 +121,7 @@ impl Stream {
         };
         match result {
             Ok(_) => {
-                reader.note_kept();
+                reader.note_stored();
                 source.lag = delivery.pending;
                 if is_new {
                     (source.next, source.taken) = (Some(sequence.saturating_add(1)), sequence);
@@ -125,13 +130,13 @@ impl Stream {
             // There is no room, or a counter cannot be read: it is requested again.
             Err(error) => {
                 reader.note_failed(error);
-                reader.rest(self.clock.since_start, port);
+                reader.back_off(self.clock.since_start, port);
             }
         }
     }
 
-    /// Returns when [`tend_sources`](Self::tend_sources) is due even if nothing happens.
-    pub(in crate::jetstream::stream) fn next_asking(&self) -> Option<Duration> {
+    /// Returns when [`update_remote_sources`](Self::update_remote_sources) is due even if nothing happens.
+    pub(in crate::jetstream::stream) fn next_source_timeout(&self) -> Option<Duration> {
         let readers = self.sources.iter().filter_map(|s| s.reader.as_ref());
         readers.filter_map(Reader::next_timeout).min()
     }
@@ -139,11 +144,11 @@ impl Stream {
 
 impl Source {
     fn listens_to(&self, subject: &[u8]) -> bool {
-        let mut inlets = self.reader.iter().flat_map(Reader::inlets);
-        inlets.any(|inlet| inlet == subject)
+        let mut inboxes = self.reader.iter().flat_map(Reader::inboxes);
+        inboxes.any(|inbox| inbox == subject)
     }
 
-    fn tend(
+    fn update(
         &mut self,
         stream: &str,
         durable: u64,
@@ -154,15 +159,15 @@ impl Source {
         let Some(reader) = &mut self.reader else {
             return;
         };
-        reader.pay(durable, port);
-        if !reader.is_to_ask(now, port) {
+        reader.send_flow_answers(durable, port);
+        if !reader.is_request_due(now, port) {
             return;
         }
         let names = reader.names(stream, &self.config, self.is_mirror, random);
         let api = reader.api().to_owned();
-        let question = self.question(&api, &names);
+        let origin_request = self.origin_request(&api, &names);
         if let Some(reader) = &mut self.reader {
-            reader.ask(&question, names, now, port);
+            reader.send_request(&origin_request, names, now, port);
         }
     }
 }

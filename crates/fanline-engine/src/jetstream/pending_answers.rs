@@ -13,13 +13,13 @@ use crate::store::DiskError;
 
 /// Maximum answers of one stream that wait for the disk. Above it, requests are refused and acknowledgements
 /// are not confirmed, so that their senders retry.
-const HELD_MAX: usize = 65_536;
+const PENDING_ANSWERS_MAX: usize = 65_536;
 
 /// The pending answers of one stream, oldest first.
 #[derive(Default)]
-pub(super) struct Held(VecDeque<Waiting>);
+pub(super) struct PendingAnswers(VecDeque<PendingAnswer>);
 
-struct Waiting {
+struct PendingAnswer {
     /// Mark up to which the log must be safe.
     log: u64,
     /// Ticket up to which the documents must be safe.
@@ -58,7 +58,7 @@ impl Answer {
     }
 }
 
-impl Held {
+impl PendingAnswers {
     /// Sends all: their effect is durable or can no longer be observed.
     pub(super) fn release_all(&mut self, port: &mut dyn Port) {
         self.0
@@ -85,17 +85,17 @@ impl Held {
 
 impl JetStream {
     /// Sends an answer once all changes to a stream so far are as safe as the stream makes them.
-    pub(super) fn hold(&mut self, key: Key, answer: Answer, port: &mut dyn Port) {
-        let Some((stream, documents, held)) = self.streams.with_held(key) else {
+    pub(super) fn answer_when_durable(&mut self, key: Key, answer: Answer, port: &mut dyn Port) {
+        let Some((stream, documents, answers)) = self.streams.with_answers(key) else {
             return answer.send(port);
         };
         if !stream.commits() {
             return answer.send(port);
         }
-        if held.0.len() >= HELD_MAX {
+        if answers.0.len() >= PENDING_ANSWERS_MAX {
             return answer.refuse(&ApiError::INSUFFICIENT_RESOURCES, port);
         }
-        held.0.push_back(Waiting {
+        answers.0.push_back(PendingAnswer {
             log: stream.mark(),
             documents: documents.map_or(0, |documents| documents.last_ticket()),
             answer,
@@ -103,17 +103,17 @@ impl JetStream {
     }
 
     /// Sends the answers that are durable now.
-    pub(super) fn release_held(&mut self, key: Key, port: &mut dyn Port) {
-        if let Some((stream, documents, held)) = self.streams.with_held(key) {
+    pub(super) fn release_answers(&mut self, key: Key, port: &mut dyn Port) {
+        if let Some((stream, documents, answers)) = self.streams.with_answers(key) {
             let documents = documents.map_or(u64::MAX, |documents| documents.durable());
-            held.release(stream.safe(), documents, port);
+            answers.release(stream.safe(), documents, port);
         }
     }
 
     /// Refuses all answers: the disk has failed and its content is unknown.
-    pub(super) fn fail_held(&mut self, key: Key, error: DiskError, port: &mut dyn Port) {
-        if let Some((_, _, held)) = self.streams.with_held(key) {
-            held.fail(&super::stream::refused(error.into()), port);
+    pub(super) fn fail_answers(&mut self, key: Key, error: DiskError, port: &mut dyn Port) {
+        if let Some((_, _, answers)) = self.streams.with_answers(key) {
+            answers.fail(&super::stream::refused(error.into()), port);
         }
     }
 
@@ -134,7 +134,7 @@ impl JetStream {
             let kept = documents.as_mut().filter(|_| commits);
             if let Some(documents) = kept {
                 consumers.save_confirmed(&confirmed, &mut |consumer, state| {
-                    super::keep::keep_state(documents, consumer, state);
+                    super::assets::persist_consumer_state(documents, consumer, state);
                 });
             }
             confirmed
@@ -146,7 +146,7 @@ impl JetStream {
                 payload: Vec::new(),
                 endpoint: None,
             };
-            self.hold(key, answer, port);
+            self.answer_when_durable(key, answer, port);
         }
     }
 }

@@ -10,19 +10,19 @@ use crate::jetstream::{AckPolicy, ApiError, ConsumerConfig, DeliverPolicy, Messa
 /// Interval of the origin's heartbeats.
 const HEARTBEAT: Nanos = Nanos::from_secs(1);
 /// Time after which the origin deletes a consumer without a subscriber.
-const FORGOTTEN_AFTER: Nanos = Nanos::from_secs(10);
+const INACTIVE_THRESHOLD: Nanos = Nanos::from_secs(10);
 
 const IDENTITY_HEADER: &[u8] = b"Nats-Stream-Identity";
 
 /// A request to the origin's API.
-pub(super) struct Question {
+pub(super) struct OriginRequest {
     pub(super) subject: String,
     pub(super) body: Vec<u8>,
 }
 
 /// The origin's confirmation that its records will follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Begun {
+pub(super) struct Started {
     /// Number of records to deliver.
     pub(super) pending: u64,
     /// Number of the last confirmed delivery; a persistent consumer continues to count there.
@@ -34,7 +34,7 @@ pub(super) struct Begun {
 impl Source {
     /// Returns the request for the next records. A preconfigured consumer needs no parameters; otherwise the
     /// request creates one.
-    pub(super) fn question(&self, api: &str, names: &Names) -> Question {
+    pub(super) fn origin_request(&self, api: &str, names: &Names) -> OriginRequest {
         #[derive(Serialize)]
         struct Request<'a> {
             stream_name: &'a str,
@@ -42,7 +42,7 @@ impl Source {
         }
         let (origin, consumer) = (&self.config.name, &names.consumer);
         if self.config.consumer.is_some() {
-            return Question {
+            return OriginRequest {
                 subject: format!("{api}.CONSUMER.RESET.{origin}.{consumer}"),
                 body: Vec::new(),
             };
@@ -56,7 +56,7 @@ impl Source {
             stream_name: origin,
             config,
         };
-        Question {
+        OriginRequest {
             subject,
             // Serializing only strings and numbers does not fail.
             body: serde_json::to_vec(&request).unwrap_or_default(),
@@ -76,7 +76,7 @@ impl Source {
                 None => (DeliverPolicy::All, 0, None),
             },
         };
-        let (filter, filters) = self.wanted();
+        let (filter, filters) = self.consumer_filters();
         ConsumerConfig {
             name: names.consumer.clone(),
             deliver_policy: policy,
@@ -89,7 +89,7 @@ impl Source {
             flow_control: true,
             deliver_subject: names.deliver.clone(),
             idle_heartbeat: HEARTBEAT,
-            inactive_threshold: FORGOTTEN_AFTER,
+            inactive_threshold: INACTIVE_THRESHOLD,
             mem_storage: true,
             direct: true,
             ..ConsumerConfig::default()
@@ -97,7 +97,7 @@ impl Source {
     }
 
     /// Returns the filter or filters of the records to copy; both empty means all.
-    fn wanted(&self) -> (String, Vec<String>) {
+    fn consumer_filters(&self) -> (String, Vec<String>) {
         let filters = self.renames.iter().map(|rename| &*rename.filter);
         let mut filters: Vec<String> = filters
             .map(|filter| String::from_utf8_lossy(filter).into_owned())
@@ -116,7 +116,7 @@ impl Source {
 ///
 /// # Errors
 /// The origin's error; `None` when there was no responder.
-pub(super) fn read_answer(message: &Message<'_>) -> Result<Begun, Option<ApiError>> {
+pub(super) fn read_answer(message: &Message<'_>) -> Result<Started, Option<ApiError>> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Answer {
@@ -139,7 +139,7 @@ pub(super) fn read_answer(message: &Message<'_>) -> Result<Begun, Option<ApiErro
     }
     let identity = find(message.headers, IDENTITY_HEADER);
     let identity = identity.and_then(|name| std::str::from_utf8(name).ok());
-    Ok(Begun {
+    Ok(Started {
         pending: answer.num_pending,
         confirmed: answer.ack_floor.consumer_seq,
         // It becomes a token in a header.

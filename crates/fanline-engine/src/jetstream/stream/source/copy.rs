@@ -15,7 +15,7 @@ use crate::store::{NEVER, NewRecord, StoreError};
 const COUNTER_SOURCES_HEADER: &str = "Nats-Counter-Sources";
 
 /// A record being copied.
-pub(super) struct Copied {
+pub(super) struct CopiedRecord {
     pub(super) sequence: u64,
     pub(super) unix_nanos: i64,
     pub(super) expires_at: Option<i64>,
@@ -29,7 +29,7 @@ impl Stream {
     pub(super) fn store_copy(
         &mut self,
         source: &Source,
-        copy: Copied,
+        copy: CopiedRecord,
         origin_subject: &[u8],
         port: &mut dyn Port,
     ) -> Result<u64, ApiError> {
@@ -39,7 +39,11 @@ impl Stream {
         }
     }
 
-    fn store_mirrored(&mut self, copy: &Copied, port: &mut dyn Port) -> Result<u64, ApiError> {
+    fn store_mirrored(
+        &mut self,
+        copy: &CopiedRecord,
+        port: &mut dyn Port,
+    ) -> Result<u64, ApiError> {
         let previous = self.previous_of(&copy.subject);
         let admitted = Admitted {
             record: NewRecord {
@@ -65,12 +69,12 @@ impl Stream {
     fn store_sourced(
         &mut self,
         source: &Source,
-        mut copy: Copied,
+        mut copy: CopiedRecord,
         origin_subject: &[u8],
         port: &mut dyn Port,
     ) -> Result<u64, ApiError> {
         if self.config.allow_msg_counter {
-            self.add_up(source, &mut copy, origin_subject)?;
+            self.add_counter(source, &mut copy, origin_subject)?;
         }
         let (filters, destinations) = source.named();
         let origin = format!(
@@ -104,10 +108,10 @@ impl Stream {
     }
 
     /// For a counter, adds the growth of the origin's value since the last copy.
-    fn add_up(
+    fn add_counter(
         &mut self,
         source: &Source,
-        copy: &mut Copied,
+        copy: &mut CopiedRecord,
         origin_subject: &[u8],
     ) -> Result<(), ApiError> {
         type Counted = BTreeMap<String, BTreeMap<String, String>>;

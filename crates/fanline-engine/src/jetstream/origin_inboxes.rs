@@ -6,12 +6,12 @@ use super::streams::Key;
 
 /// The subjects on which each stream receives copies.
 #[derive(Debug, Default)]
-pub(super) struct Inlets {
+pub(super) struct OriginInboxes {
     by_subject: HashMap<Box<[u8]>, Key>,
     by_stream: HashMap<Key, Vec<Box<[u8]>>>,
 }
 
-impl Inlets {
+impl OriginInboxes {
     /// Returns the stream that receives messages on this subject.
     pub(super) fn stream(&self, subject: &[u8]) -> Option<Key> {
         self.by_subject.get(subject).copied()
@@ -38,15 +38,15 @@ mod tests {
 
     #[test]
     fn set_replaces_earlier_subjects() {
-        let mut inlets = Inlets::default();
+        let mut inboxes = OriginInboxes::default();
         let subjects = |names: &[&str]| names.iter().map(|name| name.as_bytes().into()).collect();
-        inlets.set(1, subjects(&["a", "b"]));
-        inlets.set(2, subjects(&["c"]));
-        inlets.set(1, subjects(&["b", "d"]));
-        let found = ["a", "b", "c", "d"].map(|subject| inlets.stream(subject.as_bytes()));
+        inboxes.set(1, subjects(&["a", "b"]));
+        inboxes.set(2, subjects(&["c"]));
+        inboxes.set(1, subjects(&["b", "d"]));
+        let found = ["a", "b", "c", "d"].map(|subject| inboxes.stream(subject.as_bytes()));
         assert_eq!(found, [None, Some(1), Some(2), Some(1)]);
-        inlets.set(1, Vec::new());
-        assert_eq!(inlets.stream(b"b"), None);
-        assert_eq!(inlets.by_stream.len(), 1);
+        inboxes.set(1, Vec::new());
+        assert_eq!(inboxes.stream(b"b"), None);
+        assert_eq!(inboxes.by_stream.len(), 1);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::super::Stream;
 use super::Source;
-use super::keep::{Copied, without_conditions};
+use super::copy::{CopiedRecord, without_conditions};
 use crate::jetstream::{Now, Port, Retention};
 use crate::store::{Search, StoreError};
 
@@ -77,7 +77,7 @@ impl Stream {
             };
             match origin.store.read(sequence) {
                 Ok(Some(record)) => {
-                    let copy = Copied {
+                    let copy = CopiedRecord {
                         sequence,
                         unix_nanos: record.unix_nanos,
                         expires_at: record.expires_at,

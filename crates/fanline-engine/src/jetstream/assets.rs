@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::account::JetStream;
 use super::advisory::Action;
 use super::consumer::{Consumer, ConsumerId};
-use super::stores::Home;
-use super::stream::{Place, Stream};
+use super::stores::StreamParts;
+use super::stream::{Stream, StreamContext};
 use super::streams::Key;
 use super::{
     ApiError, ConsumerConfig, Now, Port, Storage, StreamConfig, Timestamp, stored_metadata,
@@ -29,73 +29,73 @@ pub(super) const COPY: &str = "copy.";
 
 /// Document of a stream's or consumer's configuration.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Kept<T> {
+pub(super) struct AssetDocument<T> {
     pub(super) created: i64,
     pub(super) config: T,
 }
 
 impl JetStream {
     /// Creates a stream with an empty log.
-    pub(super) fn make_stream(
+    pub(super) fn create_empty_stream(
         &mut self,
         config: StreamConfig,
         now: Now,
         port: &mut dyn Port,
     ) -> Result<Key, ApiError> {
-        let home = self.make_home(&config)?;
-        self.keep_stream(home, config, now, port)
+        let parts = self.create_parts(&config)?;
+        self.persist_stream(parts, config, now, port)
     }
 
     /// Creates a stream on a storage and writes its configuration. On failure nothing remains.
-    pub(super) fn keep_stream(
+    pub(super) fn persist_stream(
         &mut self,
-        home: Home,
+        parts: StreamParts,
         config: StreamConfig,
         now: Now,
         port: &mut dyn Port,
     ) -> Result<Key, ApiError> {
         let name = config.name.clone();
-        let is_in_folder = home.documents.is_some();
-        let kept = self.write_stream(home, config, now, port);
-        if let (Err(_), true, Some(folders)) = (&kept, is_in_folder, &mut self.folders) {
+        let is_in_folder = parts.documents.is_some();
+        let result = self.write_stream(parts, config, now, port);
+        if let (Err(_), true, Some(folders)) = (&result, is_in_folder, &mut self.folders) {
             // A folder that cannot be removed now is removed at the next start, because its stream was not
             // confirmed.
             let _ = folders.remove(&name);
         }
-        kept
+        result
     }
 
     fn write_stream(
         &mut self,
-        mut home: Home,
+        mut parts: StreamParts,
         config: StreamConfig,
         now: Now,
         port: &mut dyn Port,
     ) -> Result<Key, ApiError> {
         let created = now.unix_nanos;
-        if let Some(documents) = &mut home.documents {
+        if let Some(documents) = &mut parts.documents {
             let config = &config;
-            let kept = Kept { created, config };
-            write(documents, STREAM, &kept, true).map_err(ApiError::stream_create)?;
+            let document = AssetDocument { created, config };
+            write(documents, STREAM, &document, true).map_err(ApiError::stream_create)?;
         }
-        self.add_stream(home, config, created, now, port)
+        self.add_stream(parts, config, created, now, port)
     }
 
     /// Adds a stream with its storage.
     pub(super) fn add_stream(
         &mut self,
-        home: Home,
+        parts: StreamParts,
         config: StreamConfig,
         created: i64,
         now: Now,
         port: &mut dyn Port,
     ) -> Result<Key, ApiError> {
-        let place = Place {
+        let place = StreamContext {
             account: &self.settings.account,
             domain: self.settings.domain.as_deref(),
             seed: self.random.seed(),
         };
-        let mut stream = Stream::new(config, home.store, created, &place, now)?;
+        let mut stream = Stream::new(config, parts.store, created, &place, now)?;
         stream.set_batch_limits(self.settings.asset_limits.batches);
         for subject in &stream.config().subjects {
             port.subscribe(subject.as_bytes());
@@ -103,7 +103,7 @@ impl JetStream {
         for filter in own_filters(&stream.config().name) {
             port.subscribe(filter.as_bytes());
         }
-        Ok(self.streams.insert(stream, home.documents))
+        Ok(self.streams.insert(stream, parts.documents))
     }
 
     /// Applies a changed configuration, which was checked.
@@ -136,10 +136,10 @@ impl JetStream {
         for id in consumers {
             self.delete_consumer(key, id, now, port);
         }
-        self.leave_origins(key, port);
+        self.delete_origin_consumers(key, port);
         // A deleted stream fulfills everything that pending answers promise.
-        if let Some((_, _, held)) = self.streams.with_held(key) {
-            held.release_all(port);
+        if let Some((_, _, answers)) = self.streams.with_answers(key) {
+            answers.release_all(port);
         }
         self.unsubscribe_stream(key, port);
         let stream = self.streams.remove(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
@@ -167,14 +167,14 @@ impl JetStream {
     }
 
     /// Deletes the files of a stream that could not be recovered. Returns whether there was one.
-    pub(super) fn delete_broken(&mut self, name: &str) -> Result<bool, ApiError> {
-        if !self.broken.contains_key(name) {
+    pub(super) fn delete_unrecovered(&mut self, name: &str) -> Result<bool, ApiError> {
+        if !self.unrecovered.contains_key(name) {
             return Ok(false);
         }
         if let Some(folders) = &mut self.folders {
             folders.remove(name).map_err(ApiError::stream_delete)?;
         }
-        Ok(self.broken.remove(name).is_some())
+        Ok(self.unrecovered.remove(name).is_some())
     }
 
     /// Removes a stream's folder.
@@ -188,7 +188,7 @@ impl JetStream {
     }
 
     /// Creates a consumer; its configuration was fully checked.
-    pub(super) fn make_consumer(
+    pub(super) fn create_consumer(
         &mut self,
         key: Key,
         config: ConsumerConfig,
@@ -199,25 +199,25 @@ impl JetStream {
         let found = self.streams.with_documents(key);
         let (stream, mut documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
         let (created, name) = (now.unix_nanos, config.name.clone());
-        let made = stream.with_consumers(now, port, |consumers, context| {
+        let result = stream.with_consumers(now, port, |consumers, context| {
             let made = consumers.create(config.clone(), created, context);
             let id = made.map_err(ApiError::consumer_create)?;
             // After a crash its starting point could not be computed again.
             if let (Some(consumer), Some(documents)) = (consumers.get(id), &mut documents) {
                 let mut state = Vec::new();
                 consumer.encode_state(&mut state);
-                keep_state(documents, consumer, &state);
+                persist_consumer_state(documents, consumer, &state);
             }
-            let kept = keep_consumer(documents.as_deref_mut(), created, &config);
-            if kept.is_err() {
+            let persisted = persist_consumer_config(documents.as_deref_mut(), created, &config);
+            if persisted.is_err() {
                 consumers.delete(id, context);
             }
-            kept.map(|()| id)
+            persisted.map(|()| id)
         });
-        if made.is_err() {
-            forget_consumer(documents, &name);
+        if result.is_err() {
+            remove_consumer_documents(documents, &name);
         }
-        made
+        result
     }
 
     /// Applies a changed configuration, which was checked.
@@ -233,7 +233,7 @@ impl JetStream {
         let (stream, documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
         let consumer = stream.consumers().get(id);
         let created = consumer.map_or(now.unix_nanos, |consumer| consumer.created());
-        keep_consumer(documents, created, &config)?;
+        persist_consumer_config(documents, created, &config)?;
         let filters_change =
             consumer.is_some_and(|consumer| !consumer.config().filters().eq(config.filters()));
         stream.with_consumers(now, port, |consumers, context| {
@@ -289,7 +289,7 @@ impl JetStream {
         let Some(consumer) = deleted else {
             return;
         };
-        forget_consumer(documents, consumer.name());
+        remove_consumer_documents(documents, consumer.name());
         // Records that the disk cannot remove now are removed when the next consumer is.
         let _ = stream.remove_unneeded();
         if !consumer.config().direct {
@@ -301,16 +301,22 @@ impl JetStream {
     }
 
     /// Writes the progress of a stream's sources if that is due, or with `all` in any case.
-    pub(super) fn keep_sources(&mut self, key: Key, all: bool, now: Now) {
+    pub(super) fn persist_sources(&mut self, key: Key, all: bool, now: Now) {
         if let Some((stream, Some(documents))) = self.streams.with_documents(key)
-            && let Some(progress) = stream.sources_to_keep(now.since_start, all)
+            && let Some(progress) = stream.progress_to_save(now.since_start, all)
         {
             documents.put(SOURCES, progress);
         }
     }
 
     /// Writes the states of a stream's consumers if that is due, or with `all` in any case.
-    pub(super) fn keep_consumers(&mut self, key: Key, all: bool, now: Now, port: &mut dyn Port) {
+    pub(super) fn persist_consumer_states(
+        &mut self,
+        key: Key,
+        all: bool,
+        now: Now,
+        port: &mut dyn Port,
+    ) {
         let Some((stream, mut documents)) = self.streams.with_documents(key) else {
             return;
         };
@@ -318,7 +324,7 @@ impl JetStream {
         stream.with_consumers(now, port, |consumers, _| {
             consumers.save(now, all, &mut |consumer, state| {
                 if let Some(documents) = &mut documents {
-                    keep_state(documents, consumer, state);
+                    persist_consumer_state(documents, consumer, state);
                     has_saved = true;
                 }
             });
@@ -355,15 +361,15 @@ fn change(
     }
     match documents {
         Some(documents) => {
-            let kept = Kept { created, config };
-            write(documents, STREAM, &kept, true).map_err(ApiError::stream_update)
+            let document = AssetDocument { created, config };
+            write(documents, STREAM, &document, true).map_err(ApiError::stream_update)
         }
         None => Ok(()),
     }
 }
 
 /// Writes a consumer's configuration; of a durable consumer it is synced before the answer.
-pub(super) fn keep_consumer(
+pub(super) fn persist_consumer_config(
     documents: Option<&mut Documents>,
     created: i64,
     config: &ConsumerConfig,
@@ -371,20 +377,20 @@ pub(super) fn keep_consumer(
     let Some(documents) = documents.filter(|_| !config.mem_storage) else {
         return Ok(());
     };
-    let kept = Kept { created, config };
+    let document = AssetDocument { created, config };
     let name = format!("{CONSUMER}{}", config.name);
-    write(documents, &name, &kept, config.is_durable()).map_err(ApiError::consumer_create)
+    write(documents, &name, &document, config.is_durable()).map_err(ApiError::consumer_create)
 }
 
 /// Writes a consumer's state.
-pub(super) fn keep_state(documents: &mut Documents, consumer: &Consumer, state: &[u8]) {
+pub(super) fn persist_consumer_state(documents: &mut Documents, consumer: &Consumer, state: &[u8]) {
     if !consumer.config().mem_storage {
         documents.put(&format!("{STATE}{}", consumer.name()), state.to_vec());
     }
 }
 
 /// Removes the documents of a consumer.
-fn forget_consumer(documents: Option<&mut Documents>, name: &str) {
+fn remove_consumer_documents(documents: Option<&mut Documents>, name: &str) {
     let Some(documents) = documents else { return };
     for of in [CONSUMER, &format!("{COPY}{CONSUMER}"), STATE] {
         documents.remove(&format!("{of}{name}"));
