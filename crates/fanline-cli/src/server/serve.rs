@@ -271,7 +271,7 @@ impl ServeArgs {
     }
 }
 
-/// Sets an option to a flag's value, if the flag is given.
+/// Sets an option to a flag's value, if the flag is present.
 fn override_with<T: Clone>(option: &mut Option<T>, flag: &Option<T>) {
     if flag.is_some() {
         option.clone_from(flag);

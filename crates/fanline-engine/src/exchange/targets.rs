@@ -126,7 +126,7 @@ impl RemoteTargets {
         message: &Message<'_>,
         hops: u8,
     ) -> bool {
-        /// Capacity for names that is kept, in bytes.
+        /// Retained capacity for names, in bytes.
         const NAMES_BYTES: usize = 4096;
         let plain = std::mem::take(&mut self.plain);
         let mut all = std::mem::take(&mut self.with_groups);

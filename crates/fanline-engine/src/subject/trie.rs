@@ -489,7 +489,7 @@ mod tests {
         (prop::collection::vec(token, 1..5), end).prop_map(|(t, end)| t.join(".") + end)
     }
 
-    /// Devices choose the number of levels of their topics, up to 65,536: a match that recurses per level
+    /// Devices choose the number of levels of their subjects, up to 65,536: a match that recurses per level
     /// overflows the stack and aborts the server.
     #[test]
     fn deep_paths_do_not_overflow_the_stack() {

@@ -118,7 +118,7 @@ impl<T> Chunk<T> {
     }
 }
 
-/// Number of read chunks that are kept for reuse.
+/// Number of read chunks that remain for reuse.
 const SPARE_MAX: usize = 4;
 
 /// Number of values in the largest chunks: enough to make the cost of a chunk change negligible, but not more

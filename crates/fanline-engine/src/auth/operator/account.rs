@@ -25,7 +25,7 @@ const ANY_ACCOUNT: &str = "*";
 /// Kind of a signing key whose users have the rights of its template.
 const USER_SCOPE: &str = "user_scope";
 
-/// In operator mode, the account's token: it determines who signs the account's users.
+/// In operator mode, the account's token: it determines the keys that sign the account's users.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Authority {
     pub(super) claims: Claims<AccountClaims>,

@@ -1,7 +1,7 @@
 //! S2 compression of leaf connections and backups: Snappy's stream format with larger blocks, and with copies
 //! that repeat the last distance.
 //!
-//! A stream is a sequence of chunks. Blocks are compressed independently, so no state has to be kept between
+//! A stream is a sequence of chunks. Blocks are compressed independently, so no state remains between
 //! them. An [`Unpacker`] decompresses a stream one block at a time; a [`Packer`] creates blocks.
 
 mod decode;

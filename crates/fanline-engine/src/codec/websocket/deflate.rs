@@ -1,5 +1,5 @@
 //! permessage-deflate (RFC 7692) without context takeover: each message is compressed independently, so no
-//! state has to be kept between messages.
+//! state remains between messages.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
