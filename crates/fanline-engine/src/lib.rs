@@ -53,4 +53,4 @@ pub use shard::{
     ShardStatus,
 };
 pub use subject::trie::{NodeId, OutOfSteps, Trie, Vacant};
-pub use subject::{Filter, FilterError, is_literal_topic};
+pub use subject::{Filter, FilterError, is_literal_subject};

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::auth::TraceTo;
 use crate::encoding::{ACCEPT_ENCODING, CONTENT_ENCODING, Encoding};
 use crate::headers::{self, Block};
-use crate::subject::is_literal_topic;
+use crate::subject::is_literal_subject;
 use crate::time::Timestamp;
 
 const DESTINATION: &str = "Nats-Trace-Dest";
@@ -82,7 +82,7 @@ impl Asked {
                 is_sampled.then(|| (by_parent.dest.clone(), false))?
             }
         };
-        is_literal_topic(to.as_bytes()).then_some(Asked {
+        is_literal_subject(to.as_bytes()).then_some(Asked {
             to,
             is_only,
             headers: all,

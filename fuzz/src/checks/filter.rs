@@ -70,14 +70,14 @@ impl<'a> Tables<'a> {
         }
     }
 
-    fn ask(&mut self, topic: &'a [u8]) {
+    fn ask(&mut self, subject: &'a [u8]) {
         let mut found = BTreeSet::new();
-        self.trie.filters_matching(topic, &mut |held: &Held| {
+        self.trie.filters_matching(subject, &mut |held: &Held| {
             if let Some(path) = &held.0 {
                 assert!(found.insert(path.clone()), "each one is found once");
             }
         });
-        let matches = |path: &&&[u8]| Filter::parse(path).is_ok_and(|f| f.matches(topic));
+        let matches = |path: &&&[u8]| Filter::parse(path).is_ok_and(|f| f.matches(subject));
         let expected: BTreeSet<_> = (self.stored.iter())
             .filter(matches)
             .map(|path| path.to_vec())
@@ -86,11 +86,11 @@ impl<'a> Tables<'a> {
         // Computed, cached, and found in the cache.
         let mut memo = MatchMemo::default();
         for _ in 0..3 {
-            let matched = self.matcher.find(topic, &mut memo);
+            let matched = self.matcher.find(subject, &mut memo);
             assert_eq!(matched.subscriptions(), expected.len());
             assert_eq!(matched.groups(), usize::from(!expected.is_empty()));
         }
-        self.ask_for_paths(topic);
+        self.ask_for_paths(subject);
     }
 
     /// The reverse: finds the stored paths that a filter matches.

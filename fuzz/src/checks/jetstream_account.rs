@@ -61,7 +61,7 @@ impl Account {
         while self.echoes < ECHOES_MAX
             && let Some(echo) = self.world.published.pop_front()
         {
-            if self.world.is_wanted(&echo.topic) {
+            if self.world.is_wanted(&echo.subject) {
                 self.echoes += 1;
                 self.js.handle(&echo.message(), self.now, &mut self.world);
                 self.js.settle(self.now, &mut self.world);
@@ -84,9 +84,9 @@ impl Account {
         }
     }
 
-    pub(super) fn ask(&mut self, topic: &str, payload: &str) {
+    pub(super) fn ask(&mut self, subject: &str, payload: &str) {
         self.handle(&Owned {
-            topic: topic.into(),
+            subject: subject.into(),
             reply: b"reply".to_vec(),
             headers: Vec::new(),
             payload: payload.into(),
@@ -148,7 +148,7 @@ impl Account {
 
 /// A message that owns its bytes.
 pub(super) struct Owned {
-    pub(super) topic: Vec<u8>,
+    pub(super) subject: Vec<u8>,
     pub(super) reply: Vec<u8>,
     pub(super) headers: Vec<u8>,
     pub(super) payload: Vec<u8>,
@@ -160,16 +160,16 @@ impl Owned {
         let (line, rest) = step.split_at(line_end.unwrap_or(step.len()));
         let rest = rest.get(1..).unwrap_or_default();
         let mut words = line.splitn(2, |b| *b == b' ');
-        let topic = words.next().unwrap_or_default();
+        let subject = words.next().unwrap_or_default();
         let is_headers = rest.starts_with(b"NATS/1.0");
         let end = rest.windows(4).position(|end| end == b"\r\n\r\n");
         let headers_end = end.filter(|_| is_headers).map_or(0, |end| end + 4);
         let (headers, payload) = rest.split_at(headers_end);
         Owned {
-            topic: if topic == b"@" {
+            subject: if subject == b"@" {
                 deliver_subject
             } else {
-                topic
+                subject
             }
             .to_vec(),
             reply: words.next().unwrap_or_default().to_vec(),
@@ -180,7 +180,7 @@ impl Owned {
 
     pub(super) fn of(message: &Message<'_>) -> Self {
         Owned {
-            topic: message.topic.to_vec(),
+            subject: message.subject.to_vec(),
             reply: message.reply.to_vec(),
             headers: message.headers.to_vec(),
             payload: message.payload.to_vec(),
@@ -189,7 +189,7 @@ impl Owned {
 
     pub(super) fn message(&self) -> Message<'_> {
         Message {
-            topic: &self.topic,
+            subject: &self.subject,
             reply: &self.reply,
             headers: &self.headers,
             payload: &self.payload,
@@ -208,9 +208,9 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn is_wanted(&self, topic: &[u8]) -> bool {
+    pub(super) fn is_wanted(&self, subject: &[u8]) -> bool {
         let mut wanted = self.wanted.keys();
-        wanted.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(topic)))
+        wanted.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(subject)))
     }
 }
 
@@ -229,7 +229,7 @@ impl Port for World {
 
     fn deliver(&mut self, to: &[u8], message: &Message<'_>) {
         self.published.push_back(Owned {
-            topic: to.to_vec(),
+            subject: to.to_vec(),
             ..Owned::of(message)
         });
     }

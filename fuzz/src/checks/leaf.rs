@@ -49,7 +49,7 @@ impl Outcome {
                         assert!(input[publish.body.clone()].ends_with(b"\r\n"));
                         assert!(publish.payload_bytes() <= PAYLOAD_BYTES_MAX);
                         assert!(publish.header_bytes <= publish.payload_bytes());
-                        assert!(!publish.topic.is_empty());
+                        assert!(!publish.subject.is_empty());
                     }
                     self.verbs.push(format!("{verb:?}"));
                     self.consumed += taken;

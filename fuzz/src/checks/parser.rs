@@ -100,7 +100,7 @@ fn check_publish(publish: &Publish<'_>, input: &[u8], taken: usize, limits: Pars
     assert!(publish.payload_bytes() <= limits.payload_bytes_max);
     assert!(publish.header_bytes <= publish.payload_bytes());
     let is_token = |bytes: &[u8]| !bytes.iter().any(|b| b" \t\r\n".contains(b));
-    assert!(!publish.topic.is_empty() && is_token(publish.topic) && is_token(publish.reply));
+    assert!(!publish.subject.is_empty() && is_token(publish.subject) && is_token(publish.reply));
     if publish.args.is_empty() {
         return;
     }

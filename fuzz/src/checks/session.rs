@@ -198,8 +198,8 @@ impl World {
             assert_eq!(shard.next_timeout(), None);
             // There is no interest on either shard, not even in `>`.
             self.send_from(index, b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\n");
-            for topic in ["a", "b", "a.b", "a.b.c", "x.y"] {
-                self.send_from(index, format!("PUB {topic} 1\r\nx\r\n").as_bytes());
+            for subject in ["a", "b", "a.b", "a.b.c", "x.y"] {
+                self.send_from(index, format!("PUB {subject} 1\r\nx\r\n").as_bytes());
             }
             let shard = &mut self.shards[index];
             assert!(

@@ -10,58 +10,58 @@ const CACHED: &[Target] = &[Target::MillionsAtLeast(20.0), Target::NoAllocation]
 
 pub(super) const CASES: &[Case] = &[
     Case {
-        name: "match exact, the same topic again",
+        name: "match exact, the same subject again",
         unit: "matches",
         targets: CACHED,
         prepare: || cached(0, subscribe_exact, 1),
     },
     Case {
-        name: "match exact, 64 topics in turn",
+        name: "match exact, 64 subjects in turn",
         unit: "matches",
         targets: CACHED,
-        prepare: || cached(0, subscribe_exact, TOPICS),
+        prepare: || cached(0, subscribe_exact, SUBJECTS),
     },
     Case {
-        name: "match wildcard, 64 topics in turn",
+        name: "match wildcard, 64 subjects in turn",
         unit: "matches",
         targets: CACHED,
-        prepare: || cached(0, subscribe_wildcard, TOPICS),
+        prepare: || cached(0, subscribe_wildcard, SUBJECTS),
     },
     Case {
-        name: "match queue group, 64 topics in turn",
+        name: "match queue group, 64 subjects in turn",
         unit: "matches",
         targets: CACHED,
-        prepare: || cached(0, subscribe_group, TOPICS),
+        prepare: || cached(0, subscribe_group, SUBJECTS),
     },
     Case {
-        name: "match remote interest, 64 topics in turn",
+        name: "match remote interest, 64 subjects in turn",
         unit: "matches",
         targets: CACHED,
-        prepare: || cached(0, subscribe_remote, TOPICS),
+        prepare: || cached(0, subscribe_remote, SUBJECTS),
     },
     Case {
         name: "exact among 100,000 filters",
         unit: "matches",
         targets: CACHED,
-        prepare: || cached(FILTERS, subscribe_exact, TOPICS),
+        prepare: || cached(FILTERS, subscribe_exact, SUBJECTS),
     },
     Case {
         name: "wildcard among 100,000 filters",
         unit: "matches",
         targets: CACHED,
-        prepare: || cached(FILTERS, subscribe_wildcard, TOPICS),
+        prepare: || cached(FILTERS, subscribe_wildcard, SUBJECTS),
     },
     Case {
         name: "queue group among 100,000 filters",
         unit: "matches",
         targets: CACHED,
-        prepare: || cached(FILTERS, subscribe_group, TOPICS),
+        prepare: || cached(FILTERS, subscribe_group, SUBJECTS),
     },
     Case {
         name: "remote interest among 100,000 filters",
         unit: "matches",
         targets: CACHED,
-        prepare: || cached(FILTERS, subscribe_remote, TOPICS),
+        prepare: || cached(FILTERS, subscribe_remote, SUBJECTS),
     },
     Case {
         name: "uncached among 100,000 filters",
@@ -84,11 +84,11 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// Number of alternating subjects: more than a publisher's memo holds, fewer than the cache.
-const TOPICS: u64 = 64;
+const SUBJECTS: u64 = 64;
 const FILTERS: u64 = 100_000;
 /// Distinct subjects of the uncached case: many more than the cache holds, so a subject is new whenever it
 /// recurs.
-const UNCACHED_TOPICS: u64 = 200_000;
+const UNCACHED_SUBJECTS: u64 = 200_000;
 
 /// The client whose subscriptions are measured. Another one has the crowd.
 const CLIENT: u32 = 0;
@@ -103,13 +103,13 @@ fn add(matcher: &mut Matcher, client: u32, sid: u64, filter: &str, queue: &[u8])
     assert!(is_new, "a benchmark's own sid");
 }
 
-fn topic(i: u64) -> String {
+fn subject(i: u64) -> String {
     format!("bench.orders.{i}.created")
 }
 
 fn subscribe_exact(matcher: &mut Matcher) {
-    for i in 0..TOPICS {
-        add(matcher, CLIENT, i, &topic(i), b"");
+    for i in 0..SUBJECTS {
+        add(matcher, CLIENT, i, &subject(i), b"");
     }
 }
 
@@ -149,21 +149,21 @@ fn add_crowd(matcher: &mut Matcher, count: u64) {
 }
 
 /// Looks up cached subjects.
-fn cached(crowd: u64, subscribe: fn(&mut Matcher), topics: u64) -> Box<Work> {
+fn cached(crowd: u64, subscribe: fn(&mut Matcher), subjects: u64) -> Box<Work> {
     let mut matcher = Matcher::default();
     add_crowd(&mut matcher, crowd);
     subscribe(&mut matcher);
-    let topics: Vec<Vec<u8>> = (0..topics).map(|i| topic(i).into_bytes()).collect();
+    let subjects: Vec<Vec<u8>> = (0..subjects).map(|i| subject(i).into_bytes()).collect();
     Box::new(move |operations| {
         let mut memo = MatchMemo::default();
-        let rounds = operations.div_ceil(topics.len() as u64);
+        let rounds = operations.div_ceil(subjects.len() as u64);
         for _ in 0..rounds {
-            for topic in black_box(&topics) {
-                let matched = matcher.find(topic, &mut memo);
+            for subject in black_box(&subjects) {
+                let matched = matcher.find(subject, &mut memo);
                 black_box((matched.subscriptions(), matched.groups(), matched.shards()));
             }
         }
-        rounds * topics.len() as u64
+        rounds * subjects.len() as u64
     })
 }
 
@@ -174,7 +174,7 @@ fn uncached() -> Box<Work> {
     let mut numbers = Numbers::new();
     let mut bytes = Vec::new();
     let mut ends = Vec::new();
-    for i in 0..UNCACHED_TOPICS {
+    for i in 0..UNCACHED_SUBJECTS {
         let (region, device) = (numbers.below(100), numbers.below(5000));
         let _ = numbers.below(100);
         bytes.extend(format!("fleet.{region}.{device}.sensor.{i}").into_bytes());
@@ -196,8 +196,8 @@ fn uncached() -> Box<Work> {
 fn churn(filter: fn(u64) -> String) -> Box<Work> {
     let mut matcher = Matcher::default();
     add_crowd(&mut matcher, FILTERS);
-    for i in 0..2 * TOPICS {
-        matcher.find(topic(i % TOPICS).as_bytes(), &mut MatchMemo::default());
+    for i in 0..2 * SUBJECTS {
+        matcher.find(subject(i % SUBJECTS).as_bytes(), &mut MatchMemo::default());
     }
     let filters: Vec<String> = (0..1024).map(filter).collect();
     let sids: Vec<String> = (0..1024).map(|i| (1_000_000 + i).to_string()).collect();

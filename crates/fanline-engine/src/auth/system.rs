@@ -1,7 +1,7 @@
 //! Requests to the system account that every account may send without an export.
 
 use super::account::{Account, Import, ImportKind};
-use crate::subject::is_literal_topic;
+use crate::subject::is_literal_subject;
 
 /// A request to the system account.
 struct Service {
@@ -42,7 +42,7 @@ impl Service {
     /// Returns the subject in the system account for requests of this account; `None` if the account's name
     /// is not a single plain token.
     fn subject_for(&self, account: &str) -> Option<String> {
-        let is_one = !account.contains('.') && is_literal_topic(account.as_bytes());
+        let is_one = !account.contains('.') && is_literal_subject(account.as_bytes());
         // This name would request the data of all accounts.
         let is_all = account == "PING";
         let (before, behind) = self.own;

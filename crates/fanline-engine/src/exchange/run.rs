@@ -70,7 +70,7 @@ impl<K: Kind> Exchange<K> {
         let may_run = intake.may_run && !is_reserved && is_plain;
         let router = &self.routers[intake.account];
         match intake.memo.reach() {
-            Reach::Nowhere => return may_run && router.holds(intake.memo, publish.topic),
+            Reach::Nowhere => return may_run && router.holds(intake.memo, publish.subject),
             Reach::WithLinks(set) if !self.targets.serves(set) => return false,
             Reach::Unsaid => return false,
             // While a run is collected, the memo refers to its subject.
@@ -79,7 +79,7 @@ impl<K: Kind> Exchange<K> {
         let may_run = may_run
             && !publish.args.is_empty()
             && publish.body.len() < SHARED_BYTES_MIN
-            && router.holds(intake.memo, publish.topic);
+            && router.holds(intake.memo, publish.subject);
         if !may_run {
             self.end_run(intake);
             return false;
@@ -89,7 +89,7 @@ impl<K: Kind> Exchange<K> {
         }
         let run = &mut self.run;
         let tail = from + publish.args.start..from + publish.body.end;
-        run.bytes += tail.len() + publish.topic.len();
+        run.bytes += tail.len() + publish.subject.len();
         let payload_bytes = publish.payload_bytes() as u64;
         run.messages.push(Waiting {
             tail,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::advisory::Advisories;
 use super::asset_limits::AssetLimits;
-use super::consumer::AckTopic;
+use super::consumer::AckSubject;
 use super::folders::Folders;
 use super::info::ApiStats;
 use super::limits::{Reserved, ServerLimits, Usage, Used};
@@ -138,27 +138,27 @@ impl JetStream {
 
     /// Handles a message to a subject that JetStream subscribes to.
     pub fn handle(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        if let Some(key) = self.inboxes.stream(message.topic) {
+        if let Some(key) = self.inboxes.stream(message.subject) {
             if let Some(stream) = self.streams.touch(key) {
                 stream.handle_origin_message(message, now, port);
             }
             return;
         }
-        if let Some(subject) = self.store_subject(message.topic) {
+        if let Some(subject) = self.store_subject(message.subject) {
             // Other domains write to the buckets of this domain by its name.
             return self.handle(
                 &Message {
-                    topic: subject,
+                    subject: subject,
                     ..*message
                 },
                 now,
                 port,
             );
         }
-        if message.topic.starts_with(b"$JS.") {
+        if message.subject.starts_with(b"$JS.") {
             self.handle_own(message, now, port);
         }
-        if let Some(key) = self.streams.find_stream_of(message.topic)
+        if let Some(key) = self.streams.find_stream_of(message.subject)
             && let Some(stream) = self.streams.touch(key)
         {
             let storage = stream.config().storage;
@@ -201,7 +201,7 @@ impl JetStream {
 
     /// Handles a message to JetStream itself.
     fn handle_own(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        let subject = message.topic;
+        let subject = message.subject;
         if let Some(path) = subject.strip_prefix(b"$JS.API.") {
             api::handle(self, path, message, now, port);
         } else if subject.starts_with(b"$JS.ACK.") {
@@ -225,7 +225,7 @@ impl JetStream {
     }
 
     fn handle_ack(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        let stream = AckTopic::names(message.topic)
+        let stream = AckSubject::names(message.subject)
             .and_then(|(stream, _)| std::str::from_utf8(stream).ok())
             .and_then(|name| self.streams.find(name))
             .and_then(|key| self.streams.touch(key));
@@ -240,14 +240,14 @@ impl JetStream {
     }
 
     fn handle_flow_control(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        let name = message.topic.split(|b| *b == b'.').nth(2);
+        let name = message.subject.split(|b| *b == b'.').nth(2);
         let stream = name
             .and_then(|name| std::str::from_utf8(name).ok())
             .and_then(|name| self.streams.find(name))
             .and_then(|key| self.streams.touch(key));
         let is_known = stream.is_some_and(|stream| {
             stream.with_consumers(now, port, |consumers, context| {
-                consumers.handle_flow_control(message.topic, context)
+                consumers.handle_flow_control(message.subject, context)
             })
         });
         if !is_known {
@@ -512,7 +512,7 @@ impl JetStream {
 /// Returns the stream of a quick request, from the whole subject.
 fn quick_request_stream(subject: &[u8]) -> Option<&[u8]> {
     const QUICK: [&[u8]; 2] = [b"$JS.API.CONSUMER.MSG.NEXT.", b"$JS.API.DIRECT.GET."];
-    if let Some(ack) = AckTopic::parse(subject) {
+    if let Some(ack) = AckSubject::parse(subject) {
         return Some(ack.stream);
     }
     let rest = QUICK

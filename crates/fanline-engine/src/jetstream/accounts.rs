@@ -277,7 +277,7 @@ impl Handler for JetStreams {
             // Another server or account answers.
             State::Refused if entry.is_elsewhere || !entry.has_api => return,
             State::Refused => {
-                if let Some(path) = message.topic.strip_prefix(API_PREFIX) {
+                if let Some(path) = message.subject.strip_prefix(API_PREFIX) {
                     api::refuse(path, message, ports.of(account));
                 }
                 return;
@@ -286,7 +286,7 @@ impl Handler for JetStreams {
             State::Running(_) => {}
         }
         // Only creating and changing streams depends on it.
-        if message.topic.starts_with(b"$JS.API.STREAM.") {
+        if message.subject.starts_with(b"$JS.API.STREAM.") {
             let reserved = self.reserved_elsewhere(account);
             if let Some(jetstream) = self.touch(account) {
                 jetstream.set_reserved_elsewhere(reserved);

@@ -151,7 +151,7 @@ impl Advisories {
                 acc: &account,
                 server: &server,
             },
-            subject: &text(request.topic),
+            subject: &text(request.subject),
             request: &text(request.payload),
             response: &text(response),
         };
@@ -181,7 +181,7 @@ impl Advisories {
             return;
         };
         port.publish(&Message {
-            topic: subject.as_bytes(),
+            subject: subject.as_bytes(),
             payload: &payload,
             ..Message::default()
         });

@@ -59,14 +59,14 @@ pub struct Now {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Message<'a> {
     /// Subject to which it is published.
-    pub topic: &'a [u8],
+    pub subject: &'a [u8],
     /// Reply subject, or empty.
     pub reply: &'a [u8],
     /// Whole header block from `NATS/1.0` to its empty line, or empty.
     pub headers: &'a [u8],
     /// Payload.
     pub payload: &'a [u8],
-    /// Subject that its subscriber sees, if it differs from `topic`, or empty. A consumer publishes a record
+    /// Subject that its subscriber sees, if it differs from `subject`, or empty. A consumer publishes a record
     /// to the deliver subject, and the subscriber sees the record's own subject.
     pub shown: &'a [u8],
 }

@@ -38,7 +38,7 @@ pub(super) struct Answer {
 impl Answer {
     fn send(&self, port: &mut dyn Port) {
         let message = Message {
-            topic: &self.reply,
+            subject: &self.reply,
             payload: &self.payload,
             ..Message::default()
         };
@@ -49,7 +49,7 @@ impl Answer {
     fn refuse(&self, error: &ApiError, port: &mut dyn Port) {
         if let Some(endpoint) = self.endpoint {
             let message = Message {
-                topic: &self.reply,
+                subject: &self.reply,
                 payload: &api::refusal(endpoint, error),
                 ..Message::default()
             };

@@ -14,7 +14,7 @@ impl JetStream {
         port: &mut dyn Port,
     ) {
         let ts = Timestamp::from_unix_nanos(now.unix_nanos);
-        let subject = String::from_utf8_lossy(message.topic).into_owned();
+        let subject = String::from_utf8_lossy(message.subject).into_owned();
         let came_in = Event {
             r#type: "in",
             ts,
@@ -29,7 +29,7 @@ impl JetStream {
         let mut trace = Trace::new(asked, bytes, came_in);
         let hop = trace.hop_to(index);
         trace.set_hop(hop);
-        let holder = self.streams.find_stream_of(message.topic);
+        let holder = self.streams.find_stream_of(message.subject);
         let stream = holder.and_then(|key| self.streams.get(key));
         trace.events.extend(stream.map(|stream| Event {
             r#type: "js",
@@ -48,7 +48,7 @@ impl JetStream {
             time: ts,
         });
         port.publish(&Message {
-            topic: trace.asked.to.as_bytes(),
+            subject: trace.asked.to.as_bytes(),
             headers: &headers,
             payload: &body,
             ..Message::default()

@@ -13,7 +13,7 @@ use crate::exchange::text::{first_line, text};
 use crate::exchange::tracing::Traced;
 use crate::headers::no_responders_status;
 use crate::outbox::Chunk;
-use crate::subject::is_literal_topic;
+use crate::subject::is_literal_subject;
 use crate::trace::may_request_trace;
 
 impl AnySession<'_> {
@@ -46,7 +46,7 @@ impl AnySession<'_> {
     ) {
         let mut renamed = std::mem::take(&mut self.broker.accounts.renamed);
         let mapped = match intake.is_mapped {
-            true => (self.broker).rename(intake.account, publish.topic, &mut renamed),
+            true => (self.broker).rename(intake.account, publish.subject, &mut renamed),
             false => Mapped::Unchanged,
         };
         match mapped {
@@ -56,7 +56,7 @@ impl AnySession<'_> {
                     trace.note_mapping(&renamed);
                 }
                 let publish = Publish {
-                    topic: &renamed,
+                    subject: &renamed,
                     ..publish.clone()
                 };
                 self.publish_as(intake, &publish, from, context);
@@ -85,8 +85,8 @@ impl AnySession<'_> {
             return;
         }
         let mut permit = Permit::Known;
-        if intake.is_restricted && !self.knows_permitted(intake, publish.topic) {
-            permit = self.permit_publish(publish.topic);
+        if intake.is_restricted && !self.knows_permitted(intake, publish.subject) {
+            permit = self.permit_publish(publish.subject);
         }
         if permit == Permit::Denied {
             note_refusal(context.trace, publish);
@@ -106,7 +106,7 @@ impl AnySession<'_> {
         let message = Message::published(chunk, publish, from);
         let mut dispatch = Dispatch {
             account: intake.account,
-            subject: publish.topic,
+            subject: publish.subject,
             message: &message,
             origin: intake.origin,
             context,
@@ -116,7 +116,7 @@ impl AnySession<'_> {
             true => self.dispatch_rewritten(dispatch, publish, memo),
         };
         if permit == Permit::Granted {
-            self.note_permitted(intake, publish.topic);
+            self.note_permitted(intake, publish.subject);
         }
         if !delivered && !publish.reply.is_empty() {
             self.send_no_responders(publish);
@@ -158,7 +158,7 @@ impl AnySession<'_> {
     /// Returns whether a client may publish to a reserved subject; sends it an error if not.
     #[cold]
     fn may_publish(&mut self, publish: &Publish<'_>, trace: Option<&mut Traced>) -> bool {
-        const TOPICS: [&[u8]; 3] = [b"_GR_.", b"$GR.", b"$NRG."];
+        const SUBJECTS: [&[u8]; 3] = [b"_GR_.", b"$GR.", b"$NRG."];
         const REPLIES: [&[u8]; 4] = [b"_R_.", b"$JS.ACK.", b"_GR_.", b"$GR."];
         if REPLIES
             .iter()
@@ -168,11 +168,11 @@ impl AnySession<'_> {
                 .send_error(self.id, &ClientError::ReplyDenied(text(publish.reply)));
             return false;
         }
-        if TOPICS
+        if SUBJECTS
             .iter()
-            .any(|prefix| publish.topic.starts_with(prefix))
+            .any(|prefix| publish.subject.starts_with(prefix))
         {
-            self.deny_publish(publish.topic);
+            self.deny_publish(publish.subject);
             note_refusal(trace, publish);
             return false;
         }
@@ -184,7 +184,7 @@ impl AnySession<'_> {
     fn answer_publish(&mut self, publish: &Publish<'_>) {
         let options = &self.broker.exchange.sessions[self.id.index()].options;
         let (verbose, pedantic) = (options.verbose, options.pedantic);
-        if pedantic && !is_literal_topic(publish.topic) {
+        if pedantic && !is_literal_subject(publish.subject) {
             self.broker
                 .send_error(self.id, &ClientError::InvalidPublishSubject);
         }
@@ -208,7 +208,7 @@ impl AnySession<'_> {
             return;
         };
         let mut status = Vec::new();
-        let status = no_responders_status(&mut status, publish.topic);
+        let status = no_responders_status(&mut status, publish.subject);
         let mut line = b"HMSG ".to_vec();
         line.extend_from_slice(publish.reply);
         line.push(b' ');
@@ -243,7 +243,7 @@ impl AnySession<'_> {
 /// Notes in the trace of a message that it was not permitted.
 fn note_refusal(trace: Option<&mut Traced>, publish: &Publish<'_>) {
     if let Some(trace) = trace {
-        trace.note_refusal(&ClientError::PublishDenied(text(publish.topic)));
+        trace.note_refusal(&ClientError::PublishDenied(text(publish.subject)));
     }
 }
 
@@ -255,7 +255,7 @@ fn is_reserved(publish: &Publish<'_>) -> bool {
         [b'_', second, ..] => matches!(second, b'R' | b'G'),
         _ => false,
     };
-    may_be(publish.topic) || may_be(publish.reply)
+    may_be(publish.subject) || may_be(publish.reply)
 }
 
 /// Returns whether a message may ask for a trace. Not inlined, so that the path of messages without headers stays

@@ -42,7 +42,7 @@ impl AnySession<'_> {
             cid: Some(session.cid),
             name: session.options.name.clone(),
             acc: exchange.account_name(account),
-            subj: text(publish.topic),
+            subj: text(publish.subject),
             ..Event::default()
         };
         let trace = Trace::new(asked, publish.payload_bytes(), came_in);

@@ -417,21 +417,21 @@ type Wanted = Vec<(usize, String, bool)>;
 fn deliver(
     wanted: &Wanted,
     links: &[Link],
-    (account, topic): (usize, &str),
+    (account, subject): (usize, &str),
     is_served: &mut bool,
     counts: &mut BTreeMap<(usize, String), usize>,
 ) {
     let is_match = |filter: &str| {
         Filter::parse(filter.as_bytes())
             .unwrap()
-            .matches(topic.as_bytes())
+            .matches(subject.as_bytes())
     };
     for (at, (of, filter, queue)) in wanted.iter().enumerate() {
         if *of != account || !is_match(filter) {
             continue;
         }
         if !queue {
-            *counts.entry((at, topic.into())).or_default() += 1;
+            *counts.entry((at, subject.into())).or_default() += 1;
         } else if !std::mem::replace(is_served, true) {
             *counts.entry(GROUP).or_default() += 1;
         }
@@ -446,7 +446,7 @@ fn deliver(
         if at == account && is_match(from) {
             // The wildcard stands for the rest of the subject.
             let stem = from.trim_end_matches(['*', '>']);
-            let rest = &topic[stem.len()..];
+            let rest = &subject[stem.len()..];
             let made = match to.strip_suffix(['*', '>']) {
                 Some(stem) => format!("{stem}{rest}"),
                 None => to.into(),
@@ -518,22 +518,22 @@ proptest! {
             world.say(client, &format!("SUB {filter}{queue} 1\r\n"));
             clients.push(client);
         }
-        for (at, (account, topic)) in published.iter().enumerate() {
+        for (at, (account, subject)) in published.iter().enumerate() {
             let publisher = client(&mut world, &access, at % shards, NAMES[*account]);
-            world.say(publisher, &format!("PUB {topic} 0\r\n\r\n"));
+            world.say(publisher, &format!("PUB {subject} 0\r\n\r\n"));
             let mut expected = BTreeMap::new();
-            deliver(&wanted, &links, (*account, *topic), &mut false, &mut expected);
+            deliver(&wanted, &links, (*account, *subject), &mut false, &mut expected);
             let mut counts: BTreeMap<(usize, String), usize> = BTreeMap::new();
             for (at, client) in clients.iter().enumerate() {
                 let is_member = wanted[at].2;
                 let sent = world.read(*client);
                 for line in sent.lines().filter(|line| line.contains("MSG ")) {
-                    let topic = line.split(' ').nth(1).unwrap();
-                    let entry = if is_member { GROUP } else { (at, topic.into()) };
+                    let subject = line.split(' ').nth(1).unwrap();
+                    let entry = if is_member { GROUP } else { (at, subject.into()) };
                     *counts.entry(entry).or_default() += 1;
                 }
             }
-            prop_assert_eq!(counts, expected, "{} to {}", topic, NAMES[*account]);
+            prop_assert_eq!(counts, expected, "{} to {}", subject, NAMES[*account]);
         }
     }
 }

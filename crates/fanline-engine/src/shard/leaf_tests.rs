@@ -205,13 +205,13 @@ fn coalesced_messages_cross_one_by_one() {
     let mut parts = Vec::new();
     for number in 0..200 {
         // The order has no rhythm, with several messages of each subject in a row.
-        let topic = ["far", "near", "both", "nowhere", "group"][number * number / 40 % 5];
+        let subject = ["far", "near", "both", "nowhere", "group"][number * number / 40 % 5];
         parts.push(match number * 7 % 23 {
-            0 => format!(" {topic} r 3\r\n{number:03}\r\n"),
-            1 => format!("H {topic} 12 15\r\n{HEADERS}{number:03}\r\n"),
-            2 => format!(" {topic} 6000\r\n{number:06000}\r\n"),
+            0 => format!(" {subject} r 3\r\n{number:03}\r\n"),
+            1 => format!("H {subject} 12 15\r\n{HEADERS}{number:03}\r\n"),
+            2 => format!(" {subject} 6000\r\n{number:06000}\r\n"),
             3 => "PING\r\n".to_owned(),
-            _ => format!(" {topic} 3\r\n{number:03}\r\n"),
+            _ => format!(" {subject} 3\r\n{number:03}\r\n"),
         });
     }
     let written_for = |plain: &str, headers: &str| -> Vec<String> {

@@ -26,7 +26,7 @@ const LISTS: [Lists; 7] = [
     (&["a.*", "b"], &["a.b"]),
     (&[">"], &[]),
 ];
-const TOPICS: [&str; 6] = ["a.b", "a.c", "b.c", "b", "a.b.c", "c.d"];
+const SUBJECTS: [&str; 6] = ["a.b", "a.c", "b.c", "b", "a.b.c", "c.d"];
 const FILTERS: [&str; 4] = ["a.*", "b", ">", "a.b"];
 const USERS: [&str; 3] = ["u0", "u1", "u2"];
 
@@ -74,32 +74,36 @@ fn connect_of(user: &str) -> String {
 
 /// Publishes to these subjects in one input. Returns for each whether it arrived; for the others the publisher must
 /// receive an error.
-fn publish(world: &mut World, from: Client, watcher: Client, topics: &[&str]) -> Vec<bool> {
+fn publish(world: &mut World, from: Client, watcher: Client, subjects: &[&str]) -> Vec<bool> {
     let line = |nth: usize| format!("{}\r\n{nth}\r\n", nth.to_string().len());
     let lines =
-        |verb: &str, sid: &str, nth: usize| format!("{verb} {} {sid}{}", topics[nth], line(nth));
-    let input: String = (0..topics.len()).map(|nth| lines("PUB", "", nth)).collect();
+        |verb: &str, sid: &str, nth: usize| format!("{verb} {} {sid}{}", subjects[nth], line(nth));
+    let input: String = (0..subjects.len())
+        .map(|nth| lines("PUB", "", nth))
+        .collect();
     world.say(from, &input);
     let (received, told) = (world.read(watcher), world.read(from));
-    let arrived: Vec<bool> = (0..topics.len())
+    let arrived: Vec<bool> = (0..subjects.len())
         .map(|nth| received.contains(&lines("MSG", "1 ", nth)))
         .collect();
-    let refused: String = (topics.iter().zip(&arrived))
+    let refused: String = (subjects.iter().zip(&arrived))
         .filter(|(_, has_arrived)| !**has_arrived)
-        .map(|(topic, _)| format!("-ERR 'Permissions Violation for Publish to \"{topic}\"'\r\n"))
+        .map(|(subject, _)| {
+            format!("-ERR 'Permissions Violation for Publish to \"{subject}\"'\r\n")
+        })
         .collect();
     assert_eq!(told, refused);
     arrived
 }
 
 /// The naive model: evaluates the lists.
-fn allows((allow, deny): Lists, topic: &str) -> bool {
+fn allows((allow, deny): Lists, subject: &str) -> bool {
     let is_in = |list: &[&str]| {
         let mut filters = list.iter();
         filters.any(|f| {
             Filter::parse(f.as_bytes())
                 .unwrap()
-                .matches(topic.as_bytes())
+                .matches(subject.as_bytes())
         })
     };
     is_in(allow) && !is_in(deny)
@@ -119,8 +123,8 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let publish = || {
-        let topics = prop::collection::vec(0..TOPICS.len(), 1..12);
-        (0..6usize, topics).prop_map(|(session, topics)| Step::Publish(session, topics))
+        let subjects = prop::collection::vec(0..SUBJECTS.len(), 1..12);
+        (0..6usize, subjects).prop_map(|(session, subjects)| Step::Publish(session, subjects))
     };
     prop_oneof![
         publish(),
@@ -153,12 +157,12 @@ proptest! {
         let mut wanted = [false; FILTERS.len()];
         for step in steps {
             match step {
-                Step::Publish(session, topics) => {
-                    let topics: Vec<&str> = topics.iter().map(|at| TOPICS[*at]).collect();
+                Step::Publish(session, subjects) => {
+                    let subjects: Vec<&str> = subjects.iter().map(|at| SUBJECTS[*at]).collect();
                     let list = LISTS[lists[users[session]]];
                     let allowed: Vec<bool> =
-                        topics.iter().map(|topic| allows(list, topic)).collect();
-                    let arrived = publish(&mut world, sessions[session], watcher, &topics);
+                        subjects.iter().map(|subject| allows(list, subject)).collect();
+                    let arrived = publish(&mut world, sessions[session], watcher, &subjects);
                     prop_assert_eq!(arrived, allowed);
                     world.read(other);
                 }
@@ -254,11 +258,11 @@ fn two_sets_of_permissions_intersect() {
     world.say(guest, &connect_of("u0"));
     world.read(guest);
     for _ in 0..5 {
-        let topics = ["a.b", "b", "a.b.c"];
+        let subjects = ["a.b", "b", "a.b.c"];
         assert_eq!(
-            publish(&mut world, user, watcher, &topics),
+            publish(&mut world, user, watcher, &subjects),
             [true, false, true]
         );
-        assert_eq!(publish(&mut world, guest, watcher, &topics), [false; 3]);
+        assert_eq!(publish(&mut world, guest, watcher, &subjects), [false; 3]);
     }
 }

@@ -26,7 +26,7 @@ use crate::jetstream::{Handler, Message, Now, Outcome, Port, Ports};
 use crate::random::{FastRandom, Purpose, Random, Seed};
 use crate::session::Receipt;
 use crate::session::mqtt::{Connections, Context, RegistryMessage, ServicePorts, SessionRegistry};
-use crate::subject::is_literal_topic;
+use crate::subject::is_literal_subject;
 
 /// Most bytes that are posted before a round ends, which bounds the batches.
 const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -179,7 +179,7 @@ impl<H: Handler> JetStreamService<H> {
         let framed = &crossing.message;
         let (headers, rest) = framed.body.split_at(framed.header_bytes);
         let message = Message {
-            topic: crossing.subject,
+            subject: crossing.subject,
             reply: &framed.args[..framed.reply_bytes],
             headers,
             payload: &rest[..rest.len() - 2],
@@ -298,7 +298,7 @@ impl Outside {
         let all = &mut self.announcements;
         announce(all, index, here, account, filter, b"", weight);
         // A consumer here may push to a subscription here: that of a mirror of another account's stream.
-        if is_literal_topic(filter) {
+        if is_literal_subject(filter) {
             let own = &mut self.outgoing[usize::from(index)];
             own.push_interest(here, account, filter, b"", weight);
         }
@@ -351,7 +351,7 @@ impl Outside {
             self.post_frame(account, to, message);
         }
         for exit in exits.iter().filter(|_| bridges < BRIDGES_MAX) {
-            let is_question = to == message.topic && !message.reply.is_empty();
+            let is_question = to == message.subject && !message.reply.is_empty();
             match exit.kind {
                 BridgeKind::Replies => {
                     self.answer(account, to, message, bridges);
@@ -364,10 +364,10 @@ impl Outside {
                 BridgeKind::Service(_) | BridgeKind::Stream => {}
             }
             let message = Message {
-                topic: if to == message.topic {
+                subject: if to == message.subject {
                     &exit.subject
                 } else {
-                    message.topic
+                    message.subject
                 },
                 reply: match exit.kind {
                     BridgeKind::Stream => message.reply,
@@ -389,8 +389,8 @@ impl Outside {
             ..
         } = self;
         frame.clear();
-        if to != message.topic {
-            for part in [&b"HMSG "[..], message.topic, b" "] {
+        if to != message.subject {
+            for part in [&b"HMSG "[..], message.subject, b" "] {
                 frame.extend_from_slice(part);
             }
         }
@@ -419,15 +419,15 @@ impl Outside {
     fn is_there(
         &mut self,
         account: AccountId,
-        topic: &[u8],
+        subject: &[u8],
         bridges: u8,
         is_such: &dyn Fn(&mut Router, &[u8]) -> bool,
     ) -> bool {
         let router = self.routers.of(account);
-        if is_such(router, topic) {
+        if is_such(router, subject) {
             return true;
         }
-        let route = router.route(topic, &mut RouteMemo::default());
+        let route = router.route(subject, &mut RouteMemo::default());
         let exits = route.exits().to_vec();
         bridges < BRIDGES_MAX
             && exits.iter().any(|exit| {
@@ -438,8 +438,8 @@ impl Outside {
 }
 
 /// Returns whether a subject has subscribers in one account.
-fn has_interest(router: &mut Router, topic: &[u8]) -> bool {
-    let route = router.route(topic, &mut RouteMemo::default());
+fn has_interest(router: &mut Router, subject: &[u8]) -> bool {
+    let route = router.route(subject, &mut RouteMemo::default());
     !route.plain_remote.is_empty() || route.has_groups()
 }
 
@@ -478,7 +478,7 @@ impl ServicePorts for Outside {
     }
 
     fn publish_to_others(&mut self, account: AccountId, message: &Message<'_>) {
-        self.post_except(Some(self.index), account, message.topic, message, 0);
+        self.post_except(Some(self.index), account, message.subject, message, 0);
     }
 
     fn connections(&mut self) -> &mut Connections {
@@ -488,7 +488,7 @@ impl ServicePorts for Outside {
 
 impl Port for Outside {
     fn publish(&mut self, message: &Message<'_>) {
-        self.post(self.account, message.topic, message, 0);
+        self.post(self.account, message.subject, message, 0);
     }
 
     fn answer(&mut self, message: &Message<'_>, outcome: Outcome<'_>) {
@@ -502,13 +502,13 @@ impl Port for Outside {
         self.post(self.account, to, message, 0);
     }
 
-    fn has_interest(&mut self, topic: &[u8]) -> bool {
-        self.is_there(self.account, topic, 0, &has_interest)
+    fn has_interest(&mut self, subject: &[u8]) -> bool {
+        self.is_there(self.account, subject, 0, &has_interest)
     }
 
-    fn has_others(&mut self, topic: &[u8]) -> bool {
+    fn has_others(&mut self, subject: &[u8]) -> bool {
         let index = self.index;
-        let route = self.router().route(topic, &mut RouteMemo::default());
+        let route = self.router().route(subject, &mut RouteMemo::default());
         let mut remotes = route.plain_remote.iter();
         if remotes.any(|remote| remote != Remote::Shard(index)) || route.has_groups() {
             return true;
@@ -520,12 +520,12 @@ impl Port for Outside {
         })
     }
 
-    fn has_receiver(&mut self, topic: &[u8], group: &[u8]) -> bool {
+    fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
         self.is_there(
             self.account,
-            topic,
+            subject,
             0,
-            &|router: &mut Router, topic: &[u8]| router.is_wanted_elsewhere(topic, group),
+            &|router: &mut Router, subject: &[u8]| router.is_wanted_elsewhere(subject, group),
         )
     }
 

@@ -829,7 +829,7 @@ fn input_may_be_split_anywhere() {
 
 /// A publish and its delivery.
 struct Sent {
-    topic: &'static str,
+    subject: &'static str,
     reply: &'static str,
     payload: String,
     has_headers: bool,
@@ -841,7 +841,7 @@ impl Sent {
     /// Subjects, sizes, and forms that end a run, at intervals that share no factor.
     fn numbered(i: usize) -> Self {
         Sent {
-            topic: if i.is_multiple_of(17) {
+            subject: if i.is_multiple_of(17) {
                 "narrow"
             } else {
                 "wide"
@@ -858,7 +858,7 @@ impl Sent {
 
     fn publish(&self, i: usize) -> String {
         let Sent {
-            topic,
+            subject,
             reply,
             payload,
             ..
@@ -866,17 +866,17 @@ impl Sent {
         let size = payload.len();
         if self.has_headers {
             let (headers, total) = (HEADER.len(), HEADER.len() + size);
-            format!("HPUB {topic} {reply}{headers} {total}\r\n{HEADER}{payload}\r\n")
+            format!("HPUB {subject} {reply}{headers} {total}\r\n{HEADER}{payload}\r\n")
         } else if i.is_multiple_of(11) {
-            format!("pub  {topic} {reply}{size} \r\n{payload}\r\nPING\r\n")
+            format!("pub  {subject} {reply}{size} \r\n{payload}\r\nPING\r\n")
         } else {
-            format!("PUB {topic} {reply}{size}\r\n{payload}\r\n")
+            format!("PUB {subject} {reply}{size}\r\n{payload}\r\n")
         }
     }
 
     fn delivery(&self, sid: &str, takes_headers: bool) -> String {
         let Sent {
-            topic,
+            subject,
             reply,
             payload,
             ..
@@ -884,9 +884,11 @@ impl Sent {
         let size = payload.len();
         if self.has_headers && takes_headers {
             let (headers, total) = (HEADER.len(), HEADER.len() + size);
-            return format!("HMSG {topic} {sid} {reply}{headers} {total}\r\n{HEADER}{payload}\r\n");
+            return format!(
+                "HMSG {subject} {sid} {reply}{headers} {total}\r\n{HEADER}{payload}\r\n"
+            );
         }
-        format!("MSG {topic} {sid} {reply}{size}\r\n{payload}\r\n")
+        format!("MSG {subject} {sid} {reply}{size}\r\n{payload}\r\n")
     }
 }
 
@@ -921,7 +923,7 @@ fn coalesced_messages_equal_single_ones() {
         let mut wide = 0;
         let mut wanted = String::new();
         for sent in &sent {
-            let is_wide = sent.topic == "wide";
+            let is_wide = sent.subject == "wide";
             wide += usize::from(is_wide);
             if !is_wide || wide <= wide_max {
                 wanted += &sent.delivery(if is_wide { "1" } else { "22" }, i != 39);

@@ -9,10 +9,10 @@ use super::tests::{Client, World};
 use crate::auth::{AccessConfig, ExportKind, ImportKind, Mapping};
 
 /// Returns an HPUB of a message that asks for a trace.
-fn traced(topic: &str, header: &str) -> String {
+fn traced(subject: &str, header: &str) -> String {
     let headers = format!("NATS/1.0\r\nNats-Trace-Dest: t\r\n{header}\r\n");
     let bytes = headers.len();
-    format!("HPUB {topic} {bytes} {}\r\n{headers}hi\r\n", bytes + 2)
+    format!("HPUB {subject} {bytes} {}\r\n{headers}hi\r\n", bytes + 2)
 }
 
 const ONLY: &str = "Nats-Trace-Only: true\r\n";

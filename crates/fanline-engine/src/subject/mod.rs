@@ -76,9 +76,9 @@ impl<'a> Filter<'a> {
 
     /// Returns whether the filter matches a subject, compared token by token. This is the plain definition;
     /// [`Trie`](crate::Trie) matches many filters at once.
-    pub fn matches(&self, topic: &[u8]) -> bool {
+    pub fn matches(&self, subject: &[u8]) -> bool {
         let mut wanted = self.0.split(|b| *b == b'.');
-        let mut given = topic.split(|b| *b == b'.');
+        let mut given = subject.split(|b| *b == b'.');
         loop {
             match (wanted.next(), given.next()) {
                 (None, None) => return true,
@@ -93,7 +93,7 @@ impl<'a> Filter<'a> {
 }
 
 /// Returns whether a pedantic client may publish to a subject: it must be a filter without wildcards.
-pub fn is_literal_topic(subject: &[u8]) -> bool {
+pub fn is_literal_subject(subject: &[u8]) -> bool {
     Filter::parse(subject).is_ok_and(|f| f.is_literal())
 }
 
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn matching() {
-        for (filter, topic, expected) in [
+        for (filter, subject, expected) in [
             ("a.b", "a.b", true),
             ("a.b", "a.c", false),
             ("a.*", "a.b", true),
@@ -143,9 +143,9 @@ mod tests {
         ] {
             let parsed = Filter::parse(filter.as_bytes()).unwrap();
             assert_eq!(
-                parsed.matches(topic.as_bytes()),
+                parsed.matches(subject.as_bytes()),
                 expected,
-                "{filter} {topic}"
+                "{filter} {subject}"
             );
         }
     }

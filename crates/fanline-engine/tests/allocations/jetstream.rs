@@ -98,7 +98,7 @@ fn deliveries_allocate_nothing() {
             let acks = std::mem::take(&mut port.acks);
             for subject in &acks {
                 let ack = Message {
-                    topic: subject,
+                    subject: subject,
                     payload: b"+ACK",
                     ..Message::default()
                 };
@@ -165,7 +165,7 @@ fn publish_into_stream_allocates_nothing() {
             now.unix_nanos += 1_000;
             now.since_start += Duration::from_micros(1);
             let message = Message {
-                topic: b"s.a",
+                subject: b"s.a",
                 reply: b"_INBOX.abcdefghijklmnop.1",
                 headers: headers[number % 2],
                 payload: &[b'x'; 128],

@@ -158,9 +158,11 @@ impl Disk for FailingDisk {
     }
 }
 
-async fn ask(client: &Client, topic: &str, payload: &str) -> String {
-    let answer = client.request(topic, payload.to_owned(), TIME_LIMIT).await;
-    let answer = answer.unwrap_or_else(|error| panic!("{topic}: {error}"));
+async fn ask(client: &Client, subject: &str, payload: &str) -> String {
+    let answer = client
+        .request(subject, payload.to_owned(), TIME_LIMIT)
+        .await;
+    let answer = answer.unwrap_or_else(|error| panic!("{subject}: {error}"));
     String::from_utf8_lossy(answer.payload()).into_owned()
 }
 

@@ -81,7 +81,7 @@ impl Echo {
 
 fn answer(reply: &[u8], payload: &[u8], port: &mut dyn Port) {
     let message = Message {
-        topic: reply,
+        subject: reply,
         payload,
         ..Message::default()
     };
@@ -99,10 +99,10 @@ impl Handler for Echo {
         assert!(!self.has_panicked, "it is not used any more");
         let port = ports.of(account);
         let (reply, payload) = (message.reply, message.payload);
-        match message.topic {
+        match message.subject {
             b"echo.now" => answer(reply, payload, port),
             b"echo.self" => port.publish(&Message {
-                topic: b"echo.now",
+                subject: b"echo.now",
                 ..*message
             }),
             b"echo.later" => {
@@ -140,8 +140,8 @@ impl Handler for Echo {
     }
 
     /// Nearly everything may run on a shard's thread, even delayed replies.
-    fn is_quick(&self, _: AccountId, topic: &[u8]) -> bool {
-        topic != b"echo.kept"
+    fn is_quick(&self, _: AccountId, subject: &[u8]) -> bool {
+        subject != b"echo.kept"
     }
 
     fn settle(&mut self, _: Now, _: &mut dyn Ports) {}
@@ -231,11 +231,11 @@ async fn messages_reach_jetstream_and_get_replies() {
         // Several clients for each shard.
         for _ in 0..shards * 2 {
             let client = server.client().await.expect("connected");
-            for topic in ["echo.now", "echo.self", "echo.later", "echo.kept"] {
+            for subject in ["echo.now", "echo.self", "echo.later", "echo.kept"] {
                 for payload in [&b""[..], b"tea", &[b'x'; 100_000]] {
-                    let reply = client.request(topic, payload.to_vec(), TIME_LIMIT).await;
-                    assert_eq!(reply.expect("an answer").payload(), payload, "{topic}");
-                    if topic == "echo.kept" {
+                    let reply = client.request(subject, payload.to_vec(), TIME_LIMIT).await;
+                    assert_eq!(reply.expect("an answer").payload(), payload, "{subject}");
+                    if subject == "echo.kept" {
                         kept.extend_from_slice(payload);
                     }
                 }

@@ -1,7 +1,7 @@
 //! `/subsz` and `/subscriptionsz`: subscriptions and counters of their lookup.
 
 use fanline_engine::auth::{Access, AccountId};
-use fanline_engine::{Filter, ShardStatus, SubscriptionStatus, is_literal_topic};
+use fanline_engine::{Filter, ShardStatus, SubscriptionStatus, is_literal_subject};
 use serde::Serialize;
 
 use super::answer::{Answer, Number, Refusal};
@@ -115,7 +115,7 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         limit => limit,
     };
     let test = query.text("test");
-    if !test.is_empty() && !is_literal_topic(test.as_bytes()) {
+    if !test.is_empty() && !is_literal_subject(test.as_bytes()) {
         let problem = format!("invalid test subject, must be valid publish subject: {test}");
         return Err(Refusal::BadRequest(problem));
     }
@@ -180,7 +180,7 @@ pub(super) async fn all_subscriptions(
     Ok(all)
 }
 
-fn matches(sub: &SubscriptionStatus, topic: &str) -> bool {
+fn matches(sub: &SubscriptionStatus, subject: &str) -> bool {
     let filter = Filter::parse(sub.subject.as_bytes());
-    filter.is_ok_and(|filter| filter.matches(topic.as_bytes()))
+    filter.is_ok_and(|filter| filter.matches(subject.as_bytes()))
 }

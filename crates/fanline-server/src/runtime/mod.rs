@@ -146,12 +146,12 @@ async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Comma
             } => {
                 connection::spawn(runtime, transport, cid, is_full, arrival);
             }
-            Command::HasInterest(topic, to) => {
+            Command::HasInterest(subject, to) => {
                 // Changes announced before the question are applied first.
                 runtime.take_batches();
                 runtime.settle(usize::MAX);
                 let mut engine = runtime.engine.borrow_mut();
-                let _ = to.send(engine.is_wanted(AccountId::GLOBAL, topic.as_bytes()));
+                let _ = to.send(engine.is_wanted(AccountId::GLOBAL, subject.as_bytes()));
             }
             Command::Status(to) => drop(to.send(runtime.engine.borrow().status_by_account())),
             Command::Kick(cid, to) => {

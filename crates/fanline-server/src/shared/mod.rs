@@ -208,12 +208,12 @@ impl Interest {
     }
 
     /// Queries whether a subject has subscribers. The receiver ends without a value if the server has stopped.
-    pub(crate) fn ask(&self, topic: &Arc<str>) -> oneshot::Receiver<bool> {
+    pub(crate) fn ask(&self, subject: &Arc<str>) -> oneshot::Receiver<bool> {
         let (sender, answer) = oneshot::channel();
         // A shard that has ended drops the sender.
         let _ = self
             .shard
-            .send(Command::HasInterest(Arc::clone(topic), sender));
+            .send(Command::HasInterest(Arc::clone(subject), sender));
         answer
     }
 }

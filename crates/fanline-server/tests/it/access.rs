@@ -427,8 +427,9 @@ fn publishing(over: Over) {
     let mut all = as_user(&server, "all");
     all.subscribe(">", "1");
     let mut ada = as_user(&server, "ada");
-    let denied = |topic: &str| format!("-ERR 'Permissions Violation for Publish to \"{topic}\"'");
-    for topic in [
+    let denied =
+        |subject: &str| format!("-ERR 'Permissions Violation for Publish to \"{subject}\"'");
+    for subject in [
         "a.secret",
         "b",
         "a",
@@ -438,15 +439,15 @@ fn publishing(over: Over) {
         "$SYS.x",
     ] {
         for frame in [
-            format!("PUB {topic} 1\r\nx\r\n"),
-            format!("PUB {topic} reply 1\r\nx\r\n"),
-            format!("HPUB {topic} 12 13\r\nNATS/1.0\r\n\r\nx\r\n"),
-            format!("pub\t{topic}  1\r\nx\r\n"),
+            format!("PUB {subject} 1\r\nx\r\n"),
+            format!("PUB {subject} reply 1\r\nx\r\n"),
+            format!("HPUB {subject} 12 13\r\nNATS/1.0\r\n\r\nx\r\n"),
+            format!("pub\t{subject}  1\r\nx\r\n"),
         ] {
             // Twice: a denied subject is not cached as permitted.
             ada.send(format!("{frame}{frame}PING\r\n"));
-            assert_eq!(ada.line(), denied(topic));
-            assert_eq!(ada.line(), denied(topic));
+            assert_eq!(ada.line(), denied(subject));
+            assert_eq!(ada.line(), denied(subject));
             assert_eq!(ada.line(), "PONG");
         }
     }
@@ -477,9 +478,9 @@ fn subscribing(over: Over) {
     ada.settle();
     // Runs of one subject and single messages, from this shard and another.
     for publisher in [&mut all, &mut as_user(&server, "all")] {
-        for topic in ["in.secret", "in.open", "jobs", "in.secret", "in.secret"] {
-            publisher.publish(topic, "x");
-            publisher.send(format!("PUB {topic} r 1\r\ny\r\n"));
+        for subject in ["in.secret", "in.open", "jobs", "in.secret", "in.secret"] {
+            publisher.publish(subject, "x");
+            publisher.send(format!("PUB {subject} r 1\r\ny\r\n"));
         }
         publisher.settle();
         let mut got: Vec<(String, String)> = (ada.settle().into_iter())

@@ -123,9 +123,9 @@ async fn next(subscription: &mut Subscription) -> Message {
     next.expect("in time").expect("a message")
 }
 
-async fn ask(client: &Client, topic: &str, payload: &str) -> String {
-    let reply = client.request(topic, payload.to_owned(), PATIENCE).await;
-    let reply = reply.unwrap_or_else(|error| panic!("{topic}: {error}"));
+async fn ask(client: &Client, subject: &str, payload: &str) -> String {
+    let reply = client.request(subject, payload.to_owned(), PATIENCE).await;
+    let reply = reply.unwrap_or_else(|error| panic!("{subject}: {error}"));
     String::from_utf8_lossy(reply.payload()).into_owned()
 }
 
@@ -153,7 +153,7 @@ async fn nothing_crosses_without_an_import() {
         }
         for _ in 0..shards {
             let a = server.client("A").await;
-            for topic in [
+            for subject in [
                 "secret",
                 "from.a.news.x",
                 "clock.x",
@@ -162,7 +162,7 @@ async fn nothing_crosses_without_an_import() {
                 "time.x",
             ] {
                 let message = OutgoingMessage {
-                    subject: topic.into(),
+                    subject: subject.into(),
                     reply: Some("back".into()),
                     ..OutgoingMessage::default()
                 };
@@ -178,8 +178,8 @@ async fn nothing_crosses_without_an_import() {
         let mut all = a.subscribe(">").await.expect("subscribed");
         a.flush().await.expect("flushed");
         let b = server.client("B").await;
-        for topic in ["secret", "news.x", "from.a.news.x", "time.x", "_R_.0.1"] {
-            b.publish(topic, "x").await.expect("published");
+        for subject in ["secret", "news.x", "from.a.news.x", "time.x", "_R_.0.1"] {
+            b.publish(subject, "x").await.expect("published");
         }
         b.flush().await.expect("flushed");
         is_quiet(&a, &mut all).await;
@@ -518,14 +518,14 @@ async fn account_mappings_rename_subjects() {
 }
 
 /// Repeats a request until the response holds a text.
-async fn until_told(client: &Client, topic: &str, wanted: &str) {
+async fn until_told(client: &Client, subject: &str, wanted: &str) {
     let asking = async {
-        while !ask(client, topic, "").await.contains(wanted) {
+        while !ask(client, subject, "").await.contains(wanted) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     let found = timeout(PATIENCE, asking).await;
-    assert!(found.is_ok(), "{topic} never tells of {wanted}");
+    assert!(found.is_ok(), "{subject} never tells of {wanted}");
 }
 
 #[tokio::test]

@@ -36,25 +36,25 @@ fn user(name: &str, permissions: Permissions) -> User {
     user
 }
 
-fn with_header(topic: &str, reply: &str, payload: &str) -> String {
+fn with_header(subject: &str, reply: &str, payload: &str) -> String {
     const HEADERS: &str = "NATS/1.0\r\nA: b\r\n\r\n";
     let (head, total) = (HEADERS.len(), HEADERS.len() + payload.len());
-    format!("HPUB {topic} {reply} {head} {total}\r\n{HEADERS}{payload}\r\n")
+    format!("HPUB {subject} {reply} {head} {total}\r\n{HEADERS}{payload}\r\n")
 }
 
-fn denied(topic: &str) -> String {
-    format!("-ERR 'Permissions Violation for Publish to \"{topic}\"'")
+fn denied(subject: &str) -> String {
+    format!("-ERR 'Permissions Violation for Publish to \"{subject}\"'")
 }
 
 /// Sends a frame, and expects a permissions violation and nothing else.
-fn check_denied(client: &mut Client, frame: &str, topic: &str) {
+fn check_denied(client: &mut Client, frame: &str, subject: &str) {
     client.send(format!("{frame}PING\r\n"));
-    assert_eq!(client.line(), denied(topic), "{frame}");
+    assert_eq!(client.line(), denied(subject), "{frame}");
     assert_eq!(client.line(), "PONG", "{frame}");
 }
 
 /// Returns the subjects of received messages, in order.
-fn topics(client: &mut Client) -> Vec<String> {
+fn subjects(client: &mut Client) -> Vec<String> {
     client.settle().into_iter().map(|m| m.subject).collect()
 }
 
@@ -71,16 +71,16 @@ fn what_has_headers_is_filtered_too(over: Over) {
     ada.send("SUB > 1\r\nSUB in.> 2\r\nSUB *.*.* 3\r\nSUB in.* crew 4\r\n");
     ada.settle();
     for mut all in [as_user(&server, "all"), as_user(&server, "all")] {
-        for topic in ["in.secret", "in.deep.secret", "in.secret"] {
-            all.send(with_header(topic, "r", "x"));
-            all.send(with_header(topic, "", "x"));
-            all.publish(topic, "x");
+        for subject in ["in.secret", "in.deep.secret", "in.secret"] {
+            all.send(with_header(subject, "r", "x"));
+            all.send(with_header(subject, "", "x"));
+            all.publish(subject, "x");
         }
         all.settle();
-        assert_eq!(topics(&mut ada), Vec::<String>::new());
+        assert_eq!(subjects(&mut ada), Vec::<String>::new());
         all.send(with_header("in.open", "r", "x"));
         all.settle();
-        assert_eq!(topics(&mut ada), ["in.open"; 3]);
+        assert_eq!(subjects(&mut ada), ["in.open"; 3]);
     }
 }
 
@@ -104,7 +104,7 @@ fn members_of_queue_groups_get_what_they_may(over: Over) {
     }
     all.publish("jobs.open", "x");
     all.settle();
-    assert_eq!(topics(&mut ada), ["jobs.open"]);
+    assert_eq!(subjects(&mut ada), ["jobs.open"]);
     // A user that may only join a queue group may neither subscribe without it nor join another group.
     let mut crew = as_user(&server, "crew");
     for (arguments, told) in [
@@ -136,7 +136,7 @@ fn other_names_do_not_help(over: Over) {
     check_denied(&mut ada, &with_header("shown.1", "r", "x"), "hidden.1");
     ada.publish("alias.1", "x");
     ada.settle();
-    assert_eq!(topics(&mut all), ["open.1"]);
+    assert_eq!(subjects(&mut all), ["open.1"]);
 }
 
 fn answers_have_headers_and_an_end(over: Over) {
@@ -163,7 +163,7 @@ fn answers_have_headers_and_an_end(over: Over) {
     answers.send(with_header("inbox.1", "", "1"));
     answers.send("PUB inbox.1 1\r\n2\r\n");
     check_denied(&mut answers, &with_header("inbox.1", "", "3"), "inbox.1");
-    assert_eq!(topics(&mut all), ["inbox.1"; 2]);
+    assert_eq!(subjects(&mut all), ["inbox.1"; 2]);
     // A message without a reply subject permits no response.
     all.publish("ask.2", "x");
     assert_eq!(answers.message().reply, None);
@@ -192,9 +192,9 @@ fn jetstream_is_asked_for_what_is_allowed(over: Over) {
     );
     let mut all = as_user(&server, "all");
     all.subscribe("inbox.all", "1");
-    let mut ask = |topic: &str, body: &str| {
+    let mut ask = |subject: &str, body: &str| {
         let len = body.len();
-        all.send(format!("PUB {topic} inbox.all {len}\r\n{body}\r\n"));
+        all.send(format!("PUB {subject} inbox.all {len}\r\n{body}\r\n"));
         String::from_utf8(all.message().payload).unwrap()
     };
     for name in ["ONE", "TWO"] {
@@ -208,7 +208,7 @@ fn jetstream_is_asked_for_what_is_allowed(over: Over) {
     }
     let mut reader = as_user(&server, "reader");
     reader.subscribe("inbox.reader.>", "1");
-    for topic in [
+    for subject in [
         "$JS.API.INFO",
         "$JS.API.STREAM.INFO.TWO",
         "$JS.API.STREAM.DELETE.ONE",
@@ -224,13 +224,13 @@ fn jetstream_is_asked_for_what_is_allowed(over: Over) {
     ] {
         check_denied(
             &mut reader,
-            &format!("PUB {topic} inbox.reader.1 0\r\n\r\n"),
-            topic,
+            &format!("PUB {subject} inbox.reader.1 0\r\n\r\n"),
+            subject,
         );
         check_denied(
             &mut reader,
-            &with_header(topic, "inbox.reader.1", "{}"),
-            topic,
+            &with_header(subject, "inbox.reader.1", "{}"),
+            subject,
         );
     }
     reader.send("PUB $JS.API.STREAM.INFO.ONE inbox.reader.1 0\r\n\r\n");
@@ -293,12 +293,12 @@ fn permissions_hold_before_borders(over: Over) {
         check_denied(&mut bob, &frame, "time.secret");
     }
     // Subjects that are not imported stay in their account.
-    for topic in ["other", "time", "time.a.b", "news.x"] {
-        bob.publish(topic, "x");
-        bob.send(with_header(topic, "inbox", "x"));
+    for subject in ["other", "time", "time.a.b", "news.x"] {
+        bob.publish(subject, "x");
+        bob.send(with_header(subject, "inbox", "x"));
     }
     bob.settle();
-    assert_eq!(topics(&mut ada), Vec::<String>::new());
+    assert_eq!(subjects(&mut ada), Vec::<String>::new());
     bob.subscribe("inbox", "1");
     bob.send(with_header("time.now", "inbox", "x"));
     let asked = ada.message();
@@ -311,7 +311,7 @@ fn permissions_hold_before_borders(over: Over) {
     ada.publish("inbox", "forged");
     ada.settle();
     assert_eq!(bob.message().payload, b"noon");
-    assert_eq!(topics(&mut bob), Vec::<String>::new());
+    assert_eq!(subjects(&mut bob), Vec::<String>::new());
 }
 
 fn permissions_hold_behind_borders(over: Over) {
@@ -343,8 +343,8 @@ fn permissions_hold_behind_borders(over: Over) {
     ada.send(with_header("news.open", "", "x"));
     ada.settle();
     assert_eq!(
-        topics(&mut bea),
+        subjects(&mut bea),
         ["news.secret", "news.secret", "news.open"]
     );
-    assert_eq!(topics(&mut bob), ["news.open"; 3]);
+    assert_eq!(subjects(&mut bob), ["news.open"; 3]);
 }

@@ -20,9 +20,9 @@ fn with_store(shards: usize, folder: &TempFolder) -> Options {
     }
 }
 
-pub(crate) async fn ask(client: &Client, topic: &str, payload: &str) -> String {
-    let reply = client.request(topic, payload.to_owned(), PATIENCE).await;
-    let reply = reply.unwrap_or_else(|error| panic!("{topic}: {error}"));
+pub(crate) async fn ask(client: &Client, subject: &str, payload: &str) -> String {
+    let reply = client.request(subject, payload.to_owned(), PATIENCE).await;
+    let reply = reply.unwrap_or_else(|error| panic!("{subject}: {error}"));
     String::from_utf8_lossy(reply.payload()).into_owned()
 }
 

@@ -117,15 +117,18 @@ pub(crate) async fn client(server: &TestServer) -> Client {
 pub(crate) fn check_link(hub: &TestServer, spoke: &TestServer) {
     block_on(async {
         let (above, below) = (client(hub).await, client(spoke).await);
-        for (from, to, server, topic) in
+        for (from, to, server, subject) in
             [(&above, &below, hub, "down"), (&below, &above, spoke, "up")]
         {
-            let mut messages = to.subscribe(&format!("{topic}.>")).await.expect("a filter");
+            let mut messages = to
+                .subscribe(&format!("{subject}.>"))
+                .await
+                .expect("a filter");
             to.flush().await.expect("it answers");
-            until_wanted(server, &format!("{topic}.>"), 1);
+            until_wanted(server, &format!("{subject}.>"), 1);
             for number in 0..200 {
                 let payload = format!("{number}");
-                let sent = from.publish(&format!("{topic}.{number}"), payload).await;
+                let sent = from.publish(&format!("{subject}.{number}"), payload).await;
                 sent.expect("it takes it");
             }
             for number in 0..200 {
@@ -611,9 +614,9 @@ async fn check_bucket(client: &Client, domain: &str) {
     }
 }
 
-async fn ask(client: &Client, topic: &str, body: &str) -> Value {
-    let answer = client.request(topic, body.to_owned(), PATIENCE).await;
-    let answer = answer.unwrap_or_else(|error| panic!("{topic}: {error}"));
+async fn ask(client: &Client, subject: &str, body: &str) -> Value {
+    let answer = client.request(subject, body.to_owned(), PATIENCE).await;
+    let answer = answer.unwrap_or_else(|error| panic!("{subject}: {error}"));
     serde_json::from_slice(answer.payload()).expect("JSON")
 }
 

@@ -35,15 +35,15 @@ fn check_payloads(hub: &TestServer, spoke: &TestServer) {
     ];
     block_on(async {
         let (above, below) = (client(hub).await, client(spoke).await);
-        for (from, to, server, topic) in [
+        for (from, to, server, subject) in [
             (&above, &below, hub, "whole.down"),
             (&below, &above, spoke, "whole.up"),
         ] {
-            let mut messages = to.subscribe(topic).await.expect("a filter");
+            let mut messages = to.subscribe(subject).await.expect("a filter");
             to.flush().await.expect("it answers");
-            until_wanted(server, topic, 1);
+            until_wanted(server, subject, 1);
             for payload in &payloads {
-                let sent = from.publish(topic, payload.clone()).await;
+                let sent = from.publish(subject, payload.clone()).await;
                 sent.expect("it takes it");
             }
             for payload in &payloads {

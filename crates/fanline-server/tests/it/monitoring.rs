@@ -487,7 +487,7 @@ async fn with_a_stream() -> (Running, Vec<String>) {
     });
     let client = server.0.client().await.expect("connected");
     let mut said = Vec::new();
-    for (topic, payload) in [
+    for (subject, payload) in [
         (
             "$JS.API.STREAM.CREATE.S",
             r#"{"name":"S","subjects":["s.*"],"storage":"memory","max_bytes":600}"#,
@@ -502,8 +502,8 @@ async fn with_a_stream() -> (Running, Vec<String>) {
         ),
         ("s.a", "x"),
     ] {
-        let reply = client.request(topic, payload, PATIENCE).await;
-        let reply = reply.unwrap_or_else(|error| panic!("{topic}: {error}"));
+        let reply = client.request(subject, payload, PATIENCE).await;
+        let reply = reply.unwrap_or_else(|error| panic!("{subject}: {error}"));
         said.push(String::from_utf8_lossy(reply.payload()).into_owned());
     }
     (server, said)

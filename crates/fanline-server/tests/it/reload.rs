@@ -190,11 +190,11 @@ fn many(change: impl Fn(usize, &mut User) -> bool) -> Auth {
     let mut config = AccessConfig::default();
     for number in 0..USERS {
         let own = format!("own.{number}.>");
-        let topics = ["news", own.as_str()];
+        let subjects = ["news", own.as_str()];
         let mut user = User::new(format!("u{number}"), "pw");
         user.permissions = Some(Permissions {
-            publish: Allowed::publish(Some(&topics), &[]).expect("subjects"),
-            subscribe: Allowed::subscribe(Some(&topics), &[]).expect("subjects"),
+            publish: Allowed::publish(Some(&subjects), &[]).expect("subjects"),
+            subscribe: Allowed::subscribe(Some(&subjects), &[]).expect("subjects"),
             responses: None,
         });
         if change(number, &mut user) {

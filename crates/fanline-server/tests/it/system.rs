@@ -261,16 +261,16 @@ async fn connect_events_name_the_account() {
         system.flush().await.expect("flushed");
         let a = client(&server, "a").await;
         let b = client(&server, "b").await;
-        let (topic, event) = next(&mut events).await;
-        assert_eq!(topic, "$SYS.ACCOUNT.A.CONNECT");
+        let (subject, event) = next(&mut events).await;
+        assert_eq!(subject, "$SYS.ACCOUNT.A.CONNECT");
         assert_eq!(event["type"], "io.nats.server.advisory.v1.client_connect");
         assert_eq!(event["client"]["acc"], "A", "{event}");
         assert_eq!(event["client"]["user"], "a", "{event}");
         let (_, count) = next(&mut counts).await;
         assert_eq!(count["acc"], "A", "{count}");
         a.drain().await.expect("drained");
-        let (topic, event) = next(&mut events).await;
-        assert_eq!(topic, "$SYS.ACCOUNT.A.DISCONNECT");
+        let (subject, event) = next(&mut events).await;
+        assert_eq!(subject, "$SYS.ACCOUNT.A.DISCONNECT");
         assert_eq!(event["client"]["acc"], "A", "{event}");
         assert_eq!(event["reason"], "Client Closed", "{event}");
         assert!(connect(&server, "a", "wrong").await.is_err());
@@ -281,8 +281,8 @@ async fn connect_events_name_the_account() {
         let mut all = b.subscribe("$SYS.>").await.expect("subscribed");
         b.flush().await.expect("flushed");
         client(&server, "a").await;
-        let (topic, _) = next(&mut events).await;
-        assert_eq!(topic, "$SYS.ACCOUNT.A.CONNECT");
+        let (subject, _) = next(&mut events).await;
+        assert_eq!(subject, "$SYS.ACCOUNT.A.CONNECT");
         b.publish("$SYS.fence", "{}").await.expect("published");
         assert_eq!(next(&mut all).await.0, "$SYS.fence");
     }

@@ -34,10 +34,10 @@ pub(super) async fn make(client: &Client) {
 }
 
 /// Returns the response to a successful request; `None` if the connection is lost.
-async fn answer(client: &Client, topic: &str, body: String) -> Option<String> {
-    let answer = client.request(topic, body, RESPONSE_LIMIT).await.ok()?;
+async fn answer(client: &Client, subject: &str, body: String) -> Option<String> {
+    let answer = client.request(subject, body, RESPONSE_LIMIT).await.ok()?;
     let answer = text(&answer);
-    assert!(!answer.contains(r#""error""#), "{topic}: {answer}");
+    assert!(!answer.contains(r#""error""#), "{subject}: {answer}");
     Some(answer)
 }
 
@@ -81,8 +81,8 @@ async fn delete(client: &Client, round: u64, turn: u64, promises: &Shared) -> Op
                 body,
             )
             .await?;
-            let topic = format!("$JS.API.CONSUMER.DELETE.GONE.{name}");
-            answer(client, &topic, String::new()).await?;
+            let subject = format!("$JS.API.CONSUMER.DELETE.GONE.{name}");
+            answer(client, &subject, String::new()).await?;
             promises.lock().expect("whole").gone.consumers.push(name);
         }
     }
@@ -92,8 +92,8 @@ async fn delete(client: &Client, round: u64, turn: u64, promises: &Shared) -> Op
 pub(super) async fn check(client: &Client, gone: &Gone) {
     for (subject, purged) in &gone.purged {
         let body = format!(r#"{{"next_by_subj":"gone.{subject}"}}"#);
-        let topic = "$JS.API.STREAM.MSG.GET.GONE";
-        let found = client.request(topic, body, RESPONSE_LIMIT).await;
+        let subject = "$JS.API.STREAM.MSG.GET.GONE";
+        let found = client.request(subject, body, RESPONSE_LIMIT).await;
         let found = text(&found.expect("an answer"));
         let first = field(&found, "seq");
         assert!(
@@ -106,8 +106,8 @@ pub(super) async fn check(client: &Client, gone: &Gone) {
     // The newest ones: older ones were checked after an earlier start.
     for sequence in gone.deleted.iter().rev().take(20) {
         let body = format!(r#"{{"seq":{sequence}}}"#);
-        let topic = "$JS.API.STREAM.MSG.GET.GONE";
-        let found = client.request(topic, body, RESPONSE_LIMIT).await;
+        let subject = "$JS.API.STREAM.MSG.GET.GONE";
+        let found = client.request(subject, body, RESPONSE_LIMIT).await;
         let found = text(&found.expect("an answer"));
         assert!(found.contains(r#""err_code":10037"#), "{sequence}: {found}");
     }

@@ -304,14 +304,14 @@ fn scoped_keys_grant_the_rights_of_their_template() {
     let open = scoped(template);
     let grant = admit(&open, &token, &peer()).unwrap();
     let rights = grant.rights.clone().unwrap();
-    for (topic, may) in [
+    for (subject, may) in [
         ("u.n.a", true),
         ("u.m.a", false),
         ("t.red", true),
         ("t.blue", true),
         ("t.x", false),
     ] {
-        assert_eq!(rights.may_publish(topic.as_bytes()), may, "{topic}");
+        assert_eq!(rights.may_publish(subject.as_bytes()), may, "{subject}");
     }
     assert!(!rights.may_subscribe(b"a", b"") && !rights.may_subscribe(b"none.a", b""));
     assert_eq!(grant.limits.subscriptions_max, Some(3));

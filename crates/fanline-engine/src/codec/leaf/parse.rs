@@ -215,7 +215,7 @@ fn message<'a>(
     }
     let message = LeafMessage {
         publish: Publish {
-            topic: head.topic,
+            subject: head.subject,
             reply: head.reply,
             header_bytes: head.header_bytes,
             // The arguments are not in the form that subscribers receive.
@@ -229,7 +229,7 @@ fn message<'a>(
 
 /// Parses the arguments of a message.
 struct Head<'a> {
-    topic: &'a [u8],
+    subject: &'a [u8],
     reply: &'a [u8],
     groups: &'a [u8],
     header_bytes: usize,
@@ -246,7 +246,7 @@ fn head(args: &[u8], with_headers: bool) -> Option<Head<'_>> {
             (rest, parse_size(bytes)?)
         }
     };
-    let (topic, rest) = first(rest);
+    let (subject, rest) = first(rest);
     let (mark, behind) = first(rest);
     let (reply, groups) = match (mark, behind) {
         (reply, []) if !matches!(reply, b"+" | b"|") => (reply, &[][..]),
@@ -255,9 +255,9 @@ fn head(args: &[u8], with_headers: bool) -> Option<Head<'_>> {
         _ => return None,
     };
     let is_whole =
-        !topic.is_empty() && header_bytes <= total && (mark != b"+" || !reply.is_empty());
+        !subject.is_empty() && header_bytes <= total && (mark != b"+" || !reply.is_empty());
     is_whole.then_some(Head {
-        topic,
+        subject,
         reply,
         groups: groups.trim_ascii(),
         header_bytes,
@@ -305,7 +305,7 @@ mod tests {
         let LeafMessage { publish, groups } = message;
         let body = text(&input.as_bytes()[publish.body.clone()]);
         (
-            text(publish.topic),
+            text(publish.subject),
             text(publish.reply),
             text(groups),
             publish.header_bytes,
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn messages_in_every_form() {
-        for (input, topic, reply, groups, headers, body) in [
+        for (input, subject, reply, groups, headers, body) in [
             ("LMSG a 2\r\nhi\r\n", "a", "", "", 0, "hi\r\n"),
             ("LMSG a r 2\r\nhi\r\n", "a", "r", "", 0, "hi\r\n"),
             (
@@ -363,7 +363,7 @@ mod tests {
             ),
         ] {
             let expected = (
-                topic.into(),
+                subject.into(),
                 reply.into(),
                 groups.into(),
                 headers,

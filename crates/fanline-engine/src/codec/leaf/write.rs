@@ -18,22 +18,22 @@ pub(crate) fn write_interest(out: &mut Vec<u8>, filter: &[u8], queue: &[u8], wei
 }
 
 /// Appends the start of a message's line, up to its arguments.
-pub(crate) fn write_start(out: &mut Vec<u8>, topic: &[u8], header_bytes: usize) {
+pub(crate) fn write_start(out: &mut Vec<u8>, subject: &[u8], header_bytes: usize) {
     out.extend_from_slice(if header_bytes > 0 { b"HMSG " } else { b"LMSG " });
-    out.extend_from_slice(topic);
+    out.extend_from_slice(subject);
     out.push(b' ');
 }
 
 /// Appends the line of a message; `groups` are separated by spaces.
 pub(crate) fn write_head(
     out: &mut Vec<u8>,
-    topic: &[u8],
+    subject: &[u8],
     reply: &[u8],
     groups: &[u8],
     header_bytes: usize,
     total: usize,
 ) {
-    write_start(out, topic, header_bytes);
+    write_start(out, subject, header_bytes);
     let groups = groups.trim_ascii();
     if !groups.is_empty() {
         out.extend_from_slice(if reply.is_empty() { b"| " } else { b"+ " });

@@ -78,7 +78,7 @@ pub enum Verb<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publish<'a> {
     /// Subject, unchecked.
-    pub topic: &'a [u8],
+    pub subject: &'a [u8],
     /// Reply subject; may be empty.
     pub reply: &'a [u8],
     /// Bytes of headers at the front of the payload; 0 without headers.
@@ -175,7 +175,7 @@ fn parse_rarer(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
 /// Arguments of a publish in the usual form: single spaces, CRLF, no other white space.
 pub(crate) struct UsualArgs {
     from: usize,
-    topic_end: usize,
+    subject_end: usize,
     reply_end: usize,
     header_bytes: usize,
     size: usize,
@@ -197,15 +197,15 @@ impl UsualArgs {
         {
             return None;
         }
-        let reply = match self.reply_end > self.topic_end {
-            true => &input[self.topic_end + 1..self.reply_end],
+        let reply = match self.reply_end > self.subject_end {
+            true => &input[self.subject_end + 1..self.reply_end],
             false => &[],
         };
         let publish = Publish {
-            topic: &input[self.from..self.topic_end],
+            subject: &input[self.from..self.subject_end],
             reply,
             header_bytes: self.header_bytes,
-            args: self.topic_end + 1..self.line_end,
+            args: self.subject_end + 1..self.line_end,
             body: self.line_end..end,
         };
         Some((publish, end))
@@ -216,14 +216,14 @@ impl UsualArgs {
 /// general parser then handles it.
 #[inline(always)]
 pub(crate) fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
-    let topic_end = find_blank(input, from)?;
-    if topic_end == from || input[topic_end] != b' ' {
+    let subject_end = find_blank(input, from)?;
+    if subject_end == from || input[subject_end] != b' ' {
         return None;
     }
-    let second = topic_end + 1;
+    let second = subject_end + 1;
     let mut last = second;
     let mut end = find_blank(input, second)?;
-    let mut reply_end = topic_end;
+    let mut reply_end = subject_end;
     if end > second && input[end] == b' ' {
         reply_end = end;
         last = end + 1;
@@ -231,7 +231,7 @@ pub(crate) fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
     }
     Some(UsualArgs {
         from,
-        topic_end,
+        subject_end,
         reply_end,
         header_bytes: 0,
         size: usual_size(&input[last..end])?,
@@ -246,10 +246,10 @@ pub(crate) fn scan_usual_headers(input: &[u8], from: usize) -> Option<UsualArgs>
         let end = find_blank(input, from)?;
         (end > from && input[end] == b' ').then_some(end)
     };
-    let topic_end = token(from)?;
-    let second = topic_end + 1;
+    let subject_end = token(from)?;
+    let second = subject_end + 1;
     let second_end = token(second)?;
-    let mut reply_end = topic_end;
+    let mut reply_end = subject_end;
     let mut headers = second..second_end;
     let mut end = find_blank(input, second_end + 1)?;
     if input[end] == b' ' {
@@ -264,7 +264,7 @@ pub(crate) fn scan_usual_headers(input: &[u8], from: usize) -> Option<UsualArgs>
     }
     Some(UsualArgs {
         from,
-        topic_end,
+        subject_end,
         reply_end,
         header_bytes,
         size,
@@ -295,7 +295,7 @@ fn usual_size(digits: &[u8]) -> Option<usize> {
 }
 
 struct PublishHead<'a> {
-    topic: &'a [u8],
+    subject: &'a [u8],
     reply: &'a [u8],
     header_bytes: usize,
     args: Range<usize>,
@@ -319,7 +319,7 @@ impl<'a> PublishHead<'a> {
             return Parsed::Wrong(UNKNOWN);
         }
         let publish = Publish {
-            topic: self.topic,
+            subject: self.subject,
             reply: self.reply,
             header_bytes: self.header_bytes,
             args: self.args,
@@ -537,7 +537,7 @@ fn parse_publish<'a>(
         && args[count - 1].end == line.len()
         && line_end == args_from + line.len() + 2;
     let head = PublishHead {
-        topic: &line[args[0].clone()],
+        subject: &line[args[0].clone()],
         reply,
         header_bytes,
         args: if canonical {

@@ -32,7 +32,7 @@ pub(super) fn handle(
     };
     if requires_newer_level(message.headers) {
         port.publish(&Message {
-            topic: message.reply,
+            subject: message.reply,
             headers: b"NATS/1.0 412 Required Api Level\r\n\r\n",
             ..Message::default()
         });

@@ -118,7 +118,7 @@ pub(super) fn refuse(path: &[u8], message: &Message<'_>, port: &mut dyn Port) {
     if let Some(endpoint) = endpoint.filter(|_| !message.reply.is_empty()) {
         let error = ApiError::NOT_ENABLED_FOR_ACCOUNT;
         let answer = Message {
-            topic: message.reply,
+            subject: message.reply,
             payload: &refusal(endpoint, &error),
             ..Message::default()
         };
@@ -164,7 +164,7 @@ impl<'a> Call<'a> {
     fn reply(&mut self, kind: &str, body: &[u8], outcome: Outcome<'_>) {
         let reply = typed(kind, body);
         let message = Message {
-            topic: self.message.reply,
+            subject: self.message.reply,
             headers: &self.headers,
             payload: &reply,
             ..Message::default()
@@ -303,13 +303,13 @@ fn typed(kind: &str, body: &[u8]) -> Vec<u8> {
 /// Answers as the server does for a request without responders. Sends nothing if the request also has other
 /// subscribers: a service of another account, or a client that monitors.
 pub(super) fn no_responders(message: &Message<'_>, port: &mut dyn Port) {
-    if message.reply.is_empty() || port.has_others(message.topic) {
+    if message.reply.is_empty() || port.has_others(message.subject) {
         return;
     }
     let mut headers = Vec::new();
     port.publish(&Message {
-        topic: message.reply,
-        headers: no_responders_status(&mut headers, message.topic),
+        subject: message.reply,
+        headers: no_responders_status(&mut headers, message.subject),
         ..Message::default()
     });
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Answer, Call, json};
 use crate::jetstream::transfer::SnapshotOptions;
 use crate::jetstream::{ApiError, StateInfo, StreamConfig};
-use crate::subject::is_literal_topic;
+use crate::subject::is_literal_subject;
 
 const CHUNK_BYTES_DEFAULT: usize = 128 * 1024;
 const CHUNK_BYTES_MIN: usize = 1024;
@@ -41,7 +41,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     if request.deliver_subject.is_empty() {
         return Err(ApiError::BAD_REQUEST);
     }
-    if !is_literal_topic(request.deliver_subject.as_bytes()) {
+    if !is_literal_subject(request.deliver_subject.as_bytes()) {
         return Err(ApiError::SNAPSHOT_DELIVER_SUBJECT_INVALID);
     }
     let stream = call.stream(key)?;

@@ -10,7 +10,7 @@ use super::level::metadata_bytes;
 use super::overlaps::Overlaps;
 use super::stream::{Retention, StreamConfig};
 use crate::jetstream::error::ApiError;
-use crate::subject::{Filter, is_literal_topic};
+use crate::subject::{Filter, is_literal_subject};
 use crate::time::Nanos;
 
 /// Default time after which an unacknowledged record is redelivered.
@@ -251,7 +251,7 @@ impl ConsumerConfig {
         let subject = self.deliver_subject.as_bytes();
         match Filter::parse(subject) {
             Err(_) => return Err(ApiError::CONSUMER_INVALID_DELIVER_SUBJECT),
-            Ok(_) if !is_literal_topic(subject) => {
+            Ok(_) if !is_literal_subject(subject) => {
                 return Err(ApiError::CONSUMER_DELIVER_TO_WILDCARDS);
             }
             Ok(_) => {}

@@ -7,7 +7,7 @@ use super::check_stream::{check_filter, invalid, is_name, overlap};
 use super::overlaps::Overlaps;
 use super::stream::{External, StreamConfig, StreamSource};
 use crate::jetstream::error::ApiError;
-use crate::subject::is_literal_topic;
+use crate::subject::is_literal_subject;
 use crate::subject::transform::Transform;
 
 /// The texts of [`check_origin`]'s errors, which differ for mirrors and sources.
@@ -94,13 +94,13 @@ fn check_origin(name: &str, source: &StreamSource, words: &Words) -> Result<(), 
 fn check_external(external: &External) -> Result<(), ApiError> {
     const API: &str = "$JS.API";
     let External { api, deliver } = external;
-    if !deliver.is_empty() && !is_literal_topic(deliver.as_bytes()) {
+    if !deliver.is_empty() && !is_literal_subject(deliver.as_bytes()) {
         return Err(ApiError::stream_invalid_external_deliver_prefix(deliver));
     }
     if api.is_empty() {
         return Ok(());
     }
-    if !is_literal_topic(api.as_bytes()) {
+    if !is_literal_subject(api.as_bytes()) {
         return Err(invalid(format_args!(
             "stream external api prefix \"{api}\" must be a valid subject without wildcards"
         )));
@@ -143,7 +143,7 @@ fn check_origin_consumer(source: &StreamSource, words: &Words) -> Result<(), Api
     let starts = source.opt_start_seq > 0 || source.opt_start_time.is_some();
     let filters = !source.filter_subject.is_empty();
     let subject = consumer.deliver_subject.as_bytes();
-    if starts || filters || !is_name(&consumer.name) || !is_literal_topic(subject) {
+    if starts || filters || !is_name(&consumer.name) || !is_literal_subject(subject) {
         return Err(words.consumer_invalid.clone());
     }
     Ok(())

@@ -7,7 +7,7 @@ use crate::time::Nanos;
 
 /// The parsed subject of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AckTopic<'a> {
+pub struct AckSubject<'a> {
     /// Name of the stream.
     pub stream: &'a [u8],
     /// Name of the consumer.
@@ -36,7 +36,7 @@ fn tokens(subject: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     Some(rest.split(|b| *b == b'.').skip(skipped))
 }
 
-impl<'a> AckTopic<'a> {
+impl<'a> AckSubject<'a> {
     /// Returns the names of the stream and the consumer, whatever the rest of the subject is.
     pub(crate) fn names(subject: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         let mut tokens = tokens(subject)?;
@@ -51,7 +51,7 @@ impl<'a> AckTopic<'a> {
         let mut number = || tokens.next().and_then(write::parse_number);
         let (deliveries, stream_sequence, consumer_sequence) = (number()?, number()?, number()?);
         let (unix_nanos, pending) = (number()?, number()?);
-        Some(AckTopic {
+        Some(AckSubject {
             stream,
             consumer,
             stream_sequence,
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn ack_subjects_are_parsed_and_written() {
-        let expected = AckTopic {
+        let expected = AckSubject {
             stream: b"S",
             consumer: b"C",
             stream_sequence: 7,
@@ -152,12 +152,12 @@ mod tests {
         let mut written = b"$JS.ACK.S.C.".to_vec();
         write_subject(&mut written, 2, 7, 9, 1_795_300_481_173_765_211, 4);
         assert_eq!(written, b"$JS.ACK.S.C.2.7.9.1795300481173765211.4");
-        assert_eq!(AckTopic::parse(&written), Some(expected));
+        assert_eq!(AckSubject::parse(&written), Some(expected));
         for long in [
             "$JS.ACK._.hash.S.C.2.7.9.1795300481173765211.4",
             "$JS.ACK.hub.hash.S.C.2.7.9.1795300481173765211.4.random",
         ] {
-            assert_eq!(AckTopic::parse(long.as_bytes()), Some(expected), "{long}");
+            assert_eq!(AckSubject::parse(long.as_bytes()), Some(expected), "{long}");
         }
         for bad in [
             "",
@@ -169,7 +169,7 @@ mod tests {
             "$JS.ACK.S.C.2.99999999999999999999.9.1.4",
             "$JS.ACK.S.C.2.7.9.1.4.5",
         ] {
-            assert_eq!(AckTopic::parse(bad.as_bytes()), None, "{bad}");
+            assert_eq!(AckSubject::parse(bad.as_bytes()), None, "{bad}");
         }
     }
 

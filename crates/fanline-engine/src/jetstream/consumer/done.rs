@@ -1,6 +1,6 @@
 //! Effects of acknowledgements, and of missing ones, on a consumer.
 
-use super::ack::{Ack, AckTopic};
+use super::ack::{Ack, AckSubject};
 use super::event::{ConsumerEvent, Delivery};
 use super::machine::Consumer;
 use super::pending::Slot;
@@ -15,7 +15,7 @@ impl Consumer {
     /// Handles an acknowledgement. `reply` receives the records of a request for more.
     pub(super) fn handle_ack(
         &mut self,
-        subject: &AckTopic<'_>,
+        subject: &AckSubject<'_>,
         ack: Ack<'_>,
         reply: &[u8],
         round: &mut Round<'_>,
@@ -69,7 +69,7 @@ impl Consumer {
         }
     }
 
-    fn acknowledge(&mut self, subject: &AckTopic<'_>, round: &mut Round<'_>) {
+    fn acknowledge(&mut self, subject: &AckSubject<'_>, round: &mut Round<'_>) {
         let sequence = subject.stream_sequence;
         match self.rules.ack_policy {
             // No acknowledgements are needed, or flow control replaces them.
@@ -107,7 +107,7 @@ impl Consumer {
         }
     }
 
-    fn refuse(&mut self, subject: &AckTopic<'_>, delay: Option<u64>, round: &mut Round<'_>) {
+    fn refuse(&mut self, subject: &AckSubject<'_>, delay: Option<u64>, round: &mut Round<'_>) {
         let sequence = subject.stream_sequence;
         let Some(slot) = self.pending.get(sequence).copied() else {
             return;
@@ -122,7 +122,7 @@ impl Consumer {
         self.touch(round);
     }
 
-    fn terminate(&mut self, subject: &AckTopic<'_>, reason: &[u8], round: &mut Round<'_>) {
+    fn terminate(&mut self, subject: &AckSubject<'_>, reason: &[u8], round: &mut Round<'_>) {
         let sequence = subject.stream_sequence;
         if self.rules.ack_policy == AckPolicy::All {
             self.finish_up_to(sequence.saturating_sub(1), round);
@@ -196,7 +196,7 @@ impl Consumer {
     }
 
     /// Reports a sample of the acknowledgements.
-    fn sample(&mut self, subject: &AckTopic<'_>, slot: &Slot, round: &mut Round<'_>) {
+    fn sample(&mut self, subject: &AckSubject<'_>, slot: &Slot, round: &mut Round<'_>) {
         self.sampled += self.rules.sampled_percent;
         if self.sampled < 100 {
             return;
@@ -214,7 +214,7 @@ impl Consumer {
     }
 }
 
-fn delivery(subject: &AckTopic<'_>, slot: &Slot) -> Delivery {
+fn delivery(subject: &AckSubject<'_>, slot: &Slot) -> Delivery {
     Delivery {
         consumer_sequence: subject.consumer_sequence,
         stream_sequence: slot.stream_sequence,

@@ -33,7 +33,7 @@ mod status;
 mod tests;
 mod write;
 
-pub use ack::AckTopic;
+pub use ack::AckSubject;
 pub use info::{ConsumerInfo, PriorityGroupInfo, SequenceInfo};
 pub use machine::{Consumer, Position};
 pub use set::Consumers;

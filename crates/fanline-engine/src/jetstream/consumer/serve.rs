@@ -434,7 +434,7 @@ impl Consumer {
         round.port.deliver(
             to,
             &Message {
-                topic: record.subject,
+                subject: record.subject,
                 reply: &scratch.reply,
                 headers,
                 payload,

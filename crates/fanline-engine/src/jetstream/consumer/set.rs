@@ -6,7 +6,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use slab::Slab;
 
-use super::ack::{Ack, AckTopic};
+use super::ack::{Ack, AckSubject};
 use super::groups::Groups;
 use super::info::ConsumerInfo;
 use super::machine::Consumer;
@@ -396,14 +396,14 @@ impl Consumers {
         let takes_acks = |config: &ConsumerConfig| {
             matches!(config.ack_policy, AckPolicy::All | AckPolicy::Explicit)
         };
-        let id = AckTopic::names(message.topic)
+        let id = AckSubject::names(message.subject)
             .and_then(|(_, consumer)| std::str::from_utf8(consumer).ok())
             .and_then(|name| self.find(name));
         let config = id.and_then(|id| self.get(id)).map(Consumer::config);
         let Some(id) = id.filter(|_| config.is_some_and(takes_acks)) else {
             return false;
         };
-        let Some(subject) = AckTopic::parse(message.topic) else {
+        let Some(subject) = AckSubject::parse(message.subject) else {
             return true;
         };
         let ack = Ack::parse(message.payload);

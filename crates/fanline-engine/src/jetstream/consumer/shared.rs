@@ -84,7 +84,7 @@ impl Round<'_> {
         let headers = &mut self.shared.scratch.headers;
         status.write(headers);
         self.port.publish(&Message {
-            topic: to,
+            subject: to,
             reply,
             headers,
             payload: b"",

@@ -137,7 +137,7 @@ impl Acks {
         write_error(error, &mut self.scratch);
         self.scratch.extend_from_slice(&self.error_tail);
         let message = Message {
-            topic: reply,
+            subject: reply,
             payload: &self.scratch,
             ..Message::default()
         };
@@ -164,7 +164,7 @@ fn publish(head: &[u8], scratch: &mut Vec<u8>, ack: &Ack<'_>, port: &mut dyn Por
         }
     };
     let message = Message {
-        topic: ack.reply,
+        subject: ack.reply,
         payload,
         ..Message::default()
     };

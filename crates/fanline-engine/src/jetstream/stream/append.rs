@@ -5,7 +5,7 @@ use super::source::SOURCE_HEADER;
 use crate::headers::{Block, find};
 use crate::jetstream::{ApiError, Message, Port, Retention};
 use crate::store::{Cause, DiskError, Filters, NewRecord, StoreError};
-use crate::subject::is_literal_topic;
+use crate::subject::is_literal_subject;
 use crate::time::{Nanos, Timestamp};
 
 /// A message that has passed all checks.
@@ -154,7 +154,8 @@ impl Stream {
     /// stays; that is no reason to refuse the new one.
     fn remove_below(&mut self, subject: &[u8], sequence: u64, port: &mut dyn Port) {
         let first_of_subject = |known: crate::store::SubjectState| known.messages <= 2;
-        if is_literal_topic(subject) && self.store.subject(subject).is_some_and(first_of_subject) {
+        if is_literal_subject(subject) && self.store.subject(subject).is_some_and(first_of_subject)
+        {
             // In most cases only one: the previous value.
             let filters = Filters::new([subject]);
             let before = filters.map(|mut filters| self.store.next_matching(&mut filters, 0));
@@ -265,7 +266,7 @@ impl Stream {
         };
         if !republish
             .transform
-            .apply(admitted.record.subject, random, &mut republish.topic)
+            .apply(admitted.record.subject, random, &mut republish.subject)
         {
             return;
         }
@@ -280,7 +281,7 @@ impl Stream {
             block = block.add_number("Nats-Msg-Size", admitted.record.payload.len() as u64);
         }
         port.publish(&Message {
-            topic: &republish.topic,
+            subject: &republish.subject,
             reply: b"",
             headers: block.end(),
             payload: if republish.headers_only {

@@ -59,7 +59,7 @@ impl Checked {
             subject: if self.subject_edited {
                 &edits.subject
             } else {
-                message.topic
+                message.subject
             },
             headers: if self.headers_edited {
                 &edits.headers
@@ -100,13 +100,13 @@ impl Stream {
         self.check_size(message)?;
         if let Some(transform) = &self.transform {
             let random = self.random();
-            checked.subject_edited = transform.apply(message.topic, random, &mut edits.subject);
+            checked.subject_edited = transform.apply(message.subject, random, &mut edits.subject);
         }
         let edited = std::mem::take(&mut edits.subject);
         let subject = if checked.subject_edited {
             &edited
         } else {
-            message.topic
+            message.subject
         };
         // Without headers there is nothing to check, except that a counter requires an increment.
         let result = if message.headers.is_empty() && !self.config.allow_msg_counter {

@@ -264,7 +264,7 @@ impl Stream {
             block.end()
         };
         port.publish(&Message {
-            topic: reply,
+            subject: reply,
             reply: b"",
             headers,
             payload: record.payload,
@@ -349,7 +349,7 @@ fn unreadable(_: StoreError) -> NoRecord {
 
 fn status(reply: &[u8], headers: &[u8], port: &mut dyn Port) {
     port.publish(&Message {
-        topic: reply,
+        subject: reply,
         headers,
         ..Message::default()
     });

@@ -109,7 +109,7 @@ pub struct StreamContext<'a> {
 struct Republisher {
     transform: Transform,
     headers_only: bool,
-    topic: Vec<u8>,
+    subject: Vec<u8>,
     headers: Vec<u8>,
 }
 
@@ -199,7 +199,7 @@ impl Stream {
     /// Returns the bytes for which a message would count.
     pub fn bytes_of(&self, message: &Message<'_>) -> u64 {
         self.store.record_bytes(&NewRecord {
-            subject: message.topic,
+            subject: message.subject,
             headers: message.headers,
             payload: message.payload,
             ..NewRecord::default()
@@ -271,7 +271,7 @@ impl Republisher {
                 ApiError::stream_invalid_config(text)
             })?,
             headers_only: config.headers_only,
-            topic: Vec::new(),
+            subject: Vec::new(),
             headers: Vec::new(),
         })
     }

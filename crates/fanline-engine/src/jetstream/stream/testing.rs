@@ -23,7 +23,7 @@ impl Recorder {
 
 impl Port for Recorder {
     fn publish(&mut self, message: &Message<'_>) {
-        let line = [message.topic, message.headers, message.payload];
+        let line = [message.subject, message.headers, message.payload];
         self.published.push(joined(&line));
     }
 
@@ -31,7 +31,7 @@ impl Port for Recorder {
         let line = [
             to,
             b">",
-            message.topic,
+            message.subject,
             message.reply,
             message.headers,
             message.payload,

@@ -47,7 +47,7 @@ impl Account {
     /// Returns the answers to a message, each with its subject.
     fn send(&mut self, subject: &str, headers: &str, payload: &str) -> Vec<String> {
         let message = Message {
-            topic: subject.as_bytes(),
+            subject: subject.as_bytes(),
             reply: b"reply",
             headers: headers.as_bytes(),
             payload: payload.as_bytes(),

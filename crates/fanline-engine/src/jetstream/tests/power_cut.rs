@@ -209,7 +209,7 @@ impl World {
             headers => format!("NATS/1.0\r\n{headers}\r\n\r\n"),
         };
         let message = Message {
-            topic: subject.as_bytes(),
+            subject: subject.as_bytes(),
             reply: reply.as_bytes(),
             headers: headers.as_bytes(),
             payload: payload.as_bytes(),

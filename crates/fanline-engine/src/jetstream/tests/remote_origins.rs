@@ -69,7 +69,7 @@ impl Outside {
 impl Port for Outside {
     fn publish(&mut self, message: &Message<'_>) {
         self.send(Packet {
-            subject: message.topic.into(),
+            subject: message.subject.into(),
             reply: message.reply.into(),
             headers: message.headers.into(),
             payload: message.payload.into(),
@@ -83,7 +83,7 @@ impl Port for Outside {
             reply: message.reply.into(),
             headers: message.headers.into(),
             payload: message.payload.into(),
-            shown: message.topic.into(),
+            shown: message.subject.into(),
         });
     }
 
@@ -156,7 +156,7 @@ impl World {
 
     fn handle(&mut self, side: usize, packet: &Packet) {
         let message = Message {
-            topic: &packet.subject,
+            subject: &packet.subject,
             reply: &packet.reply,
             headers: &packet.headers,
             payload: &packet.payload,

@@ -35,7 +35,7 @@ fn restore(account: &mut Account, sent: &[u8]) -> Vec<String> {
     let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
     let deliver = answer["deliver_subject"].as_str().unwrap().to_owned();
     let piece = Message {
-        topic: deliver.as_bytes(),
+        subject: deliver.as_bytes(),
         reply: b"reply",
         payload: sent,
         ..Message::default()

@@ -53,7 +53,7 @@ impl Transfers {
 impl JetStream {
     /// Handles an answer to a sent chunk, or a received chunk: `$JS.SNAPSHOT.>`.
     pub(super) fn handle_transfer(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        let subject = String::from_utf8_lossy(message.topic);
+        let subject = String::from_utf8_lossy(message.subject);
         let mut tokens = subject.split('.').skip(2);
         let (direction, id) = (tokens.next(), tokens.nth(1));
         match (direction, id) {

@@ -100,7 +100,7 @@ impl JetStream {
         };
         if !message.reply.is_empty() {
             port.publish(&Message {
-                topic: message.reply,
+                subject: message.reply,
                 payload: &reply,
                 ..Message::default()
             });

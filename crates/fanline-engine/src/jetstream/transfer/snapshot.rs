@@ -185,7 +185,7 @@ impl Snapshot {
         } = &*self;
         let reply = format!("$JS.SNAPSHOT.ACK.{name}.{id}.{bytes}.{chunks}");
         port.publish(&Message {
-            topic: self.options.deliver.as_bytes(),
+            subject: self.options.deliver.as_bytes(),
             reply: reply.as_bytes(),
             payload: &chunk,
             ..Message::default()
@@ -208,7 +208,7 @@ impl Snapshot {
 
     fn end_with(&self, status: &str, port: &mut dyn Port) {
         port.publish(&Message {
-            topic: self.options.deliver.as_bytes(),
+            subject: self.options.deliver.as_bytes(),
             headers: status.as_bytes(),
             ..Message::default()
         });

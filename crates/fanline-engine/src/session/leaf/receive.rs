@@ -154,12 +154,12 @@ impl LeafSession<'_> {
         }
         // The subject in the memo was permitted when it was routed first.
         if intake.is_restricted
-            && !self.broker.exchange.routers[intake.account].holds(intake.memo, publish.topic)
+            && !self.broker.exchange.routers[intake.account].holds(intake.memo, publish.subject)
         {
-            match leaf.rules.may_receive(publish.topic) {
+            match leaf.rules.may_receive(publish.subject) {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(()) => return self.refuse_message(publish.topic),
+                Err(()) => return self.refuse_message(publish.subject),
             }
         }
         let origin = Origin {
@@ -172,12 +172,12 @@ impl LeafSession<'_> {
         let mut renamed = Vec::new();
         match self
             .broker
-            .rename(intake.account, publish.topic, &mut renamed)
+            .rename(intake.account, publish.subject, &mut renamed)
         {
             Mapped::Unchanged => self.pass_on(intake, publish, origin, from),
             Mapped::Renamed => {
                 let publish = Publish {
-                    topic: &renamed,
+                    subject: &renamed,
                     ..publish.clone()
                 };
                 self.pass_on(intake, &publish, origin, from);
@@ -211,7 +211,7 @@ impl LeafSession<'_> {
         let mut traced = None;
         if publish.header_bytes > 0 && asks_for_trace(chunk, publish, from) {
             let bytes = publish.payload_bytes();
-            match self.begin_trace(publish.topic, message.headers(), bytes) {
+            match self.begin_trace(publish.subject, message.headers(), bytes) {
                 Some(trace) => traced = trace,
                 None => return,
             }
@@ -224,7 +224,7 @@ impl LeafSession<'_> {
         message.head = &head;
         let mut dispatch = Dispatch {
             account,
-            subject: publish.topic,
+            subject: publish.subject,
             message: &message,
             origin,
             context: Context {

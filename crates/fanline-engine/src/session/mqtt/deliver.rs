@@ -16,7 +16,7 @@ use crate::exchange::deliver::Waiting as RunMessage;
 use crate::exchange::message::Message;
 use crate::exchange::restriction::Restriction;
 use crate::exchange::router::{Route, SubId};
-use crate::jetstream::consumer::AckTopic;
+use crate::jetstream::consumer::AckSubject;
 use crate::outbox::{Chunk, Outbox};
 use crate::session::{FanOut, Kind};
 
@@ -255,7 +255,7 @@ impl Mqtt {
             unix_nanos,
             ..
         } = *stored;
-        let Some(ack) = AckTopic::parse(parts.reply) else {
+        let Some(ack) = AckSubject::parse(parts.reply) else {
             return;
         };
         let sequence = ack.stream_sequence;

@@ -2,7 +2,7 @@
 
 use super::state::QueuedMessage;
 use crate::codec::mqtt::Qos;
-use crate::jetstream::consumer::AckTopic;
+use crate::jetstream::consumer::AckSubject;
 
 /// The version of the binary records.
 const VERSION: u8 = 1;
@@ -135,7 +135,7 @@ impl ClaimedRecord {
         let length = length_at(record, 6)?;
         let (_, rest) = record.split_at_checked(18)?;
         let (ack_subject, _) = rest.split_at_checked(length)?;
-        (record[0] == VERSION && AckTopic::parse(ack_subject).is_some()).then_some(ack_subject)
+        (record[0] == VERSION && AckSubject::parse(ack_subject).is_some()).then_some(ack_subject)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::codec::mqtt::{
     Qos, Reason, Version, filter_to_subject, parent_subject, qos_of, shared_id, split_shared,
     was_retained, write_properties,
 };
-use crate::jetstream::consumer::AckTopic;
+use crate::jetstream::consumer::AckSubject;
 use crate::subject::Filter;
 
 /// Length of a member's queue beyond which messages are redelivered to another member.
@@ -149,7 +149,7 @@ impl Mqtt {
             unix_nanos,
             ..
         } = *stored;
-        let Some(ack) = AckTopic::parse(parts.reply) else {
+        let Some(ack) = AckSubject::parse(parts.reply) else {
             return Fate::Dropped;
         };
         let is_busy = self.queue.len() >= QUEUE_MAX;

@@ -27,7 +27,7 @@ impl Outside {
         let mut reply = Vec::new();
         self.requests.write_subject(at, self.index, &mut reply);
         let message = Message {
-            topic: &exit.subject,
+            subject: &exit.subject,
             reply: &reply,
             ..*message
         };
@@ -38,11 +38,11 @@ impl Outside {
     pub(super) fn answer(
         &mut self,
         exporter: AccountId,
-        topic: &[u8],
+        subject: &[u8],
         message: &Message<'_>,
         bridges: u8,
     ) {
-        let Some(at) = self.requests.find(topic, exporter) else {
+        let Some(at) = self.requests.find(subject, exporter) else {
             return;
         };
         let Some(waiting) = self.requests.answered(at) else {
@@ -54,7 +54,7 @@ impl Outside {
             self.requests.remove(at);
         }
         let message = Message {
-            topic: &reply,
+            subject: &reply,
             ..*message
         };
         if bridges < BRIDGES_MAX {
@@ -64,9 +64,9 @@ impl Outside {
 
     /// Handles a message from a shard, if it is the response to a request of the JetStream service.
     pub(super) fn take_answer(&mut self, account: AccountId, message: &Message<'_>) -> bool {
-        let is_answer = is_for(message.topic, self.index);
+        let is_answer = is_for(message.subject, self.index);
         if is_answer {
-            self.answer(account, message.topic, message, 0);
+            self.answer(account, message.subject, message, 0);
         }
         is_answer
     }
@@ -78,9 +78,9 @@ impl Outside {
 }
 
 /// Returns whether a subject is that of a response to this shard.
-fn is_for(topic: &[u8], shard: u16) -> bool {
-    let mut tokens = topic.split(|b| *b == b'.');
-    let is_answer = topic.starts_with(REPLIES.as_bytes());
+fn is_for(subject: &[u8], shard: u16) -> bool {
+    let mut tokens = subject.split(|b| *b == b'.');
+    let is_answer = subject.starts_with(REPLIES.as_bytes());
     is_answer
         && tokens.nth(1).is_some_and(|token| {
             let number = std::str::from_utf8(token).ok();

@@ -241,9 +241,9 @@ impl System {
 }
 
 /// Returns the account in `$SYS.REQ.ACCOUNT.<account>.…` or `$SYS.REQ.USER.<account>.…`. `PING` means all.
-fn account_of(topic: &str) -> Option<&str> {
-    let rest = topic.strip_prefix("$SYS.REQ.ACCOUNT.");
-    let rest = rest.or_else(|| topic.strip_prefix("$SYS.REQ.USER."))?;
+fn account_of(subject: &str) -> Option<&str> {
+    let rest = subject.strip_prefix("$SYS.REQ.ACCOUNT.");
+    let rest = rest.or_else(|| subject.strip_prefix("$SYS.REQ.USER."))?;
     let (account, _) = rest.split_once('.')?;
     (account != "PING").then_some(account)
 }

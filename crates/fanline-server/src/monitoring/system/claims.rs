@@ -373,9 +373,9 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 }
 
 /// Returns the account in `$SYS.REQ.ACCOUNT.<account>.CLAIMS.…` or `$SYS.ACCOUNT.<account>.CLAIMS.…`.
-fn account_of(topic: &str) -> Option<&str> {
-    let rest = topic.strip_prefix("$SYS.REQ.ACCOUNT.");
-    let rest = rest.or_else(|| topic.strip_prefix("$SYS.ACCOUNT."))?;
+fn account_of(subject: &str) -> Option<&str> {
+    let rest = subject.strip_prefix("$SYS.REQ.ACCOUNT.");
+    let rest = rest.or_else(|| subject.strip_prefix("$SYS.ACCOUNT."))?;
     rest.split_once('.').map(|(account, _)| account)
 }
 

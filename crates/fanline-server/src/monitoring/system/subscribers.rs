@@ -27,9 +27,9 @@ impl<'a> Count<'a> {
             return false;
         }
         let (asked, subscribed) = (self.subject, sub.subject.as_str());
-        let matches = |filter: &str, topic: &str| {
+        let matches = |filter: &str, subject: &str| {
             let filter = Filter::parse(filter.as_bytes());
-            filter.is_ok_and(|filter| filter.matches(topic.as_bytes()))
+            filter.is_ok_and(|filter| filter.matches(subject.as_bytes()))
         };
         match asked.split('.').any(|token| matches!(token, "*" | ">")) {
             false => matches(subscribed, asked),

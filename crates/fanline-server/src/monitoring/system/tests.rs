@@ -135,8 +135,8 @@ fn connects_and_disconnects_are_published_and_clients_can_be_kicked() {
             let body: Value = serde_json::from_slice(event.payload()).expect("JSON");
             (event.subject().to_owned(), body)
         };
-        let (topic, event) = next().await;
-        assert_eq!(topic, "$SYS.ACCOUNT.$G.CONNECT");
+        let (subject, event) = next().await;
+        assert_eq!(subject, "$SYS.ACCOUNT.$G.CONNECT");
         assert_eq!(event["type"], "io.nats.server.advisory.v1.client_connect");
         assert_eq!(event["client"]["name"], "guest", "{event}");
         assert_eq!(event["client"]["acc"], "$G", "{event}");
@@ -150,8 +150,8 @@ fn connects_and_disconnects_are_published_and_clients_can_be_kicked() {
         let done = stage.ask(&kick, &format!(r#"{{"cid":{cid}}}"#)).await;
         assert_eq!(done["error"], Value::Null, "{done}");
         guest.closed().await;
-        let (topic, event) = next().await;
-        assert_eq!(topic, "$SYS.ACCOUNT.$G.DISCONNECT");
+        let (subject, event) = next().await;
+        assert_eq!(subject, "$SYS.ACCOUNT.$G.DISCONNECT");
         assert_eq!(event["reason"], "Kicked", "{event}");
         let statz = stage.ask("$SYS.REQ.ACCOUNT.$G.STATZ", "").await;
         assert_eq!(statz["data"]["account_statz"][0]["acc"], "$G", "{statz}");

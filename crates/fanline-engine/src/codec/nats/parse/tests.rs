@@ -12,7 +12,7 @@ const LIMITS: ParseLimits = ParseLimits {
 #[derive(Clone, Debug)]
 enum Meant {
     Publish {
-        topic: String,
+        subject: String,
         reply: String,
         header_bytes: usize,
         body: Vec<u8>,
@@ -72,9 +72,9 @@ fn meant() -> impl Strategy<Value = Meant> {
     let maybe = prop_oneof![Just(String::new()), token.prop_map(String::from)];
     let body = prop::collection::vec(any::<u8>(), 0..100);
     prop_oneof![
-        (token, maybe.clone(), 0usize..100, body).prop_map(|(topic, reply, headers, body)| {
+        (token, maybe.clone(), 0usize..100, body).prop_map(|(subject, reply, headers, body)| {
             Meant::Publish {
-                topic,
+                subject,
                 reply,
                 header_bytes: headers.min(body.len()),
                 body,
@@ -119,15 +119,15 @@ impl Spelling {
     fn write(&self, meant: &Meant) -> Vec<u8> {
         match meant {
             Meant::Publish {
-                topic,
+                subject,
                 reply,
                 header_bytes,
                 body,
             } => {
                 let total = self.number(body.len());
                 let mut frame = match header_bytes {
-                    0 => self.line("PUB", &[topic, reply, &total]),
-                    headers => self.line("HPUB", &[topic, reply, &self.number(headers), &total]),
+                    0 => self.line("PUB", &[subject, reply, &total]),
+                    headers => self.line("HPUB", &[subject, reply, &self.number(headers), &total]),
                 };
                 frame.extend(body);
                 frame.extend(b"\r\n");
@@ -151,14 +151,14 @@ fn check(frame: &[u8], meant: &Meant, is_usual: bool) {
     match (meant, verb) {
         (
             Meant::Publish {
-                topic,
+                subject,
                 reply,
                 header_bytes,
                 body,
             },
             Verb::Publish(publish),
         ) => {
-            assert_eq!(publish.topic, topic.as_bytes());
+            assert_eq!(publish.subject, subject.as_bytes());
             assert_eq!(publish.reply, reply.as_bytes());
             assert_eq!(publish.header_bytes, *header_bytes);
             assert_eq!(&frame[publish.body.clone()], [&body[..], b"\r\n"].concat());

@@ -52,7 +52,7 @@ fn headers_in_line(headers: &[u8]) -> String {
 
 impl Port for Recorder {
     fn publish(&mut self, message: &Message<'_>) {
-        let (subject, payload) = (text(message.topic), text(message.payload));
+        let (subject, payload) = (text(message.subject), text(message.payload));
         if !message.reply.is_empty() {
             self.flow = Some(text(message.reply));
         }
@@ -100,7 +100,7 @@ impl Port for Recorder {
         let said = format!(
             "{} {}={} x{deliveries} #{number} +{pending} {}",
             text(to),
-            text(message.topic),
+            text(message.subject),
             text(message.payload),
             headers_in_line(message.headers)
         );
@@ -195,7 +195,7 @@ impl World {
             for (_, reply) in self.consumers.take_confirmations() {
                 let subject = &reply;
                 self.port.publish(&Message {
-                    topic: subject,
+                    subject: subject,
                     ..Message::default()
                 });
             }
@@ -293,7 +293,7 @@ impl World {
     fn handle_ack(&mut self, name: &str, sequence: u64, payload: &str, reply: &str) -> bool {
         let subject = self.port.acks[&(name.to_owned(), sequence)].clone();
         let message = Message {
-            topic: subject.as_bytes(),
+            subject: subject.as_bytes(),
             reply: reply.as_bytes(),
             payload: payload.as_bytes(),
             ..Message::default()

@@ -149,7 +149,7 @@ impl Stream {
         if let Ok(payload) = serde_json::to_vec(&advisory) {
             let subject = subject.as_bytes();
             port.publish(&Message {
-                topic: subject,
+                subject: subject,
                 payload: &payload,
                 ..Message::default()
             });
@@ -174,7 +174,7 @@ impl Stream {
                 let reply = self.reply_of(message);
                 if !reply.is_empty() {
                     port.publish(&Message {
-                        topic: reply,
+                        subject: reply,
                         ..Message::default()
                     });
                 }
@@ -255,7 +255,7 @@ impl Stream {
             return Ok(Some(batch));
         }
         let message = BatchMessage {
-            subject: message.topic.to_vec(),
+            subject: message.subject.to_vec(),
             headers: message.headers.to_vec(),
             payload: message.payload.to_vec(),
         };
@@ -326,7 +326,7 @@ impl Stream {
         let mut result = Ok(());
         for message in batch.messages {
             let message = Message {
-                topic: &message.subject,
+                subject: &message.subject,
                 reply: b"",
                 headers: &message.headers,
                 payload: &message.payload,

@@ -15,7 +15,7 @@ use super::Stream;
 use super::headers::PublishHeaders;
 use super::ttl::parse_ttl;
 use crate::jetstream::ApiError;
-use crate::subject::is_literal_topic;
+use crate::subject::is_literal_subject;
 
 /// Due times of schedules. A subject has at most one schedule.
 #[derive(Default)]
@@ -66,7 +66,7 @@ impl Stream {
             .scheduler
             .filter(|_| self.config.allow_msg_schedules)?;
         let ends = headers.schedule_next == Some(b"purge");
-        (ends && scheduler != subject && is_literal_topic(scheduler)).then_some(scheduler)
+        (ends && scheduler != subject && is_literal_subject(scheduler)).then_some(scheduler)
     }
 
     /// Checks the schedule headers of a publish. Returns its first due time if it is a schedule.
@@ -106,7 +106,7 @@ impl Stream {
             return Err(ApiError::MESSAGE_SCHEDULES_ROLLUP_INVALID);
         }
         let is_own =
-            |other: &[u8]| is_literal_topic(other) && self.takes(other) && other != subject;
+            |other: &[u8]| is_literal_subject(other) && self.takes(other) && other != subject;
         let target = headers.schedule_target.filter(|target| is_own(target));
         let target = target.ok_or(ApiError::MESSAGE_SCHEDULES_TARGET_INVALID)?;
         let source = headers.schedule_source;

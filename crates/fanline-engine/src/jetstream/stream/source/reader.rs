@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::request::{OriginRequest, Started, read_answer, status};
 use crate::headers::{Block, find};
-use crate::jetstream::consumer::AckTopic;
+use crate::jetstream::consumer::AckSubject;
 use crate::jetstream::{ApiError, External, Message, Port, StreamSource};
 use crate::random::Random;
 
@@ -96,7 +96,7 @@ pub(super) enum OriginEvent<'a> {
     /// Records will follow.
     Started(Started),
     /// A record.
-    Record(AckTopic<'a>),
+    Record(AckSubject<'a>),
     /// A flow control request.
     FlowControl(&'a [u8]),
     /// A message was lost, or the consumer is gone.
@@ -222,7 +222,7 @@ impl Reader {
         port.subscribe(names.reply.as_bytes());
         port.subscribe(names.deliver.as_bytes());
         port.publish(&Message {
-            topic: subject,
+            subject: subject,
             reply: names.reply.as_bytes(),
             payload: &origin_request.body,
             ..Message::default()
@@ -245,7 +245,7 @@ impl Reader {
         let State::Reading(reading) = &mut self.state else {
             return OriginEvent::Nothing;
         };
-        if message.topic == reading.names.reply.as_bytes() {
+        if message.subject == reading.names.reply.as_bytes() {
             let event = reading.handle_answer(message, now);
             self.error = match &event {
                 OriginEvent::Refused(error) => error.clone(),
@@ -253,7 +253,7 @@ impl Reader {
             };
             return event;
         }
-        if message.topic != reading.names.deliver.as_bytes() {
+        if message.subject != reading.names.deliver.as_bytes() {
             return OriginEvent::Nothing;
         }
         reading.last_message = now;
@@ -287,7 +287,7 @@ impl Reader {
             return;
         }
         port.publish(&Message {
-            topic: reply,
+            subject: reply,
             ..Message::default()
         });
     }
@@ -307,7 +307,7 @@ impl Reader {
                 .add_number("Nats-Last-Stream", answer.taken)
                 .end();
             port.publish(&Message {
-                topic: &answer.reply,
+                subject: &answer.reply,
                 headers,
                 ..Message::default()
             });
@@ -342,7 +342,7 @@ impl Reader {
         let subject = format!("{api}.CONSUMER.DELETE.{origin}.{}", names.consumer);
         if !names.is_preconfigured && port.has_interest(subject.as_bytes()) {
             port.publish(&Message {
-                topic: subject.as_bytes(),
+                subject: subject.as_bytes(),
                 ..Message::default()
             });
         }
@@ -379,7 +379,7 @@ impl Reading {
         let counts_anew = self.is_answered || !self.names.is_preconfigured;
         self.is_answered = counts_anew;
         // A record has its publisher's headers, which may look like a status.
-        let Some(subject) = AckTopic::parse(message.reply) else {
+        let Some(subject) = AckSubject::parse(message.reply) else {
             return match status(message) {
                 Some(STATUS_OVER..) => OriginEvent::Broken,
                 Some(_) if counts_anew => self.handle_status(message),
@@ -469,7 +469,7 @@ mod tests {
             lines => format!("NATS/1.0{}\r\n\r\n", lines.replace('|', "\r\n")),
         };
         let message = Message {
-            topic: subject.as_bytes(),
+            subject: subject.as_bytes(),
             reply: reply.as_bytes(),
             headers: headers.as_bytes(),
             payload: payload.as_bytes(),

@@ -9,10 +9,10 @@ use super::super::Stream;
 use super::Source;
 use super::copy::{CopiedRecord, expiry, without_conditions};
 use super::reader::{OriginEvent, Reader};
-use crate::jetstream::consumer::AckTopic;
+use crate::jetstream::consumer::AckSubject;
 use crate::jetstream::{Message, Now, Port};
 use crate::random::Random;
-use crate::subject::is_literal_topic;
+use crate::subject::is_literal_subject;
 
 impl Stream {
     /// Requests the next records from remote origins where due, and confirms progress to them. Call it once
@@ -51,7 +51,7 @@ impl Stream {
     ) {
         self.clock = now;
         let mut sources = std::mem::take(&mut self.sources);
-        if let Some(source) = sources.iter_mut().find(|s| s.listens_to(message.topic)) {
+        if let Some(source) = sources.iter_mut().find(|s| s.listens_to(message.subject)) {
             self.handle_source_message(source, message, port);
         }
         self.sources = sources;
@@ -93,18 +93,18 @@ impl Stream {
     fn take_delivery(
         &mut self,
         source: &mut Source,
-        delivery: &AckTopic<'_>,
+        delivery: &AckSubject<'_>,
         message: &Message<'_>,
         port: &mut dyn Port,
     ) {
         let subject = match message.shown {
-            b"" => message.topic,
+            b"" => message.subject,
             shown => shown,
         };
         let sequence = delivery.stream_sequence;
         let is_new = source.next.is_none_or(|next| sequence >= next);
         let mut result = Ok(0);
-        if is_new && is_literal_topic(subject) {
+        if is_new && is_literal_subject(subject) {
             let expires_at = expiry(message.headers, delivery.unix_nanos);
             let copy = CopiedRecord {
                 sequence,

@@ -267,7 +267,7 @@ proptest! {
             if let (Some(reply), true) = (reply, ack < 2) {
                 let acked: u64 = reply.split('.').nth(5).unwrap().parse().unwrap();
                 bench.stream.with_consumers(now, &mut bench.port, |consumers, context| {
-                    consumers.handle_ack(&Message { topic: reply.as_bytes(), ..Message::default() }, context)
+                    consumers.handle_ack(&Message { subject: reply.as_bytes(), ..Message::default() }, context)
                 });
                 bench.stream.settle(now, &mut bench.port);
                 for (sequence, _, wants) in &mut model {

@@ -66,7 +66,7 @@ impl Bench {
             }
         };
         let message = Message {
-            topic: subject.as_bytes(),
+            subject: subject.as_bytes(),
             reply: reply.as_bytes(),
             headers: headers.as_bytes(),
             payload: payload.as_bytes(),
