@@ -2,7 +2,7 @@
 
 use super::record::{self, HEAD_BYTES, Head};
 
-/// What is at an offset of a segment.
+/// The content at an offset of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scanned {
     /// A record with correct checksums, or with an unchecked body.

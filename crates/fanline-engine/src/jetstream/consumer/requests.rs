@@ -104,7 +104,7 @@ impl Request {
     }
 }
 
-/// What is due for a request.
+/// A due event of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// A heartbeat.

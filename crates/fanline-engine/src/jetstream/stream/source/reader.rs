@@ -350,7 +350,7 @@ impl Reader {
 }
 
 impl Reading {
-    /// Returns when the consumer is given up without a further message.
+    /// Returns when silence ends the consumer.
     fn silent_until(&self) -> Duration {
         let wait_max = match self.is_answered {
             true => SILENCE_MAX,
