@@ -141,8 +141,8 @@ const CASES = {
     await page.getByRole("button", { name: /Close connection/ }).click();
     await page.getByRole("button", { name: "Close it" }).click();
     await many.closed;
-    await page.getByText("No connection fits.").waitFor();
-    await page.getByLabel("Which").selectOption("closed");
+    await page.getByText("No connection matches.").waitFor();
+    await page.getByLabel("State").selectOption("closed");
     await page.getByText("Kicked").waitFor();
     quiet(page);
     await end(page);
@@ -173,7 +173,7 @@ const CASES = {
     await client.flush();
     const page = await at("subscriptions");
     await page.getByText("workers (1)").waitFor();
-    await page.getByLabel("Who gets a message on").fill("shop.a.b");
+    await page.getByLabel("Receivers of a message on").fill("shop.a.b");
     await page.keyboard.press("Enter");
     await until(async () => (await page.locator("tbody tr").count()) === 1, "one subject fits");
     equal(await page.locator("tbody code").innerText(), "shop.>", "what fits");
@@ -187,7 +187,7 @@ const CASES = {
     await page.getByText("billing").waitFor();
     equal(await figure(page, "lag"), 40, "what billing has not read");
     await page.getByRole("button", { name: "Details of billing" }).click();
-    await page.getByText("Waits for an acknowledgement").waitFor();
+    await page.getByText("Ack wait").waitFor();
     quiet(page);
     await end(page);
   },
@@ -200,7 +200,7 @@ const CASES = {
     await until(async () => (await table.innerText()).includes('"number":1,'), "the first is shown");
     await page.getByRole("button", { name: "Newer" }).click();
     await until(async () => (await table.innerText()).includes('"number":26,'), "the next page");
-    await page.getByLabel("Subject, wildcards welcome").fill("orders.done");
+    await page.getByLabel("Subject (wildcards allowed)").fill("orders.done");
     await page.keyboard.press("Enter");
     await until(async () => !(await table.innerText()).includes("orders.new"), "one subject alone");
     await page.getByRole("button", { name: "First" }).click();
@@ -221,7 +221,7 @@ const CASES = {
     await until(async () => (await client.api("STREAM.INFO.SPARSE")).state.messages === 900, "all are kept");
     const page = await at("streams/$G/SPARSE");
     const table = page.getByRole("region", { name: "Messages of SPARSE" });
-    await page.getByLabel("Subject, wildcards welcome").fill("sparse.rare");
+    await page.getByLabel("Subject (wildcards allowed)").fill("sparse.rare");
     await page.keyboard.press("Enter");
     // 30 of 900: the last 25, and then the 5 before them.
     await until(async () => (await table.innerText()).includes('"n":871') && (await table.innerText()).includes('"n":151'), "the latest of them");
@@ -250,7 +250,7 @@ const CASES = {
   async "MQTT: sessions of clients that are there, and of those that are not"() {
     const leave = await keepSession(mqttPort, "thermometer", "rooms/+/target");
     const page = await at("mqtt");
-    const [here, away] = ["MQTT sessions", "Sessions that wait"].map((name) => page.getByRole("region", { name: `${name}, table` }));
+    const [here, away] = ["MQTT sessions", "Sessions of disconnected clients"].map((name) => page.getByRole("region", { name: `${name}, table` }));
     await until(async () => (await here.innerText().catch(() => "")).includes("thermometer"), "who is connected is shown");
     check((await here.innerText()).includes("3.1.1"), "its version");
     equal(await away.count(), 0, "sessions that wait");
@@ -266,18 +266,18 @@ const CASES = {
     const page = await at("live");
     const form = page.getByRole("form", { name: "Publish" });
     await form.getByLabel("Subject").fill("said.here");
-    await form.getByLabel("Headers, one in a line").fill("From: the page");
+    await form.getByLabel("Headers, one per line").fill("From: the page");
     await form.getByLabel("Content").fill("grüße");
     await form.getByRole("button", { name: "Publish" }).click();
     await page.getByText("Published to said.here.").waitFor();
     await client.until(/HMSG said\.here 1 \d+ \d+\r\nNATS\/1\.0\r\nFrom: the page\r\n\r\n/);
     await form.getByLabel("Subject").fill("orders.new");
-    await form.getByLabel(/Wait for an answer/).check();
+    await form.getByLabel(/Wait for a response/).check();
     await form.getByRole("button", { name: "Publish" }).click();
     await form.getByText('"stream": "ORDERS"').waitFor();
     await form.getByLabel("Subject").fill("nobody.there");
     await form.getByRole("button", { name: "Publish" }).click();
-    await form.getByText("Nobody listens at nobody.there.").waitFor();
+    await form.getByText("No responders on nobody.there.").waitFor();
     quiet(page);
     await end(page);
     await client.close();
@@ -286,9 +286,9 @@ const CASES = {
     const client = await Client.connect(open.port);
     const page = await at("live");
     const tools = page.locator("form.tools");
-    await tools.getByLabel("Subject, wildcards welcome").fill("news.>");
-    await tools.getByRole("button", { name: "Listen" }).click();
-    await page.getByText("Listening to news.>.").waitFor();
+    await tools.getByLabel("Subject (wildcards allowed)").fill("news.>");
+    await tools.getByRole("button", { name: "Subscribe" }).click();
+    await page.getByText("Subscribed to news.>.").waitFor();
     client.publish("news.today", '{"headline":"rain"}', { Source: "window" });
     client.publish("other.today", "not this");
     await page.getByRole("button", { name: "Details of 1" }).click();
@@ -296,8 +296,8 @@ const CASES = {
     await page.getByText("window").waitFor();
     check(!(await page.innerText("main")).includes("not this"), "what is not listened to");
     await tools.getByRole("button", { name: "Stop" }).click();
-    await tools.getByLabel("Subject, wildcards welcome").fill("load.>");
-    await tools.getByRole("button", { name: "Listen" }).click();
+    await tools.getByLabel("Subject (wildcards allowed)").fill("load.>");
+    await tools.getByRole("button", { name: "Subscribe" }).click();
     const stop = await load();
     await page.getByText("not all are shown").waitFor();
     await until(async () => (await figure(page, "heard")) > 600, "more comes each second");
@@ -352,16 +352,16 @@ const CASES = {
     await show(page, "live");
     const tools = page.locator("form.tools");
     const listen = async (subject) => {
-      await tools.getByLabel("Subject, wildcards welcome").fill(subject);
-      await tools.getByRole("button", { name: "Listen" }).click();
+      await tools.getByLabel("Subject (wildcards allowed)").fill(subject);
+      await tools.getByRole("button", { name: "Subscribe" }).click();
     };
     await listen("secret.>");
     await page.getByRole("alert").getByText('Permissions Violation for Subscription to "secret.>"').waitFor();
     await page.waitForTimeout(300);
-    check(!(await page.innerText("main")).includes("Listening to"), "it does not listen");
+    check(!(await page.innerText("main")).includes("Subscribed to"), "it does not listen");
     await tools.getByRole("button", { name: "Stop" }).click();
     await listen("news.*");
-    await page.getByText("Listening to news.*.").waitFor();
+    await page.getByText("Subscribed to news.*.").waitFor();
     equal(await page.getByRole("alert").count(), 0, "what is wrong");
     quiet(page);
     await end(page);
@@ -397,7 +397,7 @@ const CASES = {
   },
   async "what only shows has nothing to write with"() {
     const page = await at("live", shown);
-    await page.getByText("This dashboard only shows.").first().waitFor();
+    await page.getByText("This dashboard is read-only.").first().waitFor();
     equal(await page.getByRole("form", { name: "Publish" }).count(), 0, "forms to publish");
     await show(page, "connections");
     equal(await page.getByRole("button", { name: /Close connection/ }).count(), 0, "buttons to close");
@@ -437,8 +437,8 @@ for (const colorScheme of ["light", "dark"]) {
     CASES[`accessible: ${view}, ${colorScheme}`] = async () => {
       const page = await at(view, open, { colorScheme });
       if (view === "live") {
-        await page.getByRole("button", { name: "Listen" }).click();
-        await page.getByText("Listening to").waitFor();
+        await page.getByRole("button", { name: "Subscribe" }).click();
+        await page.getByText("Subscribed to").waitFor();
       }
       await page.getByRole("button", { name: /Details of/ }).first().click({ timeout: 1000 }).catch(() => {});
       await accessible(page, view);

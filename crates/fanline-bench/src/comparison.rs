@@ -166,7 +166,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the members of `all` with the given names, or all if no name is given.
+/// Returns the members of `all` with the given names, or all without names.
 pub(crate) fn choose<T>(
     all: &'static [T],
     names: &[String],

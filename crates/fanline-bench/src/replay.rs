@@ -110,7 +110,7 @@ fn sizes(arguments: &Arguments) -> Sizes {
     }
 }
 
-/// Returns the given values, sorted and without duplicates, or all values if none is given.
+/// Returns the given values, sorted and without duplicates, or all values without one.
 fn given_or<T: Clone + Ord>(given: &[T], all: &[T]) -> Vec<T> {
     let mut chosen = if given.is_empty() { all } else { given }.to_vec();
     chosen.sort();

@@ -1,4 +1,4 @@
-//! The command line of `fanline`.
+//! Command line of `fanline`.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -37,18 +37,18 @@ Try it in three terminals:
   fanline sub 'greetings.>'
   fanline pub greetings.world hello
 
-`fanline` alone is `fanline serve`. With nats-server's own flags first (fanline -p 4222 -D), or
-under the name nats-server, it behaves as nats-server does; its exit codes are then 0 and 1.
+`fanline` without a command is `fanline serve`. With nats-server's own flags first (fanline -p 4222 -D), or
+under the name nats-server, it behaves like nats-server; its exit codes are then 0 and 1.
 
-Exit codes: 0 done, 1 an error, 2 wrong usage of a tool (1 when starting a server, as there),
-3 nobody answered (timeout, no responders). `fanline check` has those of Nagios.
-The server is $FANLINE_URL, then $NATS_URL, then nats://127.0.0.1:4222, or what --server says.")]
+Exit codes: 0 success, 1 error, 2 wrong usage (1 when starting a server), 3 no response (timeout, no
+responders). `fanline check` has the exit codes of Nagios plugins.
+Tools connect to --server, else $FANLINE_URL, else $NATS_URL, else nats://127.0.0.1:4222.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     #[cfg(feature = "server")]
@@ -59,16 +59,16 @@ pub(crate) enum Command {
     Request(RequestArgs),
     Reply(ReplyArgs),
     Rtt(RttArgs),
-    /// Streams: what is published to them is kept
+    /// Manage streams, which store published messages
     #[command(subcommand, visible_alias = "str", arg_required_else_help = true)]
     Stream(StreamCommand),
-    /// Consumers: readers whose place in a stream is kept
+    /// Manage consumers, which track a reader's position in a stream
     #[command(subcommand, visible_alias = "con", arg_required_else_help = true)]
     Consumer(ConsumerCommand),
-    /// Key-value buckets
+    /// Manage key-value buckets
     #[command(subcommand, arg_required_else_help = true)]
     Kv(KvCommand),
-    /// Object stores: files of any size
+    /// Manage object stores, for files of any size
     #[command(subcommand, visible_alias = "obj", arg_required_else_help = true)]
     Object(ObjectCommand),
     Bench(BenchArgs),
@@ -113,7 +113,7 @@ impl Command {
     }
 }
 
-/// Checks have exit codes of their own.
+/// Runs a check, which has exit codes of its own.
 fn check(args: CheckArgs) -> ExitCode {
     let mut code = ExitCode::from(3);
     let outcome = block_on(async {
@@ -129,12 +129,12 @@ fn check(args: CheckArgs) -> ExitCode {
     }
 }
 
-/// The tools are one connection each: one thread is enough, and answers fastest.
+/// Runs a tool with a single connection: one thread is enough, and has the lowest latency.
 fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     run_on(&mut tokio::runtime::Builder::new_current_thread(), work)
 }
 
-/// Many connections that never wait for each other.
+/// Runs a tool with many independent connections.
 fn block_on_all_cores(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     run_on(&mut tokio::runtime::Builder::new_multi_thread(), work)
 }
@@ -145,7 +145,7 @@ fn run_on(
 ) -> Result<(), Failure> {
     let runtime = builder.enable_all().build()?;
     let outcome = runtime.block_on(work);
-    // A read of stdin that is still waiting must not keep the program alive.
+    // A pending read of stdin must not keep the program alive.
     runtime.shutdown_background();
     outcome
 }

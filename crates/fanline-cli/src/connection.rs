@@ -1,4 +1,4 @@
-//! Which server the tools talk to, and coming back when it went away.
+//! Connections of the tools: options, and reconnection.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,18 +10,18 @@ use tokio::time::sleep;
 
 use crate::failure::Failure;
 
-/// Where to find the server when nobody says it.
+/// Server without any setting.
 const SERVER_DEFAULT: &str = "nats://127.0.0.1:4222";
-/// The first wait before a new attempt to connect; it doubles.
+/// First delay before a new attempt to connect; it doubles each time.
 const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
-/// The longest wait between two attempts.
+/// Longest delay between two attempts.
 const BACK_OFF_MAX: Duration = Duration::from_secs(5);
 
-/// Options that every command that talks to a server has.
+/// Options of all commands that connect to a server.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ConnectionArgs {
-    /// Server, or a comma-separated list: nats://user:password@host:port
+    /// Server URL, or a comma-separated list: nats://user:password@host:port
     ///
     /// The default is $FANLINE_URL, then $NATS_URL, then nats://127.0.0.1:4222.
     #[arg(short, long, value_name = "URL")]
@@ -32,34 +32,34 @@ pub(crate) struct ConnectionArgs {
     /// Password of --user
     #[arg(long, requires = "user")]
     password: Option<String>,
-    /// Token, where the server asks for one
+    /// Authentication token
     #[arg(long, conflicts_with = "user")]
     token: Option<String>,
-    /// Authorities that the server's certificate must come from, as a PEM file
+    /// PEM file of authorities that may issue the server's certificate
     #[arg(long, alias = "tls-ca", value_name = "FILE")]
     tlsca: Option<PathBuf>,
-    /// Certificate to show to the server, as a PEM file
+    /// PEM file of the client's certificate
     #[arg(long, alias = "tls-cert", value_name = "FILE", requires = "tlskey")]
     tlscert: Option<PathBuf>,
-    /// Key of --tlscert
+    /// PEM file of the key of --tlscert
     #[arg(long, alias = "tls-key", value_name = "FILE", requires = "tlscert")]
     tlskey: Option<PathBuf>,
-    /// Begin with TLS before the server says anything
+    /// Start TLS before the server sends INFO
     #[arg(long, alias = "tls-first")]
     tlsfirst: bool,
-    /// File with the seed of an nkey, where the server asks for a signature
+    /// File with the seed of an nkey, which signs the server's nonce
     #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "token"])]
     nkey: Option<PathBuf>,
     /// Credentials file: a user's JWT and the seed of its key
     #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "token", "nkey"])]
     creds: Option<PathBuf>,
-    /// Name that the server shows for this connection
+    /// Name of this connection in the server's monitoring
     #[arg(long, value_name = "NAME", default_value = "fanline CLI")]
     connection_name: String,
 }
 
 impl ConnectionArgs {
-    /// The server's address as given, from options or environment.
+    /// Returns the server's address from options or environment.
     fn server(&self) -> String {
         let from_environment = |name| std::env::var(name).ok().filter(|url| !url.is_empty());
         self.server
@@ -100,16 +100,16 @@ impl ConnectionArgs {
         Client::connect(&self.options()?)
             .await
             .map_err(|error| match error {
-                // A server that is not there is not "no answer": the request never left.
-                ClientError::TimedOut => Failure::Error("the server does not answer".into()),
+                // An unreachable server is not "no response": the request was never sent.
+                ClientError::TimedOut => Failure::Error("the server does not respond".into()),
                 ClientError::Unreachable { .. } if self.server.is_none() => Failure::Error(
-                    format!("{error} (start one with `fanline serve`, or name one with --server)"),
+                    format!("{error} (start a server with `fanline serve`, or use --server)"),
                 ),
                 error => error.into(),
             })
     }
 
-    /// Connects again after the connection was lost, for as long as it takes, and says so.
+    /// Reconnects after a lost connection, with unlimited attempts, and reports it on stderr.
     pub(crate) async fn reconnect(&self, lost: &str) -> Result<Client, Failure> {
         let options = self.options()?;
         let mut wait = BACK_OFF_FIRST;
@@ -121,7 +121,7 @@ impl ConnectionArgs {
                     eprintln!("Reconnected to \"{}\".", client.server_info().server_name);
                     return Ok(client);
                 }
-                // Credentials do not become right by waiting.
+                // Waiting does not fix wrong credentials.
                 Err(error @ ClientError::Refused(_)) => return Err(error.into()),
                 Err(_) => wait = (wait * 2).min(BACK_OFF_MAX),
             }

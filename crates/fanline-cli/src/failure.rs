@@ -1,4 +1,4 @@
-//! Why a command failed, and the exit code that says so.
+//! Errors of commands, and their exit codes.
 
 use std::fmt;
 use std::io;
@@ -7,21 +7,21 @@ use std::process::ExitCode;
 use fanline_client::ClientError;
 use fanline_client::jetstream::JetStreamError;
 
-/// What a command ends with when it does not succeed.
+/// The error that a command ends with.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It did not work. Exit code 1.
+    /// The operation failed. Exit code 1.
     Error(String),
-    /// It was asked for something that makes no sense. Exit code 2, as clap's own.
+    /// Wrong usage. Exit code 2, like clap's.
     Usage(String),
-    /// Nobody answered: a timeout, or no responders. Exit code 3.
+    /// No response: a timeout, or no responders. Exit code 3.
     NoAnswer(String),
-    /// Nobody reads what we write (`| head`): the reader has what it wanted. Exit code 0.
+    /// The output was closed (`| head`): the reader needs no more. Exit code 0.
     OutputClosed,
 }
 
 impl Failure {
-    /// Says why on stderr, and gives the exit code.
+    /// Prints the error to stderr, and returns its exit code.
     pub(crate) fn report(&self, program: &str) -> ExitCode {
         if !matches!(self, Failure::OutputClosed) {
             eprintln!("{program}: {self}");
@@ -41,7 +41,7 @@ impl fmt::Display for Failure {
             Failure::Error(text) | Failure::Usage(text) | Failure::NoAnswer(text) => {
                 f.write_str(text)
             }
-            Failure::OutputClosed => f.write_str("nobody reads the output"),
+            Failure::OutputClosed => f.write_str("the output was closed"),
         }
     }
 }

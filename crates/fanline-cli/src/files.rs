@@ -1,4 +1,4 @@
-//! Files that commands read.
+//! Input files of commands.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 
-/// Reads a file of JSON.
+/// Reads a JSON file.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let wrong = |error: &dyn std::fmt::Display| {
         Failure::Error(format!("cannot read {}: {error}", path.display()))

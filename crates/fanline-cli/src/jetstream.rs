@@ -1,4 +1,4 @@
-//! What every command about streams, consumers, buckets and objects has.
+//! Options common to commands for streams, consumers, buckets, and objects.
 
 use std::io::{IsTerminal, Write, stdin, stdout};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::values;
 
-/// Which JetStream to talk to.
+/// Options that select a JetStream API.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct JetStreamArgs {
     /// JetStream domain, for servers behind a leaf node
     #[arg(long, alias = "js-domain", value_name = "DOMAIN")]
     domain: Option<String>,
-    /// How long to wait for an answer
+    /// How long to wait for a response
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = values::duration)]
     pub(crate) timeout: Duration,
     #[command(flatten)]
@@ -31,7 +31,7 @@ impl JetStreamArgs {
         Ok(self.over(&self.connection.connect().await?))
     }
 
-    /// Connects again after the connection was lost, for as long as it takes, and says so.
+    /// Reconnects after a lost connection, with unlimited attempts, and reports it on stderr.
     pub(crate) async fn reconnect(&self, lost: &str) -> Result<JetStream, Failure> {
         Ok(self.over(&self.connection.reconnect(lost).await?))
     }
@@ -45,18 +45,18 @@ impl JetStreamArgs {
     }
 }
 
-/// For commands that print something to be read.
+/// Option of commands that print data.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct JsonArgs {
-    /// Print JSON for programs
+    /// Print JSON
     #[arg(short, long)]
     pub(crate) json: bool,
 }
 
-/// For commands that print a list.
+/// Options of commands that print a list.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ListArgs {
-    /// Names alone
+    /// Print names only
     #[arg(short, long)]
     pub(crate) names: bool,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub(crate) struct ListArgs {
 }
 
 impl ListArgs {
-    /// Names for programs, names one a line, or a table; that there is nothing is said beside the output.
+    /// Prints JSON, names one per line, or a table. An empty table becomes the message `nothing` on stderr.
     pub(crate) fn print<T>(
         self,
         found: &[T],
@@ -85,22 +85,22 @@ impl ListArgs {
     }
 }
 
-/// For commands that remove something.
+/// Option of commands that need a confirmation.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ForceArgs {
-    /// Do not ask whether it is meant
+    /// Do not ask for confirmation
     #[arg(short, long)]
     force: bool,
 }
 
 impl ForceArgs {
-    /// Asks on a terminal; elsewhere nobody can answer, and `--force` says that it is meant.
+    /// Asks on a terminal. Elsewhere `--force` is required.
     pub(crate) fn confirm(self, question: &str) -> Result<(), Failure> {
         if self.force {
             return Ok(());
         }
         if !stdin().is_terminal() || !stdout().is_terminal() {
-            return Err(Failure::Usage(format!("{question} Say so with --force")));
+            return Err(Failure::Usage(format!("{question} Use --force to confirm")));
         }
         print!("{question} (y/N) ");
         stdout().flush()?;
@@ -108,12 +108,12 @@ impl ForceArgs {
         stdin().read_line(&mut answer)?;
         match answer.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Ok(()),
-            _ => Err(Failure::Error("nothing was done".to_owned())),
+            _ => Err(Failure::Error("canceled".to_owned())),
         }
     }
 }
 
-/// Prints what a program reads.
+/// Prints a value as JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let mut out = stdout().lock();
     serde_json::to_writer_pretty(&mut out, value)
@@ -122,7 +122,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints lines, and takes a closed pipe for the end of the reader's interest.
+/// Prints lines. A closed pipe ends the output.
 pub(crate) fn print_lines(lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
     let mut out = std::io::BufWriter::new(stdout().lock());
     for line in lines {

@@ -1,5 +1,5 @@
-//! The command `fanline`: a NATS-compatible server, and tools to publish, subscribe, request and
-//! measure against any NATS server. Under the name `nats-server` it stands in for that program.
+//! The command `fanline`: a NATS-compatible server, and tools to publish, subscribe, request, and measure
+//! with any NATS server. Under the name `nats-server` it replaces that program.
 
 mod args;
 mod bench;
@@ -26,7 +26,7 @@ use clap::Parser;
 #[cfg(feature = "server")]
 use server::{run_without_command, version};
 
-/// The name in messages, unless the program runs as nats-server.
+/// Program name in messages, unless it runs as nats-server.
 const FANLINE: &str = "fanline";
 
 fn main() -> ExitCode {
@@ -42,28 +42,28 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with the arguments. Whoever starts a server gets nats-server's exit code
-/// for it; the tools keep 2, so that a script can tell it from a failure.
+/// Reports wrong arguments. For a server, the exit code is nats-server's; tools use 2, which scripts can
+/// distinguish from a failure.
 fn refuse(error: &clap::Error, first: &str) -> ExitCode {
-    // Nothing is left to do when the message cannot be written.
+    // Ignore a closed stderr.
     let _ = error.print();
     let starts_server = first.starts_with('-') || first == "serve";
     match error.use_stderr() {
         true if starts_server => ExitCode::from(1),
-        // Whoever watches takes 2 for "critical"; nobody knows how it is.
+        // Monitoring systems treat 2 as "critical", but the state is unknown.
         true if first == "check" => ExitCode::from(3),
         true => ExitCode::from(2),
         false => ExitCode::SUCCESS,
     }
 }
 
-/// Without the server, nothing runs without a command.
+/// Without the server, the program needs a command.
 #[cfg(not(feature = "server"))]
 fn run_without_command(_program: &str, _arguments: &[String]) -> Option<ExitCode> {
     None
 }
 
-/// Returns the line of `fanline version`.
+/// Returns the output of `fanline version`.
 #[cfg(not(feature = "server"))]
 fn version(program: &str) -> String {
     format!(

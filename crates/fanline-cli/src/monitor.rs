@@ -1,4 +1,4 @@
-//! Reading a server's monitoring over HTTP.
+//! Client of a server's monitoring port.
 
 use std::time::Duration;
 
@@ -10,25 +10,25 @@ use tokio::time::timeout;
 
 use crate::failure::Failure;
 
-/// Where monitoring usually is.
+/// Default URL of monitoring.
 const MONITOR_DEFAULT: &str = "http://127.0.0.1:8222";
-/// Bytes of an answer. More is not read: it is no server's monitoring.
+/// Largest response in bytes. A longer one is not from a server's monitoring.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Where to find monitoring.
+/// Option for the monitoring port.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MonitorArgs {
-    /// Where the server's monitoring is [default: $FANLINE_MONITOR, http://127.0.0.1:8222]
+    /// URL of the server's monitoring port [default: $FANLINE_MONITOR, http://127.0.0.1:8222]
     #[arg(short, long, value_name = "URL")]
     pub(crate) monitor: Option<String>,
 }
 
-/// One server's monitoring.
+/// The monitoring port of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct Monitor {
-    /// `host:port`.
-    place: String,
-    /// What comes before each path, without a slash at its end.
+    /// Address as `host:port`.
+    address: String,
+    /// Prefix of each path, without a trailing slash.
     base: String,
     timeout: Duration,
 }
@@ -47,60 +47,60 @@ impl Monitor {
             None => url,
             Some(("http", rest)) => rest,
             Some((scheme, _)) => {
-                let problem = format!("{url}: monitoring is read over http://, not {scheme}://");
+                let problem = format!("{url}: expected a URL with http://, got {scheme}://");
                 return Err(Failure::Usage(problem));
             }
         };
-        let (place, base) = match rest.split_once('/') {
-            Some((place, base)) => (place, format!("/{}", base.trim_end_matches('/'))),
+        let (address, base) = match rest.split_once('/') {
+            Some((address, base)) => (address, format!("/{}", base.trim_end_matches('/'))),
             None => (rest, String::new()),
         };
-        let has_port = place
+        let has_port = address
             .rsplit_once(':')
             .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         Ok(Monitor {
-            place: match has_port {
-                true => place.to_owned(),
-                false => format!("{place}:8222"),
+            address: match has_port {
+                true => address.to_owned(),
+                false => format!("{address}:8222"),
             },
             base: base.trim_end_matches('/').to_owned(),
             timeout,
         })
     }
 
-    /// Asks for what is at a path.
+    /// Requests a path.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        let place = &self.place;
+        let address = &self.address;
         let asked = timeout(self.timeout, self.ask(path)).await;
         let body = asked.map_err(|_| {
-            Failure::NoAnswer(format!("the monitoring at {place} does not answer"))
+            Failure::NoAnswer(format!("the monitoring port at {address} does not respond"))
         })??;
         serde_json::from_slice(&body)
-            .map_err(|error| Failure::Error(format!("{place}{path}: {error}")))
+            .map_err(|error| Failure::Error(format!("{address}{path}: {error}")))
     }
 
     async fn ask(&self, path: &str) -> Result<Vec<u8>, Failure> {
-        let Monitor { place, base, .. } = self;
+        let Monitor { address, base, .. } = self;
         let failed = |error: std::io::Error| {
             Failure::Error(format!(
-                "cannot read the monitoring at http://{place}: {error} (start the server with \
-                 --monitor or -m, or name another with --monitor)"
+                "cannot read http://{address}: {error} (start the server with \
+                 --monitor or -m, or use --monitor with its URL)"
             ))
         };
-        let mut stream = TcpStream::connect(place).await.map_err(failed)?;
-        // Version 1.0 has no chunks, and ends with the connection.
-        let request = format!("GET {base}{path} HTTP/1.0\r\nHost: {place}\r\n\r\n");
+        let mut stream = TcpStream::connect(address).await.map_err(failed)?;
+        // HTTP 1.0 has no chunked encoding, and the response ends with the connection.
+        let request = format!("GET {base}{path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
         stream.write_all(request.as_bytes()).await.map_err(failed)?;
         let mut answer = Vec::new();
         let mut limited = stream.take(ANSWER_BYTES_MAX);
         limited.read_to_end(&mut answer).await.map_err(failed)?;
-        body_of(answer).map_err(|problem| Failure::Error(format!("{place}{path}: {problem}")))
+        body_of(answer).map_err(|problem| Failure::Error(format!("{address}{path}: {problem}")))
     }
 }
 
 fn body_of(answer: Vec<u8>) -> Result<Vec<u8>, String> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
-    let end = end.ok_or("this is not HTTP")?;
+    let end = end.ok_or("the response is not HTTP")?;
     let head = String::from_utf8_lossy(&answer[..end]);
     let status = head.split(' ').nth(1).unwrap_or_default();
     let body = answer[end + 4..].to_vec();
@@ -115,20 +115,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
-        let place = |url| {
+    fn urls_are_parsed() {
+        let address = |url| {
             let monitor = Monitor::at(url, Duration::ZERO).expect("an address");
-            monitor.place + &monitor.base
+            monitor.address + &monitor.base
         };
-        assert_eq!(place("http://h:1"), "h:1");
-        assert_eq!(place("h"), "h:8222");
-        assert_eq!(place("http://h:1/some/base/"), "h:1/some/base");
-        assert_eq!(place("http://[::1]:9/"), "[::1]:9");
+        assert_eq!(address("http://h:1"), "h:1");
+        assert_eq!(address("h"), "h:8222");
+        assert_eq!(address("http://h:1/some/base/"), "h:1/some/base");
+        assert_eq!(address("http://[::1]:9/"), "[::1]:9");
         assert!(Monitor::at("https://h", Duration::ZERO).is_err());
     }
 
     #[test]
-    fn answers() {
+    fn responses_are_parsed() {
         let body = |text: &str| body_of(text.as_bytes().to_vec());
         assert_eq!(
             body("HTTP/1.0 200 OK\r\nA: b\r\n\r\n{}"),

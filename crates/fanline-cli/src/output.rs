@@ -1,4 +1,4 @@
-//! Messages on stdout.
+//! Output of messages.
 
 use std::io::{self, BufWriter, Stdout, Write, stdout};
 
@@ -7,22 +7,22 @@ use fanline_client::Message;
 
 use crate::terminal::{Colour, stdout_is_colourful};
 
-/// How messages are shown.
+/// Options for the output of messages.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Print nothing but payloads, each with a line end
+    /// Print payloads only, each with a line end
     #[arg(long)]
     raw: bool,
     /// Print subjects and headers without payloads
     #[arg(long, conflicts_with = "raw")]
     headers_only: bool,
-    /// Print when each message arrived
+    /// Print the time of arrival
     #[arg(long, conflicts_with = "raw")]
     timestamps: bool,
 }
 
-/// Prints messages, and lets a batch of them share one write.
+/// A printer of messages that writes them in batches.
 pub(crate) struct Printer {
     args: OutputArgs,
     out: BufWriter<Stdout>,
@@ -41,12 +41,12 @@ impl Printer {
         }
     }
 
-    /// How many messages were printed.
+    /// Returns the number of printed messages.
     pub(crate) fn printed(&self) -> u64 {
         self.printed
     }
 
-    /// Prints one message, which reaches the reader with [`flush`](Printer::flush).
+    /// Prints one message. It is visible after [`flush`](Printer::flush).
     pub(crate) fn print(&mut self, message: &Message) -> io::Result<()> {
         self.printed += 1;
         if !self.args.raw {
@@ -96,7 +96,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Hands everything to the reader.
+    /// Flushes the output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

@@ -1,4 +1,4 @@
-//! Where a message's content comes from, and its headers.
+//! Payload and headers of messages to send.
 
 use std::io::{IsTerminal, Read, stdin};
 use std::path::PathBuf;
@@ -10,21 +10,21 @@ use fanline_client::Headers;
 use crate::failure::Failure;
 use crate::values;
 
-/// Content and headers of a message to send.
+/// Options for payload and headers.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PayloadArgs {
-    /// The payload; `-` reads stdin, and so does leaving it out when something is piped in
+    /// The payload; `-`, or no payload with piped input, reads stdin
     payload: Option<String>,
-    /// Take the payload from a file
+    /// File with the payload
     #[arg(short, long, conflicts_with = "payload")]
     pub(crate) file: Option<PathBuf>,
-    /// Add a header; may be repeated
+    /// Header to add; may be repeated
     #[arg(short = 'H', long = "header", value_name = "NAME:VALUE", value_parser = values::header)]
     headers: Vec<(String, String)>,
 }
 
 impl PayloadArgs {
-    /// Whether the payload would come from stdin.
+    /// Returns whether the payload comes from stdin.
     pub(crate) fn is_stdin(&self) -> bool {
         match (&self.payload, &self.file) {
             (Some(payload), _) => payload == "-",
@@ -32,14 +32,14 @@ impl PayloadArgs {
         }
     }
 
-    /// Whether the payload stands on the command line.
+    /// Returns whether the payload is an argument.
     pub(crate) fn is_argument(&self) -> bool {
         self.payload
             .as_deref()
             .is_some_and(|payload| payload != "-")
     }
 
-    /// The whole payload; reads the file or stdin to its end.
+    /// Returns the whole payload; reads the file or stdin to its end.
     pub(crate) fn read(&self) -> Result<Bytes, Failure> {
         if self.is_stdin() {
             let mut content = Vec::new();
@@ -58,7 +58,7 @@ impl PayloadArgs {
         }
     }
 
-    /// The headers, checked.
+    /// Returns the headers, validated.
     pub(crate) fn headers(&self) -> Result<Headers, Failure> {
         let mut headers = Headers::new();
         for (name, value) in &self.headers {

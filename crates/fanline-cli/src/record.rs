@@ -1,4 +1,4 @@
-//! A record of a stream, as it is printed.
+//! Output of stored messages.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write, stdout};
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::show;
 use crate::terminal::{Colour, stdout_is_colourful};
 
-/// Prints a record: where it stands, its headers and its payload; or the payload alone.
+/// Prints a message with its sequence, headers, and payload, or its payload only.
 pub(crate) fn print(message: &StoredMessage, raw: bool) -> Result<(), Failure> {
     let mut out = BufWriter::new(stdout().lock());
     if !raw {
@@ -34,7 +34,7 @@ pub(crate) fn print(message: &StoredMessage, raw: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A record for programs. A payload that is not text has `data` missing and `bytes` in its place.
+/// Returns a message as JSON. A payload that is not UTF-8 is in `bytes` instead of `data`.
 pub(crate) fn to_json(message: &StoredMessage) -> Value {
     let mut value = json!({
         "subject": message.subject,

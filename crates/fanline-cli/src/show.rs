@@ -1,4 +1,4 @@
-//! Numbers and times as people read them.
+//! Formatting of numbers and times for people.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Units of 1,024 each.
 const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-/// `1,234,567`.
+/// Formats a number with thousands separators: `1,234,567`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -21,7 +21,7 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// `1.5 KiB`.
+/// Formats a size: `1.5 KiB`.
 pub(crate) fn bytes(number: u64) -> String {
     let mut unit = 0;
     let mut scale: u64 = 1;
@@ -32,24 +32,24 @@ pub(crate) fn bytes(number: u64) -> String {
     match unit {
         0 => format!("{number} B"),
         _ => {
-            // Tenths, rounded down: a limit is never shown as reached before it is.
+            // Tenths, rounded down: a limit must not appear reached before it is.
             let tenths = u128::from(number) * 10 / u128::from(scale);
             format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
         }
     }
 }
 
-/// A limit on a count; none when it is not positive.
+/// Formats a limit on a count; not positive is unlimited.
 pub(crate) fn limit(number: i64) -> String {
     positive(number).map_or_else(unlimited, count)
 }
 
-/// A limit on bytes.
+/// Formats a limit on bytes.
 pub(crate) fn bytes_limit(number: i64) -> String {
     positive(number).map_or_else(unlimited, bytes)
 }
 
-/// A limit on an age.
+/// Formats a limit on an age.
 pub(crate) fn age_limit(age: Nanos) -> String {
     match age.is_zero() {
         true => unlimited(),
@@ -65,7 +65,7 @@ fn unlimited() -> String {
     "unlimited".to_owned()
 }
 
-/// A time in the time zone of this machine, or `never`.
+/// Formats a time in the local time zone, or `never`.
 pub(crate) fn time(time: Timestamp) -> String {
     if time.is_zero() {
         return "never".to_owned();
@@ -80,7 +80,7 @@ pub(crate) fn time(time: Timestamp) -> String {
     }
 }
 
-/// How long ago something was: `3m12s ago`, or `never`.
+/// Formats the time since a moment: `3m12s ago`, or `never`.
 pub(crate) fn ago(time: Timestamp) -> String {
     if time.is_zero() {
         return "never".to_owned();
@@ -90,14 +90,14 @@ pub(crate) fn ago(time: Timestamp) -> String {
     format!("{} ago", rounded(nanos))
 }
 
-/// Whether something was so long ago; what never was, was long ago.
+/// Returns whether a time is at least this long ago, or not set.
 pub(crate) fn is_older(time: Timestamp, age: Duration) -> bool {
     let now = jiff::Timestamp::now().as_nanosecond();
     let nanos = now.saturating_sub(i128::from(time.unix_nanos()));
     time.is_zero() || nanos > i128::try_from(age.as_nanos()).unwrap_or(i128::MAX)
 }
 
-/// Nanoseconds with as many digits as matter.
+/// Formats nanoseconds with the significant digits only.
 pub(crate) fn rounded(nanos: i64) -> String {
     const SECOND: i64 = 1_000_000_000;
     let precision = match nanos {
@@ -113,12 +113,12 @@ pub(crate) fn rounded(nanos: i64) -> String {
     }
 }
 
-/// `true` as `yes`.
+/// Formats `true` as `yes`.
 pub(crate) fn yes(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
-/// The word that JSON has for something, such as `workqueue`.
+/// Returns the JSON word of a value, such as `workqueue`.
 pub(crate) fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers() {
+    fn numbers_and_sizes_are_formatted() {
         for (number, counted, sized) in [
             (0, "0", "0 B"),
             (999, "999", "999 B"),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn spans() {
+    fn durations_are_rounded() {
         for (nanos, text) in [
             (0, "0s"),
             (1_500_000, "1ms"),

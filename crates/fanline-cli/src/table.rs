@@ -1,14 +1,14 @@
-//! Tables and lists of details, aligned for people.
+//! Aligned tables and lists of details.
 
 use std::io::{BufWriter, Write, stdout};
 
 use crate::failure::Failure;
 use crate::terminal::{Colour, stdout_is_colourful};
 
-/// Room between two columns.
+/// Space between two columns.
 const GAP: &str = "  ";
 
-/// Rows under headings.
+/// A table with headings.
 pub(crate) struct Table {
     headings: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
@@ -21,7 +21,7 @@ enum Align {
 }
 
 impl Table {
-    /// A heading that begins with `>` stands over numbers, which are aligned to the right.
+    /// Creates a table. A heading that begins with `>` is for numbers, which are aligned to the right.
     pub(crate) fn new<const N: usize>(headings: [&'static str; N]) -> Self {
         let headings = headings.map(|heading| match heading.strip_prefix('>') {
             Some(heading) => (heading, Align::Right),
@@ -50,7 +50,7 @@ impl Table {
         Ok(())
     }
 
-    /// Headings, a line under them, and the rows.
+    /// Returns the headings, a line below them, and the rows.
     pub(crate) fn lines(&self) -> Vec<String> {
         let widths: Vec<usize> = (0..self.headings.len())
             .map(|column| {
@@ -77,7 +77,7 @@ impl Table {
     }
 }
 
-/// Characters stand for columns: good enough for names and numbers.
+/// Returns the width in characters, which suffices for names and numbers.
 fn width(text: &str) -> usize {
     text.chars().count()
 }
@@ -90,7 +90,7 @@ fn pad(text: &str, to: usize, align: Align) -> String {
     }
 }
 
-/// What one thing is: names and values, in sections.
+/// A list of names and values, in sections.
 pub(crate) struct Details {
     title: String,
     lines: Vec<Line>,
@@ -118,7 +118,7 @@ impl Details {
             .push(Line::Value(name.to_owned(), value.to_string()));
     }
 
-    /// Nothing is said of what is not set.
+    /// Adds a value if it is set.
     pub(crate) fn value_if(&mut self, name: &str, value: impl ToString, is_set: bool) {
         if is_set {
             self.value(name, value);

@@ -1,4 +1,4 @@
-//! What is a terminal, and what may be coloured.
+//! Detection of terminals, and colors.
 
 use std::io::{IsTerminal, stdout};
 
@@ -12,29 +12,29 @@ pub(crate) fn is_colourful(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && colour_is_welcome()
 }
 
-/// `NO_COLOR`, when it is not empty, and `TERM=dumb` ask for none.
+/// Returns whether colors are allowed: a non-empty `NO_COLOR`, or `TERM=dumb`, forbids them.
 fn colour_is_welcome() -> bool {
-    let asks_for_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    !asks_for_none && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    let is_forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !is_forbidden && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// An ANSI colour, applied when it is welcome.
+/// An ANSI color.
 #[derive(Clone, Copy)]
 pub(crate) enum Colour {
-    /// Something is wrong.
+    /// For errors.
     Red,
-    /// All is well.
+    /// For good states.
     Green,
-    /// Attention.
+    /// For warnings.
     Yellow,
-    /// Names.
+    /// For names.
     Cyan,
-    /// Less important.
+    /// For less important text.
     Dim,
 }
 
 impl Colour {
-    /// The text, coloured when `colourful`.
+    /// Returns the text, colored if `colourful`.
     pub(crate) fn paint(self, text: &str, colourful: bool) -> String {
         if !colourful {
             return text.to_owned();

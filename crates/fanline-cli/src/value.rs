@@ -1,4 +1,4 @@
-//! A value from the command line, or from stdin.
+//! Values from an argument or from stdin.
 
 use std::io::{Read, stdin};
 
@@ -7,10 +7,10 @@ use clap::Args;
 
 use crate::failure::Failure;
 
-/// What a key is given.
+/// The value of a key.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ValueArgs {
-    /// The value; without it, or as `-`, all of stdin
+    /// The value; without it, or for `-`, all of stdin
     value: Option<String>,
 }
 

@@ -1,11 +1,11 @@
-//! Values on the command line: durations, headers, sizes.
+//! Parsers of option values: durations, headers, sizes.
 
 use std::time::Duration;
 
 use fanline_client::jetstream::{Nanos, Timestamp};
 use serde::de::DeserializeOwned;
 
-/// `500ms`, `2s`, `1.5s`, `1m`, `1h`; a bare number counts seconds.
+/// Parses `500ms`, `2s`, `1.5s`, `1m`, `1h`; a bare number counts seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let seconds_per_unit = match &text[digits.len()..] {
@@ -15,24 +15,24 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err("expected a duration such as 500ms, 2s or 1m".into()),
+        _ => return Err("expected a duration such as 500ms, 2s, or 1m".into()),
     };
     digits
         .parse::<f64>()
         .ok()
         .and_then(|number| Duration::try_from_secs_f64(number * seconds_per_unit).ok())
-        .ok_or_else(|| "expected a duration such as 500ms, 2s or 1m".into())
+        .ok_or_else(|| "expected a duration such as 500ms, 2s, or 1m".into())
 }
 
-/// A duration that is not nothing.
+/// Parses a duration that is not zero.
 pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        Duration::ZERO => Err("it has to be more than nothing".into()),
+        Duration::ZERO => Err("must be greater than zero".into()),
         time => Ok(time),
     }
 }
 
-/// `Name: value` or `Name:value`.
+/// Parses `Name: value` or `Name:value`.
 pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once(':')
@@ -40,9 +40,9 @@ pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// `1000`, `64k`, `1MB`, `1MiB`: k, M and G count in 1024, as nats-server's configuration does.
+/// Parses `1000`, `64k`, `1MB`, `1MiB`: k, M, and G are powers of 1024, as in nats-server's configuration.
 pub(crate) fn bytes(text: &str) -> Result<usize, String> {
-    let expected = || "expected a size such as 128, 64k or 1MB".to_owned();
+    let expected = || "expected a size such as 128, 64k, or 1MB".to_owned();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" | "b" => 0,
@@ -55,9 +55,9 @@ pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     number.checked_mul(1 << shift).ok_or_else(expected)
 }
 
-/// `1000`, `1_000`, `10k`, `1M`: k and M count in thousands, as message counts do.
+/// Parses `1000`, `1_000`, `10k`, `1M`: k and M are powers of 1000, as usual for message counts.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
-    let expected = || "expected a number such as 1000, 10k or 1M".to_owned();
+    let expected = || "expected a number such as 1000, 10k, or 1M".to_owned();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" => 1,
@@ -69,12 +69,12 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(expected)
 }
 
-/// How long records are kept: `90s`, `1h30m`, `7d`, `2w`, `1y`; `0`, `-1` or `never` for ever.
+/// Parses a storage time: `90s`, `1h30m`, `7d`, `2w`, `1y`; `0`, `-1`, or `never` is unlimited.
 pub(crate) fn span(text: &str) -> Result<Nanos, String> {
     if matches!(text, "0" | "-1" | "never") {
         return Ok(Nanos::ZERO);
     }
-    let expected = || "expected a time such as 90s, 1h30m, 7d or 1y".to_owned();
+    let expected = || "expected a time such as 90s, 1h30m, 7d, or 1y".to_owned();
     let mut rest = text;
     let mut seconds = 0.0;
     while !rest.is_empty() {
@@ -104,12 +104,12 @@ pub(crate) fn span(text: &str) -> Result<Nanos, String> {
         .ok_or_else(expected)
 }
 
-/// A [`span`] in which nothing is for ever.
+/// Parses a [`span`]; zero means unlimited.
 pub(crate) fn finite_span(text: &str) -> Result<Duration, String> {
     span(text).map(Nanos::duration)
 }
 
-/// A count that may be without limit: `-1` or `unlimited`.
+/// Parses a count, or `-1` or `unlimited`.
 pub(crate) fn limit(text: &str) -> Result<i64, String> {
     match text {
         "-1" | "unlimited" => Ok(-1),
@@ -117,7 +117,7 @@ pub(crate) fn limit(text: &str) -> Result<i64, String> {
     }
 }
 
-/// A size that may be without limit: `-1` or `unlimited`.
+/// Parses a size, or `-1` or `unlimited`.
 pub(crate) fn bytes_limit(text: &str) -> Result<i64, String> {
     match text {
         "-1" | "unlimited" => Ok(-1),
@@ -125,12 +125,12 @@ pub(crate) fn bytes_limit(text: &str) -> Result<i64, String> {
     }
 }
 
-/// One of the words of a setting, as JSON has it; what is not one is answered with those that are.
+/// Parses a word of a setting as in JSON; the error lists the valid words.
 pub(crate) fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(text.into()).map_err(|error| error.to_string())
 }
 
-/// `key=value` or `key:value`.
+/// Parses `key=value` or `key:value`.
 pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     let (key, value) = text
         .split_once(['=', ':'])
@@ -138,7 +138,7 @@ pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// `2026-11-22T10:00:00Z`, `2026-11-22 10:00:00` in the time zone of this machine, or in how long: `1h`.
+/// Parses `2026-11-22T10:00:00Z`, `2026-11-22 10:00:00` in the local time zone, or a time from now: `1h`.
 pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
     if let Some(time) = Timestamp::parse(text) {
         return Ok(time);
@@ -156,7 +156,7 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| "expected a time such as 2026-11-22T10:00:00Z, or 1h from now".to_owned())
 }
 
-/// Sets a field that was named.
+/// Sets a field if its option is set.
 pub(crate) fn set<T: Clone>(field: &mut T, named: &Option<T>) {
     if let Some(value) = named {
         field.clone_from(value);
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_durations() {
+    fn durations_are_parsed() {
         for (text, expected) in [
             ("2s", Some(Duration::from_secs(2))),
             ("2", Some(Duration::from_secs(2))),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_sizes_and_counts() {
+    fn sizes_and_counts_are_parsed() {
         assert_eq!(bytes("128"), Ok(128));
         assert_eq!(bytes("64k"), Ok(65_536));
         assert_eq!(bytes("1MB"), Ok(1 << 20));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_spans() {
+    fn spans_are_parsed() {
         for (text, seconds) in [
             ("90s", Some(90)),
             ("1h30m", Some(5_400)),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_limits() {
+    fn limits_are_parsed() {
         assert_eq!([limit("-1"), limit("10k")], [Ok(-1), Ok(10_000)]);
         assert_eq!(
             [bytes_limit("unlimited"), bytes_limit("1k")],

@@ -1,4 +1,4 @@
-//! The program `fanline` as its users see it: arguments in, text and exit codes out.
+//! The program `fanline` from the outside: arguments in, text and exit codes out.
 
 #[path = "cli/auth.rs"]
 mod auth;
@@ -26,7 +26,7 @@ mod store;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// The program, without what the environment of the test run would tell it.
+/// Returns the program, without settings from the environment of the test run.
 fn fanline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fanline"));
     command
@@ -44,7 +44,7 @@ fn run(arguments: &[&str]) -> Output {
         .expect("the program runs")
 }
 
-/// Runs the program to its end, with this on stdin.
+/// Runs the program to its end, with this text on stdin.
 fn run_with_input(arguments: &[&str], input: &str) -> Output {
     let mut child = fanline()
         .args(arguments)
@@ -61,7 +61,7 @@ fn run_with_input(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().expect("the program ends")
 }
 
-/// Exit code, stdout and stderr.
+/// Returns exit code, stdout, and stderr.
 fn seen(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (

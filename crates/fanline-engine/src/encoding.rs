@@ -1,26 +1,27 @@
-//! How answers of the server are packed for whoever asks with the header `Accept-Encoding`.
+//! Compression of the server's responses for requests with the header `Accept-Encoding`.
 
 use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// The header of a request that says what may come back.
+/// Request header that lists the encodings that the requester accepts.
 pub const ACCEPT_ENCODING: &str = "Accept-Encoding";
-/// The header of an answer that says what did.
+/// Response header that names the encoding of the body.
 pub const CONTENT_ENCODING: &str = "Content-Encoding";
 
-/// What can be made of an answer.
+/// The encoding of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// gzip, as RFC 1952 has it.
+    /// gzip, RFC 1952.
     Gzip,
-    /// As it is.
+    /// Uncompressed.
     Identity,
 }
 
 impl Encoding {
-    /// What whoever takes this gets: what he does not get packed, he gets as it is.
+    /// Returns the encoding for the value of an `Accept-Encoding` header: gzip if it is accepted, else
+    /// identity.
     pub fn wanted(accepted: &str) -> Self {
         match accepted.to_ascii_lowercase().contains("gzip") {
             true => Encoding::Gzip,
@@ -28,7 +29,7 @@ impl Encoding {
         }
     }
 
-    /// Its name in headers.
+    /// Returns the encoding's name in headers.
     pub fn name(self) -> &'static str {
         match self {
             Encoding::Gzip => "gzip",
@@ -36,14 +37,14 @@ impl Encoding {
         }
     }
 
-    /// Packs an answer.
+    /// Encodes a body.
     pub fn pack(self, body: Vec<u8>) -> Vec<u8> {
         match self {
             Encoding::Identity => body,
             Encoding::Gzip => {
-                let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-                // Writing into memory cannot fail.
-                (packer.write_all(&body).and_then(|()| packer.finish())).unwrap_or_default()
+                let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+                // Writing to memory cannot fail.
+                (encoder.write_all(&body).and_then(|()| encoder.finish())).unwrap_or_default()
             }
         }
     }
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_it_gets_it_packed() {
+    fn gzip_is_used_only_if_accepted() {
         for (accepted, name) in [
             ("gzip", "gzip"),
             ("GZIP", "gzip"),

@@ -21,7 +21,7 @@ pub(crate) fn each(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// The same for headers that are text; their values end without spaces too.
+/// Returns the name and the value of each header that is UTF-8. Values are trimmed on both sides.
 pub(crate) fn each_text(block: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     each(block).filter_map(|(name, value)| {
         let value = std::str::from_utf8(value).ok()?.trim();
@@ -29,14 +29,15 @@ pub(crate) fn each_text(block: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Returns the first value of a name, whose case counts.
+/// Returns the first value of a name. The name is case-sensitive.
 pub(crate) fn find<'a>(block: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     each(block)
         .find(|(found, _)| *found == name)
         .map(|(_, value)| value)
 }
 
-/// Returns the first line and all after it. Only both bytes of a line's end make one, as in nats-server.
+/// Returns the first line, and all bytes after it. A line ends with CRLF; a single CR or LF does not end it,
+/// as in nats-server.
 fn split_line(block: &[u8]) -> (&[u8], &[u8]) {
     let mut from = 0;
     while let Some(at) = block[from..].iter().position(|b| *b == b'\r') {
@@ -49,7 +50,7 @@ fn split_line(block: &[u8]) -> (&[u8], &[u8]) {
     (block, &[])
 }
 
-/// Writes the status that tells a requester that nothing listens on the subject.
+/// Writes the `503` status that reports to a requester that its subject has no subscriber.
 pub(crate) fn no_responders_status<'a>(buffer: &'a mut Vec<u8>, subject: &[u8]) -> &'a [u8] {
     let block = Block::with_status(buffer, "503");
     block.add("Nats-Subject", subject).end()
@@ -62,7 +63,7 @@ pub(crate) fn write_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     }
 }
 
-/// A block that is being written, in the place of what was in a buffer.
+/// Writer of a header block. It replaces the contents of its buffer.
 pub(crate) struct Block<'a>(&'a mut Vec<u8>);
 
 impl<'a> Block<'a> {
@@ -80,7 +81,7 @@ impl<'a> Block<'a> {
         Block(buffer)
     }
 
-    /// Begins with the first line of another block.
+    /// Begins a block with the first line of another block.
     pub(crate) fn like(buffer: &'a mut Vec<u8>, block: &[u8]) -> Self {
         match split_line(block) {
             (b"", _) => Block::new(buffer),
@@ -88,7 +89,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Begins with all headers of another block.
+    /// Begins a block with all headers of another block.
     pub(crate) fn from(buffer: &'a mut Vec<u8>, block: &[u8]) -> Self {
         match block.strip_suffix(LINE_END) {
             Some(open) if open.ends_with(LINE_END) => {
@@ -100,7 +101,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Begins with the headers of another block whose names pass.
+    /// Begins a block with the headers of another block whose names `keep` accepts.
     pub(crate) fn filtered(
         buffer: &'a mut Vec<u8>,
         block: &[u8],
@@ -116,7 +117,7 @@ impl<'a> Block<'a> {
         Block(buffer)
     }
 
-    /// Adds the headers of another block whose names pass.
+    /// Adds the headers of another block whose names `keep` accepts.
     pub(crate) fn copy(self, block: &[u8], keep: impl Fn(&[u8]) -> bool) -> Self {
         for line in lines(block) {
             let name = line.iter().position(|b| *b == b':').unwrap_or(line.len());
@@ -146,7 +147,7 @@ impl<'a> Block<'a> {
         self.0
     }
 
-    /// Ends the block; empty when no header is in it.
+    /// Ends the block; returns no bytes if it has no header.
     pub(crate) fn end_or_empty(self) -> &'a [u8] {
         if self.0.len() == VERSION.len() + LINE_END.len() {
             return b"";

@@ -1,8 +1,8 @@
-//! Identifiers of letters and digits, as nats-server makes them.
+//! Identifiers of letters and digits, in nats-server's format.
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Characters of an identifier that differs from all others.
+/// Characters of a unique identifier.
 pub const ID_CHARS: usize = 22;
 
 /// Returns an identifier with one character for each number.

@@ -1,7 +1,7 @@
-//! What decides in Fanline: topics, matching, codecs, sessions. It is handed bytes and `now`, and
-//! gives back what to do. It knows nothing of sockets, files, threads, clocks or locks.
+//! The protocol logic of Fanline: subjects, matching, codecs, and sessions. The engine receives bytes and
+//! `now`, and returns what to write. It uses no sockets, files, threads, clocks, or locks.
 //!
-//! [`Shard`] is the whole of it; the rest is what it is made of.
+//! [`Shard`] is the entry point; the other items are its parts.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};

@@ -1,5 +1,5 @@
-//! What waits to be written to one connection: bytes in order, small ones copied, large ones
-//! referred to where they were read.
+//! Pending output of one connection: bytes in order. Small messages are copied; large bodies are references
+//! to the chunks that they were read into.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -7,30 +7,30 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A block of bytes as read, shared by whoever still has to write a part of it.
+/// A block of input bytes, shared by all outboxes that still have to write a part of it.
 ///
-/// Boxed inside, so that a large one can come from the system as zeros that are not touched yet:
-/// a frame that was only announced costs no memory.
+/// The inner box lets the allocator return untouched zero pages for a large chunk: a frame that is announced
+/// but not sent costs no memory.
 pub type Chunk = Arc<Box<[u8]>>;
 
-/// From this size a body is referred to instead of copied. Below it, one copy is cheaper than a
-/// reference and the extra part of a vectored write.
+/// Size in bytes from which a body is referenced instead of copied. Below it, a copy is cheaper than a
+/// reference and one more part of a vectored write.
 pub const SHARED_BYTES_MIN: usize = 4 * 1024;
 
-/// A reference that must wait keeps its whole chunk alive, so what would pin more than this many
-/// times its own size is copied out instead.
+/// Largest ratio of a chunk's size to the size of a referenced part that has to wait. A pending reference
+/// keeps its whole chunk alive, so smaller parts are copied out.
 const PINNED_RATIO_MAX: usize = 8;
 
-/// Bytes that wait for one connection.
+/// Bytes to be written to one connection.
 #[derive(Default)]
 pub struct Outbox {
     copied: Vec<u8>,
-    /// How much of `copied` is written already.
+    /// Bytes of `copied` that are already written.
     start: usize,
-    /// References, in order, each with the position in `copied` that it comes before.
+    /// References in order, each with the offset in `copied` that it precedes.
     shared: VecDeque<Shared>,
     shared_bytes: usize,
-    /// Bytes ever queued, and the mark that must be written by a deadline.
+    /// Bytes ever written, and the position to be written within the write deadline.
     queued_total: u64,
     blocked: Option<Blocked>,
 }
@@ -41,7 +41,7 @@ struct Shared {
     range: Range<usize>,
 }
 
-/// Whether a part of a chunk is not worth keeping the whole chunk for.
+/// Returns whether a part is too small to keep its whole chunk alive.
 fn pins_too_much(chunk: &Chunk, part: &Range<usize>) -> bool {
     part.len().saturating_mul(PINNED_RATIO_MAX) < chunk.len()
 }
@@ -53,13 +53,13 @@ struct Blocked {
 }
 
 impl Outbox {
-    /// How many bytes wait.
+    /// Returns the number of pending bytes.
     #[inline]
     pub fn pending_bytes(&self) -> usize {
         self.copied.len() - self.start + self.shared_bytes
     }
 
-    /// Whether nothing waits.
+    /// Returns whether no bytes are pending.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.pending_bytes() == 0
@@ -71,7 +71,7 @@ impl Outbox {
         self.copied.extend_from_slice(bytes);
     }
 
-    /// Queues copies of three parts, with one check for room.
+    /// Queues copies of three parts, with a single capacity check.
     #[inline]
     pub(crate) fn append3(&mut self, a: &[u8], b: &[u8], c: &[u8]) {
         self.copied.reserve(a.len() + b.len() + c.len());
@@ -80,7 +80,7 @@ impl Outbox {
         self.copied.extend_from_slice(c);
     }
 
-    /// Queues a part of a chunk without copying it, unless it has to wait and is not worth it.
+    /// Queues a part of a chunk without copying it, unless the outbox is blocked and the part pins too much.
     pub(crate) fn refer(&mut self, chunk: &Chunk, range: Range<usize>) {
         if self.blocked.is_some() && pins_too_much(chunk, &range) {
             return self.append(&chunk[range]);
@@ -94,7 +94,7 @@ impl Outbox {
         });
     }
 
-    /// The parts to write next, in order: as many as `parts` holds. Returns how many were set.
+    /// Fills `parts` with the next parts to write, in order. Returns how many were set.
     pub fn parts<'a>(&'a self, parts: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
         let mut from = self.start;
@@ -117,7 +117,7 @@ impl Outbox {
         count
     }
 
-    /// Everything that waits, in order, in the pieces in which it is kept.
+    /// Returns all pending bytes in order, segment by segment.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &[u8]> {
         let mut from = self.start;
         let pieces = self.shared.iter().flat_map(move |shared| {
@@ -131,7 +131,7 @@ impl Outbox {
             .filter(|piece| !piece.is_empty())
     }
 
-    /// The first bytes to write, at most so many, piece by piece.
+    /// Returns the first pending bytes in order, at most `bytes_max`, segment by segment.
     pub fn slices(&self, bytes_max: usize) -> impl Iterator<Item = &[u8]> {
         let mut left = bytes_max;
         let slices = self.segments().map(move |piece| {
@@ -142,12 +142,13 @@ impl Outbox {
         slices.filter(|slice| !slice.is_empty())
     }
 
-    /// The bytes to write next when no chunk is referred to, which is the common case.
+    /// Returns the pending bytes if they are contiguous, which is the common case; `None` if a chunk is
+    /// referenced.
     pub fn plain(&self) -> Option<&[u8]> {
         self.shared.is_empty().then(|| &self.copied[self.start..])
     }
 
-    /// Takes what was written off the front.
+    /// Removes written bytes from the front.
     pub fn advance(&mut self, written_bytes: usize) {
         let mut left = written_bytes;
         self.queued_total += written_bytes as u64;
@@ -175,12 +176,13 @@ impl Outbox {
         }
     }
 
-    /// What remains has to wait for the peer. Gives up the chunks that are not worth pinning and
-    /// the room already written, so that a slow peer costs what it is owed and little more.
+    /// Reduces memory before the remaining bytes wait for the peer: releases chunks that are not worth
+    /// pinning, and the capacity of bytes already written. A slow peer then costs little more than its
+    /// pending bytes.
     pub fn settle(&mut self) {
         let is_wasteful = |s: &Shared| pins_too_much(&s.chunk, &s.range);
-        // Once it waits, nothing wasteful is queued any more. What is left of the first part then
-        // becomes so as it is written, but that is one chunk, and not worth moving the rest.
+        // While it is blocked, nothing wasteful is queued. The rest of the first part may become wasteful as
+        // it is written, but that is one chunk, and moving the rest costs more.
         if self.blocked.is_none() && self.shared.iter().any(is_wasteful) {
             self.copy_out_wasteful();
         } else if self.start > self.copied.len() / 2 {
@@ -192,8 +194,8 @@ impl Outbox {
         }
     }
 
-    /// Copies the parts that pin too much; the others are worth their chunks, which many
-    /// subscribers share.
+    /// Copies out the parts that pin too much. The others stay references, as many subscribers share their
+    /// chunks.
     fn copy_out_wasteful(&mut self) {
         let mut copied = Vec::with_capacity(self.copied.len() - self.start);
         let mut from = self.start;
@@ -214,11 +216,11 @@ impl Outbox {
         self.start = 0;
     }
 
-    /// Notes that the peer takes no more for now. What waits at this moment has to be written
-    /// within the write deadline, or if it is a patient one, anything of it; returns since when the oldest such
-    /// batch has been waiting.
-    pub(crate) fn block(&mut self, now: Duration, is_patient: bool) -> Duration {
-        let pending = match is_patient {
+    /// Marks the outbox as blocked, as the peer accepts no more bytes for now. All bytes pending at this
+    /// moment must be written within the write deadline; with `restarts_per_byte`, any of them is enough. Returns the
+    /// start of the oldest deadline that is not met.
+    pub(crate) fn block(&mut self, now: Duration, restarts_per_byte: bool) -> Duration {
+        let pending = match restarts_per_byte {
             true => 1,
             false => self.pending_bytes() as u64,
         };
@@ -235,17 +237,17 @@ impl Outbox {
         }
     }
 
-    /// Since when the peer has owed us room, if it does.
+    /// Returns when the outbox became blocked, if it is.
     pub(crate) fn blocked_since(&self) -> Option<Duration> {
         self.blocked.map(|b| b.since)
     }
 
-    /// Gives back the buffer of an empty outbox, so that a quiet connection holds none.
+    /// Takes the buffer of an empty outbox, so that an idle connection holds none.
     pub(crate) fn take_buffer(&mut self) -> Option<Vec<u8>> {
         (self.is_empty() && self.copied.capacity() > 0).then(|| std::mem::take(&mut self.copied))
     }
 
-    /// Lends a buffer to an outbox that has none.
+    /// Lends a buffer to an outbox without one.
     pub(crate) fn lend_buffer(&mut self, buffer: Vec<u8>) {
         debug_assert!(self.copied.is_empty() && buffer.is_empty());
         self.copied = buffer;
@@ -255,7 +257,7 @@ impl Outbox {
         self.copied.capacity() > 0
     }
 
-    /// Drops what waits.
+    /// Drops all pending bytes.
     pub(crate) fn discard(&mut self) {
         *self = Outbox {
             queued_total: self.queued_total,
@@ -282,7 +284,7 @@ mod tests {
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
             (0usize..40).prop_map(Step::Append),
-            // 32 bytes and more are worth the chunk.
+            // Parts of at least 32 bytes may pin the chunk.
             (1usize..64).prop_map(Step::Refer),
             (0usize..60).prop_map(Step::Write),
             Just(Step::Settle),
@@ -300,7 +302,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_a_queue_of_bytes(steps in prop::collection::vec(step(), 0..25)) {
+        fn outbox_matches_a_plain_byte_queue(steps in prop::collection::vec(step(), 0..25)) {
             let chunk = Chunk::new((0..=255u8).collect());
             let mut outbox = Outbox::default();
             let mut model: VecDeque<u8> = VecDeque::new();
@@ -322,7 +324,7 @@ mod tests {
                         outbox.advance(n);
                     }
                     Step::Settle => outbox.settle(),
-                    // Only what is not empty can be blocked.
+                    // Only a non-empty outbox can be blocked.
                     Step::Block => {
                         if !outbox.is_empty() {
                             outbox.block(Duration::ZERO, false);
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_write_deadline_runs_for_each_batch_not_for_each_byte() {
+    fn write_deadline_runs_per_batch_not_per_byte() {
         let at = Duration::from_secs;
         let mut outbox = Outbox::default();
         outbox.append(&[0; 100]);
@@ -348,20 +350,20 @@ mod tests {
         assert_eq!(
             outbox.block(at(5), false),
             at(1),
-            "the first hundred are not all written"
+            "the first 100 bytes are not all written"
         );
         outbox.advance(1);
         assert_eq!(
             outbox.block(at(6), false),
             at(6),
-            "the second hundred have their own time"
+            "the second 100 bytes have a deadline of their own"
         );
         outbox.advance(100);
         assert_eq!(outbox.blocked_since(), None);
     }
 
     #[test]
-    fn a_patient_deadline_runs_from_the_last_byte() {
+    fn per_byte_deadline_restarts_with_each_written_byte() {
         let at = Duration::from_secs;
         let mut outbox = Outbox::default();
         outbox.append(&[0; 100]);

@@ -11,8 +11,8 @@ use crate::ids::{self, ID_CHARS};
 const SEED_BYTES: usize = 32;
 const EPHEMERAL_NAME_CHARS: usize = 8;
 
-/// The secret that all random identifiers of a run are derived from. A server takes 32 bytes from the operating system;
-/// a `u64` is for tests, which want the same identifiers each time.
+/// The secret that all random identifiers of a run are derived from. A server reads 32 bytes from the
+/// operating system; tests use a `u64` to get the same identifiers each time.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Default))]
 pub struct Seed([u8; SEED_BYTES]);
@@ -31,14 +31,14 @@ impl From<u64> for Seed {
     }
 }
 
-// It is secret.
+// The seed is secret, so its debug output is empty.
 impl fmt::Debug for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seed").finish_non_exhaustive()
     }
 }
 
-/// What identifiers are for. Each purpose has a key stream of its own.
+/// The purpose of generated identifiers. Each purpose has a key stream of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     /// Reply subjects, client identifiers, and latency reports of a shard.
@@ -95,14 +95,14 @@ impl Random {
         self.token(ID_CHARS)
     }
 
-    /// Returns that many letters and digits.
+    /// Returns a token of `chars` letters and digits.
     pub(crate) fn token(&mut self, chars: usize) -> String {
         ids::from_numbers((0..chars).map(|_| self.number()))
     }
 }
 
-/// A fast generator (xorshift64*) that spreads messages over a queue group. A peer that sees some of its numbers can
-/// compute the others: identifiers come from [`Random`].
+/// A fast generator (xorshift64*) that spreads messages over a queue group. A peer that sees some of its
+/// numbers can compute the others, so identifiers come from [`Random`].
 #[derive(Clone, Debug)]
 pub(crate) struct FastRandom(u64);
 
@@ -125,17 +125,17 @@ impl FastRandom {
         u32::try_from((high * u64::from(end)) >> 32).unwrap_or(0)
     }
 
-    /// Draws one of so many tickets, to choose an item by weight.
+    /// Draws a ticket out of `weights`, to choose an item by weight.
     pub(crate) fn ticket(&mut self, weights: u32) -> Ticket {
         Ticket(self.below(weights))
     }
 }
 
-/// A ticket of a lottery in which each item holds as many tickets as it weighs.
+/// A lottery ticket; each item holds as many tickets as its weight.
 pub(crate) struct Ticket(u32);
 
 impl Ticket {
-    /// Whether the next item, of this weight, holds the ticket.
+    /// Returns whether the next item, with this weight, holds the ticket.
     pub(crate) fn is_held_by(&mut self, weight: u32) -> bool {
         match self.0.checked_sub(weight) {
             Some(rest) => {

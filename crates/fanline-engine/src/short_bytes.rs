@@ -1,9 +1,9 @@
-//! Bytes that are nearly always short: tokens, sids, queue names.
+//! Byte strings that are nearly always short: tokens, sids, and queue names.
 
-/// How many bytes are kept without a heap allocation.
+/// Most bytes stored without a heap allocation.
 const INLINE_BYTES: usize = 22;
 
-/// An owned byte string, in place up to 22 bytes.
+/// An owned byte string, stored inline up to 22 bytes.
 #[derive(Clone)]
 pub(crate) enum ShortBytes {
     Inline { len: u8, bytes: [u8; INLINE_BYTES] },
@@ -21,7 +21,7 @@ impl ShortBytes {
 }
 
 impl ShortBytes {
-    /// Two parts in one.
+    /// Concatenates two parts.
     pub(crate) fn joined(a: &[u8], b: &[u8]) -> Self {
         let len = a.len() + b.len();
         match u8::try_from(len) {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_what_it_was_given_on_both_sides_of_the_inline_limit() {
+    fn strings_round_trip_on_both_sides_of_the_inline_limit() {
         for len in [0, 1, 21, 22, 23, 300] {
             let source: Vec<u8> = (0..len)
                 .map(|i| b'a' + u8::try_from(i % 26).unwrap())

@@ -1,24 +1,24 @@
-//! When what has grown large and is nearly empty gives its room back.
+//! Decides when a large, nearly empty collection releases its unused capacity.
 
-/// A place with room for so many or fewer keeps it.
-const KEPT: usize = 4096;
+/// Capacity in items up to which a collection is never shrunk.
+const CAPACITY_MIN: usize = 4096;
 
-/// Says after which removals a place is to be shrunk: when an eighth is left of what it has room for, and, as
-/// somebody may sit at its very end, again whenever half of that has gone. So a million removals shrink it a
-/// dozen times, and one that comes and goes does not do it again and again.
+/// Decides after which removals a collection is shrunk: when an eighth of its capacity is in use, and again
+/// whenever half of those items are gone, because an item may occupy the last slot. A million removals shrink
+/// it about a dozen times, and an item that comes and goes does not shrink it repeatedly.
 #[derive(Debug, Default)]
 pub(crate) struct Slack {
-    /// With so many left it is time.
+    /// Number of remaining items at which the collection is shrunk next.
     next: usize,
-    /// Whether anything has gone since it was shrunk.
+    /// Whether an item was removed since the last shrink.
     has_removed: bool,
 }
 
 impl Slack {
-    /// Takes note of a removal that has left so many in a place with room for `capacity`.
+    /// Records a removal that left `len` items. Returns whether to shrink the collection now.
     #[inline]
     pub(crate) fn is_due(&mut self, len: usize, capacity: usize) -> bool {
-        if capacity <= KEPT {
+        if capacity <= CAPACITY_MIN {
             return false;
         }
         self.has_removed = true;
@@ -34,9 +34,10 @@ impl Slack {
         is_due
     }
 
-    /// Whether to shrink a place that was looked at last a while ago: who sat at its end may have gone.
+    /// Returns whether to shrink a collection some time after its last removal: the item in its last slot may
+    /// be gone by now.
     pub(crate) fn is_due_now(&mut self, len: usize, capacity: usize) -> bool {
-        capacity > KEPT && len <= capacity / 8 && std::mem::take(&mut self.has_removed)
+        capacity > CAPACITY_MIN && len <= capacity / 8 && std::mem::take(&mut self.has_removed)
     }
 }
 
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_shrunk_when_it_is_nearly_empty_and_seldom() {
+    fn nearly_empty_collection_shrinks_rarely() {
         let mut slack = Slack::default();
         let due: Vec<usize> = (0..100_000)
             .rev()
@@ -54,7 +55,7 @@ mod tests {
         assert_eq!(due[..3], [12_500, 6250, 3125]);
         assert_eq!(due.last(), Some(&0));
         assert!(!slack.is_due_now(0, 100_000));
-        // Those that come and go at the same number do not count.
+        // An item that comes and goes at the same length does not count.
         assert!(!(0..1000).any(|_| slack.is_due(10, 100_000)));
         assert!(slack.is_due_now(10, 100_000));
         assert!(!slack.is_due(50_000, 100_000));
@@ -63,8 +64,12 @@ mod tests {
     }
 
     #[test]
-    fn a_small_place_stays() {
+    fn small_collection_is_never_shrunk() {
         let mut slack = Slack::default();
-        assert!(!(0..KEPT).rev().any(|left| slack.is_due(left, KEPT)));
+        assert!(
+            !(0..CAPACITY_MIN)
+                .rev()
+                .any(|left| slack.is_due(left, CAPACITY_MIN))
+        );
     }
 }

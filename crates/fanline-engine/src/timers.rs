@@ -1,4 +1,4 @@
-//! Deadlines of many things, of which the first is always known.
+//! A set of deadlines with fast access to the earliest one.
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-/// At most one deadline for each key, as time since the server's start.
+/// At most one deadline per key, as the time since the server started.
 #[derive(Clone, Debug)]
 pub(crate) struct Timers<K> {
     deadlines: HashMap<K, Duration>,

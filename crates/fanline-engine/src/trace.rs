@@ -1,9 +1,9 @@
-//! Traces of single messages: who publishes with the header `Nats-Trace-Dest` is told, at the topic that
-//! it names, where the message went. With `Nats-Trace-Only` it goes nowhere.
+//! Traces of single messages. A publisher sets the header `Nats-Trace-Dest`; each shard then publishes to
+//! that subject where the message went. With `Nats-Trace-Only` the message itself is not delivered.
 //!
-//! Each shard tells what it has done itself. To whoever reads it, the shards of a server look like servers
-//! of a cluster, with routes between them: what leads to another shard is an egress with a hop, and what
-//! comes from there has that hop. Other servers that are attached as leafs are told their hop in a header.
+//! Each shard reports its own part. A reader sees the shards of a server as servers of a cluster with routes
+//! between them: a message to another shard is an egress event with a hop, and that shard's report carries
+//! the hop. Servers that are connected as leaf nodes receive their hop in a header.
 
 use std::collections::BTreeMap;
 
@@ -17,24 +17,24 @@ use crate::time::Timestamp;
 
 const DESTINATION: &str = "Nats-Trace-Dest";
 const ONLY: &str = "Nats-Trace-Only";
-/// W3C's, in any case.
+/// Header of W3C Trace Context, in any case.
 const PARENT: &str = "traceparent";
-/// The header that tells over which hops a message came, in what is told of it and to other servers.
+/// Header that lists the hops of a message, both in reports and in messages to other servers.
 pub(crate) const HOP: &str = "Nats-Trace-Hop";
-/// A hop that is longer was made up.
+/// Most bytes of a valid hop header. A longer one is ignored as forged.
 const HOP_BYTES_MAX: usize = 256;
 
-/// The hops of links to other servers begin here, above those of shards.
+/// First hop number of links to other servers, above those of shards.
 const FIRST_LINK_HOP: usize = 64;
 
-/// Kinds of connections, as nats-server counts them.
+/// Kinds of connections, with nats-server's numbers.
 pub(crate) const CLIENT: u8 = 0;
 pub(crate) const ROUTER: u8 = 1;
 pub(crate) const LEAF: u8 = 4;
 
-/// Whether headers may ask for a trace. Most do not, and are not looked at any further.
+/// Returns whether headers may request a trace. Most do not, and are not parsed any further.
 #[inline]
-pub(crate) fn may_be_asked_for(headers: &[u8]) -> bool {
+pub(crate) fn may_request_trace(headers: &[u8]) -> bool {
     headers::lines(headers).any(|line| match line {
         [b'N', ..] => line.starts_with(DESTINATION.as_bytes()),
         [b't' | b'T', ..] => line
@@ -44,19 +44,19 @@ pub(crate) fn may_be_asked_for(headers: &[u8]) -> bool {
     })
 }
 
-/// What a message's headers ask for.
+/// A trace requested by a message's headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Where it is told.
+    /// Subject that reports are published to.
     pub(crate) to: String,
-    /// The message itself goes nowhere.
+    /// Whether the message itself is not delivered.
     pub(crate) is_only: bool,
     headers: BTreeMap<String, Vec<String>>,
 }
 
 impl Asked {
-    /// `None` when they ask for nothing. `by_parent` is where messages are told of that are part of a trace
-    /// of others, and `ticket` a number below 100 that decides whether this one is.
+    /// Reads a request from headers; `None` if they request no trace. `by_parent` configures where to report
+    /// messages that are part of an outside trace; `ticket`, a number below 100, selects the sampled ones.
     pub(crate) fn read(headers: &[u8], by_parent: Option<&TraceTo>, ticket: u32) -> Option<Self> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in headers::each_text(headers) {
@@ -89,14 +89,14 @@ impl Asked {
         })
     }
 
-    /// How it is to be told, if that was said.
+    /// Returns the requested encoding of the report, if there is one.
     fn encoding(&self) -> Option<Encoding> {
         let accepted = self.headers.get(ACCEPT_ENCODING)?.first()?;
         Some(Encoding::wanted(accepted))
     }
 }
 
-/// Something that happened to a message. What is `None` does not belong to it.
+/// An event of a traced message. Fields that do not apply to the event are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(default)]
 pub(crate) struct Event {
@@ -110,7 +110,7 @@ pub(crate) struct Event {
     pub(crate) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hop: Option<String>,
-    /// Whether it is about a link to another server.
+    /// Whether the event concerns a link to another server.
     #[serde(skip)]
     pub(crate) is_link: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -133,7 +133,7 @@ pub(crate) struct Event {
     pub(crate) error: String,
 }
 
-/// Who tells.
+/// The server that reports a trace.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Teller<'a> {
     pub(crate) name: &'a str,
@@ -145,7 +145,7 @@ pub(crate) struct Teller<'a> {
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct Report<'a> {
     server: &'a Teller<'a>,
     request: Request<'a>,
     #[serde(skip_serializing_if = "is_zero")]
@@ -164,7 +164,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// What is known of one message.
+/// The trace of one message.
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) asked: Asked,
@@ -173,7 +173,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// `came_in` is the first event.
+    /// Creates a trace whose first event is `came_in`.
     pub(crate) fn new(asked: Asked, message_bytes: usize, came_in: Event) -> Self {
         Trace {
             asked,
@@ -182,19 +182,19 @@ impl Trace {
         }
     }
 
-    /// The hop over which the shard of this index is reached.
+    /// Returns the hop to the shard with this index.
     pub(crate) fn hop_to(&self, index: u16) -> String {
         self.hop(usize::from(index) + 1)
     }
 
-    /// The hop over which one more link to another server is reached. The shards have the numbers below.
+    /// Returns the hop to the next link to another server. Shards have the lower numbers.
     pub(crate) fn next_link_hop(&self) -> String {
         let is_link = |event: &&Event| event.is_link && event.hop.is_some();
         let links = self.events.iter().filter(is_link).count();
         self.hop(FIRST_LINK_HOP + links)
     }
 
-    /// The hop of this number behind those over which the message came.
+    /// Appends a hop number to the hops that the message came over.
     fn hop(&self, number: usize) -> String {
         let came = self.asked.headers.get(HOP).and_then(|hops| hops.first());
         let is_hop = |hop: &&String| {
@@ -207,12 +207,13 @@ impl Trace {
         }
     }
 
-    /// What came over a route tells over which.
+    /// Records the hop over which the message came to this shard.
     pub(crate) fn set_hop(&mut self, hop: String) {
         self.asked.headers.insert(HOP.into(), vec![hop]);
     }
 
-    /// All of it as JSON, packed if that was asked for; the headers, which then say so, stand before it.
+    /// Returns the headers and the body of the report: JSON, compressed if the request accepts it. The
+    /// headers then name the encoding; otherwise they are empty.
     pub(crate) fn tell(&self, teller: &Teller<'_>) -> (Vec<u8>, Vec<u8>) {
         let json = self.json(teller);
         match self.asked.encoding() {
@@ -229,7 +230,7 @@ impl Trace {
     }
 
     fn json(&self, teller: &Teller<'_>) -> Vec<u8> {
-        let told = Told {
+        let report = Report {
             server: teller,
             request: Request {
                 header: &self.asked.headers,
@@ -242,8 +243,8 @@ impl Trace {
                 .count(),
             events: &self.events,
         };
-        // Texts and numbers can always be told.
-        serde_json::to_vec(&told).unwrap_or_default()
+        // Strings and numbers always serialize.
+        serde_json::to_vec(&report).unwrap_or_default()
     }
 }
 
@@ -259,7 +260,7 @@ mod tests {
         (text + "\r\n").into_bytes()
     }
 
-    /// Where these headers have a message told, and whether it goes nowhere.
+    /// Checks the destination that headers request, and whether they set `Nats-Trace-Only`.
     fn check(lines: &[&str], expected: Option<(&str, bool)>) {
         let headers = headers(lines);
         let by_parent = TraceTo {
@@ -270,13 +271,13 @@ mod tests {
         let found = asked.as_ref().map(|asked| (&*asked.to, asked.is_only));
         assert_eq!(found, expected, "{lines:?}");
         assert!(
-            expected.is_none() || may_be_asked_for(&headers),
+            expected.is_none() || may_request_trace(&headers),
             "{lines:?}"
         );
     }
 
     #[test]
-    fn what_headers_ask_for() {
+    fn headers_request_traces() {
         const SAMPLED: &str =
             "TraceParent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         check(&["Nats-Trace-Dest: t"], Some(("t", false)));
@@ -304,11 +305,11 @@ mod tests {
         };
         assert_eq!(Asked::read(&sampled, Some(&rarely), 49), None);
         assert_eq!(Asked::read(&sampled, None, 0), None);
-        assert!(!may_be_asked_for(&headers(&["Nats-Msg-Id: 1", "tr: a"])));
+        assert!(!may_request_trace(&headers(&["Nats-Msg-Id: 1", "tr: a"])));
     }
 
     #[test]
-    fn what_is_told() {
+    fn report_lists_events_and_hops() {
         let asked = Asked::read(&headers(&["Nats-Trace-Dest: t", "a: b", "a: c"]), None, 0);
         let came_in = Event {
             r#type: "in",
@@ -334,7 +335,7 @@ mod tests {
             jetstream: false,
             time: Timestamp::default(),
         };
-        let told: serde_json::Value = serde_json::from_slice(&trace.json(&teller)).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&trace.json(&teller)).unwrap();
         assert_eq!(trace.tell(&teller), (Vec::new(), trace.json(&teller)));
         for (accepted, name) in [("gzip", "gzip"), ("snappy", "identity")] {
             let accepted = vec![accepted.to_owned()];
@@ -347,15 +348,15 @@ mod tests {
             assert!(before.is_none());
         }
         assert_eq!(
-            told["request"],
+            report["request"],
             serde_json::json!({
                 "header": { "Nats-Trace-Dest": ["t"], "Nats-Trace-Hop": ["2"], "a": ["b", "c"] },
                 "msgsize": 9,
             })
         );
-        assert_eq!(told["hops"], 1);
-        assert_eq!(told["server"]["name"], "n");
-        let mut first = told["events"][0].clone();
+        assert_eq!(report["hops"], 1);
+        assert_eq!(report["server"]["name"], "n");
+        let mut first = report["events"][0].clone();
         first.as_object_mut().unwrap().remove("ts");
         assert_eq!(
             first,

@@ -99,7 +99,7 @@ impl<'a> Tables<'a> {
             return;
         };
         let mut found = BTreeSet::new();
-        self.trie.topics_matching(filter, &mut |_, held| {
+        self.trie.subjects_matching(filter, &mut |_, held| {
             if let Some(path) = &held.0 {
                 assert!(found.insert(path.clone()), "each one is found once");
             }

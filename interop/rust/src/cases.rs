@@ -128,7 +128,7 @@ pub async fn queue_group(server: &Server) -> Outcome {
         &numbers(TOTAL),
         "heard by the plain one",
     )?;
-    // Each member is asked once more: a second copy would be before the answer.
+    // Each member answers one more request: a second copy would arrive before the answer.
     for client in &clients {
         settle(client).await?;
     }
@@ -489,7 +489,7 @@ pub async fn many_subscriptions(server: &Server) -> Outcome {
     }
     receiver.publish("rs.done", "".into()).await?;
     next(&mut end).await?;
-    // The server must know none of them any more: it says itself that nobody responds.
+    // The server must have removed all of them: it reports itself that there are no responders.
     for n in [0, TOTAL / 2, TOTAL - 1] {
         match sender.request(format!("rs.many.{n}"), "".into()).await {
             Ok(_) => bail!("somebody answered"),

@@ -104,7 +104,7 @@ async fn jetstream() -> anyhow::Result<(u32, u32)> {
     ))
 }
 
-/// With the versions in `MQTT_VERSIONS`, of a broker that somebody else has started.
+/// With the versions in `MQTT_VERSIONS`, of a broker that was started elsewhere.
 async fn mqtt() -> anyhow::Result<(u32, u32)> {
     let port = std::env::var("MQTT_PORT")?.parse::<u16>()?;
     let versions = std::env::var("MQTT_VERSIONS")?;

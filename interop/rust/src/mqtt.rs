@@ -1,6 +1,6 @@
 //! rumqttc, in both versions of MQTT, against a broker that is there already.
 //!
-//! It has a type of everything for each version; what is said here once is for both.
+//! It has separate types for each version; the macros here serve both.
 
 use std::time::Duration;
 

@@ -111,7 +111,7 @@ async fn launch(port: u16, flags: &[String]) -> anyhow::Result<Child> {
     bail!("the server does not listen on {port}");
 }
 
-/// A port that nobody listens on, from below the range that the kernel gives to outgoing
+/// A free port, from below the range that the kernel gives to outgoing
 /// connections: a server that is restarted on its port must not find a client sitting there.
 fn port_free() -> anyhow::Result<u16> {
     let seed = std::time::SystemTime::now()

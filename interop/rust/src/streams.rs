@@ -507,7 +507,7 @@ pub async fn objects(server: &Server) -> Outcome {
         ..Default::default()
     };
     let store = context.create_object_store(config).await?;
-    // Every piece differs from its neighbours.
+    // Adjacent pieces differ.
     let content: Vec<u8> = (0..(OBJECT_BYTES as u64) / 8)
         .flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
         .collect();

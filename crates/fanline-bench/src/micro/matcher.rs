@@ -83,10 +83,10 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// Number of alternating topics: more than a publisher's memo holds, fewer than the cache.
+/// Number of alternating subjects: more than a publisher's memo holds, fewer than the cache.
 const TOPICS: u64 = 64;
 const FILTERS: u64 = 100_000;
-/// Distinct topics of the uncached case: many more than the cache holds, so a topic is new whenever it
+/// Distinct subjects of the uncached case: many more than the cache holds, so a subject is new whenever it
 /// recurs.
 const UNCACHED_TOPICS: u64 = 200_000;
 
@@ -132,7 +132,7 @@ fn subscribe_remote(matcher: &mut Matcher) {
     }
 }
 
-/// Adds filters as in a large system: most for one topic, some for a group of topics, few for many.
+/// Adds filters as in a large system: most for one subject, some for a group of subjects, few for many.
 fn add_crowd(matcher: &mut Matcher, count: u64) {
     let mut numbers = Numbers::new();
     for i in 0..count {
@@ -148,7 +148,7 @@ fn add_crowd(matcher: &mut Matcher, count: u64) {
     }
 }
 
-/// Looks up cached topics.
+/// Looks up cached subjects.
 fn cached(crowd: u64, subscribe: fn(&mut Matcher), topics: u64) -> Box<Work> {
     let mut matcher = Matcher::default();
     add_crowd(&mut matcher, crowd);
@@ -167,7 +167,7 @@ fn cached(crowd: u64, subscribe: fn(&mut Matcher), topics: u64) -> Box<Work> {
     })
 }
 
-/// Looks up uncached topics. Most of them match a filter.
+/// Looks up uncached subjects. Most of them match a filter.
 fn uncached() -> Box<Work> {
     let mut matcher = Matcher::default();
     add_crowd(&mut matcher, FILTERS);
@@ -192,7 +192,7 @@ fn uncached() -> Box<Work> {
     })
 }
 
-/// Subscribes and unsubscribes while the cache holds unaffected topics.
+/// Subscribes and unsubscribes while the cache holds unaffected subjects.
 fn churn(filter: fn(u64) -> String) -> Box<Work> {
     let mut matcher = Matcher::default();
     add_crowd(&mut matcher, FILTERS);

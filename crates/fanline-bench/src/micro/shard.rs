@@ -77,7 +77,7 @@ fn client(shard: &mut Shard, lines: &str) -> SessionId {
     id
 }
 
-/// Returns a chunk of messages to one topic, and their number.
+/// Returns a chunk of messages to one subject, and their number.
 fn messages(payload_bytes: usize) -> (Chunk, u64) {
     let payload = "x".repeat(payload_bytes);
     let frame = format!("PUB bench.orders.new {payload_bytes}\r\n{payload}\r\n");

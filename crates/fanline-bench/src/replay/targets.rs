@@ -195,7 +195,7 @@ pub(super) fn describe() -> String {
             };
             let targets: Vec<String> = line.checks.iter().map(Check::target).collect();
             text += &format!(
-                "{:46}{:12}{:12}{}\n",
+                "{:46}{:12}{:16}{}\n",
                 line.what,
                 line.form.label(),
                 line.compared,

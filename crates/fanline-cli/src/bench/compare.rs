@@ -1,5 +1,5 @@
-//! `fanline bench compare`: every table of the product, where the program that measures them is; else the rows of
-//! `fanline bench` beside nats-server, in turns, and a report of them.
+//! `fanline bench compare`: measures Fanline and its rivals in turns and writes a report. Runs the complete
+//! benchmark program if it is available, otherwise the rows of `fanline bench` against nats-server.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -16,52 +16,52 @@ use super::rows::Row;
 use super::tables::Tables;
 use crate::failure::Failure;
 
-/// The version that Fanline is compared with elsewhere.
+/// The version that Fanline is compared with.
 const NATS_SERVER: &str = "github.com/nats-io/nats-server/v2@v2.15.2";
-/// A ratio nearer to 1 than the figures of each server are to each other says nothing.
+/// Largest deviation of a ratio from 1 that counts as noise.
 const NOISE_MIN: f64 = 0.05;
 
 /// Options of `bench compare`.
 #[derive(Args, Debug)]
 pub(super) struct CompareArgs {
-    /// The nats-server to compare with [default: $NATS_SERVER, the PATH, ~/go/bin]
+    /// nats-server to compare with [default: $NATS_SERVER, then PATH, then ~/go/bin]
     #[arg(long, value_name = "PATH")]
     nats_server: Option<PathBuf>,
-    /// Install one with `go install`, if none is found
+    /// Install nats-server with `go install` if none is found
     #[arg(long)]
     install: bool,
-    /// Where the report is written
+    /// File to write the report to
     #[arg(long, value_name = "FILE", default_value = "BENCHMARKS.md")]
     out: PathBuf,
-    /// All tables: in less than 15 minutes
+    /// All tables: finish in less than 15 minutes
     #[arg(long)]
     quick: bool,
-    /// All tables: go on where a run was ended
+    /// All tables: resume an interrupted run
     #[arg(long)]
     resume: bool,
-    /// All tables: without RxJava, Pekko and the crates that hubs are compared with
+    /// All tables: skip RxJava, Pekko, and the crates that hubs are compared with
     #[arg(long)]
     no_rivals: bool,
-    /// All tables: only this one; may be given several times
+    /// All tables: measure only this table; may be repeated
     #[arg(long = "table", value_name = "NAME")]
     tables: Vec<String>,
-    /// All tables: measure nothing, and write the report of those that are there
+    /// All tables: measure nothing, and write the report from existing results
     #[arg(long, conflicts_with_all = ["quick", "resume", "no_rivals", "tables"])]
     no_runs: bool,
-    /// All tables: where they and their plots are kept [default: docs/bench]
+    /// All tables: folder of results and plots [default: docs/bench]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// The rows of `fanline bench` alone; so do --rounds, --time and --row
+    /// Measure only the rows of `fanline bench`; implied by --rounds, --time, and --row
     #[arg(long, conflicts_with_all = ["quick", "resume", "no_rivals", "tables", "no_runs", "folder"])]
     own: bool,
-    /// Own rows: rounds; in each both servers are measured, each time in a fresh process [default: 3]
+    /// Own rows: number of rounds; each one measures both servers in fresh processes [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
     #[command(flatten)]
     rows: QuickArgs,
 }
 
-/// What was seen of one row: samples of the rival and of Fanline.
+/// Samples of one row: those of the rival, then Fanline's.
 struct Measured {
     row: &'static Row,
     samples: [Vec<Sample>; 2],
@@ -76,29 +76,29 @@ impl CompareArgs {
         }
     }
 
-    /// Every table, with the program that has them.
+    /// Measures all tables with the benchmark program.
     fn run_tables(&self, tables: &Tables) -> Result<(), Failure> {
         let mut arguments: Vec<OsString> = Vec::new();
-        let mut say = |name: &str, value: OsString| {
+        let mut push = |name: &str, value: OsString| {
             arguments.push(name.into());
             arguments.push(value);
         };
-        say("--out", self.out.clone().into());
+        push("--out", self.out.clone().into());
         if let Some(server) = self.given_or_found()? {
-            say("--nats-server", server.path.into());
+            push("--nats-server", server.path.into());
         }
         if let Some(dir) = self.rows.given_folder() {
-            say("--dir", dir.into());
+            push("--dir", dir.into());
         }
         if let Some(folder) = &self.folder {
-            say("--folder", folder.into());
+            push("--folder", folder.into());
         }
-        // What is asked about is this program; one that was not optimised would tell nothing.
+        // Measure this program, unless it was built without optimization.
         if !cfg!(debug_assertions) {
-            say("--fanline", Program::own()?.path.into());
+            push("--fanline", Program::own()?.path.into());
         }
         for table in &self.tables {
-            say("--table", table.into());
+            push("--table", table.into());
         }
         for (name, is_given) in [
             ("--quick", self.quick),
@@ -112,31 +112,32 @@ impl CompareArgs {
         }
         match tables.run(&arguments)?.success() {
             true => Ok(()),
-            // It has said why.
-            false => Err(Failure::Error("not every table was measured".into())),
+            // The program has already printed the reason.
+            false => Err(Failure::Error("some tables were not measured".into())),
         }
     }
 
-    /// The rows that this program has, beside nats-server.
+    /// Measures the rows of this program against nats-server.
     async fn run_own(self, is_own: bool) -> Result<(), Failure> {
         const TIME: Duration = Duration::from_secs(2);
         const ROUNDS: u32 = 3;
         if self.wants_tables() {
             return Err(Failure::Usage(
-                "--quick, --resume, --no-rivals, --no-runs, --folder and --table are for all tables, which need \
-                 fanline-bench beside this program, or the sources around the current folder; --own does without"
+                "--quick, --resume, --no-rivals, --no-runs, --folder, and --table apply to all tables and need \
+                 fanline-bench next to this program, or a current folder within the sources; use --own to measure \
+                 the rows of `fanline bench`"
                     .into(),
             ));
         }
         if !is_own {
             eprintln!(
-                "no fanline-bench beside this program, and no sources here: these are the rows of `fanline bench`"
+                "no fanline-bench next to this program and no sources here: measuring the rows of `fanline bench` only"
             );
         }
         let (time, rounds) = (self.rows.time(TIME), self.rounds.unwrap_or(ROUNDS));
         let programs = [self.find()?, Program::own()?];
         let rows = self.rows.rows(|_| true)?;
-        // What takes minutes must not be lost at its end.
+        // Fail before measuring for minutes if the report cannot be written.
         let cannot_write = |error| Failure::Error(format!("{}: {error}", self.out.display()));
         check_writable(&self.out).map_err(cannot_write)?;
         let total = rows.len() * usize::try_from(rounds).unwrap_or(1) * programs.len();
@@ -145,7 +146,7 @@ impl CompareArgs {
         for row in rows {
             let mut samples = [Vec::new(), Vec::new()];
             for round in 0..rounds {
-                // A B, then B A: neither always comes after the other.
+                // Alternate the order, so that neither server always comes second.
                 let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
                 for at in order {
                     let program = &programs[at];
@@ -160,24 +161,26 @@ impl CompareArgs {
         let report = report(&programs, &all, rounds, time);
         fs::write(&self.out, &report).map_err(cannot_write)?;
         print!("{report}");
-        eprintln!("written to {}", self.out.display());
+        eprintln!("Wrote {}", self.out.display());
         Ok(())
     }
 
-    /// Whether something is asked for that only all tables have.
+    /// Returns whether an option is set that applies to all tables only.
     fn wants_tables(&self) -> bool {
         let switches = [self.quick, self.resume, self.no_rivals, self.no_runs];
         switches.contains(&true) || !self.tables.is_empty() || self.folder.is_some()
     }
 
-    /// The nats-server that was named, or one that is there.
+    /// Returns the given nats-server, or one that is installed.
     fn given_or_found(&self) -> Result<Option<Program>, Failure> {
         if let Some(path) = &self.nats_server {
             let found = Program::nats_server(path);
-            let wrong = || Failure::Usage(format!("{} is no nats-server", path.display()));
+            let wrong = || Failure::Usage(format!("{} is not a nats-server", path.display()));
             return found.ok_or_else(wrong).map(Some);
         }
-        Ok(places().iter().find_map(|path| Program::nats_server(path)))
+        Ok(installed_servers()
+            .iter()
+            .find_map(|path| Program::nats_server(path)))
     }
 
     fn find(&self) -> Result<Program, Failure> {
@@ -186,23 +189,25 @@ impl CompareArgs {
         }
         if !self.install {
             return Err(Failure::Error(format!(
-                "no nats-server found in $NATS_SERVER, in the PATH or in ~/go/bin; give --nats-server PATH, or \
-                 --install to have it installed with `go install {NATS_SERVER}`"
+                "no nats-server found in $NATS_SERVER, PATH, or ~/go/bin; use --nats-server PATH, or \
+                 --install to run `go install {NATS_SERVER}`"
             )));
         }
-        eprintln!("installing {NATS_SERVER}");
+        eprintln!("Installing {NATS_SERVER}");
         let status = Command::new("go").args(["install", NATS_SERVER]).status();
         let installed = status.is_ok_and(|status| status.success());
-        let found = places().iter().find_map(|path| Program::nats_server(path));
+        let found = installed_servers()
+            .iter()
+            .find_map(|path| Program::nats_server(path));
         found.filter(|_| installed).ok_or_else(|| {
             Failure::Error(format!(
-                "`go install {NATS_SERVER}` failed; give --nats-server PATH"
+                "`go install {NATS_SERVER}` failed; install nats-server, and use --nats-server PATH"
             ))
         })
     }
 }
 
-/// Fails where a file could not be written, and leaves there what there was.
+/// Fails if a file cannot be written. Leaves its contents unchanged.
 fn check_writable(path: &Path) -> std::io::Result<()> {
     let was_there = path.exists();
     OpenOptions::new().append(true).create(true).open(path)?;
@@ -212,8 +217,8 @@ fn check_writable(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Where a nats-server may be.
-fn places() -> Vec<PathBuf> {
+/// Returns the paths of installed nats-servers.
+fn installed_servers() -> Vec<PathBuf> {
     let named = std::env::var_os("NATS_SERVER").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let home = std::env::home_dir().map(|home| home.join("go/bin"));
@@ -226,15 +231,15 @@ fn places() -> Vec<PathBuf> {
 }
 
 fn report(programs: &[Program; 2], all: &[Measured], rounds: u32, time: Duration) -> String {
-    let mut text = String::from("# Fanline beside nats-server\n\n");
+    let mut text = String::from("# Fanline compared with nats-server\n\n");
     let [rival, own] = programs;
     let seconds = time.as_secs_f64();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(
         text,
-        "nats-server {} and Fanline {} on {}. {rounds} rounds of {seconds} s, in turns, each time in a fresh \
-         process with an empty store; medians, and in brackets the least and the most. Generator and server \
-         share the machine. CPU is the server's own, for each message.\n\n",
+        "nats-server {} and Fanline {} on {}. {rounds} rounds of {seconds} s, alternating, each in a fresh \
+         process with an empty store. Values are medians, with minimum and maximum in parentheses. Generator and server \
+         share the machine. CPU is the server's CPU time per message.\n\n",
         rival.version,
         own.version,
         machine()
@@ -273,16 +278,16 @@ fn report(programs: &[Program; 2], all: &[Measured], rounds: u32, time: Duration
     let (usual, synced) = (Program::command_line(false), Program::command_line(true));
     let _ = write!(
         text,
-        "\nBoth are started with `{usual}`, and where it says *synced* with `{synced}`. By default nats-server \
-         acknowledges what the system has and syncs the disk every two minutes, while Fanline acknowledges \
-         what is on the disk: compare the rows on disk with that in mind.\n\n\
-         Again: `fanline bench compare --own`. With a faster generator, more loads, the library, and rivals other than \
-         nats-server, from the sources: `cargo run --release -p fanline-bench -- all`.\n"
+        "\nBoth servers are started with `{usual}`, for *synced* rows with `{synced}`. By default, nats-server \
+         acknowledges a message before it is on disk and syncs every two minutes, while Fanline \
+         acknowledges it after the sync: keep that in mind for rows with disk storage.\n\n\
+         Repeat with `fanline bench compare --own`. For a faster generator, more workloads, the library, and other rivals, \
+         run `cargo run --release -p fanline-bench -- all` in the sources.\n"
     );
     text
 }
 
-/// One line of the table, if there is such a figure.
+/// Writes one row of the table, if the servers have such a result.
 fn line(
     text: &mut String,
     name: &str,
@@ -308,7 +313,7 @@ fn line(
     );
 }
 
-/// The figures of one server.
+/// The distribution of one server's results.
 struct Spread {
     least: f64,
     median: f64,
@@ -330,7 +335,7 @@ impl Spread {
         format!("{median} ({least} – {most})")
     }
 
-    /// Who is better, if the figures are clear about it.
+    /// Returns which server is better, if the difference is significant.
     fn verdict(&self, rival: &Spread, ratio: f64, more_is_better: bool) -> &'static str {
         let overlap = self.least <= rival.most && rival.least <= self.most;
         if overlap || (ratio - 1.0).abs() < NOISE_MIN {
@@ -343,7 +348,7 @@ impl Spread {
     }
 }
 
-/// The machine, as far as it explains figures.
+/// Returns a description of the machine, as far as it affects results.
 fn machine() -> String {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
     let processor = read(Path::new("/proc/cpuinfo"));
@@ -366,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_are_shown_as_plainly_as_wins() {
+    fn verdict_names_the_better_server() {
         let spread = |figures: [f64; 3]| Spread::of(figures.to_vec()).expect("figures");
         for (own, rival, more_is_better, expected) in [
             ([9.0, 10.0, 11.0], [4.0, 5.0, 6.0], true, "Fanline"),
@@ -383,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_are_rounded() {
         for (number, expected) in [
             (0.0, "0.00"),
             (7.25, "7.25"),

@@ -1,4 +1,4 @@
-//! Latencies in buckets that grow with the value: a fixed size, and at most 1.6 % off.
+//! A histogram of latencies whose buckets grow with the value: fixed size, error of at most 1.6 %.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 const STEPS: usize = 64;
 /// Bits that select a bucket within a power of two.
 const STEP_BITS: u32 = STEPS.trailing_zeros();
-/// Enough for every 64-bit number of nanoseconds.
+/// Buckets for all 64-bit numbers of nanoseconds.
 const BUCKETS: usize = (64 - STEP_BITS as usize + 1) * STEPS;
 
 /// Counts of latencies.
@@ -40,7 +40,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The latency that `percent` of all do not exceed; zero when there is none.
+    /// Returns the latency that `percent` of all samples do not exceed; zero without samples.
     pub(super) fn percentile(&self, percent: u64) -> Duration {
         let rank = (self.total * percent).div_ceil(100).max(1);
         let mut seen = 0;
@@ -66,7 +66,7 @@ fn bucket(nanos: u64) -> usize {
         .min(BUCKETS - 1)
 }
 
-/// The lowest number of a bucket; the inverse of [`bucket`].
+/// Returns the lowest number of a bucket, the inverse of [`bucket`].
 fn lowest(at: usize) -> u64 {
     if at < 2 * STEPS {
         return at as u64;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_found() {
+    fn percentiles_are_accurate() {
         let mut histogram = Histogram::new();
         for micros in 1..=100 {
             histogram.record(Duration::from_nanos(micros));

@@ -1,6 +1,6 @@
-//! `fanline bench`: how fast a NATS server is, seen from this machine.
+//! `fanline bench`: the speed of a NATS server, measured from this machine.
 //!
-//! Numbers include the generator: it runs on the same cores unless the server is elsewhere.
+//! Results include the load generator, which shares the cores of a local server.
 
 mod compare;
 mod histogram;
@@ -18,14 +18,14 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::values;
 
-/// Measure a NATS server; alone: what this machine does, in a minute.
+/// Measure a NATS server; without a command, measure this machine in a minute.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 Examples:
-  fanline bench                         core, latency and JetStream, on a server of its own
-  fanline bench compare                 every table of the product beside its rivals, and a report
-  fanline bench compare --own           the rows of `fanline bench` beside nats-server, without the sources
+  fanline bench                         core, latency, and JetStream, on a server of its own
+  fanline bench compare                 all tables, with rivals, and a report
+  fanline bench compare --own           the rows of `fanline bench` against nats-server
   fanline bench pub demo --msgs 10M --size 128
   fanline bench pubsub demo --pub 1 --sub 4
   fanline bench request demo --msgs 10k
@@ -34,52 +34,52 @@ Examples:
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     shape: Option<Shape>,
-    /// JSON instead of the table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     quick: quick::QuickArgs,
 }
 
-/// What is measured.
+/// What to measure.
 #[derive(Subcommand, Debug)]
 enum Shape {
-    /// Fanline beside its rivals, in turns; writes BENCHMARKS.md
+    /// Compare Fanline with its rivals, and write BENCHMARKS.md
     ///
-    /// Measures every table of the product with fanline-bench, which is looked for beside this program, and built
-    /// where this is run within the sources. Without it, or with --own, what this program measures by itself: the
-    /// rows of `fanline bench`, beside nats-server.
+    /// Measures all tables with fanline-bench, which must be next to this program, or is built if the current
+    /// folder is within the sources. Otherwise, or with --own, measures the rows of `fanline bench` against
+    /// nats-server.
     Compare(compare::CompareArgs),
-    /// Publishers only
+    /// Publish only
     Pub(Common),
-    /// Subscribers only: waits for --msgs messages each
+    /// Subscribe only: wait for --msgs messages per subscriber
     Sub(Common),
-    /// Publishers and subscribers together: every subscriber gets every message
+    /// Publish and subscribe: each subscriber receives each message
     Pubsub(Common),
-    /// Requests one after the other, with a responder of its own
+    /// Send requests one after the other, with a responder of its own
     Request(request::RequestBenchArgs),
-    /// Answer requests until interrupted, for `bench request --no-service` elsewhere
+    /// Answer requests until interrupted, for `bench request --no-service` on another machine
     Service(request::ServiceArgs),
 }
 
-/// Options of the publish and subscribe shapes.
+/// Options of the publish and subscribe benchmarks.
 #[derive(Args, Clone, Debug)]
 struct Common {
     /// Subject to use
     subject: String,
-    /// Publishing connections [default: 1]
+    /// Number of publishing connections [default: 1]
     #[arg(long = "pub", value_name = "N")]
     publishers: Option<u32>,
-    /// Subscribing connections [default: 1]
+    /// Number of subscribing connections [default: 1]
     #[arg(long = "sub", value_name = "N")]
     subscribers: Option<u32>,
-    /// Messages in all, shared among the publishers
+    /// Total number of messages, divided among the publishers
     #[arg(long, value_name = "N", default_value = "1M", value_parser = values::count)]
     msgs: u64,
-    /// Bytes of a payload
+    /// Payload size in bytes
     #[arg(long, value_name = "BYTES", default_value = "128", value_parser = values::bytes)]
     size: usize,
-    /// No progress bar
+    /// Show no progress bar
     #[arg(long)]
     no_progress: bool,
     #[command(flatten)]
@@ -94,10 +94,10 @@ impl BenchArgs {
         match shape {
             Shape::Compare(args) => args.run().await,
             Shape::Pub(common) if common.subscribers.is_some() => Err(Failure::Usage(
-                "--sub belongs to `bench sub` or `bench pubsub`".into(),
+                "--sub is an option of `bench sub` and `bench pubsub`".into(),
             )),
             Shape::Sub(common) if common.publishers.is_some() => Err(Failure::Usage(
-                "--pub belongs to `bench pub` or `bench pubsub`".into(),
+                "--pub is an option of `bench pub` and `bench pubsub`".into(),
             )),
             Shape::Pub(common) => pubsub::run(&common, common.publishers.unwrap_or(1), 0).await,
             Shape::Sub(common) => pubsub::run(&common, 0, common.subscribers.unwrap_or(1)).await,

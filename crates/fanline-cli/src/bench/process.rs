@@ -1,4 +1,4 @@
-//! Servers as processes of their own, all started the same way, and what they cost.
+//! Server processes with identical options, and their CPU time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// How long a server may take to be ready.
+/// How long a server may take to start.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// How often it is looked whether it is.
+/// Interval of checks whether it is ready.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A program that serves.
+/// A server program.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
@@ -27,7 +27,7 @@ impl Program {
     pub(super) fn own() -> Result<Self, Failure> {
         if !cfg!(feature = "server") {
             return Err(Failure::Usage(
-                "this fanline was built without the server: measure one that runs, as with `fanline bench pubsub`".into(),
+                "this fanline was built without the server: measure a running one, for example with `fanline bench pubsub`".into(),
             ));
         }
         let path = std::env::current_exe()?;
@@ -38,7 +38,7 @@ impl Program {
         })
     }
 
-    /// A nats-server that says which it is.
+    /// Returns the nats-server at a path, if `--version` identifies it as one.
     pub(super) fn nats_server(path: &Path) -> Option<Self> {
         let said = Command::new(path).arg("--version").output().ok()?;
         let said = String::from_utf8_lossy(&said.stdout).into_owned();
@@ -50,7 +50,7 @@ impl Program {
         })
     }
 
-    /// What it is started with, but for the folders.
+    /// Returns the options that it is started with, without folders.
     pub(super) fn command_line(syncs_always: bool) -> &'static str {
         match syncs_always {
             false => "-a 127.0.0.1 -p -1 -js -sd STORE",
@@ -61,7 +61,7 @@ impl Program {
     }
 }
 
-/// A server that runs. It and its files are gone when it is dropped.
+/// A running server. Dropping it stops it and removes its files.
 pub(super) struct Process {
     child: Child,
     folder: PathBuf,
@@ -112,7 +112,7 @@ impl Process {
     async fn ready(&mut self, program: &Program) -> Result<String, Failure> {
         let began = Instant::now();
         while began.elapsed() < START_LIMIT {
-            if let Some(url) = self.told_url() {
+            if let Some(url) = self.listen_url() {
                 return Ok(url);
             }
             if self.child.try_wait()?.is_some() {
@@ -123,25 +123,25 @@ impl Process {
         let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
         let last: Vec<&str> = log.lines().rev().take(3).collect();
         Err(Failure::Error(format!(
-            "{} does not start: {}",
+            "{} did not start: {}",
             program.path.display(),
             last.join("; ")
         )))
     }
 
-    /// Where it listens, once it has said so in a file.
-    fn told_url(&self) -> Option<String> {
+    /// Returns the URL in the server's ports file, once that exists.
+    fn listen_url(&self) -> Option<String> {
         let entries = fs::read_dir(&self.folder).ok()?;
         let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let ports = paths.find(|path| path.extension().is_some_and(|end| end == "ports"))?;
-        let told: Value = serde_json::from_slice(&fs::read(ports).ok()?).ok()?;
-        Some(told["nats"][0].as_str()?.to_owned())
+        let file = paths.find(|path| path.extension().is_some_and(|end| end == "ports"))?;
+        let ports: Value = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+        Some(ports["nats"][0].as_str()?.to_owned())
     }
 
-    /// CPU time that it has used so far, where that can be told.
+    /// Returns the CPU time used so far, if the system reports it.
     pub(super) fn cpu(&self) -> Option<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
-        // The name in parentheses may hold spaces; utime and stime are fields 14 and 15.
+        // The name in parentheses may contain spaces; utime and stime are fields 14 and 15.
         let (_, fields) = stat.rsplit_once(") ")?;
         let times = fields.split(' ').skip(11).take(2).map(str::parse::<u64>);
         let ticks: u64 = times.sum::<Result<_, _>>().ok()?;
@@ -152,7 +152,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It has nothing that anybody wants.
+        // The store contains no valuable data, so the process may be killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = fs::remove_dir_all(&self.folder);

@@ -1,4 +1,4 @@
-//! A bar on stderr while a measurement runs, when stderr is a terminal.
+//! A progress bar on stderr during a measurement, if stderr is a terminal.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 const WIDTH: usize = 30;
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Counts what is done, and draws it.
+/// A progress counter with its bar.
 pub(super) struct Progress {
     done: Arc<AtomicU64>,
     drawer: Option<JoinHandle<()>>,
@@ -23,7 +23,7 @@ impl Progress {
             let done = Arc::clone(&done);
             tokio::spawn(async move {
                 loop {
-                    // A picture only: a little late is fine, so the weakest ordering will do.
+                    // The bar may lag behind, so the weakest ordering suffices.
                     draw(done.load(Ordering::Relaxed), total);
                     tokio::time::sleep(REDRAW_INTERVAL).await;
                 }
@@ -32,7 +32,7 @@ impl Progress {
         Progress { done, drawer }
     }
 
-    /// What a worker adds to, in batches.
+    /// Returns the counter that workers add to, in batches.
     pub(super) fn counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.done)
     }

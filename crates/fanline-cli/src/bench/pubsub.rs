@@ -14,26 +14,26 @@ use super::Common;
 use super::progress::Progress;
 use crate::failure::Failure;
 
-/// Messages between two looks at the progress counter.
+/// Messages per update of the progress counter.
 const BATCH_MESSAGES: u64 = 1024;
-/// Silence after which a subscriber gives up waiting for the rest.
+/// How long a subscriber waits for the next message.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// What one connection did.
+/// The result of one connection.
 struct Row {
     name: &'static str,
     messages: u64,
     bytes: u64,
     start: Instant,
     end: Instant,
-    /// Messages that this program dropped because it could not keep up.
+    /// Messages that this program dropped because it was too slow.
     dropped: u64,
 }
 
 pub(super) async fn run(args: &Common, publishers: u32, subscribers: u32) -> Result<(), Failure> {
     if publishers == 0 && subscribers == 0 {
         return Err(Failure::Usage(
-            "at least one publisher or subscriber is needed".into(),
+            "expected at least one publisher or subscriber".into(),
         ));
     }
     let deliveries = args.msgs * u64::from(subscribers);
@@ -44,7 +44,7 @@ pub(super) async fn run(args: &Common, publishers: u32, subscribers: u32) -> Res
     for _ in 0..subscribers {
         let client = args.connection.connect().await?;
         let subscription = client.subscribe(&args.subject).await?;
-        // Known to the server before the first message is sent.
+        // The server must know all subscriptions before the first message is sent.
         client.flush().await?;
         let (barrier, counter) = (Arc::clone(&barrier), progress.counter());
         let (messages, alone) = (args.msgs, publishers == 0);
@@ -88,10 +88,10 @@ async fn publish(
             client.publish(subject, payload.clone()).await?;
         }
         sent += batch;
-        // A picture for the progress bar: no other memory depends on it.
+        // Only for the progress bar: no other memory access depends on it.
         counter.fetch_add(batch, Ordering::Relaxed);
     }
-    // Sent means that the server has them.
+    // Messages count as sent once the server has received them.
     client.flush().await?;
     let bytes = messages * payload.len() as u64;
     Ok(Row {
@@ -120,7 +120,7 @@ async fn receive(
         dropped: 0,
     };
     while row.messages + row.dropped < messages {
-        // Without publishers of our own, the first message may take as long as it likes.
+        // Without local publishers, wait for the first message without a limit.
         let first_of_others = alone && row.messages == 0;
         let limit = if first_of_others {
             Duration::MAX
@@ -183,8 +183,8 @@ fn report(rows: &[Row], messages: u64) -> Result<(), Failure> {
     let dropped: u64 = rows.iter().map(|row| row.dropped).sum();
     if missed > 0 {
         return Err(Failure::Error(format!(
-            "{missed} messages did not arrive, {dropped} of them dropped by this program, which \
-             could not keep up"
+            "{missed} messages did not arrive; this program was too slow and dropped {dropped} of \
+             them"
         )));
     }
     Ok(())

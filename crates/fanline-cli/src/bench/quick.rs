@@ -1,4 +1,4 @@
-//! `fanline bench` alone: what this machine does, in a minute.
+//! `fanline bench` without a command: the speed of this machine, in a minute.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use crate::jetstream::print_json;
 use crate::table::Table;
 use crate::values;
 
-/// Options of `fanline bench` alone, and of `bench compare`.
+/// Options of `fanline bench` without a command, and of `bench compare`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct QuickArgs {
-    /// How long each measurement takes
+    /// Duration of each measurement
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     time: Option<Duration>,
-    /// Where the servers keep their streams meanwhile [default: the system's folder for such files]
+    /// Folder for the stores of measured servers [default: the system's temporary folder]
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
-    /// Only rows whose name contains this
+    /// Measure only rows whose name contains this text
     #[arg(long, value_name = "TEXT")]
     row: Option<String>,
-    /// Say nothing before the end
+    /// Show no progress
     #[arg(long)]
     no_progress: bool,
 }
@@ -45,12 +45,12 @@ impl QuickArgs {
         self.dir.clone()
     }
 
-    /// Whether something is asked for that only these rows have.
+    /// Returns whether an option is set that applies to these rows only.
     pub(super) fn is_chosen(&self) -> bool {
         self.time.is_some() || self.row.is_some()
     }
 
-    /// The rows that are asked for, of those that `are_wanted`.
+    /// Returns the selected rows that `are_wanted` accepts.
     pub(super) fn rows(
         &self,
         are_wanted: impl Fn(&Row) -> bool,
@@ -59,7 +59,9 @@ impl QuickArgs {
         let named = |row: &&Row| row.name.contains(text) && are_wanted(row);
         let rows: Vec<_> = ROWS.iter().filter(named).collect();
         match rows.is_empty() {
-            true => Err(Failure::Usage(format!("no row is named like {text:?}"))),
+            true => Err(Failure::Usage(format!(
+                "no row has a name that contains {text:?}"
+            ))),
             false => Ok(rows),
         }
     }
@@ -73,7 +75,7 @@ impl QuickArgs {
     }
 }
 
-/// How far it is, on stderr.
+/// Progress on stderr.
 pub(super) struct Steps {
     is_shown: bool,
     done: usize,
@@ -88,7 +90,7 @@ impl Steps {
                 true => ("\r\x1b[K", ""),
                 false => ("", "\n"),
             };
-            // Nobody may be looking.
+            // Ignore a closed stderr.
             let _ = write!(
                 stderr(),
                 "{begin}[{}/{}] {what}{end}",
@@ -111,11 +113,11 @@ impl Drop for Steps {
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) figures: Figures,
-    /// The server's own time for each message, in nanoseconds.
+    /// CPU time of the server per message, in nanoseconds.
     pub(super) cpu_nanos: Option<f64>,
 }
 
-/// Starts a server, measures one row on it, and ends it; also when somebody does not want to wait for it.
+/// Starts a server, measures one row, and stops the server, also on an interrupt.
 pub(super) async fn sample(
     program: &Program,
     row: &Row,
@@ -145,7 +147,7 @@ async fn measure(
     })
 }
 
-/// With a few decimals and a letter: `12.3 M`.
+/// Formats a number with few decimals and a letter: `12.3 M`.
 pub(super) fn short(number: f64) -> String {
     let (scaled, letter) = match number {
         n if n >= 1e6 => (n / 1e6, " M"),
@@ -160,7 +162,7 @@ pub(super) fn short(number: f64) -> String {
     format!("{scaled:.decimals$}{letter}")
 }
 
-/// Time of the processor for one message.
+/// Formats the CPU time per message.
 fn cost(nanos: f64) -> String {
     match nanos {
         n if n >= 10_000.0 => format!("{:.1} µs", n / 1e3),
@@ -168,10 +170,10 @@ fn cost(nanos: f64) -> String {
     }
 }
 
-/// Measures all of it on a server of this program's own.
+/// Measures all rows on a server of this program.
 pub(super) async fn run(args: &QuickArgs, as_json: bool) -> Result<(), Failure> {
     const TIME: Duration = Duration::from_secs(6);
-    // Its default is to sync before it acknowledges.
+    // By default it syncs before it acknowledges, so these rows would be duplicates.
     let rows = args.rows(|row| !row.syncs_always)?;
     let program = Program::own()?;
     let mut steps = args.steps(rows.len());
@@ -202,7 +204,7 @@ fn to_json((row, sample): &(&Row, Sample)) -> Value {
 }
 
 fn print_table(measured: &[(&Row, Sample)]) -> Result<(), Failure> {
-    let mut table = Table::new(["", ">figure", "", ">p50", ">p99", ">server CPU"]);
+    let mut table = Table::new(["", ">result", "", ">p50", ">p99", ">server CPU"]);
     for (row, sample) in measured {
         let latency = sample.figures.latency;
         let micros = |of: fn((Duration, Duration)) -> Duration| {
@@ -223,6 +225,6 @@ fn print_table(measured: &[(&Row, Sample)]) -> Result<(), Failure> {
     println!(
         "\nGenerator and server share this machine. Streams on disk are synced before each acknowledgement."
     );
-    println!("Beside its rivals: fanline bench compare");
+    println!("Compare with rivals: fanline bench compare");
     Ok(())
 }

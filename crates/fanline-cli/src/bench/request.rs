@@ -1,4 +1,4 @@
-//! Requests, one after the other on each connection, and their latency.
+//! Latency of requests, one after the other on each connection.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::connection::{ConnectionArgs, interrupted};
 use crate::failure::Failure;
 use crate::values;
 
-/// Longest wait for one answer.
+/// Longest wait for one response.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// Options of `bench request`.
@@ -22,19 +22,19 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 pub(super) struct RequestBenchArgs {
     /// Subject to use
     subject: String,
-    /// Requesting connections
+    /// Number of requesting connections
     #[arg(long, value_name = "N", default_value = "1")]
     clients: u32,
-    /// Requests in all
+    /// Total number of requests
     #[arg(long, value_name = "N", default_value = "100k", value_parser = values::count)]
     msgs: u64,
-    /// Bytes of a payload
+    /// Payload size in bytes
     #[arg(long, value_name = "BYTES", default_value = "128", value_parser = values::bytes)]
     size: usize,
-    /// Do not answer: a service runs elsewhere
+    /// Start no responder, because one is running elsewhere
     #[arg(long)]
     no_service: bool,
-    /// No progress bar
+    /// Show no progress bar
     #[arg(long)]
     no_progress: bool,
     #[command(flatten)]
@@ -76,7 +76,7 @@ async fn answer(client: &Client, mut requests: Subscription) -> Result<(), Failu
 impl RequestBenchArgs {
     pub(super) async fn run(self) -> Result<(), Failure> {
         if self.clients == 0 {
-            return Err(Failure::Usage("at least one client is needed".into()));
+            return Err(Failure::Usage("--clients must be at least 1, got 0".into()));
         }
         let service = if self.no_service {
             None
@@ -101,7 +101,7 @@ impl RequestBenchArgs {
                         .request(&subject, payload.clone(), ANSWER_LIMIT)
                         .await?;
                     histogram.record(asked.elapsed());
-                    // For the progress bar only: nothing else depends on it.
+                    // Only for the progress bar: no other memory access depends on it.
                     counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 }
                 Ok::<_, Failure>(histogram)
@@ -124,7 +124,7 @@ impl RequestBenchArgs {
         let requests = client.queue_subscribe(&self.subject, "bench").await?;
         client.flush().await?;
         Ok(tokio::spawn(async move {
-            // A service that ends shows as requests without an answer.
+            // An ended responder shows as requests without a response.
             let _ = answer(&client, requests).await;
         }))
     }
@@ -132,7 +132,7 @@ impl RequestBenchArgs {
     fn report(&self, all: &Histogram, elapsed: Duration) -> Result<(), Failure> {
         let mut out = std::io::stdout();
         let rate = self.msgs as f64 / elapsed.as_secs_f64().max(1e-9);
-        // Each request crosses twice: there and back.
+        // Each payload crosses twice: request and response.
         let megabytes = rate * self.size as f64 * 2.0 / 1e6;
         writeln!(
             out,

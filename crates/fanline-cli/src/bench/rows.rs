@@ -1,4 +1,4 @@
-//! What is measured when nobody says what: core, latency and JetStream, a row for each.
+//! The rows of `fanline bench`: core, latency, and JetStream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,29 +13,29 @@ use tokio::time::{sleep, timeout};
 use super::histogram::Histogram;
 use crate::failure::Failure;
 
-/// Bytes of every payload.
+/// Payload size in bytes.
 const PAYLOAD_BYTES: usize = 128;
-/// Messages that may be on their way to the slowest subscriber: the generator is not to be what drops.
+/// Messages in flight to the slowest subscriber, so that the generator does not cause drops.
 const WINDOW_MESSAGES: u64 = 100_000;
-/// Messages between two looks at that.
+/// Messages between two checks of that limit.
 const LOOK_MESSAGES: u64 = 256;
-/// How long a publisher that is that far ahead waits before it looks again.
+/// Pause of a publisher that has reached the limit.
 const AHEAD: Duration = Duration::from_micros(200);
-/// Publishes to a stream that are not acknowledged yet.
+/// Unacknowledged publishes to a stream.
 const IN_FLIGHT: usize = 256;
-/// Records that are there to be read.
+/// Stored messages to read.
 const RECORDS: u64 = 200_000;
-/// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longest wait for any step.
+const STEP_LIMIT: Duration = Duration::from_secs(20);
 
 const SUBJECT: &str = "bench.subject";
 const STREAM: &str = "BENCH";
 
-/// One row of the tables.
+/// One row of the table.
 pub(super) struct Row {
     pub(super) name: &'static str,
     work: Work,
-    /// The server is told to sync the disk before it acknowledges, where that is not its default.
+    /// Whether the server is configured to sync before it acknowledges, where that is not the default.
     pub(super) syncs_always: bool,
 }
 
@@ -81,7 +81,7 @@ impl Row {
         }
     }
 
-    /// What is counted.
+    /// Returns the unit of the result.
     pub(super) fn unit(&self) -> &'static str {
         match self.work {
             Work::Publish | Work::Store(_) | Work::Read => "messages/s",
@@ -90,7 +90,7 @@ impl Row {
         }
     }
 
-    /// Measures a server for about so long.
+    /// Measures a server for about this long.
     pub(super) async fn measure(&self, url: &str, time: Duration) -> Result<Figures, Failure> {
         match self.work {
             Work::Publish => publish(url, time).await,
@@ -102,13 +102,13 @@ impl Row {
     }
 }
 
-/// What was seen.
+/// Results of a measurement.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
-    /// Messages, deliveries or requests.
+    /// Messages, deliveries, or requests.
     pub(super) count: u64,
     pub(super) took: Duration,
-    /// Median and 99th percentile of a round trip, where it is about that.
+    /// Median and 99th percentile of the round trip, for rows that measure it.
     pub(super) latency: Option<(Duration, Duration)>,
 }
 
@@ -136,7 +136,7 @@ async fn publish(url: &str, time: Duration) -> Result<Figures, Failure> {
         }
         count += LOOK_MESSAGES;
     }
-    // Published means that the server has them.
+    // Messages count as published once the server has received them.
     client.flush().await?;
     let took = start.elapsed();
     Ok(Figures {
@@ -166,18 +166,18 @@ async fn fan_out(url: &str, subscribers: u32, time: Duration) -> Result<Figures,
         }
         sent += LOOK_MESSAGES;
         let is_ahead = || {
-            // How far they are, give or take: nothing else depends on it.
+            // An approximate position: no other memory access depends on it.
             let least = counters
                 .iter()
                 .map(|counter| counter.load(Ordering::Relaxed))
                 .min();
             sent > least.unwrap_or(sent) + WINDOW_MESSAGES
         };
-        while is_ahead() && start.elapsed() < time + PATIENCE {
+        while is_ahead() && start.elapsed() < time + STEP_LIMIT {
             sleep(AHEAD).await;
         }
     }
-    // An empty message is the last one.
+    // An empty message marks the end.
     client.publish(SUBJECT, Bytes::new()).await?;
     let mut count = 0;
     while let Some(outcome) = workers.join_next().await {
@@ -197,7 +197,7 @@ async fn fan_out(url: &str, subscribers: u32, time: Duration) -> Result<Figures,
     })
 }
 
-/// Counts to the empty message.
+/// Counts messages up to the empty one.
 async fn receive(
     client: Client,
     mut subscription: Subscription,
@@ -205,14 +205,18 @@ async fn receive(
 ) -> Result<u64, Failure> {
     let mut count = 0;
     loop {
-        match timeout(PATIENCE, subscription.next()).await {
+        match timeout(STEP_LIMIT, subscription.next()).await {
             Ok(Some(message)) if message.payload().is_empty() => return Ok(count),
             Ok(Some(_)) => {
                 count += 1;
                 counter.store(count, Ordering::Relaxed);
             }
             Ok(None) => return Err(Failure::Error(client.closed().await.to_string())),
-            Err(_) => return Err(Failure::NoAnswer("a subscriber gets no more".into())),
+            Err(_) => {
+                return Err(Failure::NoAnswer(
+                    "a subscriber received no more messages".into(),
+                ));
+            }
         }
     }
 }
@@ -224,7 +228,7 @@ async fn requests(url: &str, time: Duration) -> Result<Figures, Failure> {
     let answers = tokio::spawn(async move {
         while let Some(request) = requests.next().await {
             if let Some(reply) = request.reply() {
-                // A service that ends shows as requests without an answer.
+                // An ended responder shows as requests without a response.
                 let _ = service.publish(reply, request.payload_bytes()).await;
             }
         }
@@ -234,7 +238,7 @@ async fn requests(url: &str, time: Duration) -> Result<Figures, Failure> {
     let mut count = 0;
     while start.elapsed() < time {
         let asked = Instant::now();
-        client.request(SUBJECT, payload.clone(), PATIENCE).await?;
+        client.request(SUBJECT, payload.clone(), STEP_LIMIT).await?;
         histogram.record(asked.elapsed());
         count += 1;
     }
@@ -267,8 +271,8 @@ async fn read(url: &str) -> Result<Figures, Failure> {
     let start = Instant::now();
     let mut records = jetstream.ordered(STREAM, OrderedOptions::default()).await?;
     for _ in 0..count {
-        let record = timeout(PATIENCE, records.next()).await;
-        record.map_err(|_| Failure::NoAnswer("a reader gets no more".into()))??;
+        let record = timeout(STEP_LIMIT, records.next()).await;
+        record.map_err(|_| Failure::NoAnswer("a reader received no more messages".into()))??;
     }
     let took = start.elapsed();
     Ok(Figures {
@@ -279,7 +283,7 @@ async fn read(url: &str) -> Result<Figures, Failure> {
 }
 
 async fn with_stream(client: &Client, storage: Storage) -> Result<JetStream, Failure> {
-    let jetstream = JetStream::new(client).timeout(PATIENCE);
+    let jetstream = JetStream::new(client).timeout(STEP_LIMIT);
     let config = StreamConfig {
         name: STREAM.into(),
         subjects: vec![SUBJECT.into()],
@@ -290,7 +294,7 @@ async fn with_stream(client: &Client, storage: Storage) -> Result<JetStream, Fai
     Ok(jetstream)
 }
 
-/// Publishes to the stream for as long as `goes_on` says, and waits until all of it is acknowledged.
+/// Publishes to the stream while `goes_on` returns true, and waits until all messages are acknowledged.
 async fn fill(jetstream: &JetStream, goes_on: impl Fn(u64) -> bool) -> Result<u64, Failure> {
     let mut publisher = jetstream.publisher(IN_FLIGHT).await?;
     let message = OutgoingMessage {

@@ -1,5 +1,4 @@
-//! The benchmark of the sources, which measures every table of the product: a program of its own, because it
-//! brings rivals and their clients.
+//! The complete benchmark: a separate program, because it depends on rivals and their clients.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,20 +8,20 @@ use std::process::{Command, ExitStatus};
 use crate::failure::Failure;
 
 const PROGRAM: &str = "fanline-bench";
-/// Where its sources are, in a copy of the repository.
+/// Path of its sources in the repository.
 const SOURCES: &str = "crates/fanline-bench/Cargo.toml";
 
-/// How it can be run here.
+/// How the benchmark can be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Tables {
-    /// It is there.
+    /// A built program.
     Built(PathBuf),
-    /// Its sources are, below this folder.
+    /// Its sources, below this folder.
     Sources(PathBuf),
 }
 
 impl Tables {
-    /// Beside this program, or in the sources around the current folder.
+    /// Finds the program next to this one, or its sources around the current folder.
     pub(super) fn find() -> Option<Self> {
         let beside = env::current_exe().ok()?.with_file_name(PROGRAM);
         let here = env::current_dir().ok()?;
@@ -61,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_found_beside_or_in_the_sources_around() {
+    fn benchmark_is_found_next_to_the_program_or_in_the_sources() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
         let root = root.expect("the workspace");
         let nowhere = root.join("nothing-here");

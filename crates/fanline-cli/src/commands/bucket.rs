@@ -1,17 +1,17 @@
-//! What buckets and object stores have in common when they are made.
+//! Options common to key-value buckets and object stores.
 
 use clap::Args;
 use fanline_client::jetstream::{Placement, Storage};
 
 use crate::values;
 
-/// Where a bucket is kept, and how much of it.
+/// Storage and limits of a bucket.
 #[derive(Args, Debug)]
 pub(crate) struct BucketArgs {
-    /// Most bytes of all
+    /// Largest size of the bucket in bytes
     #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
     max_bucket_size: Option<usize>,
-    /// What it is for
+    /// Description
     #[arg(
         long,
         value_name = "TEXT",
@@ -19,22 +19,22 @@ pub(crate) struct BucketArgs {
         hide_default_value = true
     )]
     pub(crate) description: String,
-    /// Where it is kept: file or memory
+    /// Storage type: file or memory
     #[arg(long, default_value = "file", value_parser = values::word::<Storage>)]
     pub(crate) storage: Storage,
-    /// Whether it is compressed
+    /// Compress stored values
     #[arg(long, alias = "compression")]
     pub(crate) compress: bool,
-    /// Servers that keep it
+    /// Number of replicas
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) replicas: u8,
-    /// Cluster to keep it in
+    /// Cluster to place it in
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// Label that its servers must have; may be repeated
+    /// Tag that its servers must have; may be repeated
     #[arg(long, alias = "tag", value_name = "LABEL")]
     tags: Vec<String>,
-    /// Free label; may be repeated
+    /// Metadata label; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::label)]
     pub(crate) metadata: Vec<(String, String)>,
 }

@@ -1,4 +1,4 @@
-//! `fanline completions`: scripts that complete commands and options in a shell.
+//! `fanline completions`: completion scripts for shells.
 
 use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};

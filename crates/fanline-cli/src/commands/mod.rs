@@ -1,5 +1,5 @@
-//! The commands that talk to a server: one command, one file, and a folder for those about one
-//! kind of thing; `bucket` is what two of these share.
+//! Commands that connect to a server: one file per command, one folder per kind of object. `bucket` is shared
+//! by two folders.
 
 pub(crate) mod bucket;
 pub(crate) mod check;

@@ -1,4 +1,4 @@
-//! `fanline pub`: publish from an argument, a file or stdin.
+//! `fanline pub`: publishes an argument, a file, or stdin.
 
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -30,30 +30,30 @@ pub(crate) struct PubArgs {
     subject: String,
     #[command(flatten)]
     payload: PayloadArgs,
-    /// Publish each line of stdin, or of --file, as a message of its own
+    /// Publish each line of stdin, or of --file, as a separate message
     #[arg(long)]
     lines: bool,
-    /// Publish as many times
+    /// Number of messages to publish
     #[arg(short, long, value_name = "N", default_value = "1", value_parser = values::count,
         conflicts_with = "lines")]
     count: u64,
-    /// Wait between two messages
+    /// Pause between two messages
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     sleep: Option<Duration>,
-    /// Wait until a stream has stored each message, and say where it stands there
+    /// Wait until a stream has stored each message, and print its sequence
     #[arg(short = 'J', long, conflicts_with = "reply")]
     jetstream: bool,
-    /// Subject where answers should go
+    /// Reply subject for responses
     #[arg(long, value_name = "SUBJECT")]
     reply: Option<String>,
-    /// Do not say how much was published
+    /// Do not print a summary
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
     connection: ConnectionArgs,
 }
 
-/// What has been published so far.
+/// Totals so far.
 #[derive(Default)]
 struct Published {
     messages: u64,
@@ -64,7 +64,7 @@ impl PubArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         if self.lines && self.payload.is_argument() {
             return Err(Failure::Usage(
-                "--lines reads stdin or --file, not an argument".into(),
+                "--lines reads from stdin or --file; remove the payload argument".into(),
             ));
         }
         let headers = self.payload.headers()?;
@@ -108,7 +108,7 @@ impl PubArgs {
         published: &mut Published,
     ) -> Result<(), Failure> {
         if let Some(pause) = self.sleep.filter(|_| published.messages > 0) {
-            // What was published must not wait for the next one.
+            // Flush, so that messages do not wait for the next one.
             client.flush().await?;
             tokio::time::sleep(pause).await;
         }
@@ -144,11 +144,7 @@ impl PubArgs {
 }
 
 fn stored(ack: &PublishAck) -> String {
-    let known = if ack.duplicate {
-        ", which it was before"
-    } else {
-        ""
-    };
+    let known = if ack.duplicate { " (duplicate)" } else { "" };
     format!("Stored in stream {} as {}{known}", ack.stream, ack.seq)
 }
 
@@ -162,11 +158,14 @@ async fn open_lines(file: Option<&Path>) -> Result<Box<dyn AsyncBufRead + Unpin>
     Ok(Box::new(BufReader::new(file)))
 }
 
-/// What the server refused, for instance for a missing permission. Complete after a flush.
+/// Returns the first error that the server reported, for example a missing permission. Complete after a
+/// flush.
 pub(crate) fn refused(events: &mut broadcast::Receiver<Event>) -> Result<(), Failure> {
     while let Ok(event) = events.try_recv() {
         if let Event::ServerError(text) = event {
-            return Err(Failure::Error(format!("the server refused: {text}")));
+            return Err(Failure::Error(format!(
+                "the server refused the operation: {text}"
+            )));
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `fanline reply`: answer requests with a fixed text, an echo, or a command's output.
+//! `fanline reply`: answers requests with a fixed text, an echo, or a command's output.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::connection::{ConnectionArgs, interrupted};
 use crate::failure::Failure;
 use crate::values;
 
-/// Commands that run at the same time; further requests wait.
+/// Most commands that run at the same time; further requests wait.
 const COMMANDS_MAX: u32 = 64;
-/// Header of an answer whose command failed: its exit code, or `signal`.
+/// Header with the exit code of a failed command, or `signal`.
 const EXIT_HEADER: &str = "Fanline-Exit-Code";
 
 /// Answer requests.
@@ -29,24 +29,24 @@ Examples:
   fanline reply time --command date
   fanline reply upper --queue workers --command 'tr a-z A-Z'
 
-The command runs in `sh -c` with the payload on stdin and FANLINE_SUBJECT set; what it prints is
-the answer. When it fails, the answer has the header Fanline-Exit-Code.")]
+The command runs in `sh -c` with the payload on stdin and FANLINE_SUBJECT set; its output is
+the response. If it fails, the response has the header Fanline-Exit-Code.")]
 pub(crate) struct ReplyArgs {
-    /// Subject to answer on; wildcards are fine
+    /// Subject to answer on; may contain wildcards
     subject: String,
-    /// The answer to every request
+    /// Response to all requests
     #[arg(required_unless_present_any = ["echo", "command"])]
     body: Option<String>,
-    /// Answer with the request's own payload and headers
+    /// Respond with the request's own payload and headers
     #[arg(long, conflicts_with_all = ["body", "command"])]
     echo: bool,
-    /// Run a command per request and answer with its output
+    /// Run a command per request, and respond with its output
     #[arg(long, value_name = "COMMAND", conflicts_with = "body")]
     command: Option<String>,
-    /// Queue group, so that several can share the work
+    /// Queue group, to share the work with other responders
     #[arg(short, long, value_name = "GROUP")]
     queue: Option<String>,
-    /// End after as many requests
+    /// Exit after this many requests
     #[arg(short, long, value_name = "N", value_parser = values::count)]
     count: Option<u64>,
     #[command(flatten)]
@@ -100,7 +100,7 @@ impl ReplyArgs {
             }
         }
         answer.finish().await;
-        // Answers that are still buffered go out; a server that is gone cannot take them.
+        // Send buffered responses; a server that is gone cannot receive them.
         let _ = client.drain().await;
         Ok(())
     }
@@ -123,7 +123,7 @@ impl ReplyArgs {
 }
 
 impl Answer {
-    /// Answers until the subscription ends or enough were answered.
+    /// Answers until the subscription ends or the number of requests is reached.
     async fn serve(&self, client: &Client, requests: &mut Subscription, left: &mut u64) {
         while *left > 0 {
             let Some(request) = requests.next().await else {
@@ -135,7 +135,7 @@ impl Answer {
                 self.answer(client, request, subject).await;
             } else {
                 eprintln!(
-                    "A message on \"{}\" asks for no answer: ignored",
+                    "Ignored a message on \"{}\" without a reply subject",
                     request.subject()
                 );
             }
@@ -174,10 +174,10 @@ impl Answer {
         send(client, &answer).await;
     }
 
-    /// Waits for the commands that still run.
+    /// Waits for running commands.
     async fn finish(&self) {
         if let Answer::Command { running, .. } = self {
-            // Every permit back: nobody runs any more.
+            // With all permits returned, no command is running.
             let _ = running.acquire_many(COMMANDS_MAX).await;
         }
     }
@@ -185,7 +185,7 @@ impl Answer {
 
 async fn send(client: &Client, answer: &OutgoingMessage) {
     if let Err(error) = client.publish_message(answer).await {
-        eprintln!("Cannot answer: {error}");
+        eprintln!("Cannot send the response: {error}");
     }
 }
 
@@ -200,7 +200,7 @@ async fn run_command(line: &str, request: &Message) -> std::io::Result<(Bytes, H
     let stdin = child.stdin.take();
     let feed = async {
         if let Some(mut stdin) = stdin {
-            // A command that does not read its input is fine.
+            // A command may ignore its input.
             let _ = stdin.write_all(request.payload()).await;
         }
     };

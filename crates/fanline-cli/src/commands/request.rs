@@ -1,4 +1,4 @@
-//! `fanline request`: publish and print the answers.
+//! `fanline request`: sends a request and prints the responses.
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use crate::output::{OutputArgs, Printer};
 use crate::payload::PayloadArgs;
 use crate::values;
 
-/// Send a request and print the answers.
+/// Send a request and print the responses.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fanline request menu ''
   fanline request time '' --raw --timeout 500ms
-  fanline request ping '' --replies 0    everybody's answer, until the timeout
+  fanline request ping '' --replies 0    all responses, until the timeout
 
-Exit code 3 says that nobody answered in time, or that nobody listens.")]
+Exit code 3 means that no response arrived in time, or that there is no responder.")]
 pub(crate) struct RequestArgs {
     /// Subject to send to
     subject: String,
     #[command(flatten)]
     payload: PayloadArgs,
-    /// How long to wait for all answers
+    /// How long to wait for all responses
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = values::duration)]
     timeout: Duration,
-    /// Wait for as many answers; 0 takes all that come in time
+    /// Number of responses to wait for; 0 prints all that arrive in time
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::count)]
     replies: u64,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `fanline rtt`: how far away the server is.
+//! `fanline rtt`: measures the round trip time to a server.
 
 use std::io::Write;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::values;
 
-/// Measure the round trip to the server.
+/// Measure the round trip time to the server.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  fanline rtt -s nats://demo.example.com:4222 --count 10")]
 pub(crate) struct RttArgs {
-    /// Round trips to measure
+    /// Number of round trips
     #[arg(short, long, value_name = "N", default_value = "5", value_parser = values::count)]
     count: u64,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `fanline sub`: print what is published, until interrupted.
+//! `fanline sub`: prints messages until interrupted.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::output::{OutputArgs, Printer};
 use crate::values;
 
-/// Messages printed before the rest of the program gets a turn and the reader sees them.
+/// Messages printed before the output is flushed and other tasks run.
 const BATCH_MESSAGES_MAX: usize = 256;
 
 /// Subscribe and print messages.
@@ -25,18 +25,18 @@ Examples:
   fanline sub jobs --queue workers  share the work with others in the group
   fanline sub prices --raw --count 1
 
-Ctrl-C drains and ends. A lost server is waited for; its return is told on stderr.")]
+Ctrl-C drains and exits. After a lost connection, reconnects and continues; messages about that go to stderr.")]
 pub(crate) struct SubArgs {
-    /// Subjects to listen to; `*` stands for one token, `>` for all that follow
+    /// Subjects to subscribe to; `*` matches one token, `>` all following ones
     #[arg(required = true, value_name = "SUBJECT")]
     subjects: Vec<String>,
     /// Join a queue group: each message goes to one of its members
     #[arg(short, long, value_name = "GROUP")]
     queue: Option<String>,
-    /// End after as many messages
+    /// Exit after this many messages
     #[arg(short, long, value_name = "N", value_parser = values::count)]
     count: Option<u64>,
-    /// End with exit code 3 when no message comes for as long
+    /// Exit with code 3 if no message arrives for this time
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     timeout: Option<Duration>,
     #[command(flatten)]
@@ -66,7 +66,7 @@ impl SubArgs {
             let end = tokio::select! {
                 end = self.print_all(&mut merged, &mut printer) => end?,
                 () = &mut interrupted => {
-                    // Drained: what was on its way is printed too.
+                    // After the drain, print messages that were in flight.
                     if client.drain().await.is_ok() {
                         self.print_all(&mut merged, &mut printer).await?;
                     }
@@ -77,7 +77,9 @@ impl SubArgs {
             match end {
                 End::Done => return Ok(()),
                 End::TimedOut => {
-                    return Err(Failure::NoAnswer("no message within the timeout".into()));
+                    return Err(Failure::NoAnswer(
+                        "no message arrived within the --timeout time".into(),
+                    ));
                 }
                 End::Disconnected => {
                     let reason = client.closed().await.to_string();
@@ -99,14 +101,14 @@ impl SubArgs {
                 None => client.subscribe(subject).await?,
             };
             if let Some(count) = self.count {
-                // The server stops by itself: a queue group loses no message to us.
+                // Let the server stop, so that a queue group loses no message to this client.
                 subscription
                     .unsubscribe_after(count - printer.printed())
                     .await?;
             }
             subscriptions.push(subscription);
         }
-        // A connection that is lost right here is found by the caller, and made again.
+        // If the connection is lost here, the caller notices and reconnects.
         if client.flush().await.is_ok() {
             refused(&mut events)?;
             let quoted: Vec<_> = self
@@ -119,7 +121,7 @@ impl SubArgs {
         Ok(Merged {
             subscriptions,
             turn: 0,
-            dropped_told: 0,
+            dropped_reported: 0,
         })
     }
 
@@ -144,20 +146,20 @@ impl SubArgs {
                 }
             }
             printer.flush()?;
-            merged.tell_dropped();
+            merged.report_dropped();
         }
     }
 }
 
-/// Several subscriptions read as one, in turn.
+/// Several subscriptions, read in turn.
 struct Merged {
     subscriptions: Vec<Subscription>,
     turn: usize,
-    dropped_told: u64,
+    dropped_reported: u64,
 }
 
 impl Merged {
-    /// Takes what is there; ready with `false` when all have ended.
+    /// Takes available messages. Ready with `false` once all subscriptions have ended.
     fn poll_batch(&mut self, context: &mut Context<'_>, batch: &mut Vec<Message>) -> Poll<bool> {
         let mut is_alive = false;
         self.turn = self.turn.wrapping_add(1);
@@ -185,13 +187,13 @@ impl Merged {
         }
     }
 
-    /// Says when messages came faster than they could be printed.
-    fn tell_dropped(&mut self) {
+    /// Reports messages that were dropped because printing was too slow.
+    fn report_dropped(&mut self) {
         let dropped = self.subscriptions.iter().map(Subscription::dropped).sum();
-        if dropped > self.dropped_told {
-            let newly = dropped - self.dropped_told;
-            eprintln!("Dropped {newly} messages: they come faster than they can be printed");
-            self.dropped_told = dropped;
+        if dropped > self.dropped_reported {
+            let newly = dropped - self.dropped_reported;
+            eprintln!("Dropped {newly} messages: they arrive faster than they can be printed");
+            self.dropped_reported = dropped;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `fanline config`: what a configuration file says, and whether it is in order.
+//! `fanline config`: checks and prints configurations.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,36 +13,36 @@ use crate::failure::Failure;
 use crate::server::compat;
 use crate::server::serve::ServeArgs;
 
-/// What to do with a configuration.
+/// Commands for configurations.
 #[derive(Subcommand, Debug)]
 pub(crate) enum ConfigCommand {
-    /// Say whether a configuration file is in order, and what is not
+    /// Check a configuration file
     #[command(after_help = "\
 Example:
   fanline config check /etc/fanline.conf
 
-Exit codes: 0 it is in order, 1 it is not.")]
+Exit codes: 0 valid, 1 invalid.")]
     Check {
         /// The file
         file: PathBuf,
     },
-    /// Print the settings in effect, with secrets masked
+    /// Print the effective settings, with secrets masked
     #[command(after_help = "\
 Examples:
-  fanline config show                     what `fanline serve` goes by
-  fanline config show fanline.conf        what `fanline -c fanline.conf` goes by
+  fanline config show                     settings of `fanline serve`
+  fanline config show fanline.conf        settings of `fanline -c fanline.conf`
   fanline config show fanline.conf --json")]
     Show {
-        /// A configuration file
+        /// Configuration file
         file: Option<PathBuf>,
-        /// The same, as other commands have it
+        /// Configuration file, as an option like in other commands
         #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
         config: Option<PathBuf>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print the reference of all options, as Markdown
+    /// Print the reference of all options as Markdown
     Reference,
 }
 
@@ -77,7 +77,7 @@ impl ConfigCommand {
     }
 }
 
-/// Says that a file is in order, and what it should rather say.
+/// Reports that a file is valid, with its warnings.
 pub(crate) fn report(loaded: &Loaded) -> ExitCode {
     if let Err(error) = loaded.check_files() {
         return Failure::Error(error.to_string()).report("fanline");
@@ -86,7 +86,7 @@ pub(crate) fn report(loaded: &Loaded) -> ExitCode {
         eprintln!("warning: {warning}");
     }
     if let Some(origin) = &loaded.options.origin {
-        println!("{} is in order ({})", origin.path.display(), origin.digest);
+        println!("{} is valid ({})", origin.path.display(), origin.digest);
     }
     ExitCode::SUCCESS
 }
@@ -107,7 +107,7 @@ fn show(loaded: &Loaded, json: bool) -> String {
             Value::Null => "-".into(),
             value => value.to_string(),
         };
-        // Writing to a String does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{:width$}  {value}", setting.key);
     }
     text

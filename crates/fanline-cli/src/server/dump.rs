@@ -1,13 +1,13 @@
-//! What the process is doing, for the one who sends SIGQUIT because it does not do what it should.
+//! Diagnostics for SIGQUIT, which an operator sends to a server that misbehaves.
 //!
-//! nats-server prints its goroutines then. Here it is the threads.
+//! nats-server prints its goroutines then; Fanline prints its threads.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use fanline_server::{Handle, VERSION, thread_table};
 
-/// All that is known. Asks nobody, so that it is told even when no thread answers.
+/// Returns the diagnostics. Waits for no thread, so that it works if none of them responds.
 pub(crate) fn text(handle: &Handle, uptime: Duration) -> String {
     let mut text = String::from("SIGQUIT: quit\n");
     let process = std::process::id();

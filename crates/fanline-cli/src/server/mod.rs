@@ -1,4 +1,4 @@
-//! The commands that need the server: `serve`, `config` and `auth`, and nats-server's front end. Built with the
+//! Commands that need the server: `serve`, `config`, and `auth`, and nats-server's front end. Built with the
 //! feature `server`.
 
 mod auth;
@@ -24,18 +24,18 @@ use serve::ServeArgs;
 
 use crate::FANLINE;
 
-/// Flags that nats-server has too, and that mean the tools' own here.
+/// Flags that nats-server has as well, but that belong to the tools here.
 const OWN_FLAGS: &[&str] = &["-h", "--help", "-s"];
 
-/// What to do with a server.
+/// Commands of the server.
 #[derive(Subcommand, Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one in a process")]
+#[expect(clippy::large_enum_variant, reason = "there is one per process")]
 pub(crate) enum ServerCommand {
     Serve(ServeArgs),
-    /// Configuration files: check them, show what they add up to
+    /// Check configuration files, and print effective settings
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
-    /// Keys and hashes for those who may connect
+    /// Create keys, hashes, and tokens for authentication
     #[command(subcommand, arg_required_else_help = true)]
     Auth(AuthCommand),
 }
@@ -53,7 +53,7 @@ impl ServerCommand {
     }
 }
 
-/// Runs a server if the program's name or its first argument asks for one without a command.
+/// Runs a server if the program's name or its first argument requests one without a command.
 pub(crate) fn run_without_command(program: &str, arguments: &[String]) -> Option<ExitCode> {
     if Path::new(program)
         .file_name()

@@ -1,26 +1,26 @@
-//! Telling systemd how the server is (`sd_notify`): one datagram to the socket that it names.
+//! Notifications to systemd (`sd_notify`): one datagram to its socket.
 
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Where systemd says its socket is.
+/// Environment variable with the path of systemd's socket.
 const SOCKET: &str = "NOTIFY_SOCKET";
 
-/// How the server is.
+/// State of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It serves.
+    /// The server is ready.
     Ready,
-    /// It reads its configuration again; [`State::Ready`] follows.
+    /// The server is reloading; [`State::Ready`] follows.
     Reloading,
-    /// It goes away.
+    /// The server is stopping.
     Stopping,
 }
 
 impl State {
-    /// What is told. With a reload goes when it began, by the clock that systemd compares with.
+    /// Returns the text of the notification. A reload includes its start time by systemd's clock.
     fn text(self) -> String {
         match self {
             State::Ready => "READY=1\nSTATUS=Serving".into(),
@@ -34,31 +34,30 @@ impl State {
     }
 }
 
-/// Tells whoever started the server, if they asked for it. A service manager that does not listen is
-/// no reason to stop.
-pub(crate) fn tell(state: State) {
-    if let Some(place) = std::env::var_os(SOCKET)
-        && let Err(error) = send(&place, &state.text())
+/// Notifies the service manager, if there is one. A failure is only logged, and does not stop the server.
+pub(crate) fn notify(state: State) {
+    if let Some(socket_name) = std::env::var_os(SOCKET)
+        && let Err(error) = send(&socket_name, &state.text())
     {
         tracing::warn!("Cannot notify the service manager: {error}");
     }
 }
 
-fn send(place: &OsString, text: &str) -> io::Result<()> {
+fn send(socket_name: &OsString, text: &str) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
-    socket.send_to_addr(text.as_bytes(), &address(place)?)?;
+    socket.send_to_addr(text.as_bytes(), &address(socket_name)?)?;
     Ok(())
 }
 
-/// A path, or a name in the abstract namespace, which begins with `@`.
-fn address(place: &OsString) -> io::Result<SocketAddr> {
-    match place.as_bytes() {
+/// Returns the socket's address: a path, or a name in the abstract namespace that begins with `@`.
+fn address(socket_name: &OsString) -> io::Result<SocketAddr> {
+    match socket_name.as_bytes() {
         #[cfg(target_os = "linux")]
         [b'@', name @ ..] => {
             use std::os::linux::net::SocketAddrExt;
             SocketAddr::from_abstract_name(name)
         }
-        _ => SocketAddr::from_pathname(place),
+        _ => SocketAddr::from_pathname(socket_name),
     }
 }
 
@@ -67,13 +66,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_datagram_reaches_both_kinds_of_sockets() {
+    fn both_kinds_of_sockets_receive_notifications() {
         let name = format!("fanline-notify-{}", std::process::id());
         let path = std::env::temp_dir().join(&name);
-        for place in [OsString::from(format!("@{name}")), path.clone().into()] {
-            let address = address(&place).expect("an address");
+        for socket_name in [OsString::from(format!("@{name}")), path.clone().into()] {
+            let address = address(&socket_name).expect("an address");
             let manager = UnixDatagram::bind_addr(&address).expect("free");
-            send(&place, &State::Ready.text()).expect("sent");
+            send(&socket_name, &State::Ready.text()).expect("sent");
             let mut room = [0; 128];
             let length = manager.recv(&mut room).expect("a datagram");
             assert_eq!(&room[..length], b"READY=1\nSTATUS=Serving");

@@ -1,4 +1,4 @@
-//! What becomes of a server in which something is broken: it ends, and says so.
+//! Panic handling of the server process.
 
 use std::panic::{self, PanicHookInfo};
 use std::{process, thread};
@@ -7,23 +7,24 @@ use fanline_server::JetStreamAtWork;
 
 use crate::server::log;
 
-/// Makes a panic in the JetStream service end the process at once, on whichever thread it works: without JetStream the
-/// server would still accept connections, and serve half. What was acknowledged is on the disk.
-pub(crate) fn end_the_process() {
+/// Makes a panic in the JetStream service abort the process, on any thread: without JetStream the server
+/// would still accept connections, and serve only half of them. Acknowledged messages are on disk.
+pub(crate) fn abort_on_jetstream_panic() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
-        // With the way there, if `RUST_BACKTRACE` asks for it.
+        // Print the backtrace, if `RUST_BACKTRACE` requests one.
         usual(info);
-        // One that may have damaged a shard stops the server in order; any other costs its connection.
+        // A panic that may have damaged a shard stops the server in order; any other one closes its
+        // connection.
         if !JetStreamAtWork::is_here() {
             return;
         }
-        log::last_words(&told(info));
+        log::last_words(&message(info));
         process::abort();
     }));
 }
 
-fn told(info: &PanicHookInfo<'_>) -> String {
+fn message(info: &PanicHookInfo<'_>) -> String {
     let payload = info.payload();
     let message = payload
         .downcast_ref::<&str>()
@@ -34,8 +35,8 @@ fn told(info: &PanicHookInfo<'_>) -> String {
     format!(
         "The server is broken and ends: thread '{}' panicked at {}: {}",
         thread.name().unwrap_or("unnamed"),
-        at.as_deref().unwrap_or("an unknown place"),
-        message.unwrap_or("without a word"),
+        at.as_deref().unwrap_or("an unknown location"),
+        message.unwrap_or("without a message"),
     )
 }
 
@@ -52,12 +53,12 @@ mod tests {
     /// Run by the test below, in a process of its own.
     #[test]
     #[ignore = "ends the process"]
-    fn breaks() {
+    fn panicking_process() {
         log::install(&LogSettings::default()).unwrap();
-        end_the_process();
+        abort_on_jetstream_panic();
         let shard = thread::Builder::new().name("shard-0".into());
         let _ = shard.spawn(break_a_rule).unwrap().join();
-        println!("a panic of a connection ends nothing");
+        println!("a panic of a connection does not end the process");
         let shard = thread::Builder::new().name("shard-0".into());
         let _ = shard.spawn(break_a_rule_of_jetstream).unwrap().join();
     }
@@ -71,21 +72,21 @@ mod tests {
         break_a_rule();
     }
 
-    /// A shard does a little of JetStream's work, and only the thread named `keeper` was looked for.
+    /// A shard does part of JetStream's work, but only the thread named `keeper` was checked.
     #[test]
     fn jetstream_panic_on_any_thread_ends_the_process() {
         let itself = std::env::current_exe().unwrap();
         let ended = Command::new(itself)
             .args([
                 "--exact",
-                "server::panics::tests::breaks",
+                "server::panics::tests::panicking_process",
                 "--ignored",
                 "--nocapture",
             ])
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&ended.stdout);
-        assert!(said.contains("ends nothing"), "{said}");
+        assert!(said.contains("does not end the process"), "{said}");
         let told = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.signal(), Some(SIGABRT), "{told}");
         for part in [

@@ -27,114 +27,114 @@ use crate::server::values;
 Examples:
   fanline serve
   fanline serve --listen 0.0.0.0:4222 --auth s3cret --monitor 127.0.0.1:8222
-  fanline serve --store-dir /var/lib    streams are kept in /var/lib/fanline
-  fanline serve --config fanline.conf   a configuration file; flags override it
+  fanline serve --store-dir /var/lib    store streams in /var/lib/jetstream/fanline
+  fanline serve --config fanline.conf   read a configuration file; options override it
   fanline serve --tls-cert server.pem --tls-key server.key --websocket 9222
-  fanline -p 4222 -m 8222 -D          nats-server's own flags work too
+  fanline -p 4222 -m 8222 -D          nats-server's flags work as well
 
-Ctrl-C and SIGTERM stop it, SIGUSR2 sends the clients away first, SIGUSR1 opens the log file again,
-SIGHUP has it read the configuration file again, SIGQUIT says what its threads do and ends it with 2.")]
+Signals: SIGINT and SIGTERM stop the server, SIGUSR2 disconnects the clients first (lame duck mode), SIGUSR1
+reopens the log file, SIGHUP reloads the configuration, SIGQUIT prints the threads' states and exits with 2.")]
 pub(crate) struct ServeArgs {
-    /// Read a configuration file, in nats-server's grammar: docs/configuration.md
+    /// Configuration file in nats-server's grammar: docs/configuration.md
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Say whether the configuration file is in order, and end
+    /// Check the configuration file and exit
     #[arg(long, requires = "config")]
     check: bool,
-    /// Where clients connect; port 0 picks a free one [default: 127.0.0.1:4222]
+    /// Address for clients; port 0 picks a free one [default: 127.0.0.1:4222]
     #[arg(long, value_name = "HOST:PORT", value_parser = values::host_and_port)]
     listen: Option<(String, u16)>,
-    /// Where monitoring is served over HTTP; off when left out
+    /// Address for monitoring over HTTP; disabled by default
     #[arg(long, value_name = "HOST:PORT", value_parser = values::host_and_port)]
     monitor: Option<(String, u16)>,
-    /// Where MQTT clients connect; port 1883 by custom; off when left out
+    /// Address for MQTT clients, usually with port 1883; disabled by default
     #[arg(long, value_name = "HOST:PORT", value_parser = values::host_and_port, conflicts_with = "no_jetstream")]
     mqtt: Option<(String, u16)>,
-    /// Where WebSocket clients connect, over TLS if other clients do; off when left out
+    /// Address for WebSocket clients, with TLS if other clients use it; disabled by default
     #[arg(long, value_name = "[HOST:]PORT", value_parser = values::maybe_host_and_port)]
     websocket: Option<(Option<String>, u16)>,
-    /// Speak TLS with this certificate, the server's own first in a PEM file
+    /// PEM file with the server's certificate chain; enables TLS
     #[arg(long, alias = "tlscert", value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// Key of --tls-cert
+    /// PEM file with the key of --tls-cert
     #[arg(long, alias = "tlskey", value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Authorities that clients' certificates must come from, as a PEM file [default: the system's]
+    /// PEM file of authorities that may issue client certificates [default: the system's]
     #[arg(long, alias = "tlscacert", value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Clients must show a valid certificate
+    /// Require client certificates
     #[arg(long, alias = "tlsverify")]
     tls_verify: bool,
-    /// What the dashboard at the monitoring port may do: `off`, `read`, or `write`, which publishes and
-    /// closes connections [default: read]
+    /// Access of the dashboard at the monitoring port: `off`, `read`, or `write`, which may publish and close
+    /// connections [default: read]
     #[arg(long, value_name = "WHAT", value_parser = values::dashboard)]
     dashboard: Option<Dashboard>,
-    /// Threads that share the connections
+    /// Number of threads that share the connections
     #[arg(long, value_name = "N")]
     shards: Option<NonZeroUsize>,
     /// Name of the server
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// User that clients must name
+    /// User name that clients need
     #[arg(long, requires = "pass")]
     user: Option<String>,
-    /// Password that clients must show
+    /// Password that clients need
     #[arg(long, requires = "user", value_name = "PASSWORD")]
     pass: Option<String>,
-    /// Token that clients must show
+    /// Token that clients need
     #[arg(long, value_name = "TOKEN", conflicts_with = "user")]
     auth: Option<String>,
     /// Largest message (headers and payload) [default: 1MB]
     #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
     max_payload: Option<usize>,
-    /// Most connections at a time [default: 65536]
+    /// Largest number of connections [default: 65536]
     #[arg(long, value_name = "N")]
     max_connections: Option<usize>,
-    /// Keep streams (JetStream), as it does anyway: for scripts that want to say so
+    /// Enable JetStream, which is the default
     #[arg(long = "jetstream", id = "jetstream", hide = true)]
     _jetstream: bool,
-    /// Do without streams (JetStream)
+    /// Disable JetStream
     #[arg(long, conflicts_with_all = ["jetstream", "store_dir", "sync", "domain", "encryption_key_file"])]
     no_jetstream: bool,
-    /// Where streams are stored: in `jetstream/fanline` there [default: `fanline` in $XDG_DATA_HOME or
-    /// ~/.local/share]
+    /// Folder of streams, which are stored in `jetstream/fanline` there [default: `fanline` in $XDG_DATA_HOME
+    /// or ~/.local/share]
     #[arg(long, value_name = "FOLDER")]
     store_dir: Option<PathBuf>,
-    /// When an acknowledgement is sent: `commit` (the record is on the disk), `none`, or how often
-    /// the disk is synced [default: commit]
+    /// When acknowledgements are sent: `commit` (the message is on disk), `none`, or the interval of disk
+    /// syncs [default: commit]
     #[arg(long, value_name = "MODE", value_parser = values::sync_mode)]
     sync: Option<SyncMode>,
-    /// Encrypt streams on disk with what this file holds, but for a line break at its end
+    /// File with the key that encrypts streams on disk; a trailing line break is ignored
     #[arg(long, value_name = "FILE", value_parser = values::secret_file)]
     encryption_key_file: Option<Secret>,
-    /// What they were encrypted with so far, to change it
+    /// File with the previous key, to change the key
     #[arg(long, value_name = "FILE", value_parser = values::secret_file, requires = "encryption_key_file")]
     previous_encryption_key_file: Option<Secret>,
-    /// How records are encrypted from now on: `aes` or `chachapoly` [default: aes]
+    /// Cipher for new data: `aes` or `chachapoly` [default: aes]
     #[arg(long, value_name = "CIPHER", value_parser = values::cipher, requires = "encryption_key_file")]
     cipher: Option<Cipher>,
-    /// Domain of the streams
+    /// JetStream domain
     #[arg(long, value_name = "NAME")]
     domain: Option<String>,
-    /// Write the process id to a file
+    /// File to write the process id to
     #[arg(long, value_name = "FILE")]
     pid: Option<PathBuf>,
-    /// Log to a file
+    /// File to log to
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Put the log file aside when it has so many bytes
+    /// Size in bytes at which the log file is rotated
     #[arg(long, value_name = "BYTES", requires = "log", value_parser = values::bytes)]
     log_size_limit: Option<usize>,
-    /// Keep so many log files, the one that is written to included
+    /// Number of log files to keep, including the current one
     #[arg(long, value_name = "N", requires = "log_size_limit")]
     log_max_num: Option<usize>,
-    /// Write the log as text, as nats-server does, or as JSON
+    /// Log format: text, as in nats-server, or JSON
     #[arg(long, value_name = "FORMAT", value_enum)]
     log_format: Option<LogFormat>,
-    /// Log to this machine's syslog
+    /// Log to the local syslog
     #[arg(long, conflicts_with = "log")]
     syslog: bool,
-    /// Log to another machine's syslog: udp://host:514, tcp://host:514
+    /// Log to a remote syslog: udp://host:514, tcp://host:514
     #[arg(long, value_name = "URL", conflicts_with_all = ["log", "syslog"])]
     remote_syslog: Option<String>,
     /// Log debug lines
@@ -164,7 +164,7 @@ impl ServeArgs {
         })
     }
 
-    /// What file and flags add up to.
+    /// Merges file and options; options take precedence.
     pub(crate) fn loaded(&self) -> Result<Loaded, ConfigError> {
         let mut loaded = Loaded::default();
         loaded.options.jetstream = Some(JetStreamOptions::default());
@@ -223,7 +223,7 @@ impl ServeArgs {
         })
     }
 
-    /// A listener of the file goes on as it is set up there, only elsewhere.
+    /// Moves the file's WebSocket listener to another address, with its other settings unchanged.
     fn apply_websocket(&self, options: &mut Options) {
         let Some((host, port)) = &self.websocket else {
             return;
@@ -271,14 +271,14 @@ impl ServeArgs {
     }
 }
 
-/// What a flag says, if it was given.
+/// Sets an option to a flag's value, if the flag is present.
 fn override_with<T: Clone>(option: &mut Option<T>, flag: &Option<T>) {
     if flag.is_some() {
         option.clone_from(flag);
     }
 }
 
-/// Where streams are kept when nobody says: with the user's other data.
+/// Returns the default folder of streams, next to the user's other data.
 fn store_dir() -> PathBuf {
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
     let home = || std::env::home_dir().map(|home| home.join(".local/share"));
@@ -288,10 +288,10 @@ fn store_dir() -> PathBuf {
         .join("fanline")
 }
 
-/// Whose words are used.
+/// The wording of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Fanline's: a person is told what to do next.
+    /// Fanline's own, with advice for the operator.
     Own,
     /// nats-server's.
     NatsServer,
@@ -300,13 +300,13 @@ pub(crate) enum Style {
 /// Reads configuration and flags again.
 pub(crate) type Reread = Box<dyn Fn() -> Result<Loaded, String>>;
 
-/// A server to be run.
+/// A server to run.
 pub(crate) struct Job {
     pub(crate) loaded: Loaded,
-    /// What is to be said of the flags.
+    /// Warnings about flags.
     pub(crate) warnings: Vec<String>,
     pub(crate) style: Style,
-    /// Only with a configuration file there is something to be read again.
+    /// Set with a configuration file only, since nothing else can change.
     pub(crate) reread: Option<Reread>,
 }
 
@@ -316,7 +316,7 @@ pub(crate) fn run(job: Job) -> ExitCode {
         eprintln!("{problem}");
         return ExitCode::FAILURE;
     }
-    panics::end_the_process();
+    panics::abort_on_jetstream_panic();
     for warning in &job.warnings {
         tracing::warn!("{warning}");
     }
@@ -331,10 +331,10 @@ pub(crate) fn run(job: Job) -> ExitCode {
         Err(error) => return fail(&error.to_string()),
     };
     runtime.block_on(async {
-        // Before the server: a signal that comes while it starts is not the end of it.
+        // Before the server starts: a signal during the start must not kill the process.
         let signals = match Signals::new() {
             Ok(signals) => signals,
-            Err(error) => return fail(&format!("Cannot listen to signals: {error}")),
+            Err(error) => return fail(&format!("Cannot install signal handlers: {error}")),
         };
         let style = job.style;
         let handle = match Server::start(job.loaded.options.clone()) {
@@ -345,12 +345,12 @@ pub(crate) fn run(job: Job) -> ExitCode {
         if style == Style::Own {
             eprint!(
                 "{}",
-                welcome(handle.addresses(), handle.store_folder().as_deref())
+                startup_message(handle.addresses(), handle.store_folder().as_deref())
             );
         }
-        notify::tell(State::Ready);
+        notify::notify(State::Ready);
         tokio::select! {
-            // For a supervisor that starts it again after a failure only.
+            // For a supervisor that restarts the server only after a failure.
             () = handle.wait() => ExitCode::from(u8::from(handle.has_panicked())),
             code = signals.obey(&handle, job) => code,
         }
@@ -362,7 +362,7 @@ fn fail(text: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// As Go's runtime ends a program that gets SIGQUIT.
+/// Exit code of Go's runtime for SIGQUIT.
 const QUIT_CODE: u8 = 2;
 
 struct Signals {
@@ -386,8 +386,8 @@ impl Signals {
         })
     }
 
-    /// Does what signals ask for, until the server has stopped and nobody polls it any more, or until
-    /// one ends the process at once: then it returns with which code.
+    /// Obeys signals until the server has stopped and this future is dropped, or until one ends the process
+    /// at once; returns the exit code then.
     async fn obey(mut self, handle: &Handle, mut job: Job) -> ExitCode {
         let started = Instant::now();
         let mut is_lame_duck = false;
@@ -396,13 +396,13 @@ impl Signals {
             tokio::select! {
                 _ = self.interrupt.recv() => {
                     tracing::info!("Trapped \"interrupt\" signal");
-                    notify::tell(State::Stopping);
+                    notify::notify(State::Stopping);
                     handle.shutdown();
                 }
                 _ = self.terminate.recv() => {
                     tracing::info!("Trapped \"terminated\" signal");
-                    notify::tell(State::Stopping);
-                    // A lame duck has its own end, and supervisors like to ask twice.
+                    notify::notify(State::Stopping);
+                    // Lame duck mode ends by itself, and supervisors often send TERM twice.
                     if !is_lame_duck {
                         handle.shutdown();
                     }
@@ -413,18 +413,18 @@ impl Signals {
                 }
                 _ = self.lame_duck.recv() => {
                     tracing::info!("Trapped \"user defined signal 2\" signal");
-                    notify::tell(State::Stopping);
+                    notify::notify(State::Stopping);
                     is_lame_duck = true;
                     handle.lame_duck();
                 }
                 _ = self.reload.recv() => {
                     tracing::info!("Trapped \"hangup\" signal");
-                    // Why not is in the log.
-                    let _ = reload_and_tell(handle, &mut job);
+                    // The log contains the reason for a failure.
+                    let _ = reload_and_report(handle, &mut job);
                 }
                 Some(request) = requests.next() => {
-                    tracing::info!("The system account asks for a reload");
-                    request.answer(reload_and_tell(handle, &mut job));
+                    tracing::info!("The system account requests a reload");
+                    request.answer(reload_and_report(handle, &mut job));
                 }
                 _ = self.quit.recv() => {
                     eprint!("{}", dump::text(handle, started.elapsed()));
@@ -435,18 +435,18 @@ impl Signals {
     }
 }
 
-/// Reloads, and says so to the supervisor and the log.
-fn reload_and_tell(handle: &Handle, job: &mut Job) -> Result<(), String> {
-    notify::tell(State::Reloading);
+/// Reloads, and reports it to the service manager and the log.
+fn reload_and_report(handle: &Handle, job: &mut Job) -> Result<(), String> {
+    notify::notify(State::Reloading);
     let outcome = reload(handle, job);
     if let Err(why) = &outcome {
         tracing::error!("Failed to reload server configuration: {why}");
     }
-    notify::tell(State::Ready);
+    notify::notify(State::Ready);
     outcome
 }
 
-/// Reads the configuration again and goes on with it: with all of it, or with none of it.
+/// Reloads the configuration: all of it, or nothing on an error.
 fn reload(handle: &Handle, job: &mut Job) -> Result<(), String> {
     let reread = job
         .reread
@@ -459,7 +459,7 @@ fn reload(handle: &Handle, job: &mut Job) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     log::install(&LogSettings::from(&new.log))?;
     if let Err(error) = handle.reload(new.options.clone()) {
-        // It worked before, and nothing better is left to be done when it does not now.
+        // The old settings worked before; if they fail now, nothing better is left.
         let _ = log::install(&LogSettings::from(&job.loaded.log));
         return Err(error.to_string());
     }
@@ -475,26 +475,26 @@ fn reload(handle: &Handle, job: &mut Job) -> Result<(), String> {
     Ok(())
 }
 
-/// What went wrong, and what can be done about it.
+/// Returns an error with advice.
 fn with_advice(error: &StartError) -> String {
     match error {
         StartError::StoreInUse { .. } | StartError::StoreFolder { .. } => format!(
-            "{error}; --store-dir keeps streams elsewhere, --no-jetstream does without them"
+            "{error}; --store-dir selects another folder, --no-jetstream disables JetStream"
         ),
         StartError::StoreKey {
             source: StoreKeyError::Missing,
             ..
-        } => format!("{error}; --encryption-key-file names the file that holds it"),
+        } => format!("{error}; set the file with the key with --encryption-key-file"),
         _ => error.to_string(),
     }
 }
 
-/// Says what listens where, who can reach it, what is kept where, and what to try next.
-fn welcome(addresses: &Addresses, store: Option<&Path>) -> String {
+/// Returns the startup message: addresses, reachability, storage folder, and what to try next.
+fn startup_message(addresses: &Addresses, store: Option<&Path>) -> String {
     let clients = addresses.clients;
     let mut text = format!("\nFanline listens for NATS clients on {clients}");
     if clients.ip().is_loopback() {
-        text += ", reachable from this machine only (--listen opens it).\n";
+        text += ", reachable from this machine only (use --listen to change that).\n";
     } else {
         text += ", reachable from the network.\n";
     }
@@ -509,9 +509,9 @@ fn welcome(addresses: &Addresses, store: Option<&Path>) -> String {
     }
     if let Some(store) = store {
         let store = store.display();
-        text += &format!("Streams (JetStream) are kept in {store}\n");
+        text += &format!("JetStream stores streams in {store}\n");
     }
-    // The tools find port 4222 by themselves.
+    // The tools use port 4222 by default.
     let server = match clients.port() {
         4222 if clients.ip().is_loopback() || clients.ip().is_unspecified() => String::new(),
         _ => format!(" -s {}", reachable(clients)),
@@ -522,7 +522,7 @@ fn welcome(addresses: &Addresses, store: Option<&Path>) -> String {
     text
 }
 
-/// An address to connect to: "any" is no place.
+/// Returns an address to connect to: "any" becomes the loopback address.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let mut address = address;
     match address.ip() {
@@ -549,7 +549,7 @@ mod tests {
             tls_key: Some("a.key".into()),
             ..ServeArgs::default()
         };
-        let options = flags.loaded().expect("they are in order").options;
+        let options = flags.loaded().expect("the options are valid").options;
         let websocket = options.websocket.expect("it is on");
         assert_eq!((&*websocket.host, websocket.port), ("127.0.0.1", 9222));
         assert!(websocket.tls.is_some() && websocket.tls == options.tls);
@@ -557,12 +557,12 @@ mod tests {
             tls_verify: true,
             ..ServeArgs::default()
         };
-        let why = flags.loaded().expect_err("there is no certificate");
+        let why = flags.loaded().expect_err("the certificate is missing");
         assert!(why.to_string().contains("certificate"), "{why}");
     }
 
     #[test]
-    fn the_welcome_says_who_can_reach_it() {
+    fn startup_message_reports_reachability() {
         let text = |clients: &str| {
             let clients = clients.parse().expect("an address");
             let addresses = Addresses {
@@ -572,11 +572,11 @@ mod tests {
                 mqtt: None,
                 leafnodes: None,
             };
-            welcome(&addresses, Some(Path::new("/data/fanline")))
+            startup_message(&addresses, Some(Path::new("/data/fanline")))
         };
         assert!(text("127.0.0.1:4222").contains("this machine only"));
         assert!(text("127.0.0.1:4222").contains("greetings.>'\n"));
-        assert!(text("127.0.0.1:4222").contains("kept in /data/fanline\n"));
+        assert!(text("127.0.0.1:4222").contains("stores streams in /data/fanline\n"));
         assert!(text("0.0.0.0:4222").contains("from the network"));
         assert!(text("0.0.0.0:5000").contains("-s 127.0.0.1:5000"));
     }

@@ -1,30 +1,30 @@
-//! TLS as flags say it, for `fanline serve` and for the nats-server front end.
+//! TLS options from flags, for `fanline serve` and the nats-server front end.
 
 use std::path::PathBuf;
 
 use fanline_server::{Certificate, ClientCertificates, TlsOptions};
 
-/// What flags say of TLS for NATS clients. What they leave out is as the configuration file has it.
+/// TLS flags for NATS clients. Missing flags leave the configuration file's values unchanged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TlsFlags {
-    /// `Some(false)` does without TLS, whatever else is said.
+    /// `Some(false)` disables TLS, whatever the other flags.
     pub(crate) is_on: Option<bool>,
-    /// Whether clients must show a certificate.
+    /// Whether clients need a certificate.
     pub(crate) verifies: Option<bool>,
-    /// The chain of certificates, which comes with its key.
+    /// The certificate chain; requires the key.
     pub(crate) cert_file: Option<PathBuf>,
-    /// The key, which comes with its chain.
+    /// The key; requires the chain.
     pub(crate) key_file: Option<PathBuf>,
-    /// The authorities of the clients' certificates.
+    /// The authorities of client certificates.
     pub(crate) ca_file: Option<PathBuf>,
 }
 
 impl TlsFlags {
-    /// Puts what the flags say on top of what a file says. nats-server does without TLS when only
-    /// files are named; who names a certificate does not want to be in clear, so here it is on.
+    /// Applies the flags on top of the file's options. With certificate files but no `--tls`, nats-server
+    /// starts without TLS; here these flags enable it, since a server with a certificate is not meant to be
+    /// in clear.
     ///
-    /// # Errors
-    /// When a certificate or a key is missing, in nats-server's words.
+    /// # Errors If certificate or key are missing, in nats-server's words.
     pub(crate) fn apply(&self, tls: &mut Option<TlsOptions>) -> Result<(), &'static str> {
         if self.is_on == Some(false) {
             *tls = None;
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_go_on_top_of_the_file() {
+    fn flags_override_the_file() {
         let named = TlsFlags {
             cert_file: Some("flag.pem".into()),
             key_file: Some("flag.key".into()),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_changes_nothing() {
+    fn missing_flags_change_nothing() {
         for before in [None, of_file()] {
             let mut tls = before.clone();
             TlsFlags::default().apply(&mut tls).unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_has_a_key() {
+    fn certificate_needs_a_key() {
         let on = TlsFlags {
             is_on: Some(true),
             ..TlsFlags::default()

@@ -1,4 +1,4 @@
-//! Option values that only a server has.
+//! Parsers of option values that only a server has.
 
 use fanline_client::url::split_host_port;
 use fanline_server::{Cipher, Dashboard, Secret, SyncMode};
@@ -6,7 +6,7 @@ use fanline_server::{Cipher, Dashboard, Secret, SyncMode};
 use crate::values::duration;
 pub(crate) use crate::values::{bytes, set};
 
-/// `commit`, `none`, or how often: `2s`.
+/// Parses `commit`, `none`, or an interval such as `2s`.
 pub(crate) fn sync_mode(text: &str) -> Result<SyncMode, String> {
     match text {
         "commit" => Ok(SyncMode::Commit),
@@ -17,7 +17,7 @@ pub(crate) fn sync_mode(text: &str) -> Result<SyncMode, String> {
     }
 }
 
-/// What a file holds, without the line break that editors leave at its end.
+/// Reads a file, without the line break that editors leave at its end.
 pub(crate) fn secret_file(path: &str) -> Result<Secret, String> {
     let mut bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     if bytes.ends_with(b"\n") {
@@ -32,7 +32,7 @@ pub(crate) fn secret_file(path: &str) -> Result<Secret, String> {
     }
 }
 
-/// `aes` or `chachapoly`, as in nats-server's configuration; `chacha` is taken too.
+/// Parses `aes` or `chachapoly`, as in nats-server's configuration, or `chacha`.
 pub(crate) fn cipher(text: &str) -> Result<Cipher, String> {
     match text.to_ascii_lowercase().as_str() {
         "aes" => Ok(Cipher::Aes),
@@ -41,12 +41,12 @@ pub(crate) fn cipher(text: &str) -> Result<Cipher, String> {
     }
 }
 
-/// `off`, `read` or `write`.
+/// Parses `off`, `read`, or `write`.
 pub(crate) fn dashboard(text: &str) -> Result<Dashboard, String> {
-    Dashboard::parse(text).ok_or_else(|| "expected `off`, `read` or `write`".into())
+    Dashboard::parse(text).ok_or_else(|| "expected `off`, `read`, or `write`".into())
 }
 
-/// `host:port`; an IPv6 address stands in brackets.
+/// Parses `host:port`; an IPv6 address needs brackets.
 pub(crate) fn host_and_port(text: &str) -> Result<(String, u16), String> {
     let expected = || "expected HOST:PORT such as 127.0.0.1:4222 or [::1]:0".to_owned();
     match split_host_port(text) {
@@ -58,7 +58,7 @@ pub(crate) fn host_and_port(text: &str) -> Result<(String, u16), String> {
     }
 }
 
-/// `9222`, or `HOST:PORT`.
+/// Parses `9222`, or `HOST:PORT`.
 pub(crate) fn maybe_host_and_port(text: &str) -> Result<(Option<String>, u16), String> {
     if let Ok(port) = text.parse() {
         return Ok((None, port));
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_places_to_listen() {
+    fn listen_addresses_are_parsed() {
         assert_eq!(host_and_port("[::1]:0"), Ok(("::1".into(), 0)));
         assert_eq!(
             host_and_port("localhost:4222"),

@@ -1,11 +1,11 @@
-//! `fanline auth`: keys, hashes and tokens, made and recognised.
+//! `fanline auth`: creation and verification of keys, hashes, and tokens.
 
 use crate::folder::Folder;
 use crate::server::Server;
 use crate::{run, run_with_input, seen};
 
 #[test]
-fn a_key_pair_is_made_and_its_public_half_found_again() {
+fn key_pair_is_created_and_its_public_key_is_derived() {
     let (code, stdout, stderr) = seen(&run(&["auth", "nkey"]));
     assert_eq!(code, Some(0), "{stderr}");
     let lines: Vec<&str> = stdout.lines().collect();
@@ -24,7 +24,7 @@ fn a_key_pair_is_made_and_its_public_half_found_again() {
 }
 
 #[test]
-fn passwords_are_hashed_and_recognised() {
+fn passwords_are_hashed_and_verified() {
     let hashed = run_with_input(&["auth", "hash", "--cost", "4"], "s3cret\n");
     let (code, hash, stderr) = seen(&hashed);
     assert_eq!(code, Some(0), "{stderr}");
@@ -38,31 +38,31 @@ fn passwords_are_hashed_and_recognised() {
 }
 
 impl Folder {
-    /// What a command prints, kept under this name too.
-    fn keep(&self, name: &str, arguments: &[&str]) -> String {
+    /// Runs a command, and writes its output to a file with this name as well.
+    fn write_output(&self, name: &str, arguments: &[&str]) -> String {
         let (code, stdout, stderr) = seen(&run(arguments));
         assert_eq!(code, Some(0), "{arguments:?} {stderr}");
         std::fs::write(self.path(name), &stdout).expect("a file");
         stdout.trim().to_owned()
     }
 
-    /// A key of this kind: the path of its seed, and its public half.
+    /// Creates a key of this kind. Returns the path of its seed, and its public key.
     fn key(&self, name: &str, kind: &str) -> (String, String) {
-        let lines = self.keep(name, &["auth", "nkey", "--kind", kind]);
+        let lines = self.write_output(name, &["auth", "nkey", "--kind", kind]);
         let public = lines.lines().last().expect("two lines");
         (self.path(name), public.to_owned())
     }
 }
 
-/// All that operator mode takes, made by `fanline auth` alone.
+/// Operator mode with keys and tokens from `fanline auth` only.
 #[test]
-fn an_operators_users_are_let_in() {
+fn users_of_an_operator_are_admitted() {
     let folder = Folder::new("auth");
     let (operator, _) = folder.key("operator.nk", "operator");
     let (shop, shop_key) = folder.key("shop.nk", "account");
     let (signer, signer_key) = folder.key("signer.nk", "account");
     let (stranger, _) = folder.key("stranger.nk", "account");
-    folder.keep(
+    folder.write_output(
         "operator.jwt",
         &["auth", "operator", &operator, "--name", "acme"],
     );
@@ -75,7 +75,7 @@ fn an_operators_users_are_let_in() {
         "--name",
         "shop",
     ];
-    let account = folder.keep(
+    let account = folder.write_output(
         "shop.jwt",
         &[&of_shop[..], &["--signing-key", &signer_key]].concat(),
     );
@@ -87,7 +87,7 @@ fn an_operators_users_are_let_in() {
     let server = Server::start(&["-c", &folder.path("server.conf")]);
     let by = |name: &str, seed: &str, more: &[&str]| {
         let creds = ["auth", "creds", "--account", seed, "--name", "ada"];
-        folder.keep(name, &[&creds[..], more].concat());
+        folder.write_output(name, &[&creds[..], more].concat());
         let path = folder.path(name);
         let ask = ["rtt", "--server", &server.address, "--creds", &path];
         run(&ask).status.code()

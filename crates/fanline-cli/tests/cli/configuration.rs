@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::server::Server;
 use crate::{run, seen};
 
-/// A file that goes away with the test.
+/// A file that is removed after the test.
 struct Config(PathBuf);
 
 impl Config {
@@ -37,7 +37,7 @@ impl Drop for Config {
 }
 
 #[test]
-fn a_file_is_checked() {
+fn file_is_checked() {
     let good = Config::new("port: 4222\ncluster { name: c, port: 6222 }");
     let (code, stdout, stderr) = seen(&run(&["-t", "-c", good.path()]));
     assert_eq!((code, stdout.as_str()), (Some(0), ""), "{stderr}");
@@ -70,9 +70,9 @@ fn a_file_is_checked() {
     );
 }
 
-/// What `-t` lets pass, a server starts with: it reads what the file names, too.
+/// A file that `-t` accepts starts a server: the check also reads the files that it names.
 #[test]
-fn files_of_tls_are_read_by_the_check() {
+fn check_reads_tls_files() {
     let missing = "cert_file: nowhere.pem, key_file: nowhere.key";
     for (text, expected) in [
         (format!("tls {{ {missing} }}"), "tls: nowhere.pem: "),
@@ -101,7 +101,7 @@ fn files_of_tls_are_read_by_the_check() {
 }
 
 #[test]
-fn settings_are_shown_without_secrets() {
+fn settings_are_shown_with_masked_secrets() {
     let config = Config::new("max_payload: 2KB\nauthorization { user: ada, password: s3cret }");
     for arguments in [
         ["config", "show", config.path()].as_slice(),
@@ -121,9 +121,9 @@ fn settings_are_shown_without_secrets() {
     assert!(seen(&run(&["config", "show"])).1.contains("\"127.0.0.1\""));
 }
 
-/// One `debug` line more or less tells whether it was obeyed.
+/// The presence of a `debug` line shows whether the reload was applied.
 #[test]
-fn a_server_reads_its_file_again() {
+fn sighup_reloads_the_file() {
     let config = Config::new("debug: false\nmax_payload: 100");
     let mut server = Server::start(&["-c", config.path()]);
     let publish = |payload: &str| {
@@ -145,7 +145,7 @@ fn a_server_reads_its_file_again() {
     config.write("debug: false\nzork: 1");
     server.signal("reload");
     server.expect_log(":2:1: unknown field \"zork\"");
-    // None of it was obeyed.
+    // No part of the invalid configuration was applied.
     assert!(
         server
             .tool(&["rtt"])
@@ -160,7 +160,7 @@ fn a_server_reads_its_file_again() {
 }
 
 #[test]
-fn the_system_account_has_it_read_again() {
+fn system_account_requests_a_reload() {
     let accounts =
         "accounts { SYS { users [ { user: sys, password: pw } ] } }\nsystem_account: SYS\n";
     let config = Config::new(&format!("{accounts}max_payload: 2000"));
@@ -185,7 +185,7 @@ fn the_system_account_has_it_read_again() {
 }
 
 #[test]
-fn without_a_file_there_is_nothing_to_read_again() {
+fn reload_without_a_file_fails() {
     let mut server = Server::start(&[]);
     server.signal("reload");
     server.expect_log("can only reload config when a file is provided using -c or --config");
@@ -195,7 +195,7 @@ fn without_a_file_there_is_nothing_to_read_again() {
 
 #[test]
 fn flags_override_the_file() {
-    // Server::start says `-a 127.0.0.1 -p -1`.
+    // Server::start adds `-a 127.0.0.1 -p -1`.
     let config = Config::new("listen: 192.0.2.1:1\nserver_name: from_the_file");
     let server = Server::start(&["-c", config.path(), "-n", "from_the_flag"]);
     let log = server.log.join("");

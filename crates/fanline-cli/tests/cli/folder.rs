@@ -1,21 +1,21 @@
-//! Folders that go with their tests.
+//! Temporary folders of tests.
 
 use std::path::PathBuf;
 
-/// A folder of a test's own: gone when the test has passed, and left to be looked at when it has not.
+/// A folder of one test, removed if the test passes, and left for inspection if it fails.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new(name: &str) -> Self {
         let name = format!("fanline-cli-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // What an earlier process of this number has left.
+        // Remains of an earlier process with this number.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder");
         Folder(path)
     }
 
-    /// Something in it, as an argument.
+    /// Returns the path of a file in it, as an argument.
     pub(crate) fn path(&self, name: &str) -> String {
         self.0.join(name).to_str().expect("text").to_owned()
     }

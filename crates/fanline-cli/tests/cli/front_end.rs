@@ -1,4 +1,4 @@
-//! What needs no server: help, versions, flags that are refused, completions.
+//! Tests without a server: help, versions, refused flags, completions.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::path::Path;
 use crate::folder::Folder;
 use crate::{fanline, run, seen};
 
-/// Runs and looks for a piece of stdout and a piece of stderr.
+/// Runs the program, and checks exit code and parts of stdout and stderr.
 fn check(arguments: &[&str], code: i32, stdout: &str, stderr: &str) {
     check_output(arguments, &run(arguments), (code, stdout, stderr));
 }
 
-/// The same under the name nats-server.
+/// Runs the program under the name nats-server.
 fn check_as_nats_server(arguments: &[&str], code: i32, stdout: &str, stderr: &str) {
     let output = fanline()
         .arg0("/usr/bin/nats-server")
@@ -37,7 +37,7 @@ fn check_output(
 }
 
 #[test]
-fn help_teaches_by_example() {
+fn help_contains_examples() {
     check(&["--help"], 0, "fanline sub 'greetings.>'", "");
     check(&["--help"], 0, "Exit codes:", "");
     for command in [
@@ -58,7 +58,7 @@ fn help_teaches_by_example() {
 }
 
 #[test]
-fn versions() {
+fn versions_are_printed() {
     let own = concat!(
         "fanline: v",
         env!("CARGO_PKG_VERSION"),
@@ -73,7 +73,7 @@ fn versions() {
 }
 
 #[test]
-fn wrong_usage() {
+fn wrong_usage_has_its_exit_codes() {
     check(&["nope"], 2, "", "unrecognized subcommand");
     check(&["pub"], 2, "", "required");
     check(
@@ -93,9 +93,14 @@ fn wrong_usage() {
         &["bench", "pub", "a", "--sub", "2"],
         2,
         "",
-        "--sub belongs to",
+        "--sub is an option of",
     );
-    check(&["bench", "--time", "0"], 2, "", "more than nothing");
+    check(
+        &["bench", "--time", "0"],
+        2,
+        "",
+        "must be greater than zero",
+    );
     check(
         &["request", "a", "b", "--timeout", "soon"],
         2,
@@ -105,7 +110,7 @@ fn wrong_usage() {
 }
 
 #[test]
-fn nats_servers_flags_are_obeyed_or_refused() {
+fn nats_server_flags_are_applied_or_refused() {
     let own = "flag provided but not defined: -zz\nthese are nats-server's flags;";
     check(&["-zz"], 1, "Usage: fanline [options]", own);
     check(&["-s", "x"], 1, "", "unexpected argument '-s'");
@@ -164,14 +169,14 @@ fn nats_servers_flags_are_obeyed_or_refused() {
 }
 
 #[test]
-fn completions() {
+fn completions_are_printed() {
     for shell in ["bash", "zsh", "fish"] {
         check(&["completions", shell], 0, "request", "");
     }
 }
 
 #[test]
-fn the_manual() {
+fn manual_is_written() {
     check(&["man"], 0, ".TH fanline 1", "");
     let folder = Folder::new("man");
     let place = folder.path("pages");

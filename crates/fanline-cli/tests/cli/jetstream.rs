@@ -1,4 +1,4 @@
-//! The tools for streams, consumers, buckets and objects, against a server of the same program.
+//! Tools for streams, consumers, buckets, and objects, against a server of the same program.
 
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use crate::folder::Folder;
 use crate::server::Server;
 use crate::{run_with_input, seen};
 
-/// A server with streams, and a folder that goes with it.
+/// A server with JetStream, and its folder.
 struct Fixture {
     server: Server,
     folder: Folder,
@@ -21,14 +21,14 @@ impl Fixture {
         Fixture { server, folder }
     }
 
-    /// Runs a tool that must succeed, and gives what it prints. Words end at spaces.
+    /// Runs a tool that must succeed, and returns its output. Arguments are separated by spaces.
     fn ok(&self, line: &str) -> String {
         let (code, stdout, stderr) = self.run(line);
         assert_eq!(code, Some(0), "{line}\n{stdout}{stderr}");
         stdout
     }
 
-    /// Runs a tool that must fail with this exit code, and gives what it complains about.
+    /// Runs a tool that must fail with this exit code, and returns its error output.
     fn fails(&self, code: i32, line: &str) -> String {
         let (found, stdout, stderr) = self.run(line);
         assert_eq!(found, Some(code), "{line}\n{stdout}{stderr}");
@@ -51,11 +51,11 @@ impl Fixture {
 }
 
 #[test]
-fn streams_are_made_changed_and_removed() {
+fn streams_are_created_changed_and_deleted() {
     let at = Fixture::new("streams");
     let made = at.ok("stream add ORDERS --subjects orders.> --max-age 7d");
     assert!(
-        made.contains("Stream ORDERS was created") && made.contains("Maximum age: 168h0m0s"),
+        made.contains("Stream ORDERS created") && made.contains("Maximum age: 168h0m0s"),
         "{made}"
     );
     let config = &at.json("stream info ORDERS --json")["config"];
@@ -88,7 +88,7 @@ fn streams_are_made_changed_and_removed() {
     at.ok("stream seal ORDERS --force");
     assert!(at.fails(1, "stream purge ORDERS --force").contains("10109"));
     at.ok("stream rm ORDERS --force");
-    // Nobody would answer to these.
+    // The server would not respond to these requests.
     for line in ["stream add a.b", "stream info a>", "consumer info S c.d"] {
         assert!(at.fails(2, line).contains("invalid "), "{line}");
     }
@@ -96,7 +96,7 @@ fn streams_are_made_changed_and_removed() {
 }
 
 #[test]
-fn publishing_tells_where_it_was_stored() {
+fn publish_reports_stream_and_sequence() {
     let at = Fixture::new("stored");
     at.ok("stream add ORDERS --subjects orders.>");
     let told = at.ok("pub orders.new --jetstream --count 2 --quiet tea");
@@ -106,7 +106,7 @@ fn publishing_tells_where_it_was_stored() {
     );
     let once = "pub orders.new -J --quiet -H Nats-Msg-Id:7 tea";
     assert_eq!(at.ok(once), "Stored in stream ORDERS as 3\n");
-    let again = "Stored in stream ORDERS as 3, which it was before\n";
+    let again = "Stored in stream ORDERS as 3 (duplicate)\n";
     assert_eq!(at.ok(once), again);
     at.fails(3, "pub elsewhere --jetstream tea");
 }
@@ -126,14 +126,14 @@ fn streams_are_backed_up_and_restored() {
     assert!(there.contains("10130"), "{there}");
     at.ok("stream rm S --force");
     let restored = at.ok(&format!("stream restore {backup}"));
-    assert!(restored.contains("Stream S was restored"), "{restored}");
+    assert!(restored.contains("Stream S restored"), "{restored}");
     assert_eq!(at.json("stream state S --json")["messages"], 20);
     assert_eq!(at.json("consumer info S c --json")["num_pending"], 15);
     assert_eq!(at.ok("consumer next S c --raw"), "5\n");
 }
 
 #[test]
-fn consumers_are_made_and_asked() {
+fn consumers_are_created_and_pulled_from() {
     let at = Fixture::new("consumers");
     at.ok("stream add S --subjects s.*");
     for number in 0..6 {
@@ -167,10 +167,13 @@ fn consumers_are_made_and_asked() {
     at.ok("consumer add S pushed --target there --ack none");
     assert!(
         at.fails(1, "consumer next S pushed")
-            .contains("pushes to there")
+            .contains("push consumer with target there")
     );
     assert_eq!(at.ok("consumer sub S pushed --raw --count 2"), "0\n1\n");
-    assert!(at.fails(1, "consumer sub S odd").contains("is pulled from"));
+    assert!(
+        at.fails(1, "consumer sub S odd")
+            .contains("is a pull consumer")
+    );
     assert_eq!(at.ok("consumer ls S --names"), "odd\npushed\n");
     at.ok("consumer rm S odd --force");
     assert!(
@@ -180,7 +183,7 @@ fn consumers_are_made_and_asked() {
 }
 
 #[test]
-fn buckets_keep_values() {
+fn buckets_store_values() {
     let at = Fixture::new("kv");
     at.ok("kv add prices --history 5");
     assert_eq!(at.json("kv put prices tea 2.00 --json")["revision"], 1);
@@ -206,7 +209,7 @@ fn buckets_keep_values() {
         .stderr(Stdio::piped())
         .spawn();
     let watch = watch.expect("it runs");
-    // What was there and what comes are one sequence, whenever the watch begins.
+    // Current entries and changes form one sequence, whenever the watch starts.
     at.ok("kv del prices cake --force");
     at.ok("kv put prices tea 2.20");
     at.ok("kv put prices rolls 1.00");
@@ -229,7 +232,7 @@ fn buckets_keep_values() {
     ));
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(at.ok("kv get prices note --raw"), "from stdin");
-    assert!(at.ok("kv info prices").contains("History kept: 5"));
+    assert!(at.ok("kv info prices").contains("History per key: 5"));
     assert!(at.ok("kv ls").contains("prices"));
     assert!(at.fails(2, "kv put prices a*b x").contains("invalid key"));
     assert!(
@@ -240,7 +243,7 @@ fn buckets_keep_values() {
 }
 
 #[test]
-fn origins_elsewhere_are_named() {
+fn origins_in_other_domains_are_configured() {
     let at = Fixture::new("origins");
     for (flags, api) in [
         ("--origin-domain hub", "$JS.hub.API"),
@@ -249,7 +252,7 @@ fn origins_elsewhere_are_named() {
         for copies in ["--mirror ORDERS", "--source ORDERS --source BILLS"] {
             at.ok(&format!("stream add COPY {copies} {flags}"));
             let shown = at.ok("stream info COPY");
-            let origin = format!("ORDERS by {api}, 0 records behind, heard of never");
+            let origin = format!("ORDERS by {api}, 0 messages behind, last active never");
             assert!(shown.contains(&origin), "{shown}");
             at.ok("stream rm COPY --force");
         }
@@ -257,7 +260,7 @@ fn origins_elsewhere_are_named() {
 }
 
 #[test]
-fn a_mirror_becomes_a_stream_of_its_own() {
+fn mirror_becomes_an_independent_stream() {
     let at = Fixture::new("promoted");
     at.ok("stream add ORDERS --subjects orders.>");
     at.ok("pub orders.new --jetstream --quiet tea");
@@ -390,7 +393,7 @@ fn objects_are_linked() {
 }
 
 #[test]
-fn objects_come_back_as_they_went() {
+fn objects_round_trip() {
     let at = Fixture::new("objects");
     let content: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
     let source = at.path("large.bin");
@@ -398,7 +401,7 @@ fn objects_come_back_as_they_went() {
     at.ok("object add files");
     let put = at.ok(&format!("object put files {source} --description numbers"));
     assert!(
-        put.contains("Pieces: 31") && put.contains("SHA-256="),
+        put.contains("Chunks: 31") && put.contains("SHA-256="),
         "{put}"
     );
     let back = at.path("back.bin");
@@ -428,7 +431,7 @@ fn objects_come_back_as_they_went() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn errors_are_reported() {
     let at = Fixture::new("wrong");
     assert!(
         at.fails(1, "stream info NONE")

@@ -1,4 +1,4 @@
-//! Where the server's log goes, and in which form.
+//! Destinations and formats of the server's log.
 
 use std::net::UdpSocket;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::fanline;
 use crate::folder::Folder;
 use crate::server::Server;
 
-/// A server that logs elsewhere than to stderr.
+/// A server that does not log to stderr.
 struct Quiet(Child);
 
 impl Quiet {
@@ -33,13 +33,13 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // Already gone is fine.
+        // It may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Waits until a file says this.
+/// Waits until a file contains this text.
 fn wait_for(path: &Path, text: &str) {
     while !std::fs::read_to_string(path).is_ok_and(|log| log.contains(text)) {
         std::thread::sleep(Duration::from_millis(5));
@@ -47,7 +47,7 @@ fn wait_for(path: &Path, text: &str) {
 }
 
 #[test]
-fn json_lines() {
+fn json_log_has_an_object_per_line() {
     let server = Server::start(&["--log_format", "json"]);
     for line in &server.log {
         let line: Value = serde_json::from_str(line).expect("JSON");
@@ -62,7 +62,7 @@ fn json_lines() {
 }
 
 #[test]
-fn a_moved_file_is_opened_again() {
+fn moved_file_is_reopened() {
     let folder = Folder::new("reopen");
     let path = folder.0.join("x.log");
     let server = Quiet::start(&["-l", &path.display().to_string()]);
@@ -74,7 +74,7 @@ fn a_moved_file_is_opened_again() {
 }
 
 #[test]
-fn a_full_file_is_put_aside() {
+fn full_file_is_rotated() {
     let folder = Folder::new("rotate");
     let path = folder.0.join("x.log");
     let file = path.display().to_string();
@@ -91,7 +91,7 @@ fn a_full_file_is_put_aside() {
 }
 
 #[test]
-fn lines_go_to_another_machines_syslog() {
+fn lines_go_to_a_remote_syslog() {
     let collector = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let place = collector.local_addr().expect("an address");
     let _server = Quiet::start(&["-r", &format!("udp://{place}")]);

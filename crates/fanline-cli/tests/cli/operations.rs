@@ -1,4 +1,4 @@
-//! Watching a server: `top`, `check`, and what it tells its service manager.
+//! Operations: `top`, `check`, and notifications to the service manager.
 
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
@@ -9,14 +9,14 @@ use crate::folder::Folder;
 use crate::server::Server;
 use crate::{fanline, seen};
 
-/// Runs a check, and looks at its exit code and a piece of its line.
+/// Runs a check, and compares its exit code and a part of its line.
 fn check(mut command: Command, code: i32, text: &str) {
     let (seen_code, stdout, stderr) = seen(&command.output().expect("the program runs"));
     assert_eq!(seen_code, Some(code), "{stdout}{stderr}");
     assert!(stdout.contains(text), "{stdout}{stderr}");
 }
 
-/// What is asked, the exit code, and a piece of what is said.
+/// Arguments, exit code, and a part of the output.
 const CHECKS: &[(&str, i32, &str)] = &[
     ("check connection", 0, "CONNECTION OK - connected to "),
     (
@@ -30,11 +30,11 @@ const CHECKS: &[(&str, i32, &str)] = &[
         "CRITICAL: rtt",
     ),
     ("check connection -s 127.0.0.1:1", 2, "CONNECTION CRITICAL"),
-    ("check jetstream", 0, "JETSTREAM OK - JetStream answers"),
+    ("check jetstream", 0, "JETSTREAM OK - JetStream responds"),
     (
         "check stream S",
         0,
-        "STREAM OK S - it is there | messages=1 bytes=",
+        "STREAM OK S - the stream exists | messages=1 bytes=",
     ),
     ("check stream S --msgs-warn 1", 1, "WARNING: messages 1"),
     (
@@ -72,7 +72,11 @@ const CHECKS: &[(&str, i32, &str)] = &[
         2,
         "SERVER CRITICAL other",
     ),
-    ("check server MONITOR --tls-required", 2, "CRITICAL: no TLS"),
+    (
+        "check server MONITOR --tls-required",
+        2,
+        "CRITICAL: TLS is disabled",
+    ),
     (
         "check server MONITOR --format prometheus",
         0,
@@ -108,7 +112,7 @@ fn checks_have_the_exit_codes_of_nagios() {
 }
 
 #[test]
-fn top_looks_once() {
+fn top_prints_one_sample() {
     let server = Server::start(&["-m", "-1"]);
     let monitor = format!("http://{}", server.monitoring);
     let mut sub = server.tool(&["sub", "a", "--connection-name", "reader"]);
@@ -133,7 +137,7 @@ fn top_looks_once() {
 }
 
 #[test]
-fn the_service_manager_is_told() {
+fn service_manager_is_notified() {
     let folder = Folder::new("manager");
     let path = folder.path("socket");
     let manager = UnixDatagram::bind(&path).expect("free");
@@ -156,11 +160,12 @@ fn the_service_manager_is_told() {
     assert!(server.wait().expect("a child").success());
 }
 
-/// As Go's runtime does for nats-server: what runs where, and the exit code 2.
+/// Like Go's runtime for nats-server: prints the threads, and exits with code 2.
 #[test]
-fn sigquit_tells_what_the_server_does() {
+fn sigquit_prints_threads_and_exits_with_2() {
     let mut server = Server::start(&["-n", "dumped"]);
-    // It is ready a moment before its last thread has a name; whom that thread serves can tell.
+    // The server is ready a moment before its last thread has its name; a response from that thread proves
+    // that it has.
     let status = server.tool(&["rtt", "--count", "1"]).status();
     assert!(status.expect("the program runs").success());
     server.ask_for_dump();

@@ -11,9 +11,9 @@ use crate::folder::Folder;
 use crate::server::Server;
 use crate::{run, run_with_input, seen};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// Starts a tool and waits until it says that it listens.
+/// Starts a tool and waits until it reports that it is subscribed.
 fn listening(mut command: Command, words: &str) -> Child {
     let mut child = command
         .stdout(Stdio::piped())
@@ -24,7 +24,7 @@ fn listening(mut command: Command, words: &str) -> Child {
     let mut line = String::new();
     stderr.read_line(&mut line).expect("readable");
     assert!(line.contains(words), "{line}");
-    // Kept open until the tool ends: it may have more to say.
+    // Kept open until the tool exits, because it may write more.
     std::thread::spawn(move || stderr.read_to_string(&mut String::new()));
     child
 }
@@ -34,7 +34,7 @@ fn output(mut command: Command) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn what_is_published_is_printed() {
+fn published_messages_are_printed() {
     let server = Server::start(&[]);
     let sub = server.tool(&["sub", "a.*", "--count", "3"]);
     let sub = listening(sub, "Subscribed to \"a.*\"");
@@ -52,7 +52,7 @@ fn what_is_published_is_printed() {
 }
 
 #[test]
-fn requests_are_answered() {
+fn requests_get_responses() {
     let server = Server::start(&[]);
     let nobody = output(server.tool(&["request", "none", "x"]));
     assert_eq!(nobody.0, Some(3), "{nobody:?}");
@@ -84,7 +84,7 @@ fn requests_are_answered() {
 }
 
 #[test]
-fn numbers_are_measured() {
+fn bench_prints_rates() {
     let server = Server::start(&[]);
     let (code, stdout, stderr) = output(server.tool(&["rtt", "--count", "2"]));
     assert_eq!(
@@ -106,7 +106,7 @@ fn numbers_are_measured() {
 }
 
 #[test]
-fn a_machine_is_measured_alone_and_in_turns() {
+fn bench_measures_alone_and_in_comparison() {
     let folder = Folder::new("bench");
     let quick = [
         "--time",
@@ -128,7 +128,7 @@ fn a_machine_is_measured_alone_and_in_turns() {
     assert_eq!(rows[0]["row"], "core: 1 to 1, 128 B");
     assert!(rows[0]["rate"].as_f64() > Some(0.0), "{rows}");
 
-    // It compares with whatever says that it is a nats-server.
+    // The comparison accepts any program that identifies itself as nats-server.
     let rival = folder.path("nats-server");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fanline"), &rival).expect("a link");
     let report = folder.path("report.md");
@@ -163,7 +163,7 @@ fn a_machine_is_measured_alone_and_in_turns() {
     ]));
     assert_eq!(none.0, Some(2), "{none:?}");
 
-    // A report that cannot be written is no news for the end.
+    // A report that cannot be written is an error at the start.
     let folder_itself = folder.path("");
     let compare = [&compare[..6], &["--out", &folder_itself]].concat();
     let (code, _, stderr) = seen(&run(&[&compare[..], &quick[..4]].concat()));
@@ -172,9 +172,9 @@ fn a_machine_is_measured_alone_and_in_turns() {
     assert!(!stderr.contains("[1/"), "{stderr}");
 }
 
-/// Its server went on, and so did the folder of its streams.
+/// The server kept running, and the folder of its streams remained.
 #[test]
-fn a_measurement_that_is_interrupted_leaves_nothing_behind() {
+fn interrupted_bench_removes_its_server_and_files() {
     let folder = Folder::new("bench-interrupted");
     let dir = folder.path("");
     let mut bench = Command::new(env!("CARGO_BIN_EXE_fanline"))
@@ -190,7 +190,7 @@ fn a_measurement_that_is_interrupted_leaves_nothing_behind() {
         paths.any(|path| path.extension().is_some_and(|end| end == "ports"))
     };
     while !has_started() {
-        assert!(began.elapsed() < PATIENCE, "no server starts");
+        assert!(began.elapsed() < TIME_LIMIT, "no server starts");
         std::thread::sleep(Duration::from_millis(10));
     }
     let process = Pid::from_child(&bench);
@@ -201,7 +201,7 @@ fn a_measurement_that_is_interrupted_leaves_nothing_behind() {
 }
 
 #[test]
-fn credentials_are_asked_for() {
+fn credentials_are_required() {
     let server = Server::start(&["--user", "ada", "--pass", "s3cret"]);
     let (code, _, stderr) = output(server.tool(&["pub", "a", "x"]));
     assert_eq!(code, Some(1), "{stderr}");
@@ -211,7 +211,7 @@ fn credentials_are_asked_for() {
 }
 
 #[test]
-fn signals_are_obeyed_and_logged() {
+fn signals_are_handled_and_logged() {
     let mut server = Server::start(&["-D"]);
     let first = server.log.first().expect("a line");
     assert!(
@@ -227,7 +227,7 @@ fn signals_are_obeyed_and_logged() {
 }
 
 #[test]
-fn without_clients_a_lame_duck_ends_at_once() {
+fn lame_duck_without_clients_exits_at_once() {
     let mut server = Server::start(&[]);
     server.signal("ldm");
     assert_eq!(server.wait().code(), Some(0));

@@ -1,4 +1,4 @@
-//! A server started by the program, for the tests that talk to one.
+//! A server process for tests that connect to one.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -7,20 +7,20 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::fanline;
 
-/// Runs until it is stopped or dropped.
+/// A server that runs until it is stopped or dropped.
 pub(crate) struct Server {
     child: Child,
-    /// `host:port` for clients.
+    /// Address for clients as `host:port`.
     pub(crate) address: String,
-    /// `host:port` of monitoring, when it is on.
+    /// Address of monitoring as `host:port`, if enabled.
     pub(crate) monitoring: String,
-    /// What it logged up to "Server is ready".
+    /// Log lines up to "Server is ready".
     pub(crate) log: Vec<String>,
     stderr: BufReader<std::process::ChildStderr>,
 }
 
 impl Server {
-    /// Starts one with nats-server's flags on a free port, and waits until it is ready.
+    /// Starts a server with nats-server's flags on a free port, and waits until it is ready.
     pub(crate) fn start(flags: &[&str]) -> Server {
         let mut command = fanline();
         command
@@ -60,7 +60,7 @@ impl Server {
         line
     }
 
-    /// Sends a signal by the program's own `--signal`.
+    /// Sends a signal with the program's own `--signal`.
     pub(crate) fn signal(&self, name: &str) {
         let target = format!("{name}={}", self.child.id());
         let status = fanline()
@@ -70,7 +70,7 @@ impl Server {
         assert!(status.success(), "{target}");
     }
 
-    /// Sends SIGQUIT, for which `--signal` has no word.
+    /// Sends SIGQUIT, which `--signal` does not support.
     pub(crate) fn ask_for_dump(&self) {
         let process = i32::try_from(self.child.id()).expect("a process id");
         let process = Pid::from_raw(process).expect("a process id");
@@ -82,17 +82,17 @@ impl Server {
         while !self.read_line().contains(text) {}
     }
 
-    /// Kills it, as a power cut would if the system outlived it.
+    /// Kills the process, like a power cut except that the system's disk cache survives.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
     }
 
-    /// Waits for its end.
+    /// Waits for its exit.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.child.wait().expect("a child")
     }
 
-    /// A tool that talks to this server.
+    /// Returns a tool that connects to this server.
     pub(crate) fn tool(&self, arguments: &[&str]) -> Command {
         let mut command = fanline();
         command.args(arguments).env("FANLINE_URL", &self.address);
@@ -102,7 +102,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Already gone is fine.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Streams without being asked for, and the folder that they are kept in.
+//! JetStream by default, and its storage folder.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::{fanline, seen};
 
-/// A folder of a user's data that is gone when the test is.
+/// A data folder that is removed after the test.
 struct Data(PathBuf);
 
 impl Data {
@@ -40,7 +40,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts a server, and gives what it says up to a line that contains this.
+/// Starts a server, and returns its output up to a line that contains this text.
 fn started(mut command: Command, last: &str) -> (Running, String) {
     let mut child = command
         .stderr(Stdio::piped())
@@ -67,11 +67,11 @@ fn refused(command: &mut Command) -> String {
 }
 
 #[test]
-fn streams_are_kept_with_the_users_data() {
+fn streams_are_stored_in_the_users_data_folder() {
     let data = Data::new("default");
     let (first, said) = started(data.serve(), "Try it");
     let folder = data.0.join("fanline/jetstream/fanline");
-    let expected = format!("Streams (JetStream) are kept in {}\n", folder.display());
+    let expected = format!("JetStream stores streams in {}\n", folder.display());
     assert!(said.contains(&expected), "{said}");
     assert!(folder.join("streams").is_dir());
     let second = refused(&mut data.serve());
@@ -84,7 +84,7 @@ fn streams_are_kept_with_the_users_data() {
 }
 
 #[test]
-fn nothing_is_kept_by_who_does_not_want_it() {
+fn no_jetstream_stores_nothing() {
     let data = Data::new("none");
     let mut command = data.serve();
     command.arg("--no-jetstream");
@@ -100,7 +100,7 @@ fn nothing_is_kept_by_who_does_not_want_it() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_named() {
+fn error_names_a_folder_that_cannot_be_created() {
     let data = Data::new("file");
     std::fs::write(&data.0, "").expect("written");
     let said = refused(&mut data.serve());
@@ -114,7 +114,7 @@ fn a_folder_that_cannot_be_made_is_named() {
 }
 
 #[test]
-fn streams_are_encrypted_with_what_a_file_holds() {
+fn streams_are_encrypted_with_the_key_file() {
     let data = Data::new("encrypted");
     std::fs::create_dir_all(&data.0).expect("made");
     let file = |name: &str, content: &str| {
@@ -129,11 +129,11 @@ fn streams_are_encrypted_with_what_a_file_holds() {
     };
     const FLAG: &str = "--encryption-key-file";
     drop(started(with(FLAG, &file("key", "swordfish\n")), "Try it"));
-    // An editor may put a line break there, or not.
+    // The line break that an editor adds does not matter.
     drop(started(with(FLAG, &file("same", "swordfish")), "Try it"));
     let said = refused(&mut data.serve());
     assert!(
-        said.contains("--encryption-key-file names the file"),
+        said.contains("set the file with the key with --encryption-key-file"),
         "{said}"
     );
     let said = refused(&mut with(FLAG, &file("other", "haddock")));

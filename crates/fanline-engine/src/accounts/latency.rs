@@ -1,8 +1,8 @@
-//! The latency of services, reported to the account that exports the service as
+//! Latency of services, reported to the account that exports the service as
 //! `io.nats.server.metric.v1.service_latency`.
 //!
-//! The responder may be on another shard. Then no more is known of it than its account, and its
-//! round trip counts as time of the service.
+//! If the responder is on another shard, only its account is known here, and its round trip counts as service
+//! time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,34 +22,34 @@ const TYPE: &str = "io.nats.server.metric.v1.service_latency";
 
 /// A request whose latency is reported.
 pub(crate) struct Measure {
-    /// The subject of the report.
+    /// Subject of the report.
     subject: String,
-    asked_at: Duration,
-    /// The requester, and the round trip to it.
+    requested_at: Duration,
+    /// The requester, and its round trip time.
     requestor: Value,
     rtt: Duration,
     headers: Headers,
 }
 
-/// The headers that request a report, as nats-server shows them.
+/// The headers that request a report, in nats-server's form.
 type Headers = BTreeMap<String, Vec<String>>;
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Answered,
-    /// It had no subject for an answer.
+    /// The request had no reply subject.
     NoReply,
-    /// The requester did not listen for the answer any more.
+    /// The requester was not subscribed to the reply any more.
     Abandoned,
     /// There was no responder.
     Unserved,
-    /// No answer came in time.
+    /// No response arrived in time.
     Late,
 }
 
 impl Outcome {
-    /// Status and description.
+    /// Returns status and description.
     fn words(self) -> (u16, &'static str) {
         match self {
             Outcome::Answered => (200, ""),
@@ -61,7 +61,7 @@ impl Outcome {
     }
 }
 
-/// Times are in nanoseconds.
+/// Durations are in nanoseconds.
 #[derive(Serialize)]
 struct Report<'a> {
     r#type: &'static str,
@@ -82,7 +82,7 @@ struct Report<'a> {
 }
 
 impl<K: Kind> Broker<K> {
-    /// What a report on a request needs; `None` when there is to be no report.
+    /// Returns the data for a report on a request; `None` if it is not reported.
     pub(crate) fn measure(
         &mut self,
         (importer, exporter): (AccountId, AccountId),
@@ -96,7 +96,7 @@ impl<K: Kind> Broker<K> {
                 let is_chosen = self.exchange.random.below(100) < u32::from(percent);
                 is_chosen.then(Headers::new)?
             }
-            Sampling::Headers => asking(message.headers())?,
+            Sampling::Headers => sampling_headers(message.headers())?,
         };
         let export = self
             .exchange
@@ -113,14 +113,14 @@ impl<K: Kind> Broker<K> {
         };
         Some(Measure {
             subject: latency.subject.clone(),
-            asked_at: self.exchange.outputs.now,
-            requestor: self.who_is(importer, terms.share, origin),
+            requested_at: self.exchange.outputs.now,
+            requestor: self.identity(importer, terms.share, origin),
             rtt: self.rtt_of(origin),
             headers,
         })
     }
 
-    /// Reports how a request ended, in the account that exports the service.
+    /// Publishes the report on a request in the account that exports the service.
     #[cold]
     pub(crate) fn report(
         &mut self,
@@ -132,7 +132,7 @@ impl<K: Kind> Broker<K> {
     ) {
         let id = self.exchange.secrets.id();
         let now = self.exchange.outputs.now;
-        let elapsed = now.saturating_sub(measure.asked_at);
+        let elapsed = now.saturating_sub(measure.requested_at);
         let (status, description) = outcome.words();
         let is_answered = outcome == Outcome::Answered;
         let report = Report {
@@ -142,9 +142,9 @@ impl<K: Kind> Broker<K> {
             status,
             description,
             requestor: &measure.requestor,
-            responder: is_answered.then(|| self.who_is(exporter, true, responder)),
+            responder: is_answered.then(|| self.identity(exporter, true, responder)),
             header: &measure.headers,
-            start: self.date(measure.asked_at.saturating_sub(measure.rtt)),
+            start: self.date(measure.requested_at.saturating_sub(measure.rtt)),
             service: nanos(elapsed.saturating_sub(self.rtt_of(responder))),
             system: 0,
             total: nanos(elapsed.saturating_add(measure.rtt)),
@@ -155,7 +155,7 @@ impl<K: Kind> Broker<K> {
         self.publish_event(exporter, measure.subject.as_bytes(), &[], &json, depth);
     }
 
-    fn who_is(&self, account: AccountId, is_detailed: bool, origin: Origin<'_>) -> Value {
+    fn identity(&self, account: AccountId, is_detailed: bool, origin: Origin<'_>) -> Value {
         let known = self.request_info(account, is_detailed, origin);
         let known = known.and_then(|text| serde_json::from_str(&text).ok());
         known.unwrap_or_else(|| {
@@ -176,23 +176,23 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The headers by which tracers sample a request: those of Jaeger, Zipkin (B3), and W3C.
-fn asking(headers: &[u8]) -> Option<Headers> {
-    let mut asking = Headers::new();
+/// Returns the headers by which tracers sample a request: those of Jaeger, Zipkin (B3), and W3C.
+fn sampling_headers(headers: &[u8]) -> Option<Headers> {
+    let mut found = Headers::new();
     for (name, value) in each_text(headers) {
         let has_flag = |last: &str| u8::from_str_radix(last, 16).is_ok_and(|flags| flags & 1 == 1);
-        let is_asking = match name.to_ascii_lowercase().as_str() {
+        let is_sampled = match name.to_ascii_lowercase().as_str() {
             "uber-trace-id" => value.split(':').nth(3).is_some_and(has_flag),
             "traceparent" => value.split('-').nth(3).is_some_and(has_flag),
             "x-b3-sampled" => value == "1",
             "b3" => matches!(value.split('-').nth(2), Some("1" | "d")),
             _ => false,
         };
-        if is_asking {
-            asking.insert(name.into(), vec![value.into()]);
+        if is_sampled {
+            found.insert(name.into(), vec![value.into()]);
         }
     }
-    (!asking.is_empty()).then_some(asking)
+    (!found.is_empty()).then_some(found)
 }
 
 #[cfg(test)]
@@ -200,10 +200,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tracers_ask_in_their_headers() {
+    fn tracing_headers_sample_requests() {
         let check = |header: &str, expected: bool| {
             let headers = format!("NATS/1.0\r\nA: b\r\n{header}\r\n\r\n");
-            let found = asking(headers.as_bytes());
+            let found = sampling_headers(headers.as_bytes());
             assert_eq!(found.is_some(), expected, "{header}");
         };
         check("Uber-Trace-Id: 479fefe9525eddb:5adb976bfc1f95c1:0:1", true);

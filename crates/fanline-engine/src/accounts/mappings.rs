@@ -1,4 +1,4 @@
-//! Subjects of an account that are mapped to others.
+//! Subject mappings of an account.
 
 use crate::auth::Mapping;
 use crate::random::FastRandom;
@@ -10,7 +10,7 @@ pub(super) struct Mappings {
     by_source: Trie<First>,
 }
 
-/// The first mapping of a source. It comes before those that were given later.
+/// Index of the first mapping with this source. It takes precedence over later ones.
 #[derive(Default)]
 struct First(Option<usize>);
 
@@ -20,18 +20,18 @@ impl Vacant for First {
     }
 }
 
-/// What becomes of a subject.
+/// The result of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mapped {
     Unchanged,
-    /// It has another name, which was written.
+    /// The subject was replaced.
     Renamed,
-    /// The message is to be lost.
+    /// The message is dropped.
     Lost,
 }
 
 impl Mappings {
-    /// `None` when there are none.
+    /// Returns `None` if there are no mappings.
     pub(super) fn new(mappings: &[Mapping]) -> Option<Box<Self>> {
         let mut by_source: Trie<First> = Trie::default();
         for (at, mapping) in mappings.iter().enumerate() {
@@ -42,7 +42,7 @@ impl Mappings {
         (!all.is_empty()).then(|| Box::new(Mappings { all, by_source }))
     }
 
-    /// Gives a subject its other name, if it has one.
+    /// Maps a subject, and writes the new one to `made`.
     pub(super) fn apply(
         &self,
         subject: &[u8],
@@ -56,7 +56,7 @@ impl Mappings {
         let Some(mapping) = first.map(|at| &self.all[at]) else {
             return Mapped::Unchanged;
         };
-        // There are no clusters here: what is for one is for others.
+        // This server is in no cluster, so destinations for a named cluster do not apply.
         let destinations = || {
             mapping
                 .destinations()
@@ -72,7 +72,7 @@ impl Mappings {
                 false => Mapped::Unchanged,
             };
         }
-        // The rest keeps its subject, unless a destination says how much of it does.
+        // The remaining share keeps its subject, unless a destination configures the share that does.
         let source = mapping.source().as_bytes();
         match destinations().any(|d| d.transform.destination() == source) {
             true => Mapped::Lost,
@@ -85,7 +85,8 @@ impl Mappings {
 mod tests {
     use super::*;
 
-    /// What 1,000 messages to `subject` become, each name with its share in tens of percent.
+    /// Returns the subjects that 1,000 messages to `subject` are mapped to, each with its share in tens of
+    /// percent.
     fn shares(mappings: &[Mapping], subject: &str) -> Vec<(String, usize)> {
         let mappings = Mappings::new(mappings).unwrap();
         let mut random = FastRandom::new(7);
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_are_renamed_by_weight() {
+    fn subjects_are_mapped_by_weight() {
         let plain = Mapping::new("a.*.*", "b.$2.$1").unwrap();
         check(std::slice::from_ref(&plain), "a.x.y", &[("b.y.x", 10)]);
         check(std::slice::from_ref(&plain), "a.x", &[("a.x", 10)]);
@@ -121,7 +122,7 @@ mod tests {
         check(&[lossy], "t", &[("-", 2), ("t", 5), ("u", 3)]);
         let elsewhere = Mapping::weighted("t", &[("u", 100, Some("east"))]).unwrap();
         check(&[elsewhere], "t", &[("t", 10)]);
-        // The first one counts.
+        // The first mapping takes precedence.
         let wide = Mapping::new("a.>", "all.>").unwrap();
         check(&[plain.clone(), wide.clone()], "a.x.y", &[("b.y.x", 10)]);
         check(&[wide, plain], "a.x.y", &[("all.x.y", 10)]);

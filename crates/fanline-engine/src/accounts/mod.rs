@@ -1,6 +1,6 @@
-//! What a message does in other accounts: imports, exports, mappings, and the latency of services.
+//! Messages between accounts: imports, exports, mappings, and service latency.
 //!
-//! Where a subject's route leads over a bridge, the message is published once more at its other end.
+//! If a subject's route leads over a bridge, the message is published again at the other end.
 
 mod latency;
 mod mappings;
@@ -28,29 +28,29 @@ use latency::Outcome;
 use mappings::Mappings;
 use request_info::with_info;
 
-/// Over how many bridges one message goes at most. What is behind the last one does not get it.
+/// Most bridges that a message crosses. Accounts behind the last one do not receive it.
 pub(crate) const BRIDGES_MAX: u8 = 8;
 
-/// What sessions of all kinds share: an exchange, and what leads from account to account.
+/// State that sessions of all kinds share: an exchange, and the connections between accounts.
 pub(crate) struct Broker<K: Kind> {
     pub(crate) exchange: Exchange<K>,
     pub(crate) accounts: Accounts,
 }
 
-/// What leads from account to account, and the requests that did.
+/// Connections between accounts, and pending requests over them.
 #[derive(Default)]
 pub(crate) struct Accounts {
     pub(crate) requests: Requests,
-    /// By account.
+    /// Mappings by account.
     mappings: Vec<Option<Box<Mappings>>>,
-    /// Where requests are put together.
+    /// A buffer for requests.
     frame: Vec<u8>,
-    /// Where subjects are mapped.
+    /// A buffer for mapped subjects.
     pub(crate) renamed: Vec<u8>,
 }
 
 impl Accounts {
-    /// Whether subjects of an account may be mapped to others.
+    /// Returns whether an account has subject mappings.
     pub(crate) fn is_mapped(&self, account: AccountId) -> bool {
         let found = self.mappings.get(account.index());
         found.is_some_and(Option::is_some)
@@ -68,8 +68,8 @@ impl<K: Kind> Broker<K> {
         broker
     }
 
-    /// Delivers a message to all subscribers in its account, and in the accounts that its subject leads to. Returns
-    /// whether there was any.
+    /// Delivers a message to all subscribers in its account, and in the accounts that its subject leads to.
+    /// Returns whether there was any.
     #[inline]
     pub(crate) fn dispatch(&mut self, dispatch: &mut Dispatch<'_>, memo: &mut RouteMemo) -> bool {
         match self.exchange.deliver(dispatch, memo) {
@@ -78,8 +78,8 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// The part of a dispatch beyond plain subscriptions, for a subject that leads to other accounts. A group that
-    /// has members in several of them is one group.
+    /// Delivers the rest of a message, beyond plain subscriptions, to a subject that leads to other accounts.
+    /// Members of a group in several accounts form one group.
     #[cold]
     #[inline(never)]
     fn dispatch_across(&mut self, dispatch: &mut Dispatch<'_>, memo: RouteMemo) -> bool {
@@ -95,7 +95,7 @@ impl<K: Kind> Broker<K> {
         delivered
     }
 
-    /// Delivers a message that another shard has passed on.
+    /// Delivers a message from another shard.
     pub(crate) fn dispatch_crossing(
         &mut self,
         crossing: Crossing<'_>,
@@ -110,8 +110,8 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// Publishes something of the server's own in an account, with headers or none.
-    /// `depth` is how many imports have led to it.
+    /// Publishes an event of the server in an account, with headers or none. `depth` is the number of imports
+    /// that led to it.
     fn publish_event(
         &mut self,
         account: AccountId,
@@ -132,8 +132,8 @@ impl<K: Kind> Broker<K> {
         self.dispatch(&mut dispatch, &mut RouteMemo::default());
     }
 
-    /// The groups of a route that are served here this time, and those that are left to their members in
-    /// the accounts that it leads to.
+    /// Divides the groups of a route for one message: those that are served here, and those that are left to
+    /// their members in other accounts.
     fn share_groups(
         &mut self,
         account: AccountId,
@@ -164,7 +164,7 @@ impl<K: Kind> Broker<K> {
         (kept, left)
     }
 
-    /// Sets what leads from account to account from now on, and which subjects are mapped.
+    /// Replaces the connections between accounts, and the mappings.
     pub(crate) fn set_accounts(&mut self, access: &Access) {
         let accounts = access.accounts();
         self.exchange.set_quotas(access);
@@ -186,7 +186,7 @@ impl<K: Kind> Broker<K> {
             .map(AccountId)
             .zip(accounts)
             .map(|(id, account)| {
-                // What was configured for the account itself comes first.
+                // Mappings that are configured for the account itself come first.
                 let mut mappings = account.mappings.clone();
                 mappings.extend(access.domain_mappings(id, has_jetstream));
                 Mappings::new(&mappings)
@@ -194,7 +194,7 @@ impl<K: Kind> Broker<K> {
             .collect();
     }
 
-    /// Maps a subject of an account to another one, if it has one.
+    /// Maps a subject of an account.
     pub(crate) fn rename(
         &mut self,
         account: AccountId,
@@ -208,8 +208,8 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// Publishes a message at the other end of each bridge that its route leads over. Returns whether there is
-    /// any subscriber. `kept` are groups that have it.
+    /// Publishes a message at the other end of each bridge of its route. Returns whether there is any
+    /// subscriber. `kept` are the groups that are served already.
     fn follow_bridges(
         &mut self,
         dispatch: &mut Dispatch<'_>,
@@ -230,7 +230,7 @@ impl<K: Kind> Broker<K> {
             if let Some(trace) = trace.as_deref_mut() {
                 self.trace_exit(trace, account, exit, subject);
             }
-            // In another account nothing is stored of what a device has published in this one.
+            // MQTT state is per account: another account treats the message as a plain one.
             let mut context = Context {
                 depth,
                 trace: trace.as_deref_mut(),
@@ -241,7 +241,7 @@ impl<K: Kind> Broker<K> {
                     context.served = Some(&mut *served);
                     self.pass_on(exit, message, context)
                 }
-                // Another message begins, with groups of its own.
+                // A request is a new message, with groups of its own.
                 BridgeKind::Service(terms) => {
                     self.request(account, exit, terms, (message, origin), context)
                 }
@@ -256,12 +256,12 @@ impl<K: Kind> Broker<K> {
             }
             let may_be_skipped = match exit.kind {
                 BridgeKind::Stream => true,
-                // It is reported each time that there is no responder.
+                // A missing responder is reported for each request.
                 BridgeKind::Service(terms) => terms.measured.is_none(),
                 BridgeKind::Replies => false,
             };
             if !is_heard && may_be_skipped {
-                self.exchange.routers.note_unheard(exit);
+                self.exchange.routers.note_no_subscriber(exit);
             }
             delivered |= is_heard;
         }
@@ -269,7 +269,7 @@ impl<K: Kind> Broker<K> {
         delivered
     }
 
-    /// Publishes a message as it is in the account of an exit.
+    /// Publishes an unchanged message in the account of an exit.
     fn pass_on(&mut self, exit: &mut Exit, message: &Message<'_>, context: Context<'_>) -> bool {
         let mut dispatch = Dispatch {
             context,
@@ -286,7 +286,8 @@ impl<K: Kind> Broker<K> {
         delivered
     }
 
-    /// Passes an answer on that another shard has delivered: nothing else in the route's exits is left for here.
+    /// Delivers a response from another shard to its requester. That shard has handled all other exits of the
+    /// route.
     #[cold]
     #[inline(never)]
     fn follow_answers(&mut self, crossing: &Crossing<'_>, memo: RouteMemo) {
@@ -303,7 +304,7 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// Publishes a request in the account that answers it, with a reply that leads back.
+    /// Publishes a request in the account that answers it, with a reply subject that leads back.
     fn request(
         &mut self,
         importer: AccountId,
@@ -329,7 +330,7 @@ impl<K: Kind> Broker<K> {
             let (key, now) = (self.exchange.secrets.number(), self.exchange.outputs.now);
             let requests = &mut self.accounts.requests;
             if requests.is_empty() {
-                // No subscription for an answer has ended yet.
+                // With no pending request, no earlier end of a subscription matters.
                 self.exchange.unsubscribed_at = None;
             }
             let at = requests.expect(request, measure.take(), key, now);
@@ -360,8 +361,8 @@ impl<K: Kind> Broker<K> {
         self.accounts.frame = frame;
         let mut outcome = Outcome::NoReply;
         if let Some(at) = waiting.filter(|_| !delivered) {
-            let forgotten = self.accounts.requests.forget(at);
-            measure = forgotten.and_then(|waiting| waiting.measure);
+            let removed = self.accounts.requests.remove(at);
+            measure = removed.and_then(|waiting| waiting.measure);
             outcome = Outcome::Unserved;
         }
         if let Some(measure) = measure {
@@ -370,7 +371,7 @@ impl<K: Kind> Broker<K> {
         delivered
     }
 
-    /// Delivers an answer to its requester.
+    /// Delivers a response to its requester.
     fn pass_answer(
         &mut self,
         exporter: AccountId,
@@ -391,7 +392,7 @@ impl<K: Kind> Broker<K> {
         let reply = std::mem::take(&mut waiting.reply);
         let measure = waiting.measure.take();
         if is_last {
-            requests.forget(at);
+            requests.remove(at);
         }
         let mut dispatch = Dispatch {
             context,
@@ -409,14 +410,14 @@ impl<K: Kind> Broker<K> {
         delivered
     }
 
-    /// When [`expire_requests`](Self::expire_requests) is to be called next.
+    /// Returns when [`expire_requests`](Self::expire_requests) is to be called next.
     pub(crate) fn next_request_timeout(&self) -> Option<Duration> {
         self.accounts
             .requests
             .next_timeout(self.exchange.unsubscribed_at)
     }
 
-    /// Drops the requests whose time is over, and those whose requesters do not listen any more.
+    /// Removes requests that timed out, and requests whose requesters are not subscribed any more.
     pub(crate) fn expire_requests(&mut self, now: Duration) {
         let Broker { accounts, exchange } = self;
         let routers = &mut exchange.routers;

@@ -1,4 +1,4 @@
-//! What an exporter learns of a requester.
+//! The requester's identity for exporters.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::headers::Block;
 const REQUEST_INFO: &str = "Nats-Request-Info";
 
 impl<K: Kind> Broker<K> {
-    /// The requester as JSON; `None` when it is no session of this shard.
+    /// Returns the requester as JSON; `None` if it is no session of this shard.
     pub(super) fn request_info(
         &self,
         account: AccountId,
@@ -44,8 +44,8 @@ impl<K: Kind> Broker<K> {
         serde_json::to_string(&info).ok()
     }
 
-    /// The same with what only the system account learns: what the requester may do, for how long, and the name in
-    /// its token.
+    /// Adds facts for the system account only: the requester's permissions, their expiry, and the name in its
+    /// token.
     pub(super) fn with_rights(&self, info: &str, origin: Origin<'_>) -> Option<String> {
         let session = self.exchange.sessions.get(origin.session? as usize)?;
         let mut info: Value = serde_json::from_str(info).ok()?;
@@ -63,7 +63,7 @@ impl<K: Kind> Broker<K> {
     }
 }
 
-/// The requester, with nats-server's names.
+/// The requester, with nats-server's field names.
 #[derive(Default, Serialize)]
 struct RequestInfo<'a> {
     #[serde(skip_serializing_if = "is_empty")]
@@ -79,7 +79,7 @@ struct RequestInfo<'a> {
     lang: Option<&'a str>,
     #[serde(skip_serializing_if = "is_empty")]
     ver: Option<&'a str>,
-    /// In nanoseconds.
+    /// Round trip time in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     rtt: Option<u128>,
     #[serde(skip_serializing_if = "is_empty")]
@@ -99,7 +99,7 @@ fn is_empty(text: &Option<&str>) -> bool {
     text.is_none_or(str::is_empty)
 }
 
-/// The same headers with the requester; what it sends of that itself is dropped.
+/// Returns the headers with the requester's identity. An identity that the requester sent itself is dropped.
 pub(super) fn with_info(headers: &[u8], info: Option<&str>) -> Vec<u8> {
     let Some(info) = info else {
         return headers.to_vec();
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_is_told_once() {
+    fn identity_header_is_set_once() {
         let check = |headers: &str, expected: &str| {
             let made = with_info(headers.as_bytes(), Some("{}"));
             assert_eq!(String::from_utf8(made).unwrap(), expected);

@@ -1,7 +1,7 @@
-//! Requests to other accounts that wait for an answer.
+//! Pending requests to other accounts.
 //!
-//! A request that leaves its account has a reply of this shard's own, which leads back to here. It ends
-//! with the answer, with the time, or when the requester does not listen for the answer any more.
+//! A request that leaves its account gets a reply subject of this shard, which leads back here. It ends with
+//! the response, with a timeout, or when the requester is not subscribed to the reply any more.
 
 use std::time::Duration;
 
@@ -12,33 +12,32 @@ use crate::auth::{AccountId, ResponseKind};
 use crate::exchange::router::{REPLIES, RouteMemo, Terms};
 use crate::timers::Timers;
 
-/// Requests of one shard that wait for an answer. One more, and the one is dropped whose time is
-/// over first.
+/// Most pending requests of a shard. Beyond that the one with the earliest deadline is dropped.
 const WAITING_MAX: usize = 256 * 1024;
-/// How soon after a subscription has ended the requesters are checked for whether they still listen.
+/// Time between the end of a subscription and the check whether requesters are still subscribed.
 const SWEEP_AFTER: Duration = Duration::from_secs(1);
 /// Digits of the secret number.
 const KEY_DIGITS: usize = 16;
 
-/// A request that waits.
+/// A pending request.
 pub(crate) struct Waiting {
     key: u64,
-    /// The account that answers.
+    /// The responder's account.
     exporter: AccountId,
-    /// The account of the requester.
+    /// The requester's account.
     pub(crate) importer: AccountId,
-    /// Where the answer goes.
+    /// The requester's reply subject.
     pub(crate) reply: Vec<u8>,
     pub(crate) memo: RouteMemo,
     terms: Terms,
-    /// An answer has come since its time was set.
+    /// Whether a response has arrived since the deadline was set.
     is_used: bool,
-    /// What its first answer, or its end without one, is reported with.
+    /// Data for the latency report of its first response, or of its end without one.
     pub(crate) measure: Option<Box<Measure>>,
 }
 
 impl Waiting {
-    /// Whether nothing follows an answer of so many bytes.
+    /// Returns whether a response with this payload size in bytes is the last one.
     pub(crate) fn ends_with(&self, bytes: usize) -> bool {
         self.terms.response == ResponseKind::Single || bytes == 0
     }
@@ -52,12 +51,12 @@ pub(crate) struct Request<'a> {
     pub(crate) terms: Terms,
 }
 
-/// All that wait on one shard.
+/// All pending requests of one shard.
 #[derive(Default)]
 pub(crate) struct Requests {
     waiting: Slab<Waiting>,
     due: Timers<usize>,
-    /// Those to be reported that have ended without an answer, with the account that owes it.
+    /// Requests to be reported that ended without a response, each with the responder's account.
     unanswered: Vec<(AccountId, Box<Measure>, Outcome)>,
 }
 
@@ -73,9 +72,9 @@ impl Requests {
         if self.waiting.len() >= WAITING_MAX
             && let Some(first) = self.due.first().copied()
         {
-            self.forget(first);
+            self.remove(first);
         }
-        let due = now.saturating_add(request.terms.patience);
+        let due = now.saturating_add(request.terms.response_time);
         let at = self.waiting.insert(Waiting {
             key,
             exporter: request.exporter,
@@ -90,14 +89,14 @@ impl Requests {
         at
     }
 
-    /// Writes the subject of the answer to one of this shard's requests.
+    /// Writes the reply subject of one of this shard's requests.
     pub(crate) fn write_subject(&self, at: usize, shard: u16, subject: &mut Vec<u8>) {
         let key = self.waiting.get(at).map_or(0, |waiting| waiting.key);
         subject
             .extend_from_slice(format!("{REPLIES}.{shard}.{at:x}{key:0KEY_DIGITS$x}").as_bytes());
     }
 
-    /// The request that this is an answer to, if an account may give it.
+    /// Returns the request that a subject responds to, if the account may answer it.
     pub(crate) fn find(&self, subject: &[u8], exporter: AccountId) -> Option<usize> {
         let token = subject.rsplit(|b| *b == b'.').next()?;
         let token = std::str::from_utf8(token).ok()?;
@@ -109,35 +108,35 @@ impl Requests {
         (waiting.key == key && waiting.exporter == exporter).then_some(at)
     }
 
-    /// One that [`find`](Self::find) has found; it has been answered.
+    /// Marks a request from [`find`](Self::find) as answered, and returns it.
     pub(crate) fn answered(&mut self, at: usize) -> Option<&mut Waiting> {
         let waiting = self.waiting.get_mut(at)?;
         waiting.is_used = true;
         Some(waiting)
     }
 
-    /// Drops a request.
-    pub(crate) fn forget(&mut self, at: usize) -> Option<Waiting> {
+    /// Removes a request.
+    pub(crate) fn remove(&mut self, at: usize) -> Option<Waiting> {
         let waiting = self.waiting.try_remove(at)?;
         self.due.set(at, None);
         Some(waiting)
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no requests.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// When [`expire`](Self::expire) is to be called next. At `unsubscribed_at` a subscription ended, perhaps
-    /// one for an answer.
+    /// Returns when [`expire`](Self::expire) is to be called next. `unsubscribed_at` is when a subscription
+    /// ended, which may have been one for a reply.
     pub(crate) fn next_timeout(&self, unsubscribed_at: Option<Duration>) -> Option<Duration> {
         let first = self.due.next()?;
         let sweep = unsubscribed_at.map(|at| at.saturating_add(SWEEP_AFTER));
         sweep.into_iter().chain([first]).min()
     }
 
-    /// Drops those whose time is over, and those whose requesters do not listen any more. The latter are looked for only
-    /// some time after a subscription has ended at `unsubscribed_at`, which is taken then.
+    /// Removes requests that timed out, and requests whose requesters are not subscribed any more. The latter
+    /// are searched for only some time after `unsubscribed_at`, which is then cleared.
     pub(crate) fn expire(
         &mut self,
         now: Duration,
@@ -147,10 +146,10 @@ impl Requests {
         while let Some(at) = self.due.pop(now) {
             let waiting = &mut self.waiting[at];
             if std::mem::take(&mut waiting.is_used) {
-                // A responder that answers once may answer again.
-                let due = now.saturating_add(waiting.terms.patience);
+                // A responder that answered once may answer again.
+                let due = now.saturating_add(waiting.terms.response_time);
                 self.due.set(at, Some(due));
-            } else if let Some(waiting) = self.forget(at)
+            } else if let Some(waiting) = self.remove(at)
                 && let Some(measure) = waiting.measure
             {
                 let ended = (waiting.exporter, measure, Outcome::Late);
@@ -178,12 +177,12 @@ impl Requests {
         }
     }
 
-    /// What has to be reported since the last call.
+    /// Takes the requests to be reported since the last call.
     pub(crate) fn take_unanswered(&mut self) -> Vec<(AccountId, Box<Measure>, Outcome)> {
         std::mem::take(&mut self.unanswered)
     }
 
-    /// How many wait.
+    /// Returns the number of pending requests.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()

@@ -1,4 +1,4 @@
-//! Traces of messages beyond the border of an account, and their end.
+//! Traces of messages across account borders, and the end of a trace.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::time::Timestamp;
 use crate::trace::{Asked, Event, ROUTER, Teller, Trace};
 
 impl<K: Kind> Broker<K> {
-    /// Delivers a message that another shard has passed on, and traces it.
+    /// Delivers a message from another shard, and traces it.
     #[cold]
     #[inline(never)]
     pub(crate) fn dispatch_traced(&mut self, crossing: Crossing<'_>, memo: &mut RouteMemo) {
         let (account, message) = (crossing.account, &crossing.message);
         let by_parent = self.exchange.access.account(account);
         let by_parent = by_parent.and_then(|account| account.trace.as_ref());
-        // It was decided where it came from.
+        // The shard of the publisher has decided about sampling, so any ticket passes.
         let asked = Asked::read(message.headers(), by_parent, 0);
         let mut traced = asked.map(|asked| {
             let came_in = Event {
@@ -48,7 +48,7 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// The message of a trace is about to leave its account.
+    /// Records that a traced message is about to leave its account.
     #[cold]
     pub(super) fn trace_exit(
         &self,
@@ -101,7 +101,7 @@ impl<K: Kind> Broker<K> {
         trace.cross_border(event, may_look);
     }
 
-    /// Publishes what has become of a message.
+    /// Publishes the report of a trace.
     #[cold]
     pub(crate) fn end_trace(&mut self, mut traced: Traced) {
         self.exchange.name_subscriptions(&mut traced);
@@ -122,7 +122,7 @@ impl<K: Kind> Broker<K> {
         self.publish_event(traced.account, subject, &headers, &body, 0);
     }
 
-    /// When a moment of this server was.
+    /// Returns the wall-clock time of a moment of this server.
     pub(crate) fn date(&self, at: Duration) -> Timestamp {
         let since_1970 = self.exchange.info.started_at.saturating_add(at);
         let nanos = i64::try_from(since_1970.as_nanos());

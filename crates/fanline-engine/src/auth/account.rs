@@ -1,4 +1,5 @@
-//! Accounts: isolated subject spaces, connected only by exports and imports.
+//! Accounts: separate subject spaces. A message enters another account only where one exports a subject and
+//! the other imports it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,40 +12,40 @@ use crate::limits::AccountLimits as JetStreamLimits;
 use crate::subject::Filter;
 use crate::subject::transform::{Transform, TransformError};
 
-/// The account of clients without another one.
+/// The account of users without another one.
 pub const GLOBAL_ACCOUNT: &str = "$G";
-/// The account that receives the server's events, unless the configuration names another.
+/// The account that receives the server's events, unless the configuration names another one.
 pub const SYSTEM_ACCOUNT: &str = "$SYS";
-/// The user of clients without credentials where only the system account is configured.
+/// The user of clients without credentials, if only the system account is configured.
 pub const ANYBODY: &str = "anybody";
 
-/// The index of an account in [`Access::accounts`](super::Access::accounts). It is the same on every shard.
+/// Index of an account in [`Access::accounts`](super::Access::accounts), the same on every shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccountId(pub u32);
 
 impl AccountId {
-    /// `$G`.
+    /// The account `$G`.
     pub const GLOBAL: AccountId = AccountId(0);
     /// The system account.
     pub const SYSTEM: AccountId = AccountId(1);
 
-    /// Returns the index in tables by account.
+    /// Returns a small number, for tables by account.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The destination of traces.
+/// The destination of message traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceTo {
-    /// The subject.
+    /// Subject of the reports.
     pub dest: String,
-    /// The percentage of messages to trace, of those that request it.
+    /// Percentage of the sampled messages that are traced.
     pub percent: u8,
 }
 
 impl TraceTo {
-    /// Traces all messages.
+    /// Traces all sampled messages.
     pub fn all(dest: impl Into<String>) -> Self {
         TraceTo {
             dest: dest.into(),
@@ -53,35 +54,35 @@ impl TraceTo {
     }
 }
 
-/// One account, as configured.
+/// The configuration of one account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Its name; in operator mode, its public key.
+    /// The account's name; in operator mode, its public key.
     pub name: String,
-    /// Its public key (`A…`), if it has one.
+    /// The account's public key (`A…`), if it has one.
     pub nkey: Option<String>,
-    /// The users that may connect to it.
+    /// Users who may connect to it.
     pub users: Vec<User>,
-    /// The permissions of users without permissions of their own.
+    /// Permissions of users without their own.
     pub default_permissions: Option<Permissions>,
-    /// The limits of its clients.
+    /// Limits of its clients.
     pub limits: ClientLimits,
-    /// The limits of its streams; `None` disables JetStream.
+    /// Limits of its streams; `None` disables JetStream.
     pub jetstream: Option<JetStreamLimits>,
-    /// What other accounts may import.
+    /// Subjects that other accounts may import.
     pub exports: Vec<Export>,
-    /// What it imports from other accounts.
+    /// Subjects imported from other accounts.
     pub imports: Vec<Import>,
-    /// Subject mappings of published messages.
+    /// Mappings of subjects published in it.
     pub mappings: Vec<Mapping>,
-    /// Where traces of messages with a `traceparent` header go.
+    /// Destination of traces for messages with a `traceparent` header.
     pub trace: Option<TraceTo>,
-    /// In operator mode, the keys that sign its users.
+    /// In operator mode, the token that signs its users.
     pub authority: Option<Arc<Authority>>,
 }
 
 impl Account {
-    /// Creates an account that has only a name.
+    /// Creates an account with a name only.
     pub fn new(name: impl Into<String>) -> Self {
         Account {
             name: name.into(),
@@ -89,153 +90,151 @@ impl Account {
         }
     }
 
-    /// Returns the display name: in operator mode the name in its token, otherwise its name.
+    /// Returns the account's display name: in operator mode the name in its token, otherwise `name`.
     pub fn tag(&self) -> &str {
         let tag = self.authority.as_ref().map(|authority| authority.tag());
         tag.filter(|tag| !tag.is_empty()).unwrap_or(&self.name)
     }
 }
 
-/// Limits that the clients of an account share; `None` is no limit.
+/// Limits on all clients of an account together; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// Connections. Beyond it: `maximum account active connections exceeded`, and the connection is closed.
+    /// Number of connections. Exceeded: `maximum account active connections exceeded`, disconnected.
     pub connections_max: Option<u64>,
-    /// Subscriptions. Beyond it: `maximum subscriptions exceeded`; the connection stays open.
+    /// Number of subscriptions. Exceeded: `maximum subscriptions exceeded`; the connection stays open.
     pub subscriptions_max: Option<u64>,
-    /// Bytes of one message. Beyond it: `Maximum Payload Violation`, and the connection is closed.
+    /// Bytes per message. Exceeded: `Maximum Payload Violation`, disconnected.
     pub payload_bytes_max: Option<u64>,
-    /// Leaf nodes.
+    /// Number of leaf nodes.
     pub leafnodes_max: Option<u64>,
 }
 
-/// Subjects that an account offers to others.
+/// A subject that an account exports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// A stream of messages, or a service that replies.
+    /// Whether it is a stream of messages or a service.
     pub kind: ExportKind,
-    /// The subject filter.
+    /// Filter of the exported subjects.
     pub subject: String,
-    /// The accounts that may import it; all accounts if `None`.
+    /// Accounts that may import it; `None` allows all.
     pub accounts: Option<Vec<String>>,
-    /// The position (from 1) of a `*` in `subject` that only the importer's own name may fill.
+    /// Position (from 1) of a `*` token in `subject` that must be the importer's own name.
     pub account_token_position: Option<usize>,
-    /// Whether traces continue in the importing account.
+    /// Whether traces continue in the exporter's account.
     pub allow_trace: bool,
 }
 
-/// The kind of an [`Export`].
+/// The kind of an export, see [`Export::kind`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportKind {
-    /// Others may subscribe.
+    /// Importers may subscribe.
     Stream,
-    /// Others may send requests.
+    /// Importers may send requests.
     Service {
-        /// The number of replies to a request.
+        /// How many responses a request gets.
         response: ResponseKind,
-        /// The time that a reply may take; the default if `None`.
+        /// How long a response may take; `None` is the default.
         response_threshold: Option<Duration>,
-        /// Where latencies are reported.
+        /// Configuration of latency reports.
         latency: Option<Latency>,
     },
 }
 
-/// The number of replies to a request.
+/// How many responses a request gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseKind {
-    /// One.
+    /// One response.
     #[default]
     Single,
-    /// Any number.
+    /// Any number of responses.
     Stream,
-    /// One, in several messages.
+    /// One response in chunks.
     Chunked,
 }
 
-/// The latency reports of an [`ExportKind::Service`].
+/// Latency reports, see [`ExportKind::Service`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Latency {
-    /// The subject of the reports.
+    /// Subject of the reports.
     pub subject: String,
-    /// The requests to measure.
+    /// Requests that are sampled.
     pub sampling: Sampling,
 }
 
-/// The requests whose latency is measured.
+/// The sampled requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// This percentage of requests.
+    /// A percentage of all requests.
     Percent(u8),
-    /// Requests whose headers ask for it.
+    /// Requests with the header of a tracer.
     Headers,
 }
 
-/// Subjects that an account receives from another.
+/// A subject that an account imports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
-    /// A stream of messages, or a service that replies.
+    /// Whether it is a stream of messages or a service.
     pub kind: ImportKind,
-    /// The name of the exporting account.
+    /// Name of the exporting account.
     pub account: String,
-    /// The subjects in the exporting account.
+    /// Subjects in the exporting account.
     pub subject: String,
-    /// The subjects in this account; the same if `None`.
+    /// Subjects in the importing account; `None` uses the exporter's.
     pub to: Option<String>,
-    /// Whether traces continue in the exporting account.
+    /// Whether traces continue in the importer's account.
     pub allow_trace: bool,
 }
 
-/// The kind of an [`Import`].
+/// The kind of an import, see [`Import::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportKind {
-    /// Messages published there are delivered here.
+    /// Messages published in the exporting account are delivered in the importing one.
     Stream,
-    /// Requests sent here are answered there.
+    /// Requests from the importing account are answered in the exporting one.
     Service {
-        /// Whether the responder learns the requester's identity.
+        /// Whether the responder receives the requester's identity.
         share: bool,
     },
 }
 
 impl Import {
-    /// Returns the subjects in this account.
+    /// Returns the subjects in the importing account.
     pub fn local(&self) -> &str {
         self.to.as_deref().unwrap_or(&self.subject)
     }
 }
 
-/// Renames messages that are published to a subject filter.
+/// A mapping of the subjects that match a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     source: String,
     destinations: Vec<Destination>,
 }
 
-/// One of the destinations of a [`Mapping`].
+/// A destination of a [`Mapping`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// The transform that yields the new subject.
+    /// Transform to the new subject.
     pub transform: Transform,
-    /// The percentage of messages.
+    /// Share of messages, in percent.
     pub weight: u8,
-    /// The only cluster for which it holds.
+    /// The only cluster that it applies to.
     pub cluster: Option<String>,
 }
 
 impl Mapping {
-    /// Creates a mapping with one destination.
+    /// Creates a mapping with a single destination.
     ///
-    /// # Errors
-    /// Fails if the two filters do not form a transform.
+    /// # Errors If source and destination form no valid transform.
     pub fn new(source: &str, destination: &str) -> Result<Self, AccessError> {
         Mapping::weighted(source, &[(destination, 100, None)])
     }
 
-    /// Creates a mapping with several destinations, each with a weight of at most 100 and its cluster.
+    /// Creates a mapping with several destinations, each with a weight in percent and the cluster that it
+    /// applies to.
     ///
-    /// # Errors
-    /// Fails if one is not a transform, a destination appears twice for one cluster, or the weights exceed
-    /// 100.
+    /// # Errors If a transform is invalid, a destination is repeated for one cluster, or weights exceed 100.
     pub fn weighted(
         source: &str,
         destinations: &[(&str, u8, Option<&str>)],
@@ -268,12 +267,12 @@ impl Mapping {
         })
     }
 
-    /// Returns the filter of the subjects that it renames.
+    /// Returns the source filter.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Returns the destinations in the order of the configuration.
+    /// Returns the destinations, in configuration order.
     pub fn destinations(&self) -> &[Destination] {
         &self.destinations
     }

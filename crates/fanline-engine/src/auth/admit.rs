@@ -1,4 +1,4 @@
-//! The decision whether a client may connect.
+//! Authentication of connecting clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::nkey::{KeyKind, PublicKey};
 use super::operator::{JwtKey, UserLimits};
 use super::rights::Rights;
 use super::user::{ConnectionKind, Identity, Password, User, same};
-use super::websocket::Door;
-use super::{Access, Place};
+use super::websocket::ListenerOverride;
+use super::{Access, UserPosition};
 use crate::auth::Peer;
 use crate::auth::certificate::CertificateNames;
 
-/// The credentials in a client's CONNECT; missing ones are empty.
+/// The credentials of a connecting client; missing ones are empty.
 #[derive(Clone, Default)]
 #[allow(missing_docs, reason = "named as in CONNECT")]
 pub struct Credentials<'a> {
@@ -25,39 +25,39 @@ pub struct Credentials<'a> {
     pub nkey: &'a str,
     pub sig: &'a str,
     pub jwt: &'a str,
-    // Not secret; only an auth callout service reads it.
+    // Not secret; only an auth callout service uses them.
     pub name: &'a str,
     pub lang: &'a str,
     pub version: &'a str,
 }
 
-/// The outcome for a client that connects.
+/// The result of an authentication.
 #[derive(Debug)]
 pub enum Decision {
-    /// It may connect.
+    /// The client may connect.
     Admitted(Grant),
-    /// It may not connect.
+    /// The client may not connect.
     Refused,
-    /// The answer needs work that a shard's thread must not do.
+    /// The result needs a check that is too slow for the thread of a shard.
     Later(Check),
 }
 
-/// The rights and limits of an admitted client.
+/// The rights of an authenticated client.
 #[derive(Clone, Debug, Default)]
 pub struct Grant {
-    /// Its account.
+    /// The client's account.
     pub account: AccountId,
-    /// The name by which the server knows it; empty if it needed none.
+    /// The user's name; empty if no credentials were required.
     pub user: Arc<str>,
-    /// Its permissions; everything if `None`.
+    /// Permissions; `None` allows everything.
     pub rights: Option<Arc<Rights>>,
-    /// Its own limits, besides those of its account.
+    /// Limits of the user, in addition to those of its account.
     pub limits: UserLimits,
-    /// The remaining validity of the user's credentials, from the moment of the decision.
+    /// Time until the user's credentials expire, from the moment of the decision.
     pub expires_in: Option<Duration>,
-    /// The expiry of the account's token, in operator mode.
+    /// Expiry of the account's token, in operator mode.
     pub account_expiry: Option<AccountExpiry>,
-    /// Whether the client has to connect through a proxy that signs.
+    /// Whether the client must connect through a trusted proxy.
     pub needs_proxy: bool,
     pub(super) key: Option<Key>,
 }
@@ -65,19 +65,19 @@ pub struct Grant {
 /// The expiry of an account's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountExpiry {
-    /// Seconds since 1970. A different value means another token.
+    /// Expiry in seconds since 1970. A different value means a different token.
     pub unix_seconds: i64,
-    /// The time left when the server received the token or admitted the user.
+    /// Time left when the server received the token or admitted the user.
     pub left: Duration,
 }
 
 impl Grant {
-    /// Returns whether the client authenticated as a user.
+    /// Returns whether it belongs to a user, and not to a client without required credentials.
     pub fn names_user(&self) -> bool {
         self.key.is_some()
     }
 
-    /// Returns the user's name in its token, in operator mode, where the user is known by its key.
+    /// Returns the name in the user's token, in operator mode. The user itself is identified by its key.
     pub(crate) fn tag(&self) -> Option<&str> {
         match &self.key {
             Some(Key::Jwt(key)) => Some(key.name()).filter(|name| !name.is_empty()),
@@ -86,22 +86,22 @@ impl Grant {
     }
 }
 
-/// The reason why an admitted client has to be closed.
+/// The reason why an admitted client is disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dismissal {
     /// Its credentials are no longer sufficient.
     Refused,
-    /// Its account revoked them.
+    /// Its account has revoked its credentials.
     Revoked,
-    /// Its account no longer exists.
+    /// Its account was removed.
     AccountGone,
 }
 
-/// The credentials that admitted a client, kept to check them again at a reload.
+/// The credentials of an admitted client, to check at a reload whether they are still valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Token(Password),
-    /// The token of the WebSocket listener, in place of the server's.
+    /// The listener's own token, which replaces the server's users.
     WebSocketToken(Password),
     WebSocketUser(String, Password),
     User(Identity, Vec<ConnectionKind>),
@@ -110,7 +110,7 @@ pub(super) enum Key {
 }
 
 impl Access {
-    /// Decides by a client's credentials and its address.
+    /// Authenticates a client by its credentials and its connection.
     pub fn admit(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
         if let Some(vouched) = &peer.vouched {
             return self.admit_vouched(vouched, peer.kind);
@@ -125,18 +125,18 @@ impl Access {
     }
 
     fn admit_by_itself(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
-        if !self.asks_for_credentials_of(peer.kind) {
+        if !self.requires_credentials_of(peer.kind) {
             return Decision::Admitted(Grant::default());
         }
         if let Some(operators) = &self.operators {
             return self.admit_by_token(operators, shown, peer);
         }
         let mut no_auth_user = self.no_auth_user;
-        if let Some(door) = self.door(peer.kind) {
-            if let Some((name, password)) = &door.user {
-                return admit_at_door(name, password, shown);
+        if let Some(listener) = self.listener(peer.kind) {
+            if let Some((name, password)) = &listener.user {
+                return admit_listener_user(name, password, shown);
             }
-            if let Some(token) = &door.token {
+            if let Some(token) = &listener.token {
                 let key = Some(Key::WebSocketToken(token.clone()));
                 let grant = Grant {
                     key,
@@ -144,7 +144,7 @@ impl Access {
                 };
                 return decide_by_password(token, shown.auth_token, Some(grant));
             }
-            no_auth_user = door.no_auth_user;
+            no_auth_user = listener.no_auth_user;
         } else if let Some(token) = &self.token {
             let grant = Grant {
                 key: Some(Key::Token(token.clone())),
@@ -153,9 +153,9 @@ impl Access {
             return decide_by_password(token, shown.auth_token, Some(grant));
         }
         if peer.kind == ConnectionKind::LeafnodeWebSocket
-            && let Some(door) = &self.websocket
+            && let Some(listener) = &self.websocket
         {
-            no_auth_user = door.no_auth_user.or(no_auth_user);
+            no_auth_user = listener.no_auth_user.or(no_auth_user);
         }
         if !shown.nkey.is_empty() && !self.users.by_nkey.is_empty() {
             return self.admit_by_nkey(shown, peer);
@@ -163,43 +163,43 @@ impl Access {
         if self.takes_certificates_of(peer) && !self.users.by_name.is_empty() {
             return self.admit_by_certificate(shown, peer);
         }
-        // A JWT alone means nothing without an operator; nats-server ignores it too.
+        // A token (JWT) has no meaning without an operator; nats-server ignores it as well.
         let shows_nothing = [shown.user, shown.pass, shown.auth_token];
-        if let Some(place) = no_auth_user
+        if let Some(position) = no_auth_user
             && shows_nothing.iter().all(|text| text.is_empty())
         {
-            return match self.user_at(place).takes(peer) {
-                true => Decision::Admitted(self.grant(place)),
+            return match self.user_at(position).takes(peer) {
+                true => Decision::Admitted(self.grant(position)),
                 false => Decision::Refused,
             };
         }
         self.admit_by_password(shown, peer, no_auth_user)
     }
 
-    /// Returns whether the peer's certificate names its user. A unix socket has no TLS, so passwords count
-    /// there.
+    /// Returns whether the peer's certificate identifies its user. A Unix socket has no TLS, so passwords are
+    /// valid there.
     fn takes_certificates_of(&self, peer: &Peer) -> bool {
         let is_unix = peer.kind == ConnectionKind::Standard && peer.ip.is_empty();
         self.certificate_kinds.contains(&peer.kind) && !(is_unix && peer.tls.is_none())
     }
 
-    /// Admits the user that the certificate names. Refuses a peer without one: `allow_non_tls` must not
+    /// Admits the user that the certificate identifies. Refuses a peer without one: `allow_non_tls` must not
     /// bypass `verify_and_map`.
     fn admit_by_certificate(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
         let names = peer.tls.as_ref().and_then(|tls| tls.names.as_ref());
         let found = names.and_then(|names| self.find_by_certificate(names));
-        let found = found.filter(|place| self.user_at(*place).takes(peer));
-        let password = found.and_then(|place| self.user_at(place).password());
+        let found = found.filter(|position| self.user_at(*position).takes(peer));
+        let password = found.and_then(|position| self.user_at(position).password());
         match (found, password) {
-            // A user with a password has to send it as well.
-            (Some(place), Some(password)) => {
-                decide_by_password(password, shown.pass, Some(self.grant(place)))
+            // A user with a password must also send it; a user without one must send none.
+            (Some(position), Some(password)) => {
+                decide_by_password(password, shown.pass, Some(self.grant(position)))
             }
             _ => Decision::Refused,
         }
     }
 
-    /// Returns whether a certificate alone identifies the user.
+    /// Returns whether a user is identified by its certificate alone.
     fn is_of_certificate(&self, user: &User) -> bool {
         let is_allowed =
             |kind| user.connection_kinds.is_empty() || user.connection_kinds.contains(kind);
@@ -216,18 +216,18 @@ impl Access {
     }
 
     fn admit_by_nkey(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
-        let place = self.users.by_nkey.get(shown.nkey).copied();
-        let place = place.filter(|place| self.user_at(*place).takes(peer));
+        let position = self.users.by_nkey.get(shown.nkey).copied();
+        let position = position.filter(|position| self.user_at(*position).takes(peer));
         let key = PublicKey::parse_as(KeyKind::User, shown.nkey);
-        match (place, key) {
-            (Some(place), Some(key)) if !shown.sig.is_empty() && !peer.nonce.is_empty() => {
+        match (position, key) {
+            (Some(position), Some(key)) if !shown.sig.is_empty() && !peer.nonce.is_empty() => {
                 Decision::Later(Check {
                     proof: Proof::Signature {
                         key,
                         nonce: peer.nonce.clone(),
                         signature: shown.sig.into(),
                     },
-                    grant: Some(self.grant(place)),
+                    grant: Some(self.grant(position)),
                 })
             }
             _ => Decision::Refused,
@@ -238,18 +238,18 @@ impl Access {
         &self,
         shown: &Credentials<'_>,
         peer: &Peer,
-        no_auth_user: Option<Place>,
+        no_auth_user: Option<UserPosition>,
     ) -> Decision {
-        let place = self.users.by_name.get(shown.user).copied();
-        let place = place.filter(|place| {
-            let user = self.user_at(*place);
-            let needs_certificate = Some(*place) != no_auth_user && self.is_of_certificate(user);
+        let position = self.users.by_name.get(shown.user).copied();
+        let position = position.filter(|position| {
+            let user = self.user_at(*position);
+            let needs_certificate = Some(*position) != no_auth_user && self.is_of_certificate(user);
             user.takes(peer) && !needs_certificate
         });
-        let password = place.and_then(|place| self.user_at(place).password());
-        match (place, password) {
-            (Some(place), Some(password)) if !shown.user.is_empty() => {
-                decide_by_password(password, shown.pass, Some(self.grant(place)))
+        let password = position.and_then(|position| self.user_at(position).password());
+        match (position, password) {
+            (Some(position), Some(password)) if !shown.user.is_empty() => {
+                decide_by_password(password, shown.pass, Some(self.grant(position)))
             }
             // An unknown user takes as long as a known one.
             _ => match self.decoy() {
@@ -259,7 +259,7 @@ impl Access {
         }
     }
 
-    /// Returns a password to compare with for an unknown user; a hashed one, if any is hashed.
+    /// Returns a password to compare with for unknown users: a hashed one if there is any.
     fn decoy(&self) -> Option<&Password> {
         let all = || self.accounts.iter().flat_map(|a| &a.users);
         let hashed = all().filter_map(User::password);
@@ -267,13 +267,13 @@ impl Access {
         hashed.next().or_else(|| all().find_map(User::password))
     }
 
-    /// Returns the first known user whose name is in the certificate.
-    fn find_by_certificate(&self, identity: &CertificateNames) -> Option<Place> {
+    /// Returns the user whose name is one of the certificate's names, the first match.
+    fn find_by_certificate(&self, identity: &CertificateNames) -> Option<UserPosition> {
         let known = &self.users.by_name;
         let names = identity.emails.iter().chain(&identity.dns_names);
         let mut names = names.chain(&identity.uris);
-        if let Some(place) = names.find_map(|name| known.get(name)) {
-            return Some(*place);
+        if let Some(position) = names.find_map(|name| known.get(name)) {
+            return Some(*position);
         }
         let subject = &identity.subject;
         known.get(subject).copied().or_else(|| {
@@ -281,16 +281,16 @@ impl Access {
             let wanted = parts(subject);
             let mut all = known.iter();
             all.find(|(name, _)| name.contains('=') && parts(name) == wanted)
-                .map(|(_, place)| *place)
+                .map(|(_, position)| *position)
         })
     }
 
-    fn grant(&self, place: Place) -> Grant {
-        let user = self.user_at(place);
+    fn grant(&self, position: UserPosition) -> Grant {
+        let user = self.user_at(position);
         Grant {
-            account: place.account,
+            account: position.account,
             user: user.name().into(),
-            rights: self.rights[place.account.index()][place.at].clone(),
+            rights: self.rights[position.account.index()][position.at].clone(),
             limits: UserLimits::default(),
             expires_in: None,
             account_expiry: None,
@@ -302,7 +302,7 @@ impl Access {
         }
     }
 
-    /// Returns why a client has to be closed for which [`renew`](Access::renew) returns `None`.
+    /// Returns why a client is disconnected if [`renew`](Access::renew) returned `None`.
     pub fn dismissal(&self, grant: &Grant) -> Dismissal {
         let Some(Key::Jwt(key)) = &grant.key else {
             return Dismissal::Refused;
@@ -310,55 +310,57 @@ impl Access {
         let account = self.account(grant.account);
         match account.and_then(|account| account.authority.as_ref()) {
             None => Dismissal::AccountGone,
-            Some(authority) if authority.has_taken_back(key) => Dismissal::Revoked,
+            Some(authority) if authority.has_revoked_key(key) => Dismissal::Revoked,
             Some(_) => Dismissal::Refused,
         }
     }
 
-    /// Returns what this directory grants to a client that another one admitted; `None` if it would refuse
-    /// the client.
+    /// Returns the rights in this directory of a client that another directory admitted; `None` if this one
+    /// would not admit it.
     pub fn renew(&self, grant: &Grant, kind: ConnectionKind) -> Option<Grant> {
-        let door = self.door(kind);
+        let listener = self.listener(kind);
         let stays = |holds: bool| holds.then(|| grant.clone());
         match &grant.key {
-            None => stays(!self.asks_for_credentials_of(kind)),
-            Some(Key::Token(token)) => stays(door.is_none() && self.token.as_ref() == Some(token)),
+            None => stays(!self.requires_credentials_of(kind)),
+            Some(Key::Token(token)) => {
+                stays(listener.is_none() && self.token.as_ref() == Some(token))
+            }
             Some(Key::WebSocketToken(token)) => {
-                let wanted = door.filter(|door| door.user.is_none());
-                stays(wanted.is_some_and(|door| door.token.as_ref() == Some(token)))
+                let wanted = listener.filter(|listener| listener.user.is_none());
+                stays(wanted.is_some_and(|listener| listener.token.as_ref() == Some(token)))
             }
             Some(Key::WebSocketUser(name, password)) => {
-                let wanted = door.and_then(|door| door.user.as_ref());
+                let wanted = listener.and_then(|listener| listener.user.as_ref());
                 stays(wanted.is_some_and(|(known, by)| known == name && by == password))
             }
             Some(Key::Jwt(key)) => {
                 let authority = self.account(grant.account)?.authority.as_ref()?;
                 Some(Grant {
-                    // The time runs from when the client was admitted.
+                    // Counted from the moment when the client was admitted.
                     expires_in: grant.expires_in,
                     account_expiry: authority.expiry(self.as_of),
                     ..authority.renew(grant.account, key)?
                 })
             }
             Some(Key::Callout(key)) => key.renew(self, grant),
-            Some(Key::User(..)) if door.is_some_and(Door::asks_for_its_own) => None,
+            Some(Key::User(..)) if listener.is_some_and(ListenerOverride::replaces_users) => None,
             Some(Key::User(identity, kinds)) => {
-                let place = match identity {
+                let position = match identity {
                     Identity::Name(name, _) => *self.users.by_name.get(name)?,
                     Identity::Nkey(public) => *self.users.by_nkey.get(public)?,
                 };
-                let now = self.user_at(place);
-                let is_same = place.account == grant.account
+                let now = self.user_at(position);
+                let is_same = position.account == grant.account
                     && now.identity == *identity
                     && now.connection_kinds == *kinds;
-                is_same.then(|| self.grant(place))
+                is_same.then(|| self.grant(position))
             }
         }
     }
 }
 
 impl User {
-    /// Returns whether it may connect in this way.
+    /// Returns whether the user may use this kind of connection.
     fn takes(&self, peer: &Peer) -> bool {
         self.connection_kinds.is_empty() || self.connection_kinds.contains(&peer.kind)
     }
@@ -371,8 +373,8 @@ impl User {
     }
 }
 
-/// Admits the one user of the listener. Any other name takes as long.
-fn admit_at_door(name: &str, password: &Password, shown: &Credentials<'_>) -> Decision {
+/// Authenticates against the listener's only user. An unknown name takes as long as the right one.
+fn admit_listener_user(name: &str, password: &Password, shown: &Credentials<'_>) -> Decision {
     let grant = same(name, shown.user).then(|| Grant {
         user: name.into(),
         key: Some(Key::WebSocketUser(name.into(), password.clone())),
@@ -381,7 +383,7 @@ fn admit_at_door(name: &str, password: &Password, shown: &Credentials<'_>) -> De
     decide_by_password(password, shown.pass, grant)
 }
 
-/// Compares the password, or defers that. Without a grant the client is refused, after the same time.
+/// Compares a password, or postpones the check. Without a grant, the client is refused after the same time.
 fn decide_by_password(expected: &Password, given: &str, grant: Option<Grant>) -> Decision {
     match expected {
         Password::Plain(expected) => match (same(expected, given), grant) {
@@ -398,7 +400,7 @@ fn decide_by_password(expected: &Password, given: &str, grant: Option<Grant>) ->
     }
 }
 
-/// Returns the parts of a distinguished name in a fixed order.
+/// Returns the parts of a distinguished name, sorted.
 fn parts(name: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut part = String::new();

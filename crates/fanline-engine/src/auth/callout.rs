@@ -1,7 +1,7 @@
-//! Auth callout: a service decides which clients may connect, and as which user.
+//! Auth callout: a service authenticates clients and assigns their accounts and permissions.
 //!
-//! The server publishes a signed request to [`REQUEST_SUBJECT`] in the service's account and receives a
-//! signed response. The request holds the client's credentials, so only the service may read it.
+//! The server publishes a signed request to [`REQUEST_SUBJECT`] in the service's account, and receives a
+//! signed response. The request contains the client's credentials, so only the service may read it.
 
 use std::sync::Arc;
 
@@ -19,28 +19,28 @@ use super::rights::Rights;
 use super::user::ConnectionKind;
 use crate::auth::Peer;
 
-/// The subject of requests.
+/// Subject of requests.
 pub const REQUEST_SUBJECT: &str = "$SYS.REQ.USER.AUTH";
-/// The audience of requests.
+/// Audience of requests.
 const AUDIENCE: &str = "nats-authorization-request";
 
-/// The service that decides which clients may connect.
+/// Configuration of an auth callout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callout {
-    /// The key that signs responses (`A…`).
+    /// Public key (`A…`) that signs responses.
     pub issuer: PublicKey,
-    /// The account of the service.
+    /// Account of the service.
     pub account: String,
-    /// Users that connect without a callout: the service itself.
+    /// Users who are authenticated without the service: the service itself.
     pub auth_users: Vec<String>,
-    /// The accounts in which it may place users; all if empty.
+    /// Accounts that the service may assign users to; empty allows all.
     pub allowed_accounts: Vec<String>,
-    /// The key that requests are encrypted for (`X…`); if `None` they are plaintext.
+    /// Curve key (`X…`) that requests are sealed for; `None` sends them in clear.
     pub xkey: Option<PublicKey>,
 }
 
 impl Callout {
-    /// Returns whether the service decides about a client, whatever the server itself would decide.
+    /// Returns whether the service authenticates a client, whatever the server's own decision.
     pub(super) fn decides(
         &self,
         access: &Access,
@@ -58,41 +58,41 @@ impl Callout {
             Decision::Refused => None,
         };
         let account = grant.filter(|grant| grant.names_user()).map(|g| g.account);
-        // The callout does not apply to users of accounts that it may not place users in.
+        // The service does not authenticate users of accounts that it may not assign.
         match account.filter(|account| *account != AccountId::GLOBAL) {
             Some(account) => self.may_use(&access.accounts[account.index()].name),
             None => true,
         }
     }
 
-    /// Returns whether it may place users in an account.
+    /// Returns whether it may assign users to an account.
     fn may_use(&self, account: &str) -> bool {
         let allowed = &self.allowed_accounts;
         allowed.is_empty() || allowed.iter().any(|known| known == account)
     }
 
-    /// Returns the permissions of users of an account.
+    /// Returns the permissions of an account's users, without access to requests in the service's account.
     pub(super) fn restrict(&self, account: &str, permissions: &Permissions) -> Permissions {
         let mut permissions = permissions.clone();
         if account == self.account {
-            deny_asking(&mut permissions);
+            deny_requests(&mut permissions);
         }
         permissions
     }
 }
 
 /// Denies clients in the service's account to publish requests themselves.
-pub(super) fn deny_asking(permissions: &mut Permissions) {
+pub(super) fn deny_requests(permissions: &mut Permissions) {
     let asks = Pattern::parse(REQUEST_SUBJECT);
     permissions.publish.deny.extend(asks);
 }
 
-/// A client that the service has to decide about.
+/// A client that the service has to authenticate.
 pub struct Caller {
     peer: Peer,
-    /// In the order of [`Credentials`].
+    /// Credentials in the field order of [`Credentials`].
     shown: [String; 9],
-    /// In operator mode, the token that the client sent; its account's service decides.
+    /// In operator mode, the client's token, of the account whose service decides.
     token: Option<Box<JwtProof>>,
 }
 
@@ -130,14 +130,14 @@ impl Caller {
         }
     }
 
-    /// Returns whether a request makes sense: a token that the client has to send is valid. Takes the time of
-    /// two signature checks.
+    /// Returns whether a request is worthwhile: the client's token is valid, if it needs one. Takes the time
+    /// of verifying two signatures.
     pub fn may_ask(&self, now: i64) -> bool {
         let token = self.token.as_ref();
         token.is_none_or(|token| token.perform(now).is_some())
     }
 
-    /// Returns the client's address.
+    /// Returns the client's connection.
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
@@ -166,59 +166,61 @@ impl Caller {
 pub enum CalloutError {
     #[error(transparent)]
     Jwt(#[from] JwtError),
-    #[error("the service says: {0}")]
+    #[error("the auth callout service refused the client: {0}")]
     Refused(String),
     #[error("the response is not signed by the service")]
     Issuer,
     #[error("the response is for another server or client")]
     Audience,
-    #[error("the response does not hold any more, or not yet")]
+    #[error("the response has expired or is not valid yet")]
     Expired,
-    #[error("the account {0:?} is not known, or not one for the service to put users in")]
+    #[error("account {0:?} is unknown, or the service may not assign users to it")]
     Account(String),
-    /// An account that the resolver may still find.
-    #[error("the account {0:?} is not known yet")]
+    /// The account is unknown, but a lookup may find it.
+    #[error("account {0:?} is not known yet")]
     AccountNeeded(String),
-    #[error("the user may not be connected in this way, from there, or now")]
+    #[error(
+        "the user may not connect with this kind of connection, from this address, or at this time"
+    )]
     Terms,
 }
 
-/// The service to ask about a client.
+/// The service that authenticates a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Service {
-    /// Its account.
+    /// Account of the service.
     pub account: AccountId,
-    /// The key that requests are encrypted for.
+    /// Curve key that requests are sealed for, if they are sealed.
     pub xkey: Option<PublicKey>,
 }
 
 /// A response of the service.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
-    /// Its signed token.
+    /// Signed token of the response.
     pub token: &'a str,
-    /// Whether the service encrypted it, which proves its origin.
+    /// Whether the service sealed it, which proves its origin.
     pub is_sealed: bool,
 }
 
-/// A callout request.
+/// A request to the service.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
-    /// The public key of the requesting server.
+    /// Public key of the requesting server.
     pub server_id: &'a str,
-    /// Its name.
+    /// Name of the server.
     pub server_name: &'a str,
-    /// Its version.
+    /// Version of the server.
     pub server_version: &'a str,
-    /// The key that the response may be encrypted for (`X…`).
+    /// Curve key (`X…`) that the response may be sealed for.
     pub xkey: Option<&'a str>,
-    /// The number of the connection.
+    /// Connection id of the client.
     pub cid: u64,
-    /// The public key (`U…`) by which the client is known; each request has a new one.
+    /// A fresh key (`U…`) that identifies the client in the response.
     pub user_nkey: &'a str,
-    /// The time of the request, in seconds since 1970.
+    /// Time of the request, in seconds since 1970.
     pub now: i64,
-    /// The time at which a response becomes useless.
+    /// Time after which a response is useless, in seconds since 1970.
     pub expires_at: i64,
 }
 
@@ -278,7 +280,7 @@ impl Question<'_> {
     }
 }
 
-/// Returns nats-server's name for a connection kind.
+/// Returns nats-server's name for a client's protocol.
 fn client_type(kind: ConnectionKind) -> &'static str {
     match kind {
         ConnectionKind::WebSocket => "websocket",
@@ -287,14 +289,14 @@ fn client_type(kind: ConnectionKind) -> &'static str {
     }
 }
 
-/// The callout's response that admitted a client, kept to check it at a reload.
+/// The response that admitted a client, to check at a reload whether it is still valid.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct CalloutKey {
     callout: Callout,
     claims: Claims<UserClaims>,
 }
 
-// Some tokens suffice without anything else, so they are secret.
+// Bearer tokens are secret.
 impl std::fmt::Debug for CalloutKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CalloutKey").finish_non_exhaustive()
@@ -302,7 +304,8 @@ impl std::fmt::Debug for CalloutKey {
 }
 
 impl CalloutKey {
-    /// Returns what the client has now; `None` if another service decides, or its account is gone.
+    /// Returns the client's current rights; `None` if the callout's configuration changed or the account was
+    /// removed.
     pub(super) fn renew(&self, access: &Access, grant: &Grant) -> Option<Grant> {
         let same = access.callout.as_ref() == Some(&self.callout);
         let renewed = same.then(|| granted(access, self.clone()))?.ok()?;
@@ -314,12 +317,12 @@ impl CalloutKey {
 }
 
 impl Access {
-    /// Returns the configured service.
+    /// Returns the configuration of the auth callout.
     pub fn callout(&self) -> Option<&Callout> {
         self.callout.as_ref()
     }
 
-    /// Returns the service to ask about a client, if one still exists.
+    /// Returns the service that authenticates a client, if there still is one.
     pub fn service_for(&self, caller: &Caller) -> Option<Service> {
         if let Some(token) = &caller.token {
             let xkey = token.authority.service()?.xkey;
@@ -333,11 +336,10 @@ impl Access {
         })
     }
 
-    /// Returns what a response grants. Takes the time of two signature checks, so it must not run on a
-    /// shard's thread.
+    /// Returns the rights that a response grants. Verifies two signatures, so do not call it on a shard's
+    /// thread.
     ///
-    /// # Errors
-    /// Fails if the response refuses the client, or does not answer this request.
+    /// # Errors If the response admits no client, or does not belong to this request.
     pub fn answered(
         &self,
         response: &Response<'_>,
@@ -375,7 +377,7 @@ impl Access {
         }
     }
 
-    /// Returns the grant of a user that the configured service admitted.
+    /// Returns the rights of a user that the configured service admits.
     fn put_by_callout(
         &self,
         callout: &Callout,
@@ -402,8 +404,8 @@ impl Access {
         })
     }
 
-    /// Returns the grant in operator mode: the account that issued the user's token, if the service may place
-    /// users there.
+    /// Returns the rights of a user that an account's service admits, in operator mode. The user belongs to
+    /// the account that issued its token, if the service may assign users to it.
     fn put_by_token(
         &self,
         asked: &Authority,
@@ -429,16 +431,16 @@ impl Access {
     }
 }
 
-/// Returns whether the account of the callout service signed the response, or another on its behalf.
+/// Returns whether a response is signed by the service's account, or by one of its signing keys.
 fn signs(asked: &Authority, said: &Claims<ResponseToCallout>) -> bool {
     let named = &said.body.issuer_account;
     let is_named = named.is_empty() || named == asked.account_key();
     is_named && asked.signer(&said.issuer).is_some()
 }
 
-/// Returns the grant of a user that the service admitted.
+/// Returns the rights of a user that the service admitted.
 fn granted(access: &Access, key: CalloutKey) -> Result<Grant, CalloutError> {
-    // A response without an account means `$G`.
+    // A user without an account belongs to `$G`, like all users without one.
     let name = match key.claims.audience.as_str() {
         "" => GLOBAL_ACCOUNT,
         name => name,
@@ -507,7 +509,7 @@ mod tests {
         Access::new(config).unwrap()
     }
 
-    /// Returns the user's token and the response after `change`, signed by these accounts.
+    /// Returns a response with the user's token, both modified and signed by these accounts.
     fn answer(
         change: impl FnOnce(&mut Value, &mut Value),
         signers: [u8; 2],
@@ -550,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn callout_decides_about_all_but_its_own_users() {
+    fn service_authenticates_all_but_its_own_users() {
         let shown = |user, pass| Credentials {
             user,
             pass,
@@ -581,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_of_the_callout_account_cannot_publish_requests() {
+    fn clients_in_the_services_account_cannot_publish_requests() {
         let access = access(&[]);
         let Decision::Admitted(grant) = access.admit(
             &Credentials {
@@ -591,7 +593,7 @@ mod tests {
             },
             &Peer::default(),
         ) else {
-            panic!("it is let in");
+            panic!("the user should be admitted");
         };
         assert!(grant.rights.is_some());
         let put = answer(|user, _| user["aud"] = "AUTH".into(), [1, 1], &access).unwrap();
@@ -599,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn response_decides() {
+    fn responses_admit_or_refuse() {
         let access = access(&[]);
         let grant = answer(|user, _| user["exp"] = (NOW + 9).into(), [1, 1], &access).unwrap();
         assert_eq!(access.account_id("BIRDS"), Some(grant.account));
@@ -616,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_response_admits_no_client() {
+    fn invalid_responses_admit_no_client() {
         type Change = fn(&mut Value, &mut Value);
         let check = |change: Change, signers, allowed: &[&str], expected: CalloutError| {
             let refused = answer(change, signers, &access(allowed)).unwrap_err();
@@ -666,7 +668,7 @@ mod tests {
     }
 
     #[test]
-    fn request_holds_the_credentials() {
+    fn request_contains_the_credentials() {
         let server = key(KeyKind::Server, 8);
         let (id, user) = (
             server.public().encode(),

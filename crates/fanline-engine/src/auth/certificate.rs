@@ -1,5 +1,4 @@
-//! The names and the key in a certificate, as far as they identify users. Its validity is checked before, by
-//! rustls.
+//! Names and keys in certificates, as far as they identify users. Validation happens elsewhere, before.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -22,22 +21,22 @@ const CLIENT_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
 /// 2.5.29.37.0, anyExtendedKeyUsage.
 const ANY_PURPOSE: &[u8] = &[0x55, 0x1d, 0x25, 0x00];
 
-/// The names and the key of a certificate.
+/// Names and public key of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateNames {
     /// Email addresses among the alternative names.
     pub emails: Vec<String>,
-    /// Host names among them.
+    /// Host names among the alternative names.
     pub dns_names: Vec<String>,
-    /// URIs among them.
+    /// URIs among the alternative names.
     pub uris: Vec<String>,
-    /// The subject in the form of RFC 2253: `CN=ada,O=Example`.
+    /// The subject in the notation of RFC 2253: `CN=ada,O=Example`.
     pub subject: String,
-    /// The range of the public key (SPKI) in the certificate.
+    /// Byte range of the public key (SPKI) in the certificate.
     pub public_key: Range<usize>,
 }
 
-/// Reads a certificate in DER; returns `None` if it is not one.
+/// Parses a certificate in DER; `None` if it is invalid.
 pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
     let (_, after) = take(from_validity(der)?, SEQUENCE)?;
     let (subject, after) = take(after, SEQUENCE)?;
@@ -60,13 +59,13 @@ pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
     Some(names)
 }
 
-/// Returns the end of a certificate's validity in the form of RFC 3339; `None` if it cannot be read.
+/// Returns the end of a DER certificate's validity in RFC 3339; `None` if it cannot be parsed.
 pub fn not_after(der: &[u8]) -> Option<String> {
     let (validity, _) = take(from_validity(der)?, SEQUENCE)?;
     let (_, _, until) = element(validity)?;
     let (tag, time, _) = element(until)?;
     let time = std::str::from_utf8(time).ok()?.strip_suffix('Z')?;
-    // RFC 5280, 4.1.2.5: a year of two digits is in 1950 to 2049.
+    // RFC 5280, 4.1.2.5: a year of two digits is one of 1950 to 2049.
     let time = match tag {
         UTC_TIME if time < "50" => format!("20{time}"),
         UTC_TIME => format!("19{time}"),
@@ -88,8 +87,8 @@ pub fn not_after(der: &[u8]) -> Option<String> {
     ))
 }
 
-/// Returns whether a client may use the certificate: its extended key usage is absent, or includes client
-/// authentication or any purpose. `false` if it cannot be read.
+/// Returns whether a certificate may be used by a client: its extended key usage is missing, or includes
+/// client authentication or any purpose. False if it cannot be parsed.
 pub fn may_be_a_client(der: &[u8]) -> bool {
     match extended_key_usage(der) {
         Some(None) => true,
@@ -98,7 +97,7 @@ pub fn may_be_a_client(der: &[u8]) -> bool {
     }
 }
 
-/// Returns the purposes that a certificate names; `Some(None)` if it names none.
+/// Returns the extended key usage of a certificate; `Some(None)` if it has none.
 #[expect(clippy::option_option, reason = "no certificate, none named, some")]
 fn extended_key_usage(der: &[u8]) -> Option<Option<&[u8]>> {
     let (certificate, _) = take(der, SEQUENCE)?;
@@ -136,8 +135,7 @@ fn names_clients(mut purposes: &[u8]) -> Option<bool> {
     Some(false)
 }
 
-/// Returns the part of a certificate from its validity on, behind serial number, signature algorithm, and
-/// issuer.
+/// Returns a certificate from its validity on, behind serial number, signature algorithm, and issuer.
 fn from_validity(der: &[u8]) -> Option<&[u8]> {
     let (certificate, _) = take(der, SEQUENCE)?;
     let (mut rest, _) = take(certificate, SEQUENCE)?;
@@ -150,7 +148,7 @@ fn from_validity(der: &[u8]) -> Option<&[u8]> {
     Some(rest)
 }
 
-/// Returns the number of bytes in `whole` from the start of `part` on.
+/// Returns how many bytes of `whole` remain from the start of `part` on.
 fn trailing(whole: &[u8], part: &[u8]) -> Option<usize> {
     let range = whole.as_ptr_range();
     let at = part.as_ptr();
@@ -187,7 +185,7 @@ fn read_extensions(mut rest: &[u8], names: &mut CertificateNames) -> Option<()> 
     Some(())
 }
 
-/// Formats a distinguished name as RFC 2253 does, the last part first.
+/// Formats a name as in RFC 2253, the last part first.
 fn distinguished_name(mut rest: &[u8]) -> Option<String> {
     let mut parts = Vec::new();
     while !rest.is_empty() {
@@ -236,7 +234,7 @@ fn attribute_name(id: &[u8]) -> String {
     }
 }
 
-/// Formats an object identifier with dots.
+/// Formats an object identifier in dotted notation.
 fn dotted(id: &[u8]) -> String {
     let mut text = String::new();
     let mut number = 0u64;
@@ -274,13 +272,13 @@ fn escaped(value: &str) -> String {
     text
 }
 
-/// Returns the content of the first element, if it has this tag, and the bytes behind it.
+/// Returns the content of the first element if it has this tag, and the bytes after it.
 fn take(bytes: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
     let (tag, content, after) = element(bytes)?;
     (tag == wanted).then_some((content, after))
 }
 
-/// Returns tag, content, and the bytes behind the element.
+/// Returns the first element's tag, its content, and the bytes after it.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&short, mut rest) = rest.split_first()?;
@@ -374,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_key_are_found() {
+    fn names_and_key_are_parsed() {
         let bytes = certificate(&[9; 300]);
         let names = certificate_names(&bytes).unwrap();
         assert_eq!(names.subject, "CN=ada,O=A\\, B,C=DE");
@@ -385,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_validity_is_found() {
+    fn end_of_validity_is_parsed() {
         for (tag, text, expected) in [
             (UTC_TIME, "261222170138Z", Some("2026-12-22T17:01:38Z")),
             (UTC_TIME, "991231235959Z", Some("1999-12-31T23:59:59Z")),
@@ -405,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_written_in_numbers() {
+    fn object_ids_are_dotted() {
         assert_eq!(
             dotted(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1]),
             "1.2.840.113549.1.9.1"
@@ -415,7 +413,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(at in any::<prop::sample::Index>(), byte in any::<u8>(), end in any::<prop::sample::Index>()) {
+        fn damaged_certificates_do_not_panic(at in any::<prop::sample::Index>(), byte in any::<u8>(), end in any::<prop::sample::Index>()) {
             let mut bytes = certificate(&[9; 20]);
             let at = at.index(bytes.len());
             bytes[at] = byte;

@@ -12,25 +12,25 @@ use super::nkey::PublicKey;
 use super::operator::JwtProof;
 use super::user::same;
 
-/// A check of a millisecond or more, for a thread other than a shard's.
+/// A check of a millisecond or many, to run on a separate thread.
 pub struct Check {
     pub(super) proof: Proof,
-    /// The grant if it succeeds; `None` if it only takes as long as a real one.
+    /// Rights granted on success; `None` if the check only equalizes the response time.
     pub(super) grant: Option<Grant>,
 }
 
 pub(super) enum Proof {
-    /// bcrypt's hash of a password.
+    /// Comparison with a bcrypt hash.
     Password { hash: String, given: String },
-    /// A signature of the nonce.
+    /// Signature of the nonce.
     Signature {
         key: PublicKey,
         nonce: String,
         signature: String,
     },
-    /// A user's token.
+    /// Token of a user.
     Token(Box<JwtProof>),
-    /// The account of this name is not known yet.
+    /// The account of this name is not loaded yet.
     Account(String),
     /// An auth callout service decides.
     Callout(Arc<Caller>),
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Check {
 }
 
 impl Check {
-    /// Returns a check that first needs an account.
+    /// Creates a check that first needs an account.
     pub(super) fn account(name: String) -> Self {
         Check {
             proof: Proof::Account(name),
@@ -52,9 +52,9 @@ impl Check {
         }
     }
 
-    /// Returns the account that has to be known first. The resolver gives the shards an
-    /// [`Access`](super::Access) with it and calls [`Shard::decide_again`](crate::Shard::decide_again); it
-    /// calls that also if it does not find the account.
+    /// Returns the account that must be loaded before the check. The caller looks it up, passes an
+    /// [`Access`](super::Access) with it to the shards, and calls
+    /// [`Shard::decide_again`](crate::Shard::decide_again); if the account is not found, only the latter.
     pub fn account_needed(&self) -> Option<&str> {
         match &self.proof {
             Proof::Account(name) => Some(name),
@@ -62,8 +62,8 @@ impl Check {
         }
     }
 
-    /// Returns the client if an auth callout decides; [`Access::answered`](super::Access::answered) then
-    /// yields the grant.
+    /// Returns the client, if a service has to authenticate it: [`Access::answered`](super::Access::answered)
+    /// evaluates the response.
     pub fn caller(&self) -> Option<Arc<Caller>> {
         match &self.proof {
             Proof::Callout(caller) => Some(Arc::clone(caller)),
@@ -71,7 +71,7 @@ impl Check {
         }
     }
 
-    /// Performs the check at `now`, in seconds since 1970. `None` refuses the client.
+    /// Performs the check; `now` is in seconds since 1970. Returns `None` if the client may not connect.
     pub fn perform(self, now: i64) -> Option<Grant> {
         let is_proved = match self.proof {
             Proof::Password { hash, given } => is_hash_of(&hash, &given),
@@ -87,7 +87,7 @@ impl Check {
     }
 }
 
-/// Decodes base64 of either alphabet, with or without padding.
+/// Decodes Base64 of either alphabet, with or without padding.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches('=');
     general_purpose::URL_SAFE_NO_PAD
@@ -96,18 +96,18 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
         .ok()
 }
 
-/// The base64 alphabet of bcrypt.
+/// bcrypt's variant of Base64.
 const BCRYPT_BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::BCRYPT,
     general_purpose::NO_PAD.with_decode_allow_trailing_bits(true),
 );
-/// Characters of salt, in front of those of the hash.
+/// Characters of the salt; those of the hash follow.
 const SALT_CHARS: usize = 22;
-/// Longer passwords are cut to this length.
+/// Bytes of a password that have an effect.
 const PASSWORD_BYTES_MAX: usize = 72;
 const COSTS: std::ops::RangeInclusive<u32> = 4..=31;
 
-/// Bytes of salt.
+/// Bytes of the salt.
 pub const SALT_BYTES: usize = 16;
 
 /// Returns whether `hash` is a bcrypt hash of `password`.
@@ -115,8 +115,8 @@ pub fn is_hash_of(hash: &str, password: &str) -> bool {
     hash_again(hash, password).is_some_and(|again| same(&again, hash.get(4..).unwrap_or_default()))
 }
 
-/// Hashes `password` with the cost and the salt of `hash`, without its version; `None` if `hash` is not a
-/// bcrypt hash.
+/// Hashes `password` with the cost and the salt of `hash`, without the version prefix; `None` if `hash` is
+/// invalid.
 fn hash_again(hash: &str, password: &str) -> Option<String> {
     let rest = hash.get(4..)?;
     let (cost, rest) = rest.split_once('$')?;
@@ -126,18 +126,18 @@ fn hash_again(hash: &str, password: &str) -> Option<String> {
     Some(hash_with(cost, salt, password))
 }
 
-/// `<cost>$<salt><hash>`.
+/// Returns `<cost>$<salt><hash>`.
 fn hash_with(cost: u32, salt: [u8; SALT_BYTES], password: &str) -> String {
     let mut bytes = password.as_bytes().to_vec();
     bytes.push(0);
     bytes.truncate(PASSWORD_BYTES_MAX);
     let hash = bcrypt::bcrypt(cost, salt, &bytes);
     let salt = BCRYPT_BASE64.encode(salt);
-    // bcrypt does not write the last of the 24 bytes.
+    // The encoding omits the last of the 24 bytes.
     format!("{cost:02}${salt}{}", BCRYPT_BASE64.encode(&hash[..23]))
 }
 
-/// Hashes a password with bcrypt; `None` if the cost is not between 4 and 31.
+/// Returns the bcrypt hash of a password; `None` if the cost is not between 4 and 31.
 pub fn hash_password(cost: u32, salt: [u8; SALT_BYTES], password: &str) -> Option<String> {
     COSTS
         .contains(&cost)
@@ -148,9 +148,9 @@ pub fn hash_password(cost: u32, salt: [u8; SALT_BYTES], password: &str) -> Optio
 mod tests {
     use super::*;
 
-    /// Well-known test vectors of bcrypt.
+    /// Widely published test vectors.
     #[test]
-    fn hashes_match_known_vectors() {
+    fn hashes_match_published_vectors() {
         for (password, hash) in [
             (
                 "",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn own_hashes_verify() {
+    fn hashed_passwords_are_accepted() {
         let long = "x".repeat(100);
         for password in ["", "s3cret", "pässword", &long] {
             let hash = hash_password(4, [7; SALT_BYTES], password).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_hash_verifies_nothing() {
+    fn invalid_hashes_match_no_password() {
         for hash in [
             "",
             "$2a$",
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_come_in_both_alphabets() {
+    fn signatures_are_decoded_in_both_alphabets() {
         assert_eq!(decode("-_8="), Some(vec![0xfb, 0xff]));
         assert_eq!(decode("+/8"), Some(vec![0xfb, 0xff]));
         assert_eq!(decode("?"), None);

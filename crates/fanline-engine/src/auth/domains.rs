@@ -1,12 +1,11 @@
-//! Accounts without JetStream on this server, whose clients use another domain by default
-//! (`default_js_domain`).
+//! Accounts without JetStream on this server, whose clients use that of another domain (`default_js_domain`).
 
 use std::collections::BTreeMap;
 
 use super::nkey::{KeyKind, PublicKey};
 use super::{Access, AccessError, Account, AccountId, GLOBAL_ACCOUNT, Mapping, SYSTEM_ACCOUNT};
 
-/// The subjects of API requests below `$JS.API`.
+/// Requests that clients send to `$JS.API`.
 const REQUESTS: [&str; 7] = [
     "INFO",
     "STREAM.>",
@@ -16,14 +15,14 @@ const REQUESTS: [&str; 7] = [
     "SERVER.>",
     "ACCOUNT.>",
 ];
-/// Subjects to which clients write without an API request.
+/// Subjects that clients publish to without an API request.
 const STORES: [&str; 2] = ["$KV.>", "$OBJ.>"];
 
-/// The domain of an account, by the account's name. An empty domain means that leaf connections do not
-/// isolate the JetStream of the two sides in this account.
+/// JetStream domains by account name. An empty domain lets leaf connections join the JetStream of both sides
+/// in this account.
 pub type DefaultDomains = BTreeMap<String, String>;
 
-/// Checks that the domains fit these accounts.
+/// Checks the domains against the accounts.
 pub(super) fn check(
     domains: &DefaultDomains,
     accounts: &[Account],
@@ -34,7 +33,7 @@ pub(super) fn check(
         let account = accounts.iter().find(|account| account.name == *name);
         let has_jetstream = account.is_some_and(|account| account.jetstream.is_some());
         if is_operated {
-            // The account may be unknown yet.
+            // The account may be loaded later.
             if PublicKey::parse(name).is_none_or(|key| key.kind() != KeyKind::Account) {
                 return Err(AccessError::InvalidAccountNkey(name.clone()));
             }
@@ -51,13 +50,13 @@ pub(super) fn check(
 }
 
 impl Access {
-    /// Returns whether leaf connections isolate the JetStream of the two sides in this account.
+    /// Returns whether leaf connections separate the JetStream of the two sides in this account.
     pub(crate) fn keeps_jetstream_apart(&self, account: AccountId) -> bool {
         self.default_domain(account) != Some("")
     }
 
-    /// Returns the mappings from the default API subjects to those of the account's domain, for a server with
-    /// or without JetStream.
+    /// Returns the mappings of an account's JetStream requests to its domain, on a server with or without
+    /// JetStream.
     pub(crate) fn domain_mappings(&self, id: AccountId, has_jetstream: bool) -> Vec<Mapping> {
         let domain = self.default_domain(id).filter(|domain| !domain.is_empty());
         let is_alone = self.accounts.len() <= AccountId::SYSTEM.index() + 1;
@@ -71,7 +70,7 @@ impl Access {
         let stores = STORES.map(|what| (what.to_owned(), what));
         let all = requests.into_iter().chain(stores);
         let mapped = all.map(|(own, what)| Mapping::new(&own, &format!("$JS.{domain}.API.{what}")));
-        // The domain was checked before.
+        // The domain was validated before.
         mapped.filter_map(Result::ok).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Errors in the configuration of accounts and users.
 
-/// An error in the configuration; the texts are nats-server's where it has one.
+/// An error in the configuration, in nats-server's words where it has some.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each one is its text")]

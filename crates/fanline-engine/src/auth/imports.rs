@@ -1,4 +1,4 @@
-//! Checks of imports against the exports of other accounts.
+//! Validation of imports against exports.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Returns whether the exports permit an import.
+/// Returns whether an import is valid with the present exports.
 pub(super) fn stands(
     account: &Account,
     import: &Import,
@@ -82,7 +82,7 @@ fn check_import(
 ) -> Result<(), AccessError> {
     let subject = &import.subject;
     for filter in [subject.as_str(), import.local()] {
-        // The mapped subject is checked as a transform below.
+        // The local subject is checked as a transform below.
         if filter == subject && Filter::parse(filter.as_bytes()).is_err() {
             return Err(AccessError::InvalidSubject(filter.into()));
         }
@@ -94,9 +94,9 @@ fn check_import(
             exporter: import.account.clone(),
         });
     };
-    let is_for_all =
+    let is_built_in =
         || *exporter == AccountId::SYSTEM && system::own_import(import, &account.name).is_some();
-    if !is_exported(import, account, &accounts[exporter.index()]) && !is_for_all() {
+    if !is_exported(import, account, &accounts[exporter.index()]) && !is_built_in() {
         let (account, subject) = (account.name.clone(), subject.clone());
         let exporter = import.account.clone();
         return Err(match import.kind {
@@ -121,8 +121,8 @@ fn check_import(
     Ok(())
 }
 
-/// Rewrites `a.*.b.*` as `a.$1.b.$2`: the wildcards of an import's local name stand for those of its subject,
-/// in order.
+/// Numbers the wildcards of an import's local name: `a.*.b.*` becomes `a.$1.b.$2`. They stand for those of
+/// its subject, in order.
 pub(crate) fn in_order_of_wildcards(to: &str) -> String {
     let mut count = 0;
     let number = |token: &str| match token {
@@ -135,13 +135,13 @@ pub(crate) fn in_order_of_wildcards(to: &str) -> String {
     to.split('.').map(number).collect::<Vec<_>>().join(".")
 }
 
-/// Returns whether the exporting account exports to the importer.
+/// Returns whether the exporter exports the subject of an import to the importer.
 pub(crate) fn is_exported(import: &Import, importer: &Account, exporter: &Account) -> bool {
     let mut exports = exporter.exports.iter();
     exports.any(|export| permits(export, import, importer))
 }
 
-/// Returns whether an export has this kind, covers the subject, and admits this account.
+/// Returns whether an export is of the import's kind, covers its subject, and allows the importer.
 fn permits(export: &Export, import: &Import, importer: &Account) -> bool {
     let same_kind = match import.kind {
         ImportKind::Stream => export.kind == ExportKind::Stream,
@@ -174,7 +174,7 @@ pub(crate) fn covers(wide: &str, narrow: &str) -> bool {
     }
 }
 
-/// Returns whether both filters match some common subject.
+/// Returns whether some subject matches both filters.
 pub(crate) fn overlap(a: &str, b: &str) -> bool {
     let mut a = a.split('.');
     let mut b = b.split('.');
@@ -189,7 +189,8 @@ pub(crate) fn overlap(a: &str, b: &str) -> bool {
     }
 }
 
-/// Returns whether an import leads back to this account itself, through imports of others.
+/// Returns whether an import forms a cycle: its messages come from this account itself, through imports of
+/// others.
 pub(super) fn leads_back(
     origin: &Account,
     first: &Import,

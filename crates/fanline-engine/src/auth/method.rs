@@ -1,4 +1,4 @@
-//! The authentication method of an embedded server.
+//! Authentication methods.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Access;
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Auth {
-    /// Every client may connect.
+    /// No credentials.
     #[default]
     Open,
     /// One shared token (`auth_token`).
@@ -17,10 +17,10 @@ pub enum Auth {
     User {
         /// The user's name.
         name: String,
-        /// The password, in plaintext.
+        /// The password in clear.
         password: String,
     },
-    /// Users and accounts, each with its permissions.
+    /// Users and accounts, each with permissions.
     Directory(Arc<Access>),
 }
 
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Auth {
 }
 
 impl Auth {
-    /// Returns whether a client has to send credentials.
+    /// Returns whether clients need credentials.
     pub fn is_required(&self) -> bool {
         match self {
             Auth::Open => false,
@@ -46,7 +46,7 @@ impl Auth {
         }
     }
 
-    /// Returns the equivalent directory.
+    /// Returns an equivalent directory.
     pub fn directory(&self) -> Arc<Access> {
         match self {
             Auth::Open => Access::open().into(),

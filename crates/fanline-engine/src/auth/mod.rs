@@ -1,7 +1,7 @@
 //! Authentication and authorization: users, accounts, and permissions.
 //!
-//! An [`AccessConfig`] is the configuration of a server; [`Access::new`] checks it and builds the directory
-//! that all shards share. A directory is immutable; a reload replaces it as a whole.
+//! [`Access::new`] validates an [`AccessConfig`] and creates the directory that all shards share. A directory
+//! is immutable; a reload replaces it as a whole.
 
 mod account;
 mod admit;
@@ -52,44 +52,43 @@ pub(crate) use rights::{Permitted, RightsId};
 pub(crate) use system::{imports as system_imports, own_import};
 pub use user::{ConnectionKind, Identity, Password, User};
 pub use vouched::Vouched;
-use websocket::Door;
 pub use websocket::ListenerAccess;
+use websocket::ListenerOverride;
 
-/// The configuration of accounts and users. The default admits every client.
+/// Configuration of accounts and users. The default admits all clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessConfig {
-    /// One token for all clients, in place of users.
+    /// One token for all clients, instead of users.
     pub token: Option<Password>,
     /// Accounts with their users; `$G` and the system account are added if missing.
     pub accounts: Vec<Account>,
-    /// The user of clients that send no credentials.
+    /// The user of clients without credentials.
     pub no_auth_user: Option<String>,
-    /// The name of the system account; `$SYS` when `None`.
+    /// Name of the system account; `None` is `$SYS`.
     pub system_account: Option<String>,
-    /// Sends a nonce even if no user has to sign it.
+    /// Whether a nonce is sent even if no user has to sign it.
     pub always_nonce: bool,
-    /// In operator mode, the operators that sign accounts.
+    /// Trusted operators in operator mode. Their tokens define the accounts.
     pub operators: Option<Operators>,
-    /// The service that decides which clients may connect.
+    /// The auth callout service, if configured.
     pub callout: Option<Callout>,
-    /// Proxies that the server trusts to sign for a client.
+    /// Keys of trusted proxies.
     pub proxies: Vec<PublicKey>,
-    /// Whether every client has to connect through such a proxy.
+    /// Whether all clients must connect through a trusted proxy.
     pub proxy_required: bool,
-    /// The JetStream domain that clients of an account use by default, by the account's name.
+    /// JetStream domain of clients that name none, by account name.
     pub default_domains: DefaultDomains,
-    /// Credentials of WebSocket clients, where they differ.
+    /// Different credentials of WebSocket clients.
     pub websocket: ListenerAccess,
-    /// Credentials of MQTT clients, where they differ.
+    /// Different credentials of MQTT clients.
     pub mqtt: ListenerAccess,
     /// Connection kinds that take the user from the client certificate (`verify_and_map`). A user without a
-    /// password that may use one of these kinds is identified by a certificate: no other kind admits it by
-    /// name.
+    /// password that may use one of them is admitted by its certificate only, never by its name.
     pub certificate_kinds: Vec<ConnectionKind>,
 }
 
 impl AccessConfig {
-    /// Returns the account of this name, and creates it if missing.
+    /// Returns the account of this name, and creates it if necessary.
     pub fn account_mut(&mut self, name: &str) -> &mut Account {
         let at = self.accounts.iter().position(|a| a.name == name);
         let at = at.unwrap_or_else(|| {
@@ -104,44 +103,44 @@ impl AccessConfig {
 #[derive(Debug)]
 pub struct Access {
     token: Option<Password>,
-    /// Indexed by [`AccountId`].
+    /// Accounts by [`AccountId`].
     accounts: Vec<Account>,
     by_name: HashMap<String, AccountId>,
     users: Users,
-    /// The rights of each user, by account and index; `None` may do everything.
+    /// Rights of each user, by account and index; `None` allows everything.
     rights: Vec<Vec<Option<Arc<Rights>>>>,
-    no_auth_user: Option<Place>,
+    no_auth_user: Option<UserPosition>,
     always_nonce: bool,
     operators: Option<Operators>,
     callout: Option<Callout>,
     proxies: Vec<PublicKey>,
     proxy_required: bool,
     default_domains: DefaultDomains,
-    /// Credentials of WebSocket clients in place of `token` and `no_auth_user`.
-    websocket: Option<Door>,
-    /// Credentials of MQTT clients, likewise.
-    mqtt: Option<Door>,
+    /// Replaces `token` and `no_auth_user` for WebSocket clients.
+    websocket: Option<ListenerOverride>,
+    /// Replaces `token` and `no_auth_user` for MQTT clients.
+    mqtt: Option<ListenerOverride>,
     certificate_kinds: Vec<ConnectionKind>,
-    /// When it last received accounts' tokens, in seconds since 1970.
+    /// When account tokens were last added, in seconds since 1970.
     as_of: i64,
 }
 
-/// The location of a user: its account, and its index among the users of that account.
+/// Position of a user: its account, and its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct UserPosition {
     account: AccountId,
     at: usize,
 }
 
 #[derive(Debug, Default)]
 struct Users {
-    by_name: HashMap<String, Place>,
-    by_nkey: HashMap<String, Place>,
+    by_name: HashMap<String, UserPosition>,
+    by_nkey: HashMap<String, UserPosition>,
 }
 
 impl Eq for Access {}
 
-/// Compares the configurations.
+/// Compares the configurations that they were created from.
 impl PartialEq for Access {
     fn eq(&self, other: &Self) -> bool {
         self.token == other.token
@@ -166,52 +165,58 @@ impl Default for Access {
 }
 
 impl Access {
-    /// Returns a directory that admits every client with all rights.
-    #[expect(clippy::missing_panics_doc, reason = "nothing can be wrong with it")]
+    /// Creates a directory in which every client may connect and do everything.
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "the configuration is always valid"
+    )]
     pub fn open() -> Self {
-        Access::new(AccessConfig::default()).expect("nothing can be wrong with nothing")
+        Access::new(AccessConfig::default()).expect("the default configuration is valid")
     }
 
-    /// Returns a directory that admits clients with this token.
-    #[expect(clippy::missing_panics_doc, reason = "nothing can be wrong with it")]
+    /// Creates a directory with one token for all clients.
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "the configuration is always valid"
+    )]
     pub fn token(token: impl Into<Password>) -> Self {
         let config = AccessConfig {
             token: Some(token.into()),
             ..AccessConfig::default()
         };
-        Access::new(config).expect("there is nobody beside it")
+        Access::new(config).expect("a token without users is valid")
     }
 
-    /// Returns a directory with one user.
-    #[expect(clippy::missing_panics_doc, reason = "nothing can be wrong with it")]
+    /// Creates a directory with one user and password.
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "the configuration is always valid"
+    )]
     pub fn user(name: impl Into<String>, password: impl Into<Password>) -> Self {
         let mut config = AccessConfig::default();
         let user = User::new(name, password);
         config.account_mut(GLOBAL_ACCOUNT).users.push(user);
-        Access::new(config).expect("one user is nobody's duplicate")
+        Access::new(config).expect("a single user is valid")
     }
 
-    /// Checks a configuration and builds its directory.
+    /// Validates a configuration.
     ///
-    /// # Errors
-    /// Names what is wrong.
+    /// # Errors Returns what is wrong, with its name.
     pub fn new(config: AccessConfig) -> Result<Self, AccessError> {
         Access::after(&[], config)
     }
 
-    /// Builds a directory that replaces this one. Accounts keep their ids; those that no longer exist keep
-    /// theirs without users.
+    /// Validates a configuration that replaces this one. Accounts keep their ids; removed accounts keep
+    /// theirs too, without users.
     ///
-    /// # Errors
-    /// Names what is wrong.
+    /// # Errors Returns what is wrong, with its name.
     pub fn successor(&self, config: AccessConfig) -> Result<Self, AccessError> {
         Access::after(&self.accounts, config)
     }
 
     /// Returns the same directory with the account ids of `before`.
     ///
-    /// # Errors
-    /// Names what is wrong.
+    /// # Errors Returns what is wrong, with its name.
     pub fn in_place_of(&self, before: &Access) -> Result<Self, AccessError> {
         Ok(Access {
             as_of: self.as_of,
@@ -219,9 +224,9 @@ impl Access {
         })
     }
 
-    /// Returns the configuration that it was built from.
+    /// Returns the configuration that the directory was created from.
     fn config(&self) -> AccessConfig {
-        let name_of = |place: Place| self.user_at(place).name().to_owned();
+        let name_of = |position: UserPosition| self.user_at(position).name().to_owned();
         AccessConfig {
             token: self.token.clone(),
             accounts: self.accounts.clone(),
@@ -240,7 +245,7 @@ impl Access {
     }
 
     fn after(known: &[Account], config: AccessConfig) -> Result<Self, AccessError> {
-        let accounts = in_order(known, &config)?;
+        let accounts = ordered_by_id(known, &config)?;
         let by_name: HashMap<String, AccountId> = (0..)
             .map(AccountId)
             .zip(&accounts)
@@ -259,8 +264,8 @@ impl Access {
             .no_auth_user
             .map(|name| users.find(name))
             .transpose()?;
-        let websocket = Door::new(config.websocket, &users)?;
-        let mqtt = Door::new(config.mqtt, &users)?;
+        let websocket = ListenerOverride::new(config.websocket, &users)?;
+        let mqtt = ListenerOverride::new(config.mqtt, &users)?;
         imports::check(&accounts, &by_name)?;
         domains::check(
             &config.default_domains,
@@ -294,12 +299,12 @@ impl Access {
         })
     }
 
-    /// Returns all accounts, indexed by [`AccountId`].
+    /// Returns all accounts by [`AccountId`].
     pub fn accounts(&self) -> &[Account] {
         &self.accounts
     }
 
-    /// Returns the imports of an account, with those that every account has from the system account.
+    /// Returns an account's imports, including those that every account has from the system account.
     pub fn imports_of(&self, id: AccountId) -> Vec<Import> {
         let Some(account) = self.account(id) else {
             return Vec::new();
@@ -310,7 +315,7 @@ impl Access {
         imports
     }
 
-    /// Returns one account.
+    /// Returns an account.
     pub fn account(&self, id: AccountId) -> Option<&Account> {
         self.accounts.get(id.index())
     }
@@ -320,21 +325,21 @@ impl Access {
         self.by_name.get(name).copied()
     }
 
-    /// Returns the user of clients that send no credentials.
+    /// Returns the user of clients without credentials.
     pub fn no_auth_user(&self) -> Option<&User> {
-        self.no_auth_user.map(|place| self.user_at(place))
+        self.no_auth_user.map(|position| self.user_at(position))
     }
 
-    fn user_at(&self, place: Place) -> &User {
-        &self.accounts[place.account.index()].users[place.at]
+    fn user_at(&self, position: UserPosition) -> &User {
+        &self.accounts[position.account.index()].users[position.at]
     }
 
-    /// Returns whether a client over TCP has to authenticate: with credentials, or by a proxy's signature.
+    /// Returns whether a TCP client must authenticate: with credentials, or through a proxy.
     pub fn is_required(&self) -> bool {
-        self.proxy_required || self.asks_for_credentials()
+        self.proxy_required || self.requires_credentials()
     }
 
-    fn asks_for_credentials(&self) -> bool {
+    fn requires_credentials(&self) -> bool {
         self.token.is_some()
             || self.operators.is_some()
             || self.callout.is_some()
@@ -342,7 +347,7 @@ impl Access {
             || !self.users.by_nkey.is_empty()
     }
 
-    /// Returns whether INFO has a nonce for clients to sign.
+    /// Returns whether clients receive a nonce to sign.
     pub fn needs_nonce(&self) -> bool {
         self.always_nonce
             || self.operators.is_some()
@@ -351,14 +356,14 @@ impl Access {
     }
 }
 
-/// Returns `$G` first, then the system account, then those known before, then the others in the order of the
-/// configuration.
-fn in_order(known: &[Account], config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
+/// Returns the accounts in the order of their ids: `$G`, the system account, those known before, then the
+/// others in configuration order.
+fn ordered_by_id(known: &[Account], config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
     let system = config.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);
     let given = |name: &str| {
         let mut found = config.accounts.iter().find(|a| a.name == name);
         if found.is_none() && config.operators.is_some() {
-            // An account that the new configuration does not name stays as it was.
+            // In operator mode, an account that is not in the new configuration keeps its token.
             let known = known.iter().find(|a| a.name == name);
             found = known.filter(|account| account.authority.is_some());
         }
@@ -401,8 +406,8 @@ fn rights_of(account: &Account, callout: Option<&Callout>) -> Vec<Option<Arc<Rig
 }
 
 impl Users {
-    /// Returns the location of `no_auth_user`, by its name or public key.
-    fn find(&self, name: String) -> Result<Place, AccessError> {
+    /// Returns the position of the user with this name or public key, for clients without credentials.
+    fn find(&self, name: String) -> Result<UserPosition, AccessError> {
         let known = self.by_name.get(&name).or_else(|| self.by_nkey.get(&name));
         known.copied().ok_or(AccessError::UnknownNoAuthUser(name))
     }
@@ -411,7 +416,7 @@ impl Users {
         let mut users = Users::default();
         for (id, account) in (0..).map(AccountId).zip(accounts) {
             for (at, user) in account.users.iter().enumerate() {
-                let place = Place { account: id, at };
+                let position = UserPosition { account: id, at };
                 if let Identity::Nkey(public) = &user.identity
                     && PublicKey::parse_as(KeyKind::User, public).is_none()
                 {
@@ -421,7 +426,7 @@ impl Users {
                     Identity::Name(..) => (&mut users.by_name, AccessError::DuplicateUser),
                     Identity::Nkey(_) => (&mut users.by_nkey, AccessError::DuplicateNkey),
                 };
-                if known.insert(user.name().into(), place).is_some() {
+                if known.insert(user.name().into(), position).is_some() {
                     return Err(duplicate(user.name().into()));
                 }
             }

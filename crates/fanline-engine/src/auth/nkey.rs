@@ -1,4 +1,4 @@
-//! Keys in NATS's text form: the kind, the key, and a checksum, in base32.
+//! NATS keys (nkeys): a kind, the key, and a checksum in base32.
 
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
@@ -17,7 +17,7 @@ pub enum KeyKind {
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
 
-/// The byte whose first five bits make the letter `S`.
+/// Prefix of seeds; its first five bits encode the letter `S`.
 const SEED: u8 = 18 << 3;
 
 impl KeyKind {
@@ -60,7 +60,7 @@ impl PublicKey {
         PublicKey { kind, key }
     }
 
-    /// Reads a key's text; `None` if it is not one, or is a seed.
+    /// Parses a public key; `None` if it is invalid, or a seed.
     pub fn parse(text: &str) -> Option<Self> {
         let [prefix, key @ ..] = &*checked(text)? else {
             return None;
@@ -71,12 +71,12 @@ impl PublicKey {
         })
     }
 
-    /// Reads the text of a key of this kind.
+    /// Parses a public key of this kind.
     pub fn parse_as(kind: KeyKind, text: &str) -> Option<Self> {
         PublicKey::parse(text).filter(|key| key.kind == kind)
     }
 
-    /// Returns its kind.
+    /// Returns the kind.
     pub fn kind(&self) -> KeyKind {
         self.kind
     }
@@ -86,14 +86,14 @@ impl PublicKey {
         &self.key
     }
 
-    /// Returns its text.
+    /// Returns the encoded key.
     pub fn encode(&self) -> String {
         let mut bytes = vec![self.kind.prefix()];
         bytes.extend_from_slice(&self.key);
         encode_checked(bytes)
     }
 
-    /// Returns whether the owner of this key signed `message` with `signature`.
+    /// Returns whether the owner of this key signed `message`.
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, &self.key)
             .verify(message, signature)
@@ -101,7 +101,7 @@ impl PublicKey {
     }
 }
 
-/// A secret key: `SU…`, `SA…`, `SO…`. `{:?}` never shows it.
+/// A secret key for signing: `SU…`, `SA…`, `SO…`. `{:?}` never shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretKey {
     kind: KeyKind,
@@ -115,18 +115,18 @@ impl std::fmt::Debug for SecretKey {
 }
 
 impl SecretKey {
-    /// Creates a key from a random seed.
+    /// Creates a key from a seed, which must be random.
     pub fn new(kind: KeyKind, seed: [u8; KEY_BYTES]) -> Self {
         SecretKey { kind, seed }
     }
 
-    /// Reads a secret key's text; `None` if it is not one.
+    /// Parses a secret key; `None` if it is invalid, or a public key.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, seed) = decode_seed(text)?;
         Some(SecretKey { kind, seed })
     }
 
-    /// Returns its text.
+    /// Returns the encoded key.
     pub fn encode(&self) -> String {
         encode_seed(self.kind, &self.seed)
     }
@@ -148,7 +148,7 @@ impl SecretKey {
     }
 }
 
-/// Returns the text of a secret key.
+/// Encodes a secret key.
 fn encode_seed(kind: KeyKind, seed: &[u8; KEY_BYTES]) -> String {
     let prefix = kind.prefix();
     let mut bytes = vec![SEED | (prefix >> 5), (prefix & 31) << 3];
@@ -156,7 +156,7 @@ fn encode_seed(kind: KeyKind, seed: &[u8; KEY_BYTES]) -> String {
     encode_checked(bytes)
 }
 
-/// Reads the text of a secret key.
+/// Parses a secret key.
 fn decode_seed(text: &str) -> Option<(KeyKind, [u8; KEY_BYTES])> {
     let [first, second, seed @ ..] = &*checked(text)? else {
         return None;
@@ -174,7 +174,7 @@ fn encode_checked(mut bytes: Vec<u8>) -> String {
     base32(&bytes)
 }
 
-/// Returns the bytes of a key's text if their checksum is right, without it.
+/// Decodes a key, and removes its checksum, which must be correct.
 fn checked(text: &str) -> Option<Vec<u8>> {
     let mut bytes = from_base32(text)?;
     let at = bytes.len().checked_sub(2)?;
@@ -185,7 +185,7 @@ fn checked(text: &str) -> Option<Vec<u8>> {
 
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// Base32 (RFC 4648) without padding.
+/// Encodes base32 (RFC 4648) without padding.
 fn base32(bytes: &[u8]) -> String {
     let mut text = String::new();
     let (mut held, mut bits) = (0u32, 0);
@@ -205,7 +205,7 @@ fn base32(bytes: &[u8]) -> String {
 }
 
 fn from_base32(text: &str) -> Option<Vec<u8>> {
-    /// Longer than any key; a peer may send more.
+    /// Longest encoded key in bytes, to bound the work for invalid input.
     const TEXT_BYTES_MAX: usize = 64;
     if text.len() > TEXT_BYTES_MAX {
         return None;
@@ -246,7 +246,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_come_back(key: [u8; KEY_BYTES], at in 0..KeyKind::ALL.len()) {
+        fn encoded_keys_round_trip(key: [u8; KEY_BYTES], at in 0..KeyKind::ALL.len()) {
             let kind = KeyKind::ALL[at].0;
             let public = PublicKey::new(kind, key);
             prop_assert_eq!(PublicKey::parse(&public.encode()), Some(public));
@@ -256,7 +256,7 @@ mod tests {
         }
 
         #[test]
-        fn a_wrong_letter_is_seen(key: [u8; KEY_BYTES], at in 0..56usize, letter in "[A-Z2-7]") {
+        fn wrong_letter_is_detected(key: [u8; KEY_BYTES], at in 0..56usize, letter in "[A-Z2-7]") {
             let text = PublicKey::new(KeyKind::User, key).encode();
             let mut wrong = text.clone();
             wrong.replace_range(at..=at, &letter);
@@ -264,13 +264,13 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_without_harm(text in ".{0,80}") {
+        fn arbitrary_text_does_not_panic(text in ".{0,80}") {
             let _ = (PublicKey::parse(&text), decode_seed(&text));
         }
     }
 
     #[test]
-    fn text_begins_with_the_letter_of_its_kind() {
+    fn each_kind_has_its_letter() {
         for (kind, letter) in [
             (KeyKind::User, 'U'),
             (KeyKind::Account, 'A'),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_owners_signature_verifies() {
+    fn signature_verifies_with_its_own_key_only() {
         let secret = SecretKey::new(KeyKind::User, [9; KEY_BYTES]);
         assert_eq!(SecretKey::parse(&secret.encode()), Some(secret.clone()));
         assert!(!format!("{secret:?}").contains(&secret.encode()));

@@ -1,43 +1,41 @@
-//! Permissions, as configured.
+//! Configured permissions of a user.
 
 use std::time::Duration;
 
 use super::error::AccessError;
 use crate::subject::Filter;
 
-/// The permissions of a user. The default allows everything.
+/// Permissions of a user. The default allows everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
-    /// Permissions to publish.
+    /// Subjects that the user may publish to.
     pub publish: Allowed,
-    /// Permissions to subscribe.
+    /// Subjects that the user may subscribe to.
     pub subscribe: Allowed,
     /// Permission to publish to the reply subjects of received messages.
     pub responses: Option<AllowResponses>,
 }
 
-/// One direction of [`Permissions`]. `deny` takes precedence over `allow`.
+/// One direction of [`Permissions`]. A deny rule overrides all allow rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// The allowed subjects; all if `None`.
+    /// Allowed patterns; `None` allows everything.
     pub allow: Option<Vec<Pattern>>,
-    /// The denied subjects.
+    /// Denied patterns.
     pub deny: Vec<Pattern>,
 }
 
 impl Allowed {
-    /// Parses permissions to publish.
+    /// Parses patterns for publishing.
     ///
-    /// # Errors
-    /// Fails if one is not a subject.
+    /// # Errors If one of them is not a valid subject.
     pub fn publish(allow: Option<&[&str]>, deny: &[&str]) -> Result<Self, AccessError> {
         Allowed::parse(allow, deny, Pattern::parse)
     }
 
-    /// Parses permissions to subscribe: subjects, each optionally followed by a queue.
+    /// Parses patterns for subscribing: subjects, optionally followed by a queue.
     ///
-    /// # Errors
-    /// Fails if one is not a subject.
+    /// # Errors If one of them is not a valid subject.
     pub fn subscribe(allow: Option<&[&str]>, deny: &[&str]) -> Result<Self, AccessError> {
         Allowed::parse(allow, deny, Pattern::parse_with_queue)
     }
@@ -55,7 +53,7 @@ impl Allowed {
     }
 }
 
-/// A subject filter, optionally with a pattern of queue names.
+/// A subject filter; for subscriptions, optionally with a pattern of queue names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     subject: String,
@@ -65,8 +63,7 @@ pub struct Pattern {
 impl Pattern {
     /// Parses `subject`.
     ///
-    /// # Errors
-    /// Fails if it is not one.
+    /// # Errors If it is invalid.
     pub fn parse(text: &str) -> Result<Self, AccessError> {
         match Filter::parse(text.as_bytes()) {
             Ok(_) => Ok(Pattern {
@@ -79,8 +76,7 @@ impl Pattern {
 
     /// Parses `subject` or `subject queue`.
     ///
-    /// # Errors
-    /// Fails if it is neither.
+    /// # Errors If it is invalid.
     pub fn parse_with_queue(text: &str) -> Result<Self, AccessError> {
         let mut words = text.split_whitespace();
         let (subject, queue) = (words.next().unwrap_or_default(), words.next());
@@ -99,18 +95,18 @@ impl Pattern {
         &self.subject
     }
 
-    /// Returns the queue filter; `None` matches any queue, and none.
+    /// Returns the filter of queue names; `None` matches with any queue or without one.
     pub fn queue(&self) -> Option<&str> {
         self.queue.as_deref()
     }
 }
 
-/// The limits of [`Permissions::responses`].
+/// Permission to respond, see [`Permissions::responses`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllowResponses {
-    /// Replies to one request; `None` is no limit.
+    /// Responses per request; `None` is unlimited.
     pub max: Option<u64>,
-    /// The time after the request; `None` is no limit.
+    /// How long after the request a response is allowed; `None` is unlimited.
     pub expires: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! Proxies that prove, by signing the nonce in INFO, that a client connects through them.
+//! Trusted proxies. A proxy proves that a client connects through it by signing the client's nonce.
 
 use super::Access;
 use super::admit::Grant;
@@ -6,12 +6,12 @@ use super::check::decode;
 use super::nkey::PublicKey;
 
 impl Access {
-    /// Returns the trusted proxies.
+    /// Returns the keys of trusted proxies.
     pub fn proxies(&self) -> &[PublicKey] {
         &self.proxies
     }
 
-    /// Returns the proxy that signed a nonce. Takes the time of one signature check for each trusted proxy.
+    /// Returns the proxy that signed a nonce. Verifies one signature per trusted proxy.
     pub(crate) fn proxy_that_signed(&self, nonce: &str, signature: &str) -> Option<PublicKey> {
         let signature = decode(signature).filter(|_| !nonce.is_empty())?;
         let mut proxies = self.proxies.iter();
@@ -19,7 +19,7 @@ impl Access {
         signed.copied()
     }
 
-    /// Returns whether the client needs a proxy.
+    /// Returns whether a client with these rights must connect through a proxy.
     pub fn needs_proxy(&self, grant: &Grant) -> bool {
         self.proxy_required || grant.needs_proxy
     }
@@ -35,7 +35,7 @@ mod tests {
     use crate::auth::nkey::{KEY_BYTES, KeyKind, SecretKey};
 
     #[test]
-    fn only_trusted_proxies_count() {
+    fn only_trusted_proxies_are_accepted() {
         let key = |number| SecretKey::new(KeyKind::User, [number; KEY_BYTES]);
         let config = AccessConfig {
             proxies: vec![key(1).public(), key(2).public()],

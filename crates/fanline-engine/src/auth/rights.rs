@@ -1,4 +1,4 @@
-//! Permissions, compiled for lookups.
+//! Compiled permissions.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -10,7 +10,7 @@ use super::permissions::{AllowResponses, Allowed, Pattern, Permissions};
 use crate::subject::Filter;
 use crate::subject::trie::{Trie, Vacant};
 
-/// The compiled permissions of a user. All sessions of the user share them.
+/// Compiled permissions, shared by all sessions of a user.
 pub struct Rights {
     publish: Rules,
     subscribe: Rules,
@@ -28,7 +28,7 @@ impl Rights {
     pub fn new(permissions: &Permissions) -> Self {
         let mut publish = Rules::new(&permissions.publish);
         if permissions.responses.is_some() && publish.allow.is_none() {
-            // A user with `allow_responses` and no other permission to publish may only reply.
+            // A user that may respond, and has no allowed subjects, may only respond.
             publish.allow = Some(Patterns::default());
         }
         Rights {
@@ -38,7 +38,7 @@ impl Rights {
         }
     }
 
-    /// Returns the subjects for publishing and for subscribing, as configured.
+    /// Returns the configured lists for publishing and for subscribing.
     pub(crate) fn told(&self) -> [Lists; 2] {
         [&self.publish, &self.subscribe].map(|rules| Lists {
             allow: rules.allow.as_ref().map_or_else(Vec::new, Patterns::texts),
@@ -46,7 +46,7 @@ impl Rights {
         })
     }
 
-    /// Returns nats-server's JSON form: -1 is no limit, and times are in nanoseconds.
+    /// Returns nats-server's JSON form: unlimited is -1, durations are in nanoseconds.
     pub(crate) fn shown(&self) -> Value {
         let mut shown = json!({});
         for (name, lists) in ["publish", "subscribe"].into_iter().zip(self.told()) {
@@ -65,25 +65,25 @@ impl Rights {
         shown
     }
 
-    /// Returns the permission to publish to the replies of received messages.
+    /// Returns the rule for responses, if they are allowed.
     pub(crate) fn responses(&self) -> Option<AllowResponses> {
         self.responses
     }
 
-    /// Returns whether the user may publish to a subject, replies aside.
-    pub(crate) fn may_publish(&self, topic: &[u8]) -> bool {
+    /// Returns whether the user may publish to a subject, apart from responses.
+    pub(crate) fn may_publish(&self, subject: &[u8]) -> bool {
         let allow = self.publish.allow.as_ref();
-        allow.is_none_or(|allow| allow.matching(topic, b"").plain)
-            && !self.publish.deny.matching(topic, b"").plain
+        allow.is_none_or(|allow| allow.matching(subject, b"").plain)
+            && !self.publish.deny.matching(subject, b"").plain
     }
 
-    /// Returns whether the user may subscribe. A filter with wildcards that also matches denied subjects may
-    /// pass; [`filters`](Rights::filters) then returns true.
+    /// Returns whether the user may subscribe. A wildcard filter may pass although it also matches denied
+    /// subjects; then [`filters`](Rights::filters) returns true.
     pub(crate) fn may_subscribe(&self, filter: &[u8], queue: &[u8]) -> bool {
         self.subscribe.allow_queue(filter, queue) && !self.subscribe.deny_queue(filter, queue)
     }
 
-    /// Returns whether some messages for an allowed subscription must not be delivered.
+    /// Returns whether single messages of a permitted subscription must be withheld.
     pub(crate) fn filters(&self, filter: &[u8], queue: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(filter) else {
             return true;
@@ -95,13 +95,13 @@ impl Rights {
                 || (rules.allow.as_ref()).is_some_and(|allow| !allow.cover(text, queue)))
     }
 
-    /// Returns whether a message may be delivered to a subscription with such a filter.
-    pub(crate) fn may_receive(&self, topic: &[u8], queue: &[u8]) -> bool {
-        self.may_subscribe(topic, queue)
+    /// Returns whether a message may be delivered to such a subscription.
+    pub(crate) fn may_receive(&self, subject: &[u8], queue: &[u8]) -> bool {
+        self.may_subscribe(subject, queue)
     }
 }
 
-/// The identity of a user's rights, for comparison only. Valid as long as the rights are in use.
+/// Identity of a session's rights, for comparison only. Valid while the session holds them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RightsId(*const Rights);
 
@@ -111,8 +111,8 @@ impl RightsId {
     }
 }
 
-/// The rights under which an operation was permitted. Rights are immutable, so every holder of the same
-/// rights has the permission; it ends when other rights replace them.
+/// The rights under which an operation was permitted. Rights are immutable, so the permission is valid for
+/// all sessions that share them; replaced rights no longer match.
 #[derive(Clone, Debug)]
 pub(crate) struct Permitted(Weak<Rights>);
 
@@ -121,21 +121,22 @@ impl Permitted {
         Permitted(Arc::downgrade(rights))
     }
 
-    /// A weak reference keeps the allocation, though not its content, so no other rights have this address.
+    /// The weak reference keeps the allocation alive after the rights are dropped, so no other rights can
+    /// have its address.
     #[inline]
     pub(crate) fn is_under(&self, rights: RightsId) -> bool {
         std::ptr::eq(self.0.as_ptr(), rights.0)
     }
 }
 
-/// Subjects, each followed by a queue if it applies to that queue only.
+/// Configured subjects, each followed by its queue if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lists {
     pub(crate) allow: Vec<String>,
     pub(crate) deny: Vec<String>,
 }
 
-/// One direction.
+/// Rules of one direction.
 struct Rules {
     allow: Option<Patterns>,
     deny: Patterns,
@@ -143,7 +144,7 @@ struct Rules {
 
 impl Rules {
     fn new(allowed: &Allowed) -> Self {
-        // An empty list allows everything, like a missing one.
+        // An empty list allows everything, like no list.
         let allow = allowed.allow.as_deref().filter(|list| !list.is_empty());
         Rules {
             allow: allow.map(Patterns::new),
@@ -157,7 +158,7 @@ impl Rules {
         };
         let found = allow.matching(filter, queue);
         match !queue.is_empty() && found.names_queues {
-            // Once queues are named, other queues are denied.
+            // If any matching pattern names queues, only these queues are allowed.
             true => found.queue,
             false => found.plain,
         }
@@ -169,46 +170,46 @@ impl Rules {
     }
 }
 
-/// A list of patterns that are matched together.
+/// A list of patterns that are all matched at once.
 #[derive(Default)]
 struct Patterns {
-    trie: Trie<Held>,
+    trie: Trie<Entry>,
     list: Vec<Pattern>,
 }
 
-/// The entries at one subject filter.
+/// The patterns of one subject filter.
 #[derive(Default)]
-struct Held {
+struct Entry {
     plain: bool,
     queues: Vec<String>,
 }
 
-impl Vacant for Held {
+impl Vacant for Entry {
     fn is_vacant(&self) -> bool {
         !self.plain && self.queues.is_empty()
     }
 }
 
-/// The match of a subject and a queue.
+/// The patterns that match a subject and a queue.
 #[derive(Clone, Copy, Default)]
 struct Found {
     /// A pattern without a queue matches.
     plain: bool,
-    /// Patterns with queues match the subject.
+    /// A pattern with a queue matches the subject, whatever its queue.
     names_queues: bool,
-    /// One of them matches the queue.
+    /// A pattern with a queue matches the subject and this queue.
     queue: bool,
 }
 
 impl Patterns {
     fn new(list: &[Pattern]) -> Self {
-        let mut trie: Trie<Held> = Trie::default();
+        let mut trie: Trie<Entry> = Trie::default();
         for pattern in list {
             let node = trie.insert(pattern.subject().as_bytes());
-            let held = trie.value_mut(node);
+            let entry = trie.value_mut(node);
             match pattern.queue() {
-                None => held.plain = true,
-                Some(queue) => held.queues.push(queue.into()),
+                None => entry.plain = true,
+                Some(queue) => entry.queues.push(queue.into()),
             }
         }
         Patterns {
@@ -226,8 +227,8 @@ impl Patterns {
     }
 
     /// Returns whether one pattern allows every subject of a filter for this queue. A pattern with a queue
-    /// allows nothing to subscriptions without one; where it matches too, a pattern without a queue allows
-    /// nothing to queue subscriptions.
+    /// allows nothing without one. Where such a pattern matches, a pattern without a queue may not apply to a
+    /// queue.
     fn cover(&self, filter: &str, queue: &[u8]) -> bool {
         let names_queues =
             (self.list.iter()).any(|p| p.queue().is_some() && overlap(p.subject(), filter));
@@ -240,17 +241,17 @@ impl Patterns {
         })
     }
 
-    fn matching(&self, topic: &[u8], queue: &[u8]) -> Found {
+    fn matching(&self, subject: &[u8], queue: &[u8]) -> Found {
         let mut found = Found::default();
         if self.list.is_empty() {
-            // The common case for `deny`.
+            // The common case for deny lists.
             return found;
         }
-        self.trie.filters_matching(topic, &mut |held| {
-            found.plain |= held.plain;
-            found.names_queues |= !held.queues.is_empty();
+        self.trie.filters_matching(subject, &mut |entry| {
+            found.plain |= entry.plain;
+            found.names_queues |= !entry.queues.is_empty();
             let is_it = |name: &String| Filter::parsed(name.as_bytes()).matches(queue);
-            found.queue |= !queue.is_empty() && held.queues.iter().any(is_it);
+            found.queue |= !queue.is_empty() && entry.queues.iter().any(is_it);
         });
         found
     }
@@ -268,7 +269,7 @@ mod tests {
         })
     }
 
-    /// The decisions of nats-server 2.15 for the same permissions.
+    /// Decisions of nats-server 2.15 with the same permissions.
     #[test]
     fn subscriptions_as_nats_server_decides() {
         let allow = ["foo.*", "bar", "bar v1", "baz.>"];
@@ -277,7 +278,7 @@ mod tests {
         let denying = Allowed::subscribe(None, &deny).unwrap();
         let allowing = rights(Allowed::default(), allowing);
         let denying = rights(Allowed::default(), denying);
-        // Filter, queue, allowed, filtered by message.
+        // Filter, queue, allowed, single messages withheld.
         for (filter, queue, expected, filtered) in [
             ("foo.>", "", true, true),
             ("foo.*", "", true, false),
@@ -310,8 +311,8 @@ mod tests {
             assert_eq!(denying.may_subscribe(f, q), expected, "{filter} {queue}");
             assert_eq!(denying.filters(f, q), filtered, "{filter} {queue}");
         }
-        // A queue's pattern covers a filter that another pattern allowed; nats-server delivers everything
-        // here.
+        // A pattern with a queue covers a filter that another pattern allowed; nats-server delivers all
+        // messages then.
         let mixed = ["foo.*", "foo.> q1", "bar.* q1", "bar.> q2", "baz.> q*"];
         let mixed = rights(
             Allowed::default(),
@@ -334,10 +335,14 @@ mod tests {
 
     #[test]
     fn publishes() {
-        let check = |allow: Option<&[&str]>, deny: &[&str], topic: &str, expected: bool| {
+        let check = |allow: Option<&[&str]>, deny: &[&str], subject: &str, expected: bool| {
             let publish = Allowed::publish(allow, deny).unwrap();
             let rights = rights(publish, Allowed::default());
-            assert_eq!(rights.may_publish(topic.as_bytes()), expected, "{topic}");
+            assert_eq!(
+                rights.may_publish(subject.as_bytes()),
+                expected,
+                "{subject}"
+            );
         };
         check(None, &["p.>"], "p.1", false);
         check(None, &["p.>"], "p.*", false);
@@ -351,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn allow_responses_alone_permits_only_replies() {
+    fn permission_to_respond_allows_nothing_else() {
         let mut permissions = Permissions {
             responses: Some(AllowResponses::default()),
             ..Permissions::default()

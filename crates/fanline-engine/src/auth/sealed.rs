@@ -1,4 +1,4 @@
-//! Messages encrypted for one peer in NATS's format: NaCl's box behind a marker and its nonce.
+//! Sealed messages between two peers in NATS's format: a NaCl box behind a prefix and its nonce.
 
 use crypto_secretbox::XSalsa20Poly1305;
 use crypto_secretbox::aead::{Aead as _, KeyInit as _};
@@ -7,12 +7,12 @@ use salsa20::cipher::generic_array::GenericArray;
 
 use super::nkey::KEY_BYTES;
 
-/// The first bytes of an encrypted message.
+/// Prefix of sealed bytes.
 const MARK: &[u8] = b"xkv1";
-/// Bytes of a nonce. Two peers must never use a nonce twice.
+/// Bytes of a nonce. A nonce must never be reused between the same two peers.
 pub const NONCE_BYTES: usize = 24;
 
-/// Encrypts messages for one peer, and decrypts its messages.
+/// Seals messages for one peer, and opens those sealed by it.
 pub struct Sealer {
     secretbox: XSalsa20Poly1305,
 }
@@ -25,7 +25,7 @@ impl std::fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// Returns a sealer with the secret that X25519 derives from one's own key and the peer's.
+    /// Creates a sealer from the X25519 shared secret of the own key and the peer's.
     pub fn new(secret: &[u8; KEY_BYTES]) -> Self {
         let nothing = GenericArray::default();
         let key = salsa20::hsalsa::<U10>(GenericArray::from_slice(secret), &nothing);
@@ -34,14 +34,14 @@ impl Sealer {
         }
     }
 
-    /// Encrypts a message. The nonce has to be random.
+    /// Seals a message. The nonce must be random.
     pub fn seal(&self, nonce: &[u8; NONCE_BYTES], message: &[u8]) -> Vec<u8> {
         let sealed = self.secretbox.encrypt(nonce.into(), message);
-        // Encryption fails only above 256 GiB.
+        // Sealing fails only for messages of more than 256 GiB.
         [MARK, nonce, &sealed.unwrap_or_default()].concat()
     }
 
-    /// Decrypts a message; `None` if the peer did not encrypt it.
+    /// Opens a sealed message; `None` if this peer did not seal it.
     pub fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
         let sealed = sealed.strip_prefix(MARK)?;
         let (nonce, hidden) = sealed.split_first_chunk::<NONCE_BYTES>()?;
@@ -60,9 +60,9 @@ mod tests {
         digits.chunks(2).map(pair).collect()
     }
 
-    /// The example of "Cryptography in NaCl", sections 8 to 10.
+    /// The example in "Cryptography in NaCl", sections 8 to 10.
     #[test]
-    fn matches_the_vectors_of_nacl() {
+    fn sealing_matches_the_nacl_example() {
         let secret = bytes("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742");
         let nonce = bytes("69696ee955b62b73cd62bda875fc73d68219e0036b7a0b37");
         let message = bytes(
@@ -89,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_else_opens(
+        fn only_the_same_bytes_open(
             secret: [u8; KEY_BYTES],
             nonce: [u8; NONCE_BYTES],
             message in prop::collection::vec(any::<u8>(), 0..200),

@@ -1,16 +1,15 @@
-//! Requests that every account may send to the system account without an export.
+//! Requests to the system account that every account may send without an export.
 
 use super::account::{Account, Import, ImportKind};
 use crate::subject::is_literal_topic;
 
 /// A request to the system account.
 struct Service {
-    /// The subject for clients.
+    /// Subject that clients use.
     subject: &'static str,
-    /// The two parts of the subject in the system account; the name of the requesting account comes between
-    /// them.
+    /// Parts of the subject in the system account, before and after the account's name.
     own: (&'static str, &'static str),
-    /// Whether the responder learns the requester's identity.
+    /// Whether the responder receives the requester's identity.
     share: bool,
 }
 
@@ -40,21 +39,21 @@ const SERVICES: [Service; 4] = [
 ];
 
 impl Service {
-    /// Returns the subject in the system account for requests of this account. `None` if the account's name
-    /// is not a single literal token.
+    /// Returns the subject in the system account for requests of this account; `None` if the account's name
+    /// is not a single plain token.
     fn subject_for(&self, account: &str) -> Option<String> {
         let is_one = !account.contains('.') && is_literal_topic(account.as_bytes());
-        // That name would mean all accounts.
+        // This name would request the data of all accounts.
         let is_all = account == "PING";
         let (before, behind) = self.own;
         (is_one && !is_all).then(|| format!("{before}.{account}.{behind}"))
     }
 }
 
-/// Returns the imports that every account has from the system account, under their usual subjects. A subject
-/// that the account itself imports is left out.
+/// Returns the built-in imports of an account from the system account. An explicit import with the same local
+/// subject replaces the built-in one.
 pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
-    // Users of the system account send these requests directly, except for the one about themselves.
+    // Users of the system account send these requests directly, except the one for their own identity.
     let is_system = account.name == system;
     let wanted = SERVICES.iter().filter(|service| {
         let mut imported = account.imports.iter();
@@ -75,8 +74,8 @@ pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
     imports.collect()
 }
 
-/// Narrows an import of one of these requests, for all accounts or for this one, to this account. `None` if
-/// it imports something else.
+/// Converts an import of one of these requests, by its general or its account-specific subject, to an import
+/// that is limited to this account. `None` if it is another subject.
 pub(crate) fn own_import(import: &Import, account: &str) -> Option<Import> {
     let ImportKind::Service { share } = import.kind else {
         return None;
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn each_account_requests_its_own_data() {
+    fn built_in_imports_are_limited_to_the_account() {
         let own = subjects(&Account::new("A"));
         assert_eq!(
             own,
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn explicit_import_is_narrowed_to_the_own_account() {
+    fn explicit_imports_are_limited_to_the_account_too() {
         let import = |subject: &str, to: Option<&str>| Import {
             kind: ImportKind::Service { share: false },
             account: "SYS".into(),
@@ -132,12 +131,12 @@ mod tests {
             allow_trace: false,
         };
         let asked = import("$SYS.REQ.ACCOUNT.PING.CONNZ", Some("connections"));
-        let own = own_import(&asked, "A").expect("it is one of them");
+        let own = own_import(&asked, "A").expect("a built-in request");
         assert_eq!(own.subject, "$SYS.REQ.ACCOUNT.A.CONNZ");
         assert_eq!(own.local(), "connections");
         let own = own_import(&import("$SYS.REQ.ACCOUNT.A.STATZ", None), "A");
         assert_eq!(
-            own.expect("it is one of them").local(),
+            own.expect("a built-in request").local(),
             "$SYS.REQ.ACCOUNT.A.STATZ"
         );
         for other in [

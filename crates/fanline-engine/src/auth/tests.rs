@@ -1,4 +1,4 @@
-//! Valid and invalid configurations of accounts and users.
+//! Valid and invalid configurations.
 
 use super::*;
 use crate::auth::certificate::CertificateNames;
@@ -31,7 +31,7 @@ fn config(change: impl FnOnce(&mut AccessConfig)) -> AccessConfig {
 }
 
 #[test]
-fn account_ids_follow_their_order() {
+fn accounts_get_ids_in_order() {
     let access = Access::new(config(|config| {
         config.system_account = Some("ROOT".into());
         config.account_mut("A").users.push(User::new("ada", "pw"));
@@ -66,7 +66,7 @@ fn successor_keeps_account_ids() {
 }
 
 #[test]
-fn errors_name_the_fault() {
+fn errors_name_the_cause() {
     let check = |change: fn(&mut AccessConfig), expected: &str| {
         let error = Access::new(config(change)).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
@@ -227,9 +227,9 @@ fn filters_cover_and_overlap() {
     }
 }
 
-/// A certificate identifies the user; a password in the configuration is required too.
+/// A certificate identifies the user; a configured password is checked as well.
 #[test]
-fn user_of_a_certificate_needs_its_password() {
+fn user_with_certificate_must_also_send_its_password() {
     let access = Access::new(config(|config| {
         let account = config.account_mut("A");
         account.users = vec![
@@ -262,7 +262,7 @@ fn user_of_a_certificate_needs_its_password() {
         assert_eq!(is_admitted, expected, "{name} {user} {pass}");
     };
     check("ada@example.org", "", "pw", true);
-    // The name is the certificate's, whatever CONNECT says.
+    // The certificate determines the name, whatever the client sends.
     check("ada@example.org", "cat", "pw", true);
     check("ada@example.org", "ada@example.org", "wrong", false);
     check("ada@example.org", "", "", false);
@@ -271,9 +271,8 @@ fn user_of_a_certificate_needs_its_password() {
     check("nobody@example.org", "cat", "pw", false);
 }
 
-/// Regression: beside `verify_and_map`, `allow_non_tls` admitted plaintext clients by their password alone,
-/// and a user without a password, identified by its certificate, was admitted by name at listeners that take
-/// no certificates.
+/// With `allow_non_tls` next to `verify_and_map`, clients without TLS were admitted by their password alone.
+/// A user that has only a certificate was admitted by name at any listener without certificate mapping.
 #[test]
 fn verify_and_map_cannot_be_bypassed() {
     let access = Access::new(config(|config| {
@@ -307,15 +306,15 @@ fn verify_and_map_cannot_be_bypassed() {
     check(mqtt, "127.0.0.1", "ada", "pw", true);
     check(mqtt, "127.0.0.1", "", "", true);
     check(mqtt, "127.0.0.1", "bob", "", false);
-    // No listener that maps certificates admits this user.
+    // No listener with certificate mapping accepts this user.
     check(mqtt, "127.0.0.1", "eve", "", true);
-    // A unix socket has no TLS, so the password counts there.
+    // A Unix socket has no TLS, so the password is checked there.
     check(standard, "", "ada", "pw", true);
     check(standard, "", "bob", "", false);
 }
 
 #[test]
-fn plain_passwords_are_found() {
+fn plaintext_passwords_are_detected() {
     let check = |change: &dyn Fn(&mut AccessConfig), expected: bool| {
         let access = Access::new(config(change)).unwrap();
         assert_eq!(access.has_plain_passwords(), expected);
@@ -334,9 +333,9 @@ fn plain_passwords_are_found() {
     check(&by_certificate, false);
 }
 
-/// A server without operators ignores JWTs, which some clients always send.
+/// Clients that always send a token are admitted by a server without an operator.
 #[test]
-fn jwt_without_an_operator_is_ignored() {
+fn token_without_an_operator_is_ignored() {
     let access = Access::new(config(|config| {
         config.account_mut("A").users.push(User::new("ada", "pw"));
         config.no_auth_user = Some("ada".into());

@@ -1,4 +1,4 @@
-//! Users and their credentials.
+//! Users and how they authenticate.
 
 use std::fmt;
 
@@ -7,26 +7,26 @@ use subtle::ConstantTimeEq as _;
 use super::error::AccessError;
 use super::permissions::Permissions;
 
-/// One user of an account.
+/// A user of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The user's name or key, and its proof.
+    /// Name or key of the user, and the proof of identity.
     pub identity: Identity,
-    /// Its permissions; the account's defaults if `None`.
+    /// Permissions; `None` uses the account's default ones.
     pub permissions: Option<Permissions>,
-    /// The kinds of connections that it may use; all if empty.
+    /// Kinds of connections that the user may use; empty allows all.
     pub connection_kinds: Vec<ConnectionKind>,
-    /// Whether it has to connect through a trusted proxy that signs for it.
+    /// Whether the user must connect through a trusted proxy.
     pub proxy_required: bool,
 }
 
-/// The name or key of a user, and its proof.
+/// The identity of a user, and its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// By name. With TLS and `verify_and_map` the name comes from the certificate, and a password is required
-    /// only if one is configured.
+    /// A name. With TLS and `verify_and_map` the name comes from the certificate, and the password is checked
+    /// only if there is one.
     Name(String, Password),
-    /// By public key (`U…`); the proof is a signature of the server's nonce.
+    /// A public key (`U…`), proved by a signature of the server's nonce.
     Nkey(String),
 }
 
@@ -59,10 +59,10 @@ impl User {
     }
 }
 
-/// A password, in plaintext or as a bcrypt hash. `{:?}` never shows it.
+/// A password in clear, or its bcrypt hash. `{:?}` never shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Password {
-    /// Plaintext.
+    /// The password in clear.
     Plain(String),
     /// A bcrypt hash.
     Bcrypt(String),
@@ -78,7 +78,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// A text in the format of a bcrypt hash is one.
+/// A text in the form of a bcrypt hash is treated as one.
 impl From<&str> for Password {
     fn from(text: &str) -> Self {
         match is_bcrypt(text) {
@@ -94,7 +94,7 @@ impl From<String> for Password {
     }
 }
 
-/// `$2`, one of `abxy`, `$`, two digits, `$`.
+/// Matches `$2`, one of `abxy`, `$`, two digits, `$`.
 fn is_bcrypt(text: &str) -> bool {
     match text.as_bytes() {
         [b'$', b'2', version, b'$', tens, ones, b'$', ..] => {
@@ -109,7 +109,7 @@ pub(crate) fn same(expected: &str, given: &str) -> bool {
     expected.as_bytes().ct_eq(given.as_bytes()).into()
 }
 
-/// The connection kinds that a user may be restricted to.
+/// The kinds of connections that a user may be restricted to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "named as in nats-server's configuration")]
 pub enum ConnectionKind {
@@ -134,12 +134,12 @@ impl ConnectionKind {
         (ConnectionKind::InProcess, "IN_PROCESS"),
     ];
 
-    /// Returns whether it speaks MQTT.
+    /// Returns whether it is an MQTT connection.
     pub fn is_mqtt(self) -> bool {
         matches!(self, ConnectionKind::Mqtt | ConnectionKind::MqttWebSocket)
     }
 
-    /// Returns whether it connects two servers.
+    /// Returns whether it is a leaf connection between two servers.
     pub fn is_leaf(self) -> bool {
         matches!(
             self,
@@ -147,10 +147,9 @@ impl ConnectionKind {
         )
     }
 
-    /// Returns the kind of this name, in any case.
+    /// Parses a kind, case-insensitive.
     ///
-    /// # Errors
-    /// Fails if there is no such kind.
+    /// # Errors If there is no such kind.
     pub fn parse(name: &str) -> Result<Self, AccessError> {
         let mut all = Self::NAMES.iter();
         all.find(|(_, known)| known.eq_ignore_ascii_case(name))
@@ -158,7 +157,7 @@ impl ConnectionKind {
             .ok_or_else(|| AccessError::UnknownConnectionKind(name.to_ascii_uppercase()))
     }
 
-    /// Returns its name.
+    /// Returns the kind's name.
     pub fn name(self) -> &'static str {
         let mut all = Self::NAMES.iter();
         all.find(|(kind, _)| *kind == self)
@@ -171,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_recognized_and_never_shown() {
+    fn password_hashes_are_recognized_and_never_shown() {
         for (text, hashed) in [
             (
                 "$2a$11$PWIFAL8RsWyGI3jVZtO9Nu8.6jOxzxfZo7c/W0eLk017hjgUKWrhy",

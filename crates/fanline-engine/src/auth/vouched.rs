@@ -1,4 +1,4 @@
-//! Clients that another part of the server has authenticated already.
+//! Clients that another part of the server has already authenticated.
 
 use std::sync::Arc;
 
@@ -7,17 +7,18 @@ use super::admit::{Decision, Grant};
 use super::rights::Rights;
 use super::user::ConnectionKind;
 
-/// A client that the server itself has authenticated, and an upper bound of its permissions.
+/// An identity that the server itself confirms: the client needs no credentials, and its permissions may be
+/// reduced.
 #[derive(Clone, Debug)]
 pub struct Vouched {
-    /// The grant of its credentials.
+    /// Rights that its credentials were granted.
     pub grant: Grant,
-    /// The most that it may do, whatever its user may do.
+    /// Further rights that must allow an operation as well.
     pub within: Option<Arc<Rights>>,
 }
 
 impl Access {
-    /// Returns whether an earlier grant is still valid.
+    /// Returns whether rights that were granted elsewhere are still valid.
     pub(super) fn admit_vouched(&self, vouched: &Vouched, kind: ConnectionKind) -> Decision {
         match self.renew(&vouched.grant, kind) {
             Some(grant) => Decision::Admitted(Grant {
@@ -45,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn grant_ends_with_the_user() {
+    fn vouched_identity_is_valid_as_long_as_its_user() {
         let before = access(&[("ada", "pw")]);
         let ada = Credentials {
             user: "ada",
@@ -53,7 +54,7 @@ mod tests {
             ..Credentials::default()
         };
         let Decision::Admitted(grant) = before.admit(&ada, &Peer::default()) else {
-            panic!("ada is let in");
+            panic!("ada should be admitted");
         };
         let within = None;
         let peer = Peer {
@@ -67,7 +68,7 @@ mod tests {
             (access(&[("bob", "pw")]), false),
             (access(&[]), false),
         ] {
-            // Whatever credentials it sends.
+            // Credentials of the connection itself are ignored.
             for shown in [Credentials::default(), ada.clone()] {
                 let decision = now.admit(&shown, &peer);
                 assert_eq!(matches!(decision, Decision::Admitted(_)), is_admitted);

@@ -1,31 +1,31 @@
-//! Credentials of one listener: WebSocket or MQTT.
+//! Credentials that apply to WebSocket or MQTT clients only.
 
 use super::error::AccessError;
 use super::user::{ConnectionKind, Password};
-use super::{ANYBODY, Access, AccessConfig, Place, Users};
+use super::{ANYBODY, Access, AccessConfig, UserPosition, Users};
 
-/// Credentials of clients of one listener, where they differ from the server's. The default is no difference.
+/// Credentials of a listener that replace the server's. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListenerAccess {
     /// One token for all clients.
     pub token: Option<Password>,
-    /// One user, by name and password, in `$G`. It takes precedence over a token.
+    /// One user with name and password, in `$G`. It takes precedence over a token.
     pub user: Option<(String, Password)>,
-    /// The user of clients without credentials. Without a token and a user, the server's users may connect
-    /// here too.
+    /// The user of clients without credentials. Without token and user, the server's users may connect as
+    /// well.
     pub no_auth_user: Option<String>,
 }
 
-/// The checked form. It replaces the server's token and `no_auth_user`.
+/// Validated credentials of a listener. If present, the server's token and `no_auth_user` do not apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Door {
+pub(super) struct ListenerOverride {
     pub(super) token: Option<Password>,
     pub(super) user: Option<(String, Password)>,
-    pub(super) no_auth_user: Option<Place>,
+    pub(super) no_auth_user: Option<UserPosition>,
 }
 
-impl Door {
-    /// Returns `None` if nothing differs.
+impl ListenerOverride {
+    /// Returns `None` if the listener changes nothing.
     pub(super) fn new(given: ListenerAccess, users: &Users) -> Result<Option<Self>, AccessError> {
         if given == ListenerAccess::default() {
             return Ok(None);
@@ -34,7 +34,7 @@ impl Door {
             .no_auth_user
             .map(|name| users.find(name))
             .transpose()?;
-        Ok(Some(Door {
+        Ok(Some(ListenerOverride {
             token: given.token,
             user: given.user,
             no_auth_user,
@@ -42,16 +42,15 @@ impl Door {
     }
 
     /// Returns whether the server's users may not connect here.
-    pub(super) fn asks_for_its_own(&self) -> bool {
+    pub(super) fn replaces_users(&self) -> bool {
         self.token.is_some() || self.user.is_some()
     }
 }
 
 impl Access {
-    /// Returns the directory with other credentials for WebSocket and MQTT clients.
+    /// Returns a directory with other credentials for WebSocket and MQTT clients.
     ///
-    /// # Errors
-    /// Fails if a `no_auth_user` is not a user.
+    /// # Errors If a `no_auth_user` is unknown.
     pub fn with_listeners(
         &self,
         websocket: ListenerAccess,
@@ -64,10 +63,9 @@ impl Access {
         })
     }
 
-    /// Returns the directory with other connection kinds that take the user from the client certificate.
+    /// Returns a directory with other connection kinds that take the user from the client certificate.
     ///
-    /// # Errors
-    /// None of its own: the rest is unchanged.
+    /// # Errors None of its own: the rest is unchanged.
     pub fn with_certificate_kinds(&self, kinds: &[ConnectionKind]) -> Result<Self, AccessError> {
         self.successor(AccessConfig {
             certificate_kinds: kinds.to_vec(),
@@ -80,30 +78,30 @@ impl Access {
         &self.certificate_kinds
     }
 
-    /// Returns the credentials of WebSocket clients.
+    /// Returns the credentials that differ for WebSocket clients.
     pub fn websocket_access(&self) -> ListenerAccess {
-        self.told(self.websocket.as_ref())
+        self.listener_access(self.websocket.as_ref())
     }
 
-    /// Returns the credentials of MQTT clients.
+    /// Returns the credentials that differ for MQTT clients.
     pub fn mqtt_access(&self) -> ListenerAccess {
-        self.told(self.mqtt.as_ref())
+        self.listener_access(self.mqtt.as_ref())
     }
 
-    fn told(&self, door: Option<&Door>) -> ListenerAccess {
-        let Some(door) = door else {
+    fn listener_access(&self, listener: Option<&ListenerOverride>) -> ListenerAccess {
+        let Some(listener) = listener else {
             return ListenerAccess::default();
         };
-        let name_of = |place: Place| self.user_at(place).name().to_owned();
+        let name_of = |position: UserPosition| self.user_at(position).name().to_owned();
         ListenerAccess {
-            token: door.token.clone(),
-            user: door.user.clone(),
-            no_auth_user: door.no_auth_user.map(name_of),
+            token: listener.token.clone(),
+            user: listener.user.clone(),
+            no_auth_user: listener.no_auth_user.map(name_of),
         }
     }
 
-    /// Returns the listener's credentials, if it has any.
-    pub(super) fn door(&self, kind: ConnectionKind) -> Option<&Door> {
+    /// Returns the listener's credentials that replace the server's.
+    pub(super) fn listener(&self, kind: ConnectionKind) -> Option<&ListenerOverride> {
         match kind {
             ConnectionKind::WebSocket => self.websocket.as_ref(),
             ConnectionKind::Mqtt | ConnectionKind::MqttWebSocket => self.mqtt.as_ref(),
@@ -111,28 +109,27 @@ impl Access {
         }
     }
 
-    /// Returns whether a client of this kind has to authenticate: with credentials, or by a proxy's
-    /// signature.
+    /// Returns whether a client of this kind must authenticate: with credentials, or through a proxy.
     pub fn is_required_of(&self, kind: ConnectionKind) -> bool {
-        self.proxy_required || self.asks_for_credentials_of(kind)
+        self.proxy_required || self.requires_credentials_of(kind)
     }
 
-    /// Returns whether it has to send credentials.
-    pub(super) fn asks_for_credentials_of(&self, kind: ConnectionKind) -> bool {
-        match self.door(kind) {
-            Some(door) if door.asks_for_its_own() => true,
-            _ => self.asks_for_credentials(),
+    /// Returns whether a client of this kind needs credentials.
+    pub(super) fn requires_credentials_of(&self, kind: ConnectionKind) -> bool {
+        match self.listener(kind) {
+            Some(listener) if listener.replaces_users() => true,
+            _ => self.requires_credentials(),
         }
     }
 
-    /// Returns whether INFO says that clients of this kind may connect without credentials although there are
-    /// users. [`ANYBODY`] does not count: clients of the system account send credentials only if INFO
-    /// requires them.
+    /// Returns whether INFO reports that clients of this kind may connect without credentials, although there
+    /// are users. [`ANYBODY`] does not count: clients of the system account send their credentials only if
+    /// INFO requires them.
     pub fn has_no_auth_user(&self, kind: ConnectionKind) -> bool {
-        let place = self
-            .door(kind)
-            .map_or(self.no_auth_user, |door| door.no_auth_user);
-        place.is_some_and(|place| self.user_at(place).name() != ANYBODY)
+        let position = self
+            .listener(kind)
+            .map_or(self.no_auth_user, |listener| listener.no_auth_user);
+        position.is_some_and(|position| self.user_at(position).name() != ANYBODY)
     }
 }
 
@@ -148,7 +145,7 @@ mod tests {
         Access::new(config).unwrap()
     }
 
-    /// Returns the grant for these credentials; `None` if they are refused.
+    /// Returns the rights of a client with these credentials; `None` if it is refused.
     fn admitted(access: &Access, kind: ConnectionKind, shown: &Credentials<'_>) -> Option<Grant> {
         let peer = Peer {
             kind,
@@ -188,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_of_the_listener_decides_alone() {
+    fn listener_user_replaces_the_servers_users() {
         let access = access(|config| {
             config.account_mut("A").users.push(User::new("ada", "pw"));
             config.no_auth_user = Some("ada".into());
@@ -205,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_the_listener_decides_alone() {
+    fn listener_token_replaces_the_servers_users() {
         let access = access(|config| {
             config.token = Some("tcp".into());
             config.websocket.token = Some("web".into());
@@ -222,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn no_auth_user_differs_by_listener() {
+    fn no_auth_user_of_the_listener_applies() {
         let access = access(|config| {
             let users = &mut config.account_mut("A").users;
             users.push(User::new("ada", "pw"));
@@ -250,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn admitted_client_stays_while_its_grant_is_valid() {
+    fn admitted_client_stays_while_its_credentials_are_valid() {
         let with = |password: &str| {
             access(|config| config.websocket.user = Some(("web".into(), password.into())))
         };
@@ -262,7 +259,7 @@ mod tests {
         assert!(Access::open().renew(&grant, kind).is_none());
         let same = first.in_place_of(&Access::open()).unwrap();
         assert!(same.renew(&grant, kind).is_some());
-        // A client that needed no credentials stays until the server requires some.
+        // A client admitted without credentials is disconnected once credentials are required.
         let open = admitted(&Access::open(), kind, &Credentials::default()).unwrap();
         assert!(first.renew(&open, kind).is_none());
         assert!(first.renew(&open, ConnectionKind::Standard).is_some());

@@ -1,4 +1,4 @@
-//! Bytes to verbs and back, one module a protocol.
+//! Encoding and decoding of protocols, one module per protocol.
 
 pub mod leaf;
 pub mod mqtt;

@@ -1,39 +1,38 @@
-//! The PROXY protocol, versions 1 and 2: what a proxy tells of the connection that it passes on.
+//! The PROXY protocol, versions 1 and 2: a header from a proxy with the address of the forwarded client.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What the second version begins with.
+/// First bytes of a version 2 header.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// The longest line of the first version, with its end.
+/// Longest line of version 1 in bytes, with its end.
 const LINE_BYTES_MAX: usize = 107;
-/// The fixed part of the second version's header.
+/// Fixed part of a version 2 header in bytes.
 const HEAD_BYTES: usize = 16;
-/// The most bytes behind it that are taken. More: the connection is closed.
+/// Variable part of a version 2 header in bytes. Exceeded: disconnected.
 const BODY_BYTES_MAX: usize = 2048;
 
-/// The most bytes that have to be there to know what they are.
+/// Most bytes needed to parse a header.
 pub const PROXY_BYTES_MAX: usize = HEAD_BYTES + BODY_BYTES_MAX;
 
-/// What the first bytes of a connection are.
+/// The first bytes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proxied {
-    /// More has to come to tell.
+    /// More bytes are needed.
     Partial,
-    /// No header: the connection begins with these bytes.
+    /// No header: these bytes belong to the connection itself.
     Not,
-    /// A header of this many bytes, and whose connection it is: nobody's but the proxy's own when
-    /// `None`.
+    /// A header; without a source, the connection is the proxy's own.
     Header {
-        /// How long it is.
+        /// Length of the header.
         bytes: usize,
-        /// The client.
+        /// The client's address.
         source: Option<SocketAddr>,
     },
-    /// A header that makes no sense: to be closed.
+    /// An invalid header, with the reason: disconnect.
     Wrong(&'static str),
 }
 
-/// Looks at the first bytes of a connection.
+/// Parses the first bytes of a connection.
 pub fn proxied(bytes: &[u8]) -> Proxied {
     let begins = |with: &[u8]| {
         let both = with.len().min(bytes.len());
@@ -53,12 +52,12 @@ fn version_1(bytes: &[u8]) -> Proxied {
     let Some(end) = seen.windows(2).position(|pair| pair == b"\r\n") else {
         return match bytes.len() < LINE_BYTES_MAX {
             true => Proxied::Partial,
-            false => Proxied::Wrong("a line of the PROXY protocol that does not end"),
+            false => Proxied::Wrong("a PROXY protocol line of more than 107 bytes"),
         };
     };
     let words: Vec<&str> = match std::str::from_utf8(&seen[..end]) {
         Ok(line) => line.split(' ').collect(),
-        Err(_) => return Proxied::Wrong("a line of the PROXY protocol that is not text"),
+        Err(_) => return Proxied::Wrong("a PROXY protocol line that is not UTF-8"),
     };
     let bytes = end + 2;
     let source = match words[..] {
@@ -68,7 +67,7 @@ fn version_1(bytes: &[u8]) -> Proxied {
             let ip = from.parse().ok().map(IpAddr::V4).filter(|_| is_fine);
             match ip.zip(port(from_port)) {
                 Some(source) => Some(SocketAddr::from(source)),
-                None => return Proxied::Wrong("an address of the PROXY protocol that is none"),
+                None => return Proxied::Wrong("an invalid address in the PROXY protocol line"),
             }
         }
         ["PROXY", "TCP6", from, to, from_port, to_port] => {
@@ -76,15 +75,15 @@ fn version_1(bytes: &[u8]) -> Proxied {
             let ip = from.parse().ok().map(IpAddr::V6).filter(|_| is_fine);
             match ip.zip(port(from_port)) {
                 Some(source) => Some(SocketAddr::from(source)),
-                None => return Proxied::Wrong("an address of the PROXY protocol that is none"),
+                None => return Proxied::Wrong("an invalid address in the PROXY protocol line"),
             }
         }
-        _ => return Proxied::Wrong("a line of the PROXY protocol that is malformed"),
+        _ => return Proxied::Wrong("a malformed PROXY protocol line"),
     };
     Proxied::Header { bytes, source }
 }
 
-/// Digits alone, without a sign or leading zeros.
+/// Parses digits without a sign or leading zeros.
 fn port(text: &str) -> Option<u16> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
     let is_short = text == "0" || !text.starts_with('0');
@@ -98,24 +97,24 @@ fn version_2(bytes: &[u8]) -> Proxied {
     let (command, family) = (head[12], head[13]);
     let body_bytes = usize::from(u16::from_be_bytes([head[14], head[15]]));
     if command >> 4 != 2 {
-        return Proxied::Wrong("a version of the PROXY protocol that is not known");
+        return Proxied::Wrong("an unknown PROXY protocol version");
     }
     if body_bytes > BODY_BYTES_MAX {
-        return Proxied::Wrong("a header of the PROXY protocol that is too long");
+        return Proxied::Wrong("a PROXY protocol header that is too long");
     }
     let Some(body) = rest.get(..body_bytes) else {
         return Proxied::Partial;
     };
     let bytes = HEAD_BYTES + body_bytes;
     let source = match (command & 0x0f, family) {
-        // LOCAL: the proxy speaks for itself, as for a health check.
+        // LOCAL: the proxy itself connects, for example for a health check.
         (0, _) => None,
         (1, 0x11) => match *body {
             [a, b, c, d, _, _, _, _, high, low, ..] => {
                 Some((IpAddr::from([a, b, c, d]), u16::from_be_bytes([high, low])))
             }
             [..] if body.len() < 12 => {
-                return Proxied::Wrong("a header of the PROXY protocol that is too short");
+                return Proxied::Wrong("a PROXY protocol header that is too short");
             }
             _ => None,
         },
@@ -123,11 +122,11 @@ fn version_2(bytes: &[u8]) -> Proxied {
             (Some(ip), Some(ports)) => {
                 Some((IpAddr::from(*ip), u16::from_be_bytes([ports[0], ports[1]])))
             }
-            _ => return Proxied::Wrong("a header of the PROXY protocol that is too short"),
+            _ => return Proxied::Wrong("a PROXY protocol header that is too short"),
         },
-        // Unix sockets and what is not specified: accepted, and nothing is told.
+        // Unix sockets and unspecified families: accepted, without an address.
         (1, 0x00 | 0x31 | 0x32 | 0x12 | 0x22) => None,
-        _ => return Proxied::Wrong("a command of the PROXY protocol that is not known"),
+        _ => return Proxied::Wrong("an unknown PROXY protocol command"),
     };
     Proxied::Header {
         bytes,
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_tell_the_client() {
+    fn both_versions_contain_the_client_address() {
         check(
             b"PROXY TCP4 203.0.113.7 10.0.0.1 5000 4222\r\n",
             Some("203.0.113.7:5000"),
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_from_what_is_no_header() {
+    fn invalid_headers_differ_from_missing_ones() {
         for bytes in [
             &b"PROXY TCP4 1.2.3.4 5.6.7.8 1\r\n"[..],
             b"PROXY TCP4 1.2.3.4 5.6.7.8 1 99999\r\n",
@@ -219,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(body in prop::collection::vec(any::<u8>(), 0..60), first in any::<bool>()) {
+        fn arbitrary_bytes_do_not_panic(body in prop::collection::vec(any::<u8>(), 0..60), first in any::<bool>()) {
             let start: &[u8] = if first { b"PROXY TCP4 " } else { SIGNATURE };
             let bytes = [start, &body].concat();
             let verdict = proxied(&bytes);

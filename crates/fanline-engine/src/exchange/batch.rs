@@ -1,5 +1,5 @@
-//! Inter-shard batches: messages and changes of interest, in the order in which they were decided. One
-//! copy and one hand-over a batch, whatever is in it.
+//! Inter-shard batches: messages and interest changes, in the order in which they were decided. A batch costs
+//! one copy and one hand-over, whatever its contents.
 
 use std::any::Any;
 use std::ops::Range;
@@ -9,29 +9,29 @@ use super::remote::{LinkSet, Remote};
 use crate::auth::AccountId;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
-/// How often a message to a queue group may be passed on because its members have just left.
+/// How often a message to a queue group may be passed on because the group's members just left.
 pub(crate) const HOPS_MAX: u8 = 4;
 
-/// Set in [`Crossing::hops`] when the message is traced.
+/// Bit of [`Crossing::hops`]: the message is traced.
 pub(crate) const TRACED: u8 = 0x80;
 
-/// Set in [`Crossing::hops`] when an MQTT client has published the message in this account.
+/// Bit of [`Crossing::hops`]: an MQTT client published the message in this account.
 pub(crate) const FROM_DEVICE: u8 = 0x40;
 
-/// What sessions and the JetStream thread notify each other of, besides messages. A batch carries it unseen.
+/// A notification between sessions and the JetStream thread, apart from messages. Opaque to the batch.
 pub(crate) trait Notification: Any + Send {
-    /// About how much memory it takes.
+    /// Returns its approximate memory in bytes.
     fn bytes(&self) -> usize;
 }
 
 /// Connections and subscriptions of an account on one shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Had {
+pub(crate) struct AccountUsage {
     pub(crate) connections: u32,
     pub(crate) subscriptions: u32,
 }
 
-/// What one shard sends another.
+/// An inter-shard batch: messages and announcements from one shard to another.
 #[derive(Default)]
 pub struct Batch {
     records: Vec<Record>,
@@ -41,7 +41,7 @@ pub struct Batch {
     notes: Vec<Box<dyn Notification>>,
 }
 
-/// How much of a batch has been read; at first nothing.
+/// A read position in a batch, at first its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place {
     records: usize,
@@ -50,14 +50,14 @@ pub struct Place {
     notes: usize,
 }
 
-/// Lengths of what lies in `bytes`, in this order.
+/// Lengths of the parts in `bytes`, in this order.
 enum Record {
     Message {
         account: AccountId,
         subject: usize,
         head: usize,
         args: usize,
-        /// 0 when the body is the next one of `shared`.
+        /// 0 if the body is the next entry of `shared`.
         body: usize,
         groups: usize,
         reply_bytes: usize,
@@ -73,30 +73,30 @@ enum Record {
         queue: usize,
         weight: u32,
     },
-    Had {
+    AccountUsage {
         from: u16,
         account: AccountId,
-        had: Had,
+        usage: AccountUsage,
     },
-    /// The next one of `notes`.
+    /// The next entry of `notes`.
     Note,
 }
 
-/// A message as it crosses.
+/// A message from another shard.
 pub(crate) struct Crossing<'a> {
     pub(crate) account: AccountId,
     pub(crate) subject: &'a [u8],
     pub(crate) message: Message<'a>,
-    /// Whether everybody with a plain subscription gets it.
+    /// Whether all plain subscriptions receive it.
     pub(crate) plain: bool,
-    /// Names of the groups that get it, each ended by a space, which no name holds.
+    /// Names of the groups that receive it, each followed by a space. Names contain no spaces.
     pub(crate) groups: &'a [u8],
     pub(crate) hops: u8,
-    /// The links that it is for, which the other shard serves, and none of its clients.
+    /// The links that it is for, on the shard that serves them. Its clients do not receive it then.
     pub(crate) links: Option<LinkSet>,
 }
 
-/// One thing that another shard said.
+/// An entry of a batch.
 pub(crate) enum Said<'a> {
     Message(Crossing<'a>),
     Interest {
@@ -106,23 +106,23 @@ pub(crate) enum Said<'a> {
         queue: &'a [u8],
         weight: u32,
     },
-    /// The connections and subscriptions of an account with limits.
-    Had {
+    /// Connections and subscriptions of an account with limits.
+    AccountUsage {
         from: u16,
         account: AccountId,
-        had: Had,
+        usage: AccountUsage,
     },
-    /// Something about a session.
+    /// A notification about a session.
     Note(&'a dyn Notification),
 }
 
 impl Batch {
-    /// Whether nothing is in it.
+    /// Returns whether the batch has no entries.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// About how much memory it refers to, in bytes.
+    /// Returns its approximate memory in bytes, including the chunks that it references.
     pub fn bytes(&self) -> usize {
         let notes_bytes: usize = self.notes.iter().map(|note| note.bytes()).sum();
         self.bytes.len()
@@ -131,8 +131,8 @@ impl Batch {
             + notes_bytes
     }
 
-    /// Appends all of another batch, which is empty afterwards. If this one is empty, nothing is copied: they swap
-    /// contents and room.
+    /// Moves all entries of another batch to the end of this one. If this one is empty, the two swap buffers
+    /// and nothing is copied.
     pub fn append(&mut self, other: &mut Batch) {
         if self.is_empty() {
             return std::mem::swap(self, other);
@@ -144,7 +144,7 @@ impl Batch {
         self.notes.append(&mut other.notes);
     }
 
-    /// Clears it, with room left for a usual batch.
+    /// Removes all entries, and keeps enough capacity for a usual batch.
     pub fn clear(&mut self) {
         const KEPT_BYTES: usize = 1024 * 1024;
         self.records.clear();
@@ -176,8 +176,12 @@ impl Batch {
         });
     }
 
-    pub(crate) fn push_had(&mut self, from: u16, account: AccountId, had: Had) {
-        self.records.push(Record::Had { from, account, had });
+    pub(crate) fn push_usage(&mut self, from: u16, account: AccountId, usage: AccountUsage) {
+        self.records.push(Record::AccountUsage {
+            from,
+            account,
+            usage,
+        });
     }
 
     pub(crate) fn push_note(&mut self, note: impl Notification) {
@@ -192,7 +196,7 @@ impl Batch {
         self.bytes.extend_from_slice(message.args);
         let mut body = message.body.len();
         if let Some((chunk, range)) = &message.shared {
-            // The whole chunk stays alive, and counts once.
+            // A reference keeps the whole chunk alive; consecutive references to it count once.
             if !self
                 .shared
                 .last()
@@ -227,7 +231,7 @@ impl Batch {
         Some(Said::Note(&**note))
     }
 
-    /// The next thing in it, in order.
+    /// Returns the next entry, and advances the position.
     pub(crate) fn read(&self, place: &mut Place) -> Option<Said<'_>> {
         let record = self.records.get(place.records)?;
         place.records += 1;
@@ -236,7 +240,15 @@ impl Batch {
             place.bytes - len..place.bytes
         };
         match *record {
-            Record::Had { from, account, had } => Some(Said::Had { from, account, had }),
+            Record::AccountUsage {
+                from,
+                account,
+                usage,
+            } => Some(Said::AccountUsage {
+                from,
+                account,
+                usage,
+            }),
             Record::Note => self.read_note(&mut place.notes),
             Record::Interest {
                 from,
@@ -269,7 +281,7 @@ impl Batch {
                 let args = take(args);
                 let copied = take(body);
                 let groups = take(groups);
-                // A body is never empty: it ends with CRLF.
+                // A body is never empty, as it ends with CRLF.
                 let shared = if body == 0 {
                     self.shared.get(place.shared)
                 } else {
@@ -305,5 +317,5 @@ impl Batch {
 
 const _: () = assert!(
     SHARED_BYTES_MIN > 2,
-    "an empty body would look like a shared one"
+    "a body length of 0 means a shared body"
 );

@@ -1,7 +1,7 @@
-//! From one message to all of its subscribers: the hot path.
+//! Delivery of one message to all of its subscribers: the hot path.
 //!
-//! A delivery is three copies into the subscriber's outbox: `MSG <subject> `, which the route
-//! holds, `<sid> `, which the subscription holds, and the rest of the message as it came in.
+//! A delivery makes three copies into the subscriber's outbox: `MSG <subject> ` from the route, `<sid> ` from
+//! the subscription, and the rest of the message as received.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -21,23 +21,23 @@ use crate::auth::AccountId;
 use crate::outbox::Chunk;
 use crate::random::{FastRandom, Ticket};
 
-/// What the connections of a server speak. The sessions' layer implements it; the exchange knows no
-/// protocol but that of plain NATS clients.
+/// The protocols of a server's connections. The session layer implements this trait; the exchange itself
+/// knows only plain NATS clients.
 pub(crate) trait Kind: Sized {
-    /// What sessions of these kinds share on one shard.
+    /// State that sessions of these kinds share on one shard.
     type Shared: Default;
 
-    /// The links that the connection is one of, if it is one to another server.
+    /// Returns the link set of a connection to another server; `None` for clients.
     fn links(&self) -> Option<LinkSet>;
 
-    /// Whether [`deliver`](Kind::deliver) writes messages, in place of the exchange. Each subscription of such
-    /// a session has to be marked as filtered.
+    /// Returns whether [`deliver`](Kind::deliver) writes messages instead of the exchange. All subscriptions
+    /// of such a session must be marked as filtered.
     fn encodes(&self) -> bool;
 
-    /// Whether a subscription serves the session itself. What its user may receive does not concern it.
+    /// Returns whether a subscription serves the session itself. Its user's permissions do not apply to it.
     fn is_internal(&self, sid: &[u8]) -> bool;
 
-    /// Queues a message for a subscription of a session that encodes; false when it does not get it.
+    /// Queues a message for a subscription of a session that encodes. Returns false if it is not delivered.
     fn deliver(
         fan_out: &mut FanOut<'_, Self>,
         id: SubId,
@@ -54,7 +54,7 @@ pub(crate) trait Kind: Sized {
         run: &[Waiting],
     );
 
-    /// A message from another shard has found no member of its group, since the last one has just left.
+    /// Handles a message from another shard whose group has no member here any more.
     fn note_missed(
         shared: &mut Self::Shared,
         account: AccountId,
@@ -62,35 +62,35 @@ pub(crate) trait Kind: Sized {
         message: &Message<'_>,
     );
 
-    /// Whether a link may be sent a message that came from `origin`, for members of a group or, without one, for
-    /// plain subscriptions.
+    /// Returns whether a link may receive a message from `origin`: for members of `group`, or for plain
+    /// subscriptions if that is empty.
     fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool;
 
-    /// What a link is called in traces, if the other server continues them.
+    /// Returns the link's name in traces, if the other server continues them.
     fn traced_as(&self) -> Option<&str>;
 
-    /// Sends links what has changed of the interest here. A reply finds its way back only if the interest in it
-    /// was sent before the request.
+    /// Sends pending changes of interest to links. A requester's interest in the reply must reach the other
+    /// server before the request does, or the reply is lost.
     fn announce_interest(exchange: &mut Exchange<Self>, links: LinkSet);
 }
 
-/// A message that waits to be delivered with others: what follows the sid of a delivery, as a range of the chunk.
+/// A message of a run: the bytes after the sid of a delivery, as a range of the chunk.
 pub(crate) struct Waiting {
     pub(crate) tail: Range<usize>,
     pub(crate) payload_bytes: u64,
 }
 
-/// How far a message has come.
+/// The extent of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// All subscribers have it. Whether there was any.
+    /// All subscribers received it; whether there was any.
     All(bool),
-    /// Plain subscriptions have it. The subject leads to other accounts, so the rest is left to them:
-    /// [`Exchange::deliver_rest`].
+    /// Plain subscriptions received it; whether there was any. The subject leads to other accounts, so the
+    /// caller finishes with [`Exchange::deliver_rest`].
     Plain(bool),
 }
 
-/// The parts of an exchange that a delivery changes, and what it depends on.
+/// The parts of an exchange that a delivery changes, and its inputs.
 pub(crate) struct FanOut<'a, K: Kind> {
     pub(crate) sessions: &'a mut Slab<Session<K>>,
     pub(crate) subs: &'a mut Subscriptions,
@@ -102,7 +102,7 @@ pub(crate) struct FanOut<'a, K: Kind> {
     pub(crate) is_from_device: bool,
     pub(super) served: Option<&'a Vec<Vec<u8>>>,
     pub(super) trace: Option<&'a mut Traced>,
-    /// Whether deliveries are traced, by the message's wish or all of them.
+    /// Whether deliveries are traced: those of this message, or all.
     pub(super) watches: bool,
 }
 
@@ -131,7 +131,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         }
     }
 
-    /// Queues the message for one subscription; false when it cannot get it.
+    /// Queues the message for one subscription. Returns false if it cannot receive it.
     #[inline]
     pub(super) fn deliver(&mut self, id: SubId, route: &Route, message: &Message<'_>) -> bool {
         if self.watches
@@ -189,7 +189,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         true
     }
 
-    /// Traces a delivery that is about to be. Whether it has been, when there is to be none.
+    /// Traces an upcoming delivery. Returns the result if no delivery follows.
     #[cold]
     #[inline(never)]
     fn watch(&mut self, id: SubId, route: &Route, message: &Message<'_>) -> Option<bool> {
@@ -214,7 +214,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         None
     }
 
-    /// What a message begins to cross with.
+    /// Returns the initial `hops` of a message that crosses to other shards.
     #[inline]
     fn first_hop(&mut self, targets: &mut RemoteTargets) -> u8 {
         let bits = if self.is_from_device { FROM_DEVICE } else { 0 };
@@ -224,8 +224,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         }
     }
 
-    /// Queues several messages without headers for one subscription, until it has had all that it
-    /// wants.
+    /// Queues several messages without headers for one subscription, up to its limit.
     #[inline]
     pub(super) fn deliver_run(&mut self, id: SubId, route: &Route, chunk: &Chunk, run: &[Waiting]) {
         let sub = self.subs.get_mut(id);
@@ -258,8 +257,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         self.outputs.count_produced(sub.session(), session, before);
     }
 
-    /// Delivers beyond plain subscriptions: to one member of each group, and to remotes. Groups that are `left` are
-    /// served in another account.
+    /// Delivers to one member of each group, and to remotes. Groups in `left` are served in another account.
     #[inline]
     fn deliver_beyond(
         &mut self,
@@ -290,8 +288,8 @@ impl<'a, K: Kind> FanOut<'a, K> {
         delivered | targets.post(outgoing, self.account, self.subject, message, hops)
     }
 
-    /// Delivers to one of these members, starting at a random one; those that cannot get it are
-    /// passed over. Returns the other shard when the message has to go there.
+    /// Delivers to one member, starting at a random one and skipping those that cannot receive the message.
+    /// Returns the remote if that member is on another shard.
     fn deliver_to_one(
         &mut self,
         members: &[Member],
@@ -312,8 +310,8 @@ impl<'a, K: Kind> FanOut<'a, K> {
     }
 }
 
-/// Whether a client may have a message that its subscription matches: neither the subject by which it
-/// is found may be denied to it, nor the one that it is shown, if that is another.
+/// Returns whether a client may receive a message that its subscription matches. Permissions must allow the
+/// subject that was matched, and also the subject that the client reads, if it is another one.
 fn passes<K: Kind>(session: &Session<K>, sub: &Subscription, route: &Route, head: &[u8]) -> bool {
     let Some(restriction) = &session.restriction else {
         return true;
@@ -336,8 +334,8 @@ enum Picked {
 }
 
 impl<K: Kind> Exchange<K> {
-    /// Delivers a message to its account's subscribers, on this shard and beyond. What it leads to in other accounts
-    /// is not the exchange's business, and reported.
+    /// Delivers a message to its account's subscribers on this shard and beyond. Reports whether the subject
+    /// leads to other accounts, which the caller handles.
     #[inline]
     pub(crate) fn deliver(&mut self, dispatch: &mut Dispatch<'_>, memo: &mut RouteMemo) -> Reached {
         let Exchange {
@@ -371,8 +369,8 @@ impl<K: Kind> Exchange<K> {
         Reached::All(delivered)
     }
 
-    /// Delivers beyond plain subscriptions what [`deliver`](Self::deliver) has left. Groups that are `left` are served
-    /// in another account.
+    /// Delivers the part of a message that [`deliver`](Self::deliver) left undone. Groups in `left` are
+    /// served in another account.
     pub(crate) fn deliver_rest(
         &mut self,
         dispatch: &mut Dispatch<'_>,
@@ -400,9 +398,9 @@ impl<K: Kind> Exchange<K> {
         delivered
     }
 
-    /// Delivers what another shard passed on: to plain subscriptions here, and to one member here of each group it
-    /// was passed on for. When a group's last member here has just left, the message goes on to where there is one.
-    /// Returns whether the subject leads to other accounts.
+    /// Delivers a message from another shard to plain subscriptions here, and to one local member of each of
+    /// its groups. If a group's last local member just left, the message goes on to another shard with
+    /// members. Returns whether the subject leads to other accounts.
     pub(crate) fn deliver_crossing(
         &mut self,
         crossing: &Crossing<'_>,
@@ -457,7 +455,7 @@ impl<K: Kind> Exchange<K> {
             let ticket = random.ticket(u32::try_from(local.len()).unwrap_or(u32::MAX));
             let picked = fan_out.deliver_to_one(local, route, message, ticket);
             is_taken |= matches!(picked, Picked::Delivered);
-            // Not back to the link that it may have come from.
+            // Never to a link, since the message may have come from it.
             if let (Picked::Nobody, Some(Member::Remote { remote, .. })) = (picked, remote.first())
                 && matches!(remote, Remote::Shard(_))
                 && hops < HOPS_MAX
@@ -476,7 +474,7 @@ impl<K: Kind> Exchange<K> {
         has_exits
     }
 
-    /// Ends the subscriptions that had their last message, and the sessions that have too much waiting.
+    /// Removes subscriptions that reached their limit, and ends sessions with too many pending bytes.
     #[inline]
     pub(crate) fn settle_if_needed(&mut self, trace: Option<&mut Traced>) {
         if !self.outputs.spent.is_empty() || self.outputs.overflowed {
@@ -499,7 +497,7 @@ impl<K: Kind> Exchange<K> {
     fn end_overflowed(&mut self) {
         let limits = &self.config.limits;
         let has_too_much = |id: &SessionId| {
-            // One that was written to may have gone since.
+            // A session that was written to may be gone by now.
             self.sessions.get(id.index()).is_some_and(|session| {
                 let most = limits.pending_bytes_max_of(session.kind.links().is_some());
                 session.out.pending_bytes() > most
@@ -513,14 +511,14 @@ impl<K: Kind> Exchange<K> {
     }
 }
 
-/// The members of a group here, which come first, and those on other shards.
+/// Splits members into local ones, which come first, and those on other shards.
 fn split_members(members: &[Member]) -> (&[Member], &[Member]) {
     let is_remote = |member: &Member| matches!(member, Member::Remote { .. });
     let locals = members.iter().position(is_remote);
     members.split_at(locals.unwrap_or(members.len()))
 }
 
-/// The names of groups as they cross, to be looked up.
+/// A set of group names of a message from another shard.
 enum Names<'a> {
     Few(&'a [u8]),
     Many(HashSet<&'a [u8]>),
@@ -528,7 +526,7 @@ enum Names<'a> {
 
 impl<'a> Names<'a> {
     fn new(names: &'a [u8]) -> Self {
-        /// Up to here a walk over the names is quicker than a table.
+        /// Most bytes for which a linear search is faster than a hash table.
         const FEW_BYTES: usize = 64;
         match names.len() > FEW_BYTES {
             true => Names::Many(names.split(|b| *b == b' ').collect()),

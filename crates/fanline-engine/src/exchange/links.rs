@@ -1,4 +1,4 @@
-//! Links to other servers: what they want, and what is delivered to them, each link once.
+//! Links to other servers: their interest, and delivery of each message at most once per link.
 
 use std::ops::{Index, IndexMut};
 
@@ -17,24 +17,24 @@ use crate::headers::Block;
 use crate::random::FastRandom;
 use crate::trace::HOP;
 
-/// What links of one set want, and the message that is being delivered to them.
+/// Interest of the links in one set, and the message that is being delivered to them.
 #[derive(Default)]
 pub(crate) struct Links {
-    /// What each link wants, by account.
+    /// Interest of the links, by account.
     pub(crate) routers: Routers,
-    /// Where the last message went, by account.
+    /// Route of the last message, by account.
     memos: Vec<RouteMemo>,
-    /// The number of the message, and the links that get it.
+    /// Number of the current message, and the links that receive it.
     message: u64,
     picked: Vec<Picked>,
-    /// By session: the last message for which it was picked, and where in the list.
+    /// By session: the last message for which it was picked, and its index in `picked`.
     marks: Vec<(u64, usize)>,
-    /// The start of its first line, and a line that is put together.
+    /// Buffers for the start of a first line, and for a whole line.
     start: Vec<u8>,
     line: Vec<u8>,
 }
 
-/// What links want, for each set of them.
+/// The state of each link set.
 #[derive(Default)]
 pub(crate) struct LinkSets([Links; LinkSet::ALL.len()]);
 
@@ -52,15 +52,15 @@ impl IndexMut<LinkSet> for LinkSets {
     }
 }
 
-/// A link that gets the message.
+/// A link that receives the message.
 struct Picked {
     session: u32,
-    /// The groups of which one member there gets it, each ended by a space.
+    /// Groups of which one member behind the link receives it, each followed by a space.
     groups: Vec<u8>,
 }
 
 impl Links {
-    /// How many subscriptions of links match a subject without a queue.
+    /// Returns how many link subscriptions without a queue match a subject.
     pub(super) fn width(&mut self, account: AccountId, subject: &[u8]) -> usize {
         let mut memo = RouteMemo::default();
         self.routers
@@ -70,7 +70,7 @@ impl Links {
             .len()
     }
 
-    /// Begins to pick links for a message; returns where the last one in its account went.
+    /// Starts picking links for a message. Returns the memo of the last one in its account.
     fn begin_message(&mut self, account: AccountId) -> RouteMemo {
         self.message += 1;
         self.picked.clear();
@@ -80,7 +80,7 @@ impl Links {
         self.memos[account.index()]
     }
 
-    /// Picks a link; returns where it is among those picked.
+    /// Picks a link. Returns its index in `picked`.
     fn pick(&mut self, session: u32) -> usize {
         let at = session as usize;
         if self.marks.len() <= at {
@@ -99,8 +99,7 @@ impl Links {
 }
 
 impl<K: Kind> Exchange<K> {
-    /// Delivers a message to the links that its targets have, but not to the one that it came from. Returns whether
-    /// there was any.
+    /// Delivers a message to the targeted links, except its origin. Returns whether there was any.
     #[inline(never)]
     pub(super) fn deliver_to_links(&mut self, dispatch: &mut Dispatch<'_>) -> bool {
         let mut delivered = false;
@@ -112,7 +111,8 @@ impl<K: Kind> Exchange<K> {
         delivered
     }
 
-    /// Picks the links that get a message: all with plain subscriptions, or one member each of some groups.
+    /// Picks the links that receive a message: all with plain subscriptions, and for each group one link with
+    /// a member.
     fn pick_links(&mut self, set: LinkSet, dispatch: &Dispatch<'_>, is_plain: bool, groups: &[u8]) {
         let Exchange {
             subs,
@@ -160,7 +160,7 @@ impl<K: Kind> Exchange<K> {
         links.routers = routers;
     }
 
-    /// Queues a message for the links that were picked. Returns whether there were any.
+    /// Queues a message for the picked links. Returns whether there were any.
     fn queue_for_links(&mut self, set: LinkSet, dispatch: &mut Dispatch<'_>) -> bool {
         let Exchange {
             sessions,
@@ -209,7 +209,7 @@ impl<K: Kind> Exchange<K> {
                         groups: &one.groups,
                         ..head
                     };
-                    write_anew(session, set, head, message, onward, line);
+                    write_changed(session, set, head, message, onward, line);
                 }
             }
             session.out_msgs += 1;
@@ -227,8 +227,8 @@ impl<K: Kind> Exchange<K> {
         true
     }
 
-    /// Delivers messages of a run to all links that want them without a queue, but not to the one that they came
-    /// from.
+    /// Delivers the messages of a run to all links with a matching subscription without a queue, except their
+    /// origin.
     pub(super) fn deliver_run_to_links(
         &mut self,
         set: LinkSet,
@@ -280,7 +280,7 @@ impl<K: Kind> Exchange<K> {
         }
     }
 
-    /// Announces what the links of a set together want under a filter now.
+    /// Announces the combined interest of a link set under a filter to the other shards.
     pub(crate) fn note_links_interest(
         &mut self,
         set: LinkSet,
@@ -298,7 +298,7 @@ impl<K: Kind> Exchange<K> {
         };
         let remote = Remote::Links(set);
         let router = self.routers.of(account);
-        // A second link that wants the same is news to the first, and to nobody else.
+        // A second link with the same interest matters to the first link only, which now has to learn of it.
         if router.weight_of(remote, filter, queue) == weight {
             return router.note_news(filter, queue);
         }
@@ -307,7 +307,7 @@ impl<K: Kind> Exchange<K> {
         self.announce(remote, account, filter, queue, weight);
     }
 
-    /// Ends a subscription of a link. Returns its account and filter.
+    /// Removes a subscription of a link. Returns its account and filter.
     pub(crate) fn drop_link_subscription(
         &mut self,
         set: LinkSet,
@@ -327,7 +327,7 @@ impl<K: Kind> Exchange<K> {
     }
 }
 
-/// One of the members of a group, by weight.
+/// Chooses one member of a group by weight.
 fn by_weight<'a>(
     mut members: impl Iterator<Item = &'a Subscription> + Clone,
     random: &mut FastRandom,
@@ -337,7 +337,7 @@ fn by_weight<'a>(
     members.find(|member| ticket.is_held_by(member.weight()))
 }
 
-/// Whether a link may get a message.
+/// Returns whether a link may receive a message.
 fn reaches<K: Kind>(
     sessions: &Slab<Session<K>>,
     id: u32,
@@ -352,8 +352,8 @@ fn reaches<K: Kind>(
         && (session.kind).may_forward(origin.map(|origin| &origin.kind), subject, group)
 }
 
-/// Queues a message for a link that does not go on in the form in which it came.
-fn write_anew<K: Kind>(
+/// Queues a message for a link in a form that differs from the received one.
+fn write_changed<K: Kind>(
     session: &mut Session<K>,
     set: LinkSet,
     head: LinkHead<'_>,
@@ -396,12 +396,13 @@ fn write_anew<K: Kind>(
     }
 }
 
-/// Writes headers with the hop over which the message goes, and what follows them. Returns how long the headers are.
+/// Writes the headers with the hop over which the message is sent, then the rest of the body. Returns the
+/// length of the headers.
 fn write_with_hop(message: &Message<'_>, hop: &str, body: &mut Vec<u8>) -> usize {
     let (headers, rest) = message.body.split_at(message.header_bytes);
     body.reserve(message.body.len() + HOP.len() + hop.len() + 4);
     let block = Block::like(body, headers).add(HOP, hop.as_bytes());
-    // The new hop begins with that over which it came.
+    // The new hop starts with the hops that the message came over, so it replaces them.
     let block = block.copy(headers, |name| name != HOP.as_bytes());
     let header_bytes = block.end().len();
     body.extend_from_slice(rest);

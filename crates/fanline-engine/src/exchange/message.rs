@@ -1,4 +1,4 @@
-//! A message on its way to its subscribers.
+//! Messages during delivery.
 
 use std::io::Write;
 use std::ops::Range;
@@ -12,8 +12,8 @@ use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 
 /// A message without its subject.
 pub(crate) struct Message<'a> {
-    /// `HMSG <subject> ` when subscribers are to read another subject than the one by which they are
-    /// found; else empty.
+    /// `HMSG <subject> ` if subscribers read another subject than the one that their filters match; otherwise
+    /// empty.
     pub(crate) head: &'a [u8],
     /// Length of the reply subject in `args`, or 0.
     pub(crate) reply_bytes: usize,
@@ -23,14 +23,14 @@ pub(crate) struct Message<'a> {
     pub(crate) args: &'a [u8],
     /// Headers and payload, then CRLF.
     pub(crate) body: &'a [u8],
-    /// `args` and `body` in one, unless the body is shared.
+    /// `args` and `body` as one slice, unless the body is shared.
     pub(crate) tail: &'a [u8],
-    /// Where the body lies when it is too large to be copied for each subscriber.
+    /// The body's chunk and range, if it is too large to copy for each subscriber.
     pub(crate) shared: Option<(&'a Chunk, Range<usize>)>,
 }
 
 impl<'a> Message<'a> {
-    /// A message whose arguments, headers, and payload lie in one buffer.
+    /// Creates a message from one buffer with arguments, headers, and payload.
     pub(crate) fn framed(
         frame: &'a [u8],
         args_bytes: usize,
@@ -48,7 +48,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// A message as its publisher has sent it. `from` is where its verb begins in the chunk.
+    /// Creates a message from a publish. `from` is the offset of its verb in the chunk.
     #[inline]
     pub(crate) fn published(chunk: &'a Chunk, publish: &Publish<'_>, from: usize) -> Self {
         let body = from + publish.body.start..from + publish.body.end;
@@ -64,12 +64,12 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The reply subject; empty when there is none.
+    /// Returns the reply subject, which may be empty.
     pub(crate) fn reply(&self) -> &'a [u8] {
         &self.args[..self.reply_bytes]
     }
 
-    /// The headers; empty when there are none.
+    /// Returns the headers, which may be empty.
     pub(crate) fn headers(&self) -> &'a [u8] {
         &self.body[..self.header_bytes]
     }
@@ -78,7 +78,7 @@ impl<'a> Message<'a> {
         self.body.len() - 2
     }
 
-    /// `HMSG <subject> ` as subscribers read it.
+    /// Returns `HMSG <subject> ` with the subject that subscribers read.
     #[inline]
     pub(crate) fn hmsg_head<'b>(&'b self, route: &'b Route) -> &'b [u8] {
         match self.head {
@@ -87,13 +87,13 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The same without the first letter.
+    /// Returns `MSG <subject> ` with the subject that subscribers read.
     #[inline]
     pub(crate) fn msg_head<'b>(&'b self, route: &'b Route) -> &'b [u8] {
         &self.hmsg_head(route)[1..]
     }
 
-    /// Queues the message for a subscriber that understands its headers, if it has any.
+    /// Queues the message for a subscriber that supports headers, if the message has any.
     #[inline]
     pub(crate) fn write(&self, out: &mut Outbox, head: &[u8], sid: &[u8]) {
         match &self.shared {
@@ -114,7 +114,7 @@ impl<'a> Message<'a> {
         out.append3(head, sid, reply_and_space);
         let mut digits = [0; 24];
         let mut rest = &mut digits[..];
-        // A size has twenty digits at the most.
+        // A size has at most twenty digits.
         let _ = write!(rest, "{}\r\n", self.payload_bytes() - self.header_bytes);
         let unused = rest.len();
         out.append(&digits[..digits.len() - unused]);
@@ -124,7 +124,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// `args` as they are for a subscriber that gets no headers, for a protocol trace.
+    /// Returns `args` for a subscriber that receives no headers, for a protocol trace.
     pub(super) fn stripped_args(&self) -> Vec<u8> {
         let mut args = Vec::with_capacity(self.args.len());
         if self.reply_bytes > 0 {
@@ -135,13 +135,13 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The publisher of a message, as far as a delivery depends on it.
+/// The properties of a message's publisher that affect delivery.
 #[derive(Clone, Copy)]
 pub(crate) struct Origin<'a> {
     pub(crate) session: Option<u32>,
-    /// Whether the publisher itself gets the message.
+    /// Whether the publisher itself receives the message.
     pub(crate) echo: bool,
-    /// The names of the only groups that it is for, parted by blanks; all are when `None`.
+    /// Names of the only groups that may receive it, separated by spaces; `None` allows all.
     pub(crate) groups: Option<&'a [u8]>,
 }
 
@@ -153,14 +153,14 @@ impl Origin<'_> {
         groups: None,
     };
 
-    /// Whether a group may have the message.
+    /// Returns whether a group may receive the message.
     #[inline]
     pub(super) fn is_for(self, group: &[u8]) -> bool {
         let is_it = |names: &[u8]| names.split(|b| *b == b' ').any(|name| name == group);
         self.groups.is_none_or(is_it)
     }
 
-    /// Whether a session gets the message: not when it ends, nor when it is the publisher and wants no
+    /// Returns whether a session receives the message: it must not be ending, nor be a publisher without
     /// echo.
     #[inline]
     pub(super) fn reaches<K>(self, id: u32, session: &Session<K>) -> bool {
@@ -177,22 +177,22 @@ pub(crate) struct Dispatch<'m> {
     pub(crate) context: Context<'m>,
 }
 
-/// What a delivery takes into account beyond the message itself. Of most messages there is none of it.
+/// Further inputs of a delivery; empty for most messages.
 #[derive(Default)]
 pub(crate) struct Context<'m> {
-    /// An MQTT client has published the message in this account, so that its headers say with which QoS and
-    /// RETAIN flag: to anybody else they are headers like others.
+    /// Whether an MQTT client published the message in this account. Its headers then carry QoS and RETAIN;
+    /// in other messages the same headers have no meaning.
     pub(crate) is_from_device: bool,
-    /// How many imports the message has followed.
+    /// Number of imports that the message has followed.
     pub(crate) depth: u8,
-    /// Queue groups that have received the message otherwise, as in an account that it came from.
+    /// Queue groups that have already received the message, for example in the account that it came from.
     pub(crate) served: Option<&'m mut Vec<Vec<u8>>>,
-    /// The trace that the message asks for.
+    /// The trace that the message requests.
     pub(crate) trace: Option<&'m mut Traced>,
 }
 
 impl<'m> Dispatch<'m> {
-    /// A message of the server's own.
+    /// Creates a message from the server itself.
     pub(crate) fn own(account: AccountId, subject: &'m [u8], message: &'m Message<'m>) -> Self {
         Dispatch {
             account,

@@ -1,8 +1,8 @@
 //! The exchange: interest, routes, and delivery of messages to sessions, other shards, and links to other
 //! servers.
 //!
-//! It knows accounts by number only, and nothing of what leads from one to another; nor does it know what
-//! sessions speak, apart from plain NATS clients: see [`Kind`].
+//! It knows accounts by number only, and no imports between them. It knows no protocol except that of plain
+//! NATS clients: see [`Kind`].
 
 pub(crate) mod backlog;
 pub(crate) mod batch;
@@ -50,61 +50,60 @@ use targets::RemoteTargets;
 use totals::Totals;
 use tracing::Traced;
 
-/// What all shards of a server share.
+/// Configuration that all shards of a server share.
 #[derive(Clone, Debug)]
 pub struct ShardConfig {
-    /// What clients are granted.
+    /// Limits of clients.
     pub limits: Limits,
-    /// What clients must show.
+    /// How clients authenticate.
     pub auth: Auth,
-    /// How many shards there are; at most [`SHARDS_MAX`].
+    /// Number of shards, at most [`SHARDS_MAX`].
     pub shards: usize,
-    /// Whether each protocol line is reported by [`Shard::take_traces`](crate::Shard::take_traces).
+    /// Whether [`Shard::take_traces`](crate::Shard::take_traces) reports each protocol line.
     pub traces: bool,
     /// What leaf connections that are accepted are configured with, when there is a listener for them.
     pub leafs: Option<Arc<LeafListener>>,
 }
 
-/// What connections of every kind share: sessions, their subscriptions, routes, and what is to be written.
+/// State that connections of all kinds share: sessions, subscriptions, routes, and pending output.
 pub(crate) struct Exchange<K: Kind> {
     pub(crate) index: u16,
     pub(crate) config: Arc<ShardConfig>,
-    /// What `config.auth` says, or what took its place.
+    /// The directory of `config.auth`, or its replacement.
     pub(crate) access: Arc<Access>,
     pub(crate) info: ServerInfo,
     pub(crate) sessions: Slab<Session<K>>,
-    /// When each session is looked at next.
+    /// When each session is checked next.
     pub(crate) timers: Timers<SessionId>,
-    /// The routes of each account.
+    /// The router of each account.
     pub(crate) routers: Routers,
     pub(crate) subs: Subscriptions,
-    /// What links want, and how they get it, for each set of them.
+    /// State of each link set.
     pub(crate) links: LinkSets,
     pub(crate) outputs: Outputs,
     pub(crate) outgoing: Vec<Batch>,
     pub(crate) quotas: Quotas,
-    /// What sessions of one kind share.
+    /// State that sessions of one kind share.
     pub(crate) shared: K::Shared,
-    /// Counts by account.
+    /// Counters by account.
     pub(crate) totals: Vec<Totals>,
     pub(crate) random: FastRandom,
-    /// Identifiers that a peer must not be able to guess.
+    /// Generator of identifiers that a peer must not be able to guess.
     pub(crate) secrets: Random,
     targets: RemoteTargets,
     run: Run,
     /// A buffer for messages whose outgoing form differs from the incoming one.
     pub(crate) scratch: Vec<u8>,
-    /// How often a client here has subscribed or unsubscribed.
+    /// How often clients of this shard have subscribed or unsubscribed.
     pub(crate) interest_changes: u64,
-    /// When a subscription ended first since this was taken.
+    /// When the first subscription ended since this was last taken.
     pub(crate) unsubscribed_at: Option<Duration>,
 }
 
 impl<K: Kind> Exchange<K> {
-    /// An exchange without sessions.
+    /// Creates an exchange without sessions.
     ///
-    /// # Panics
-    /// When there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
+    /// # Panics If there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
     pub(crate) fn new(index: u16, config: Arc<ShardConfig>, info: ServerInfo, seed: Seed) -> Self {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
         let mut secrets = Random::new(seed, Purpose::Shard);
@@ -143,7 +142,7 @@ impl<K: Kind> Exchange<K> {
         if self.outputs.traces && !bytes.starts_with(b"INFO ") {
             self.outputs.trace_sent(id, bytes);
         }
-        // A client that requests and never reads the answers is a slow consumer too.
+        // A client that sends requests and never reads the responses is a slow consumer too.
         let pending_bytes = session.out.pending_bytes();
         if pending_bytes > self.outputs.congested_bytes {
             let most = (self.config.limits).pending_bytes_max_of(session.kind.links().is_some());
@@ -154,7 +153,8 @@ impl<K: Kind> Exchange<K> {
         }
     }
 
-    /// Marks a session as ending: nothing is delivered to it any more. False when it was already.
+    /// Marks a session as ending: nothing is delivered to it any more. Returns false if it was already
+    /// ending.
     pub(crate) fn begin_end(&mut self, id: SessionId, reason: CloseReason) -> bool {
         let Some(session) = self.sessions.get_mut(id.index()) else {
             return false;
@@ -167,14 +167,14 @@ impl<K: Kind> Exchange<K> {
         is_first
     }
 
-    /// Ends a session that has too much waiting. What is its own is given back afterwards.
+    /// Ends a session with too many pending bytes. Its other state is released later.
     pub(crate) fn overrun(&mut self, id: SessionId) {
         if self.begin_end(id, CloseReason::SlowConsumerPendingBytes) {
             self.outputs.overrun.push(id);
         }
     }
 
-    /// Adds a subscription of a session that has none with this sid.
+    /// Adds a subscription. The session must have none with this sid.
     pub(crate) fn subscribe(
         &mut self,
         id: SessionId,
@@ -202,7 +202,7 @@ impl<K: Kind> Exchange<K> {
         }
     }
 
-    /// Ends a subscription.
+    /// Removes a subscription.
     pub(crate) fn drop_subscription(&mut self, id: SubId) {
         self.interest_changes += 1;
         let sub = self.subs.get(id);
@@ -233,12 +233,12 @@ impl<K: Kind> Exchange<K> {
         });
     }
 
-    /// Notes that a subscription has ended, perhaps one for an answer.
+    /// Records that a subscription ended, which may have been one for a reply.
     pub(crate) fn note_unsubscribed(&mut self) {
         self.unsubscribed_at.get_or_insert(self.outputs.now);
     }
 
-    /// Announces to all other shards the interest under a filter of an account.
+    /// Announces the interest under a filter of an account to all other shards.
     pub(crate) fn announce(
         &mut self,
         from: Remote,
@@ -251,17 +251,17 @@ impl<K: Kind> Exchange<K> {
         announce(outgoing, index, from, account, filter, queue, weight);
     }
 
-    /// Sets the time at which a session is looked at.
+    /// Sets the time of a session's next check.
     pub(crate) fn rearm(&mut self, id: SessionId, at: Duration) {
         self.timers.set(id, Some(at));
     }
 
-    /// The same, but never later than it would be anyway.
+    /// Sets the time of a session's next check, unless an earlier one is set.
     pub(crate) fn arm_before(&mut self, id: SessionId, at: Duration) {
         self.timers.set_earlier(id, at);
     }
 
-    /// What is counted of an account beyond the life of its sessions.
+    /// Returns the counters of an account that outlive its sessions.
     pub(crate) fn totals_of(&mut self, account: AccountId) -> &mut Totals {
         let at = account.index();
         if self.totals.len() <= at {
@@ -270,7 +270,7 @@ impl<K: Kind> Exchange<K> {
         &mut self.totals[at]
     }
 
-    /// Where what a session wants is found.
+    /// Returns the router that has the session's subscriptions.
     pub(crate) fn router_of(&self, session: &Session<K>) -> &Router {
         match session.kind.links() {
             Some(set) => &self.links[set].routers[session.account],
@@ -278,20 +278,20 @@ impl<K: Kind> Exchange<K> {
         }
     }
 
-    /// The name of an account; empty when it is gone.
+    /// Returns the name of an account; empty if it was removed.
     pub(crate) fn account_name(&self, account: AccountId) -> String {
         let account = self.access.account(account);
         account.map_or_else(String::new, |account| account.name.clone())
     }
 
-    /// Finds out the filters of the subscriptions in a trace, while they are there.
+    /// Resolves the filters of the subscriptions in a trace, while these exist.
     pub(crate) fn name_subscriptions(&self, trace: &mut Traced) {
         trace.name_subscriptions(&self.subs, &self.sessions, &self.routers, &self.access);
     }
 }
 
-/// Announces to all shards but this one the interest under a filter of an account, which is this shard's or that of
-/// links that it serves.
+/// Announces interest under a filter of an account to all shards but this one: the interest of this shard, or
+/// of links that it serves.
 pub(crate) fn announce(
     outgoing: &mut [Batch],
     index: u16,

@@ -1,4 +1,4 @@
-//! What a shard has decided and the runtime has yet to do.
+//! Outputs of a shard that the runtime has yet to process.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,55 +9,54 @@ use super::session::{Session, SessionId};
 use super::text::{first_line, text};
 use crate::limits::Limits;
 
-/// Once a batch has queued this much, it is written before more of the input is read, so that a
-/// wide fan-out stays in the cache and costs no more memory than this.
+/// Bytes queued per batch after which they are written before more input is read. A wide fan-out then stays
+/// in the cache, and its memory is bounded.
 pub(crate) const PRODUCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// A subscriber with more than this waiting holds its publishers back for a moment, so that a
-/// burst costs time rather than memory and cache.
+/// Pending bytes from which a subscriber holds its publishers back for a moment: a burst then costs time
+/// rather than memory and cache.
 const CONGESTED_BYTES: usize = 2 * 1024 * 1024;
 
-/// Spare buffers for connections that have something to write, and the largest one of them.
+/// Limits of spare buffers for connections with pending output: their number, the largest one, and their sum.
 const SPARE_BUFFERS_MAX: usize = 4096;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 * 1024;
 const SPARE_BYTES_MAX: usize = 2 * PRODUCED_BYTES_MAX;
 
-/// Lines for the log until the runtime takes them; more are dropped, since each was sent to its client
-/// as well.
+/// Most log lines that wait for the runtime. More are dropped, since each was also sent to its client.
 const NOTICES_MAX: usize = 256;
 
-/// What a shard has decided and the runtime has yet to do.
+/// Outputs of a shard that the runtime has yet to process.
 #[derive(Default)]
 pub(crate) struct Outputs {
-    /// The time of the latest input.
+    /// Time of the latest input.
     pub(crate) now: Duration,
-    /// Sessions with something to write that the runtime has not polled yet.
+    /// Sessions with pending output that the runtime has not polled yet.
     pub(crate) dirty: Vec<SessionId>,
-    /// Sessions that have ended and wait to be closed.
+    /// Ended sessions that the runtime has yet to close.
     pub(crate) ended: Vec<SessionId>,
-    /// Sessions among those that are ending because they have too much waiting: what is theirs has yet to be
-    /// given back.
+    /// Sessions that are ending because of too many pending bytes, and whose other state has yet to be
+    /// released.
     pub(crate) overrun: Vec<SessionId>,
-    /// Subscriptions that have had all they wanted.
+    /// Subscriptions that reached their limit.
     pub(crate) spent: Vec<SubId>,
-    /// Whether a session has more waiting than the limit.
+    /// Whether a session has more pending bytes than allowed.
     pub(crate) overflowed: bool,
     pub(crate) congested_bytes: usize,
     overflow_bytes: usize,
-    /// The subscriber with the most waiting, among those that have too much.
+    /// The congested subscriber with the most pending bytes.
     pub(crate) congested: Option<(SessionId, usize)>,
     /// Bytes queued since the batch began.
     pub(crate) produced_bytes: usize,
-    /// Bytes of them that announce interest to leaf nodes.
+    /// The part of them that announces interest to leaf nodes.
     pub(crate) told_bytes: usize,
     /// Whether each protocol line is traced.
     pub(crate) traces: bool,
-    /// Bytes of a message that are traced; `None` is all.
+    /// Bytes traced per message; `None` is all.
     traced_bytes_max: Option<usize>,
-    /// Whether its headers alone are traced.
+    /// Whether only headers of messages are traced.
     traces_headers_only: bool,
     pub(crate) trace_lines: Vec<(SessionId, String)>,
-    /// What the log is to say.
+    /// Pending log lines.
     pub(crate) notices: Vec<(SessionId, String)>,
     spare: Vec<Vec<u8>>,
     spare_bytes: usize,
@@ -78,21 +77,21 @@ impl Outputs {
         self.traces_headers_only = limits.traces_headers_only;
     }
 
-    /// Begins to count what one input produces.
+    /// Resets the counters of one input.
     pub(crate) fn begin_batch(&mut self) {
         self.produced_bytes = 0;
         self.told_bytes = 0;
         self.congested = None;
     }
 
-    /// Notes what the log is to say of a session.
+    /// Queues a log line about a session.
     pub(crate) fn notice(&mut self, id: SessionId, line: impl FnOnce() -> String) {
         if self.notices.len() < NOTICES_MAX {
             self.notices.push((id, line()));
         }
     }
 
-    /// Puts a session on the list of those to write to, with a buffer to collect in.
+    /// Adds a session to the dirty list, with a buffer for its output.
     #[inline]
     pub(crate) fn mark_dirty<K>(&mut self, id: u32, session: &mut Session<K>) {
         if std::mem::replace(&mut session.is_dirty, true) {
@@ -102,7 +101,7 @@ impl Outputs {
         self.lend_buffer(session);
     }
 
-    /// Gives a session a buffer to collect in, before it is known whether there is anything to collect: see
+    /// Lends a session a buffer before it is known whether there will be output: see
     /// [`reclaim`](Outputs::reclaim).
     #[inline]
     pub(crate) fn lend_buffer<K>(&mut self, session: &mut Session<K>) {
@@ -114,7 +113,7 @@ impl Outputs {
         }
     }
 
-    /// Counts what was queued for a session that had `before` bytes waiting.
+    /// Counts bytes queued for a session that had `before` bytes pending.
     #[inline]
     pub(crate) fn count_produced<K>(&mut self, id: u32, session: &Session<K>, before: usize) {
         let after = session.out.pending_bytes();
@@ -124,7 +123,7 @@ impl Outputs {
         }
     }
 
-    /// Takes the buffer of a session that has nothing to write any more.
+    /// Takes the buffer back from a session with no pending output.
     pub(crate) fn reclaim<K>(&mut self, session: &mut Session<K>) {
         let Some(buffer) = session.out.take_buffer() else {
             return;
@@ -139,8 +138,7 @@ impl Outputs {
         }
     }
 
-    /// Gives half of the spare buffers back: called now and then, so that what a burst needed does
-    /// not stay for good.
+    /// Frees half of the spare buffers. Called periodically, so that memory of a burst is released.
     pub(crate) fn trim(&mut self) {
         for buffer in self.spare.drain(self.spare.len() / 2..) {
             self.spare_bytes -= buffer.capacity();
@@ -155,7 +153,7 @@ impl Outputs {
         }
     }
 
-    /// Traces a message as one subscriber gets it, with its headers or without.
+    /// Traces a message as one subscriber receives it, with its headers or without.
     #[cold]
     pub(crate) fn trace_delivery(
         &mut self,
@@ -181,7 +179,7 @@ impl Outputs {
         self.trace_message(id, "->>", body, header_bytes);
     }
 
-    /// Traces headers and payload of a message, as far as configured.
+    /// Traces headers and payload of a message, within the configured limits.
     #[cold]
     pub(crate) fn trace_message(
         &mut self,
@@ -205,7 +203,7 @@ impl Outputs {
             .push((id, format!("{direction} MSG_PAYLOAD: [{told:?}]")));
     }
 
-    /// Traces the first line of something that a client is sent.
+    /// Traces the first line of bytes sent to a client.
     #[cold]
     pub(crate) fn trace_sent(&mut self, to: SessionId, bytes: &[u8]) {
         self.trace_lines

@@ -1,69 +1,70 @@
-//! What the clients of an account may have together, on all shards.
+//! Limits on the clients of an account over all shards.
 //!
-//! Each shard announces to the others what it has of the accounts with limits, in the order in which it
-//! decides. A client that was answered is counted everywhere; two that come at the same moment on two shards
-//! may both get the last place.
+//! Each shard announces its usage of accounts with limits to the other shards, in the order of its decisions.
+//! A client that received a response is counted everywhere; two clients that arrive at the same moment on two
+//! shards may both get the last permit.
 
 use hashbrown::HashMap;
 
 use super::Exchange;
-use super::batch::Had;
+use super::batch::AccountUsage;
 use super::deliver::Kind;
 use super::session::SessionId;
 use crate::auth::{Access, AccountId, ClientLimits};
 
-/// The accounts that are limited; most are not.
+/// Accounts with limits; most have none.
 #[derive(Default)]
 pub(crate) struct Quotas(HashMap<AccountId, Quota>);
 
 #[derive(Default)]
 struct Quota {
     limits: ClientLimits,
-    own: Had,
-    elsewhere: HashMap<u16, Had>,
+    own: AccountUsage,
+    elsewhere: HashMap<u16, AccountUsage>,
 }
 
 impl Quota {
-    fn has_room_for(&self, limit: Option<u64>, count: impl Fn(&Had) -> u32) -> bool {
+    fn has_room_for(&self, limit: Option<u64>, count: impl Fn(&AccountUsage) -> u32) -> bool {
         let elsewhere: u64 = self
             .elsewhere
             .values()
-            .map(|had| u64::from(count(had)))
+            .map(|usage| u64::from(count(usage)))
             .sum();
         limit.is_none_or(|limit| u64::from(count(&self.own)) + elsewhere < limit)
     }
 }
 
 impl Quotas {
-    /// What another shard has of an account.
-    pub(crate) fn note(&mut self, from: u16, account: AccountId, had: Had) {
+    /// Records another shard's usage of an account.
+    pub(crate) fn note(&mut self, from: u16, account: AccountId, usage: AccountUsage) {
         let quota = self.0.entry(account).or_default();
-        quota.elsewhere.insert(from, had);
+        quota.elsewhere.insert(from, usage);
     }
 
-    /// The largest message of an account, if that is limited.
+    /// Returns the largest message of an account in bytes, if limited.
     pub(crate) fn payload_bytes_max(&self, account: AccountId) -> Option<usize> {
         let max = self.0.get(&account)?.limits.payload_bytes_max?;
         usize::try_from(max).ok()
     }
 
-    /// Whether one more subscription may be in an account.
+    /// Returns whether an account may have one more subscription.
     pub(crate) fn allow_subscription(&self, account: AccountId) -> bool {
         let allows = |quota: &Quota| {
-            quota.has_room_for(quota.limits.subscriptions_max, |had| had.subscriptions)
+            quota.has_room_for(quota.limits.subscriptions_max, |usage| usage.subscriptions)
         };
         self.0.get(&account).is_none_or(allows)
     }
 
     fn allow_connection(&self, account: AccountId) -> bool {
-        let allows =
-            |quota: &Quota| quota.has_room_for(quota.limits.connections_max, |had| had.connections);
+        let allows = |quota: &Quota| {
+            quota.has_room_for(quota.limits.connections_max, |usage| usage.connections)
+        };
         self.0.get(&account).is_none_or(allows)
     }
 }
 
 impl<K: Kind> Exchange<K> {
-    /// Takes the limits of all accounts, and counts what there is.
+    /// Applies the limits of all accounts, and counts current usage.
     pub(crate) fn set_quotas(&mut self, access: &Access) {
         let mut quotas = Quotas::default();
         for (id, account) in (0..).map(AccountId).zip(access.accounts()) {
@@ -73,13 +74,18 @@ impl<K: Kind> Exchange<K> {
             }
             let counted = self.sessions.iter();
             let counted = counted.filter(|(_, s)| s.is_counted && s.account == id);
-            let insiders = self.sessions.iter();
-            let insiders = insiders.filter(|(_, s)| s.is_insider && s.account == id);
-            let served: usize = insiders.map(|(_, s)| s.subscriptions).sum();
+            let system_clients = self.sessions.iter();
+            let system_clients = system_clients.filter(|(_, s)| s.is_insider && s.account == id);
+            let system_subscriptions: usize = system_clients.map(|(_, s)| s.subscriptions).sum();
             let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-            let own = Had {
+            let own = AccountUsage {
                 connections: count(counted.count()),
-                subscriptions: count(self.routers.of(id).len().saturating_sub(served)),
+                subscriptions: count(
+                    self.routers
+                        .of(id)
+                        .len()
+                        .saturating_sub(system_subscriptions),
+                ),
             };
             let quota = Quota {
                 limits: account.limits,
@@ -87,13 +93,13 @@ impl<K: Kind> Exchange<K> {
                 elsewhere: before.elsewhere,
             };
             quotas.0.insert(id, quota);
-            self.announce_had(id, own);
+            self.announce_usage(id, own);
         }
         self.quotas = quotas;
     }
 
-    /// Counts a session in its account, and gives it the account's limits. False when the account has all the
-    /// connections that it may have.
+    /// Counts a session in its account, and applies the account's limits to it. Returns false if the account
+    /// has reached its limit of connections.
     pub(crate) fn count_connection(&mut self, id: SessionId) -> bool {
         let session = &mut self.sessions[id.index()];
         let account = session.account;
@@ -110,7 +116,7 @@ impl<K: Kind> Exchange<K> {
         true
     }
 
-    /// Counts a session in its account no more.
+    /// Stops counting a session in its account.
     pub(crate) fn uncount_connection(&mut self, id: SessionId) {
         let session = &mut self.sessions[id.index()];
         let account = session.account;
@@ -121,20 +127,20 @@ impl<K: Kind> Exchange<K> {
         }
     }
 
-    /// Changes what this shard has of an account, and announces it if the account has limits.
-    pub(crate) fn count(&mut self, account: AccountId, change: impl FnOnce(&mut Had)) {
+    /// Changes this shard's usage of an account, and announces it if the account has limits.
+    pub(crate) fn count(&mut self, account: AccountId, change: impl FnOnce(&mut AccountUsage)) {
         if let Some(quota) = self.quotas.0.get_mut(&account) {
             change(&mut quota.own);
             let own = quota.own;
-            self.announce_had(account, own);
+            self.announce_usage(account, own);
         }
     }
 
-    fn announce_had(&mut self, account: AccountId, had: Had) {
+    fn announce_usage(&mut self, account: AccountId, usage: AccountUsage) {
         let from = self.index;
         for (shard, batch) in self.outgoing.iter_mut().enumerate() {
             if shard != usize::from(from) {
-                batch.push_had(from, account, had);
+                batch.push_usage(from, account, usage);
             }
         }
     }

@@ -1,13 +1,13 @@
-//! Ways out of a shard: other shards, and links to other servers.
+//! Remotes of a shard: other shards, and links to other servers.
 //!
-//! All links of one protocol are one remote to everybody but the shard that serves them: what they want together is
-//! interest like a shard's, and a message for them is posted there once. Which of them get it is found there, by
-//! routers of their own (`links`). To add a protocol is to add a [`LinkSet`].
+//! All links of one protocol form a single remote for all shards but the one that serves them: their combined
+//! interest looks like a shard's, and a message for them is posted once to that shard, where routers of their
+//! own (`links`) select the links. A new protocol needs a new [`LinkSet`].
 
 use crate::codec::leaf;
 use crate::trace::LEAF;
 
-/// A way out of a shard.
+/// A destination outside of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remote {
     Shard(u16),
@@ -20,11 +20,11 @@ pub(crate) enum LinkSet {
     Leafs,
 }
 
-/// The first line of a message as a link gets it.
+/// The first line of a message in a link's protocol.
 pub(super) struct LinkHead<'a> {
     pub(super) subject: &'a [u8],
     pub(super) reply: &'a [u8],
-    /// Groups of which one member there gets it, each ended by a space.
+    /// Groups of which one member behind the link receives it, each followed by a space.
     pub(super) groups: &'a [u8],
     pub(super) header_bytes: usize,
     pub(super) total_bytes: usize,
@@ -33,21 +33,22 @@ pub(super) struct LinkHead<'a> {
 impl LinkSet {
     pub(crate) const ALL: [LinkSet; 1] = [LinkSet::Leafs];
 
-    /// The shard that serves the links.
+    /// Returns the shard that serves the links.
     pub(crate) const fn shard(self) -> u16 {
         match self {
             LinkSet::Leafs => leaf::LEAF_SHARD,
         }
     }
 
-    /// The kind of connection that traces show.
+    /// Returns the kind of connection in traces.
     pub(super) fn trace_kind(self) -> u8 {
         match self {
             LinkSet::Leafs => LEAF,
         }
     }
 
-    /// Appends the start of a message's first line, up to where the arguments follow that a client gets as well.
+    /// Appends the start of a message's first line, up to the arguments that it has in common with a
+    /// client's.
     pub(super) fn write_start(self, line: &mut Vec<u8>, head: &LinkHead<'_>) {
         match self {
             LinkSet::Leafs => leaf::write_start(line, head.subject, head.header_bytes),
@@ -76,14 +77,14 @@ impl LinkSet {
     }
 }
 
-/// Remotes that a [`RemoteSet`] has room for.
+/// Remotes that fit into a [`RemoteSet`].
 const REMOTES_MAX: usize = 64;
 
-/// Most shards of one server: the other places are those of link sets.
+/// Most shards of one server; the other remotes are link sets.
 pub const SHARDS_MAX: usize = REMOTES_MAX - LinkSet::ALL.len();
 
 impl Remote {
-    /// Its place among all remotes. Link sets come after shards.
+    /// Returns its bit in a [`RemoteSet`]. Link sets come after shards.
     pub(super) const fn place(self) -> usize {
         match self {
             Remote::Shard(shard) => shard as usize,
@@ -98,7 +99,7 @@ impl Remote {
         }
     }
 
-    /// The shard that a message for it is posted to.
+    /// Returns the shard that messages for this remote are posted to.
     pub(super) const fn shard(self) -> u16 {
         match self {
             Remote::Shard(shard) => shard,
@@ -137,13 +138,13 @@ impl RemoteSet {
         self.0.count_ones() as usize
     }
 
-    /// The link set that is the only remote in it.
+    /// Returns the link set if it is the only remote of the set.
     pub(super) fn only_links(self) -> Option<LinkSet> {
         let alone = |set: &LinkSet| self.0 == 1 << Remote::Links(*set).place();
         LinkSet::ALL.into_iter().find(alone)
     }
 
-    /// The remotes in it, shards first and the lowest first: one step for each of them.
+    /// Returns the remotes from the lowest bit up, shards first, in one step per remote.
     pub(crate) fn iter(self) -> impl Iterator<Item = Remote> {
         let mut left = self.0;
         std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Where a client may answer, though it may not publish there otherwise (`allow_responses`).
+//! Reply subjects that a client may publish to without further permission (`allow_responses`).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,14 +7,15 @@ use hashbrown::HashMap;
 
 use crate::auth::AllowResponses;
 
-/// How many requests may wait for an answer of one client. Beyond that the oldest is dropped.
+/// Requests that may wait for a response of one client. Beyond that the oldest one is dropped.
 const REPLIES_MAX: usize = 64 * 1024;
 
-/// The reply subjects of what a client received.
+/// Reply subjects of received messages.
 #[derive(Default)]
 pub(crate) struct Replies {
     by_subject: HashMap<Box<[u8]>, Reply>,
-    /// In the order in which they came; some may be gone, or have come again.
+    /// Reply subjects in the order of arrival. An entry may be outdated: its subject was removed, or arrived
+    /// again.
     order: VecDeque<(Duration, Box<[u8]>)>,
 }
 
@@ -24,9 +25,9 @@ struct Reply {
 }
 
 impl Replies {
-    /// A message came with this reply subject.
+    /// Records the reply subject of a received message.
     pub(crate) fn note(&mut self, subject: &[u8], rule: AllowResponses, now: Duration) {
-        self.forget_old(rule, now);
+        self.drop_old(rule, now);
         let reply = Reply {
             since: now,
             answers: 0,
@@ -35,7 +36,7 @@ impl Replies {
         self.order.push_back((now, subject.into()));
     }
 
-    /// Whether there may be an answer to a subject, which is then counted.
+    /// Returns whether a response to a subject is permitted, and counts it.
     pub(crate) fn use_up(&mut self, subject: &[u8], rule: AllowResponses, now: Duration) -> bool {
         let Some(reply) = self.by_subject.get_mut(subject) else {
             return false;
@@ -49,16 +50,16 @@ impl Replies {
         !is_spent && !is_late
     }
 
-    fn forget_old(&mut self, rule: AllowResponses, now: Duration) {
+    fn drop_old(&mut self, rule: AllowResponses, now: Duration) {
         while let Some((since, subject)) = self.order.front() {
             let is_full = self.order.len() >= REPLIES_MAX;
-            // What was used up, or has come again, is in the order only.
+            // An entry whose subject was used up, or arrived again, is outdated.
             let reply = self.by_subject.get(subject);
-            let is_held = reply.is_some_and(|reply| reply.since == *since);
-            if is_held && !is_full && !is_late(*since, rule, now) {
+            let is_current = reply.is_some_and(|reply| reply.since == *since);
+            if is_current && !is_full && !is_late(*since, rule, now) {
                 return;
             }
-            if is_held {
+            if is_current {
                 self.by_subject.remove(subject);
             }
             self.order.pop_front();
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_answers_for_so_long() {
+    fn responses_are_limited_by_number_and_time() {
         let check = |rule, tries: &[(u32, bool)]| {
             let mut replies = Replies::default();
             assert!(!replies.use_up(b"r", rule, Duration::ZERO));
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_again_begins_anew() {
+    fn repeated_reply_subject_restarts_its_limits() {
         let rule = rule(Some(1), Some(2));
         let mut replies = Replies::default();
         for second in 0..10 {
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_nobody_answers_are_forgotten() {
+    fn oldest_unanswered_requests_are_dropped() {
         let rule = rule(None, None);
         let mut replies = Replies::default();
         for n in 0..REPLIES_MAX + 10 {

@@ -1,5 +1,4 @@
-//! What a session with permissions may do. Sessions without have none of this: they pay for a look at
-//! one field.
+//! Permissions of a session. A session without permissions pays only for a check of one field.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +6,12 @@ use std::time::Duration;
 use super::replies::Replies;
 use crate::auth::{AllowResponses, Grant, Peer, Rights, RightsId};
 
-/// What a session with permissions has beside others.
+/// Permission state of a restricted session.
 pub(crate) struct Restriction {
     rights: Arc<Rights>,
-    /// Rights that it must have too.
+    /// Further rights that must allow an operation as well.
     within: Option<Arc<Rights>>,
-    /// Where it may answer.
+    /// Reply subjects that it may respond to.
     replies: Replies,
 }
 
@@ -34,19 +33,19 @@ impl Restriction {
         }))
     }
 
-    /// Whether a subject may be published to, answers aside.
+    /// Returns whether the session may publish to a subject, apart from responses.
     pub(crate) fn may_publish(&self, subject: &[u8]) -> bool {
         self.rights.may_publish(subject)
             && (self.within.as_ref()).is_none_or(|within| within.may_publish(subject))
     }
 
-    /// The rights that alone say what may be published. A session that is bound by others too, as only the
-    /// server's own guests are, is checked for each message.
+    /// Returns the rights if they alone decide about publishing. Sessions with further rights, such as the
+    /// server's own guest clients, are checked for each message.
     pub(crate) fn sole_rights(&self) -> Option<&Arc<Rights>> {
         Some(&self.rights).filter(|_| self.within.is_none())
     }
 
-    /// Under which rights subjects that were permitted before are permitted again.
+    /// Returns the identity of the rights under which permitted subjects may be cached.
     pub(crate) fn rights_id(&self) -> Option<RightsId> {
         self.sole_rights().map(RightsId::of)
     }
@@ -56,18 +55,18 @@ impl Restriction {
             && (self.within.as_ref()).is_none_or(|within| within.may_subscribe(filter, queue))
     }
 
-    /// Whether single messages of a subscription may be denied to it.
+    /// Returns whether single messages of a subscription may be denied.
     pub(crate) fn filters(&self, filter: &[u8], queue: &[u8]) -> bool {
         self.rights.filters(filter, queue)
             || (self.within.as_ref()).is_some_and(|within| within.filters(filter, queue))
     }
 
-    /// A session that may do less than its user may not answer either.
+    /// Returns the rule for responses. A session with further rights may not respond at all.
     fn responses(&self) -> Option<AllowResponses> {
         self.rights.responses().filter(|_| self.within.is_none())
     }
 
-    /// Notes the reply subject of a message that the session receives.
+    /// Records the reply subject of a message that the session receives.
     #[cold]
     pub(crate) fn note_reply(&mut self, reply: &[u8], now: Duration) {
         if let Some(rule) = self.responses() {
@@ -75,13 +74,14 @@ impl Restriction {
         }
     }
 
-    /// Whether a subject may be published to this once, as an answer, which is then counted.
+    /// Returns whether the session may publish to a subject as a response, and counts the response.
     pub(crate) fn use_up_reply(&mut self, subject: &[u8], now: Duration) -> bool {
         self.responses()
             .is_some_and(|rule| self.replies.use_up(subject, rule, now))
     }
 
-    /// Whether a message may be delivered to a subscription that matches more than the session may have.
+    /// Returns whether a message may be delivered to a subscription that matches more than the session may
+    /// receive.
     #[cold]
     pub(crate) fn may_receive(&self, subject: &[u8], queue: &[u8]) -> bool {
         self.rights.may_receive(subject, queue)

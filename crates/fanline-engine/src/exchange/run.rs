@@ -1,9 +1,9 @@
-//! Messages that follow each other to one subject are delivered together.
+//! Batched delivery of consecutive messages to one subject.
 //!
-//! Publishers mostly send to one subject many times over. Such messages are collected while the input is
-//! read, and then each subscriber's outbox gets all of them at once, which costs less than a visit
-//! for each, and far less when there are more outboxes than the processor's cache holds. Nothing
-//! else is decided in between, so clients see no difference.
+//! Publishers mostly send many messages to one subject. Such a run is collected while the input is read, and
+//! each subscriber's outbox then receives all of it at once. That costs less than a visit per message, and
+//! far less with more outboxes than fit into the processor's cache. Nothing else is decided in between, so
+//! clients see no difference.
 
 use super::Exchange;
 use super::deliver::{FanOut, Kind, Waiting};
@@ -15,7 +15,7 @@ use crate::auth::{AccountId, RightsId};
 use crate::codec::nats::parse::{ParseLimits, Publish};
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
-/// What the publishes of one client have in common until it sends another verb.
+/// State common to the publishes of one client until it sends another verb.
 pub(crate) struct Intake<'a> {
     pub(crate) id: SessionId,
     pub(crate) account: AccountId,
@@ -24,15 +24,15 @@ pub(crate) struct Intake<'a> {
     pub(crate) limits: ParseLimits,
     pub(crate) memo: RouteMemo,
     pub(crate) is_admitted: bool,
-    /// Not everything may be published.
+    /// Whether permissions restrict what it publishes.
     pub(crate) is_restricted: bool,
-    /// The rights that say so, if it is these alone. A session gets no others while its input is decided.
+    /// The rights, if they alone restrict it. A session's rights do not change while its input is processed.
     pub(crate) rights: Option<RightsId>,
-    /// Verbose and pedantic clients get an answer to each publish.
+    /// Whether each publish is answered, for verbose and pedantic clients.
     pub(crate) is_answered: bool,
-    /// Nothing has to be sent or traced for each single publish.
+    /// Whether no publish has to be answered or traced, so that runs are possible.
     pub(crate) may_run: bool,
-    /// Subjects of this account may be mapped.
+    /// Whether the account has subject mappings.
     pub(crate) is_mapped: bool,
     pub(crate) msgs: u64,
     pub(crate) bytes: u64,
@@ -46,18 +46,18 @@ impl Intake<'_> {
     }
 }
 
-/// Messages for the subject of the intake's memo that are not delivered yet.
+/// Undelivered messages to the subject of the intake's memo.
 #[derive(Default)]
 pub(super) struct Run {
     messages: Vec<Waiting>,
     bytes: usize,
-    /// How many get each of them, at most.
+    /// Most deliveries per message.
     width: usize,
 }
 
 impl<K: Kind> Exchange<K> {
-    /// Puts a message aside when it goes to the same subscribers as the last one, or to none like the last one. False
-    /// when it has to be looked at more closely; then nothing is left aside.
+    /// Collects a message that goes to the same subscribers as the last one, or to none like the last one.
+    /// Returns false if the message needs the full path; the run is then delivered already.
     #[inline(always)]
     pub(crate) fn coalesce(
         &mut self,
@@ -73,7 +73,7 @@ impl<K: Kind> Exchange<K> {
             Reach::Nowhere => return may_run && router.holds(intake.memo, publish.topic),
             Reach::WithLinks(set) if !self.targets.serves(set) => return false,
             Reach::Unsaid => return false,
-            // While a run is collected, the memo is that of its subject.
+            // While a run is collected, the memo refers to its subject.
             Reach::Plain | Reach::WithLinks(_) => {}
         }
         let may_run = may_run
@@ -101,7 +101,7 @@ impl<K: Kind> Exchange<K> {
         true
     }
 
-    /// How many get each message of a run, at most.
+    /// Returns the most deliveries per message of a run.
     fn width_of_run(&mut self, intake: &Intake<'_>) -> usize {
         let route = self.routers[intake.account].held_route(intake.memo);
         let links = match intake.memo.reach() {
@@ -111,7 +111,7 @@ impl<K: Kind> Exchange<K> {
         route.plain.len() + links
     }
 
-    /// Delivers what was put aside.
+    /// Delivers the collected messages.
     #[inline]
     pub(crate) fn end_run(&mut self, intake: &Intake<'_>) {
         if !self.run.messages.is_empty() {

@@ -1,4 +1,4 @@
-//! One connection, as the exchange sees it.
+//! A connection's state in the exchange.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::parse::ParseLimits;
 use crate::outbox::Outbox;
 
-/// A session's place in its shard, from [`Shard::open`](crate::Shard::open) until
+/// Index of a session in its shard, from [`Shard::open`](crate::Shard::open) until
 /// [`Shard::remove`](crate::Shard::remove).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub(crate) u32);
 
 impl SessionId {
-    /// A small number, used again after the session is removed.
+    /// Returns a small number, which is reused after the session is removed.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -27,38 +27,38 @@ impl SessionId {
     }
 }
 
-/// Everything about one connection. What a delivery touches comes first.
+/// All state of one connection. The fields of a delivery come first.
 pub(crate) struct Session<K> {
     pub(crate) out: Outbox,
     pub(crate) out_msgs: u64,
     pub(crate) out_bytes: u64,
-    /// Set once it is decided that the connection ends; nothing is delivered to it any more.
+    /// Set once the connection is to end; nothing is delivered to it any more.
     pub(crate) ending: Option<CloseReason>,
-    /// Whether it is in the list of those with something to write.
+    /// Whether it is in the list of sessions with pending output.
     pub(crate) is_dirty: bool,
-    /// Whether it understands HMSG.
+    /// Whether it supports `HMSG`.
     pub(crate) takes_headers: bool,
-    /// What it may do, unless that is everything.
+    /// Its permissions, unless it may do everything.
     pub(crate) restriction: Option<Box<Restriction>>,
-    /// What it speaks, and the state of that.
+    /// Its protocol, with the protocol's state.
     pub(crate) kind: K,
     pub(crate) cid: u64,
-    /// A system client: not counted, and not listed.
+    /// Whether it is a system client: neither counted nor listed.
     pub(crate) is_insider: bool,
-    /// Where it publishes and subscribes.
+    /// The account that it publishes and subscribes in.
     pub(crate) account: AccountId,
-    /// Whether it is counted among those of its account.
+    /// Whether it is counted in its account.
     pub(crate) is_counted: bool,
     pub(crate) memo: RouteMemo,
     pub(crate) parse_limits: ParseLimits,
     pub(crate) in_msgs: u64,
     pub(crate) in_bytes: u64,
     pub(crate) subscriptions: usize,
-    /// How many of them are in a group.
+    /// How many of its subscriptions are in a group.
     pub(crate) in_groups: u32,
     pub(crate) stalls: u64,
     pub(crate) awaits_auth: bool,
-    /// The work that it takes to know whether it may connect.
+    /// The check that must finish before the client may connect.
     pub(crate) check: Option<Check>,
     pub(crate) grant: Grant,
     pub(crate) has_connected: bool,
@@ -67,7 +67,7 @@ pub(crate) struct Session<K> {
     pub(crate) opened_at: Duration,
     pub(crate) active_at: Duration,
     pub(crate) pings: Pings,
-    /// When what it was let in by does not hold any more.
+    /// When its credentials expire.
     pub(crate) expires_at: Option<Duration>,
     /// When the token of its account expires.
     pub(crate) account_expires_at: Option<Duration>,
@@ -88,7 +88,7 @@ pub(crate) struct Pings {
 }
 
 impl<K> Session<K> {
-    /// The user's name; `[REDACTED]` for a token, which is all secret.
+    /// Returns the user's name; `[REDACTED]` for a token, which is secret as a whole.
     pub(crate) fn user(&self) -> &str {
         let options = &self.options;
         match &*self.grant.user {

@@ -1,4 +1,4 @@
-//! Remotes to which a message is posted.
+//! Remotes that a message is posted to.
 
 use super::batch::{Batch, Crossing, TRACED};
 use super::message::Message;
@@ -6,23 +6,23 @@ use super::remote::{LinkSet, Remote, RemoteSet};
 use super::tracing::Traced;
 use crate::auth::AccountId;
 
-/// The remotes that get a message. The room is used again for the next one.
+/// The remotes that receive a message. Its capacity is reused for the next message.
 #[derive(Default)]
 pub(crate) struct RemoteTargets {
-    /// Remotes of which all plain subscriptions get it.
+    /// Remotes whose plain subscriptions all receive it.
     plain: RemoteSet,
     with_groups: RemoteSet,
-    /// For each remote by its place, the names of the groups, each ended by a space.
+    /// For each remote by its bit, the names of the groups, each followed by a space.
     names: Vec<Vec<u8>>,
-    /// The shard that it goes out from, if that may serve links.
+    /// The shard that posts the message, if it may serve links.
     index: Option<u16>,
-    /// The links that this shard serves and that get it, too.
+    /// Links served by this shard that receive it as well.
     links: RemoteSet,
     plain_links: RemoteSet,
 }
 
 impl RemoteTargets {
-    /// Those of a shard.
+    /// Creates the targets of a shard.
     pub(crate) fn new(index: u16) -> Self {
         RemoteTargets {
             index: Some(index),
@@ -30,19 +30,19 @@ impl RemoteTargets {
         }
     }
 
-    /// Whether links are served by this shard.
+    /// Returns whether this shard serves the links of a set.
     #[inline]
     pub(crate) fn serves(&self, set: LinkSet) -> bool {
         self.index == Some(set.shard())
     }
 
-    /// Whether the message is for links of this shard, too.
+    /// Returns whether links of this shard receive the message as well.
     #[inline]
     pub(crate) fn has_links(&self) -> bool {
         !self.links.is_empty()
     }
 
-    /// Adds links for which another shard has posted the message.
+    /// Adds links for which another shard posted the message.
     pub(crate) fn add_links(&mut self, set: LinkSet, plain: bool, groups: &[u8]) {
         let remote = Remote::Links(set);
         self.links.set(remote, true);
@@ -50,8 +50,8 @@ impl RemoteTargets {
         self.names_of(remote).extend_from_slice(groups);
     }
 
-    /// Takes the next links that get the message: whether all that want it without a queue do, and the names of the
-    /// groups of which one member gets it.
+    /// Takes the next link set that receives the message: whether all plain interest receives it, and the
+    /// names of the groups of which one member receives it.
     pub(crate) fn take_links(&mut self) -> Option<(LinkSet, bool, Vec<u8>)> {
         let Some(remote @ Remote::Links(set)) = self.links.iter().next() else {
             return None;
@@ -63,7 +63,7 @@ impl RemoteTargets {
         Some((set, plain, names))
     }
 
-    /// Every remote in the set gets the message for its plain subscriptions.
+    /// Sets the remotes whose plain subscriptions receive the message.
     pub(crate) fn set_plain(&mut self, remotes: RemoteSet) {
         self.plain = remotes;
     }
@@ -72,7 +72,7 @@ impl RemoteTargets {
         self.plain.is_empty() && self.with_groups.is_empty()
     }
 
-    /// Notes in a trace where the message goes. Returns what it crosses with.
+    /// Records the message's remotes in a trace. Returns the `hops` bit that it crosses with.
     #[cold]
     pub(crate) fn trace(&mut self, account: AccountId, trace: &mut Traced) -> u8 {
         if trace.account != account {
@@ -85,7 +85,7 @@ impl RemoteTargets {
         all.add(self.plain);
         for remote in all.iter() {
             match remote {
-                // Each link is an event of its own, once it is known which of them get the message.
+                // Each link becomes an event of its own, once the links that receive the message are known.
                 Remote::Links(set) if self.serves(set) => {}
                 Remote::Links(_) | Remote::Shard(_) => trace.note_shard(remote.shard()),
             }
@@ -93,7 +93,7 @@ impl RemoteTargets {
         TRACED
     }
 
-    /// No remote gets the message.
+    /// Removes all remotes.
     fn clear(&mut self) {
         self.plain = RemoteSet::default();
         for remote in std::mem::take(&mut self.with_groups).iter() {
@@ -116,8 +116,8 @@ impl RemoteTargets {
         &mut self.names[at]
     }
 
-    /// Puts the message once into the batch of each shard that gets it, for itself or for the links that it serves.
-    /// Returns whether there was any.
+    /// Puts the message into the batch of each shard that receives it, once, for the shard itself or for
+    /// links that it serves. Returns whether there was any.
     pub(crate) fn post(
         &mut self,
         outgoing: &mut [Batch],
@@ -126,7 +126,7 @@ impl RemoteTargets {
         message: &Message<'_>,
         hops: u8,
     ) -> bool {
-        /// Room for names that is reused.
+        /// Retained capacity for names, in bytes.
         const NAMES_BYTES: usize = 4096;
         let plain = std::mem::take(&mut self.plain);
         let mut all = std::mem::take(&mut self.with_groups);

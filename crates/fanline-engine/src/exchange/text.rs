@@ -1,6 +1,6 @@
 //! Bytes as text, for logs and traces.
 
-/// A line as it may stand in a log: what a peer sends must not steer a terminal.
+/// Returns the first line with control characters replaced: bytes of a peer must not control a terminal.
 pub(crate) fn first_line(bytes: &[u8]) -> String {
     let end = bytes
         .iter()
@@ -9,7 +9,7 @@ pub(crate) fn first_line(bytes: &[u8]) -> String {
     text(bytes[..end].trim_ascii_end()).replace(char::is_control, "\u{fffd}")
 }
 
-/// Bytes as text; what is not UTF-8 is replaced.
+/// Returns bytes as text, with invalid UTF-8 replaced.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

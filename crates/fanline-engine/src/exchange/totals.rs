@@ -1,6 +1,6 @@
-//! Counts of an account beyond the life of its sessions.
+//! Counters of an account that outlive its sessions.
 
-/// Counts of sessions that are gone, and of all there ever were.
+/// Counters of closed sessions, and of all sessions ever opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) opened: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Totals {
     pub(crate) leafs: LeafTraffic,
 }
 
-/// The part of the counts that crossed links to other servers.
+/// The part of the counters that crossed links to other servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as the counts that it is a part of")]
 pub struct LeafTraffic {

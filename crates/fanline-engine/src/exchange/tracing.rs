@@ -1,7 +1,7 @@
-//! The trace of a message, as it passes through a shard; see [`crate::trace`].
+//! The trace of a message on its way through a shard; see [`crate::trace`].
 //!
-//! Beyond the border of an account, the subject's owner says whether a trace may go on. What crosses to
-//! another shard after such a border is not traced there.
+//! Behind the border of an account, the owner of the subject decides whether a trace continues. A message
+//! that crosses to another shard behind such a border is not traced there.
 
 use slab::Slab;
 
@@ -16,18 +16,18 @@ use crate::trace::{CLIENT, Event, ROUTER, Trace};
 /// The trace of a message that is being delivered.
 pub(crate) struct Traced {
     pub(crate) trace: Trace,
-    /// Where the message was published.
+    /// The account in which the message was published.
     pub(crate) account: AccountId,
-    /// Account borders crossed beyond which the trace is hidden.
+    /// Number of crossed account borders behind which the trace is hidden.
     hidden: usize,
-    /// Subscriptions whose filters are still to be found out, by place in the events.
+    /// Subscriptions whose filters are not resolved yet, each with the index of its event.
     unnamed: Vec<(usize, SubId)>,
 }
 
-/// How a message goes on to another server.
+/// How a message is sent to another server.
 pub(super) enum Onward {
     AsItCame,
-    /// Its headers say over which hop it comes, and the other server continues the trace.
+    /// With its hop in the headers; the other server continues the trace.
     Over(String),
     Not,
 }
@@ -48,12 +48,12 @@ impl Traced {
         }
     }
 
-    /// Whether the message goes nowhere.
+    /// Returns whether the message itself is not delivered.
     pub(super) fn is_only(&self) -> bool {
         self.trace.asked.is_only
     }
 
-    /// A delivery is about to be.
+    /// Records an upcoming delivery.
     pub(super) fn note_delivery<K>(&mut self, id: SubId, sub: &Subscription, session: &Session<K>) {
         if self.hidden == 0 {
             self.unnamed.push((self.trace.events.len(), id));
@@ -64,7 +64,7 @@ impl Traced {
             kind: Some(CLIENT),
             cid: Some(session.cid),
             name: session.options.name.clone(),
-            // To be replaced by the name of the account.
+            // A number for now; resolved to the account's name later.
             acc: match is_abroad {
                 true => session.account.0.to_string(),
                 false => String::new(),
@@ -74,7 +74,7 @@ impl Traced {
         });
     }
 
-    /// The message is about to cross to another shard.
+    /// Records that the message crosses to another shard.
     pub(super) fn note_shard(&mut self, shard: u16) {
         let hop = self.trace.hop_to(shard);
         self.push(Event {
@@ -87,7 +87,8 @@ impl Traced {
         });
     }
 
-    /// The message is about to cross a link, which is called so if the other server continues traces.
+    /// Records that the message crosses a link. `traced_as` is the link's name if the other server continues
+    /// traces.
     pub(super) fn note_link<K>(
         &mut self,
         session: &Session<K>,
@@ -109,20 +110,21 @@ impl Traced {
                 });
                 Onward::Over(hop)
             }
-            // The other server would not know that it is to go nowhere.
+            // The other server does not continue the trace, and would deliver a message that must not be
+            // delivered.
             None if self.is_only() => Onward::Not,
             None => Onward::AsItCame,
         }
     }
 
-    /// The publish was refused.
+    /// Records that the publish was refused.
     pub(crate) fn note_refusal(&mut self, error: &ClientError) {
         if let Some(came_in) = self.trace.events.first_mut() {
             came_in.error = error.to_string();
         }
     }
 
-    /// The subject was mapped to another one.
+    /// Records that the subject was mapped to another one.
     pub(crate) fn note_mapping(&mut self, to: &[u8]) {
         self.push(Event {
             r#type: "sm",
@@ -131,18 +133,18 @@ impl Traced {
         });
     }
 
-    /// The message is about to leave its account, for another one in which the trace may go on or not.
+    /// Records that the message enters another account. `may_look` is whether the trace continues there.
     pub(crate) fn cross_border(&mut self, event: Event, may_look: bool) {
         self.push(event);
         self.hidden += usize::from(!may_look || self.hidden > 0);
     }
 
-    /// The message has been everywhere beyond the border.
+    /// Records that the message has been delivered behind the border.
     pub(crate) fn return_home(&mut self) {
         self.hidden = self.hidden.saturating_sub(1);
     }
 
-    /// Finds out the filters of subscriptions, while they are there.
+    /// Resolves the filters of subscriptions, while these exist.
     pub(crate) fn name_subscriptions<K>(
         &mut self,
         subs: &Subscriptions,

@@ -1,30 +1,30 @@
-//! Limits of the streams of one account.
+//! JetStream limits of one account.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// What an account may use; -1 is no limit. 0 is none either, but for bytes of all streams.
+/// JetStream limits of an account; -1 is unlimited. 0 is unlimited too, except for the bytes of all streams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AccountLimits {
-    /// Bytes of all streams in memory.
+    /// Bytes of all memory streams.
     pub max_memory: i64,
-    /// Bytes of all streams on disk.
+    /// Bytes of all file streams.
     pub max_storage: i64,
-    /// Streams.
+    /// Number of streams.
     pub max_streams: i64,
-    /// Consumers of one stream.
+    /// Consumers per stream.
     pub max_consumers: i64,
-    /// Records of one consumer that wait for an acknowledgement.
+    /// Unacknowledged messages per consumer.
     pub max_ack_pending: i64,
-    /// Bytes of one stream in memory.
+    /// Bytes per memory stream.
     pub memory_max_stream_bytes: i64,
-    /// Bytes of one stream on disk.
+    /// Bytes per file stream.
     pub storage_max_stream_bytes: i64,
-    /// Every stream must have a limit of bytes.
+    /// Whether each stream must have a limit in bytes.
     pub max_bytes_required: bool,
-    /// The limits by the number of replicas, `R1` or `R3`, of an account that has no others. The limits
-    /// above are then those of `R1`.
+    /// Limits by the number of replicas (`R1`, `R3`) of an account without overall limits. The limits above
+    /// are then those of `R1`.
     #[serde(skip)]
     pub tiers: BTreeMap<String, AccountLimits>,
 }
@@ -46,7 +46,7 @@ impl Default for AccountLimits {
 }
 
 impl AccountLimits {
-    /// Limits that allow nothing to be stored.
+    /// Returns limits that allow no storage.
     pub(crate) fn none() -> Self {
         AccountLimits {
             max_memory: 0,
@@ -61,7 +61,7 @@ impl AccountLimits {
         }
     }
 
-    /// Limits by the number of replicas. A server alone has streams of one replica only.
+    /// Returns limits by the number of replicas. A standalone server has streams with one replica only.
     pub(crate) fn tiered(tiers: BTreeMap<String, AccountLimits>) -> Self {
         let limits = tiers.get(&tier_name(1)).cloned();
         AccountLimits {
@@ -71,8 +71,8 @@ impl AccountLimits {
     }
 }
 
-/// The name of the limits of streams with so many replicas.
+/// Returns the name of the limits for streams with this number of replicas.
 pub(crate) fn tier_name(replicas: i64) -> String {
-    // A stream that names none has one.
+    // A stream without a number of replicas has one.
     format!("R{}", if replicas == 0 { 1 } else { replicas })
 }

@@ -1,4 +1,4 @@
-//! Every limit that a peer can run into, with its effect when reached.
+//! All limits that a peer can reach, with their effects.
 
 use std::time::Duration;
 
@@ -9,52 +9,54 @@ pub use account::AccountLimits;
 pub(crate) use account::tier_name;
 pub use mqtt::{CONNECT_BYTES_MAX, MqttLimits};
 
-/// What one server grants its clients. The defaults are nats-server's.
+/// Limits of a server's clients. The defaults are nats-server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest header + payload of one message. More: `Maximum Payload Violation`, closed.
+    /// Bytes of headers and payload of one message. Exceeded: `Maximum Payload Violation`, disconnected.
     pub payload_bytes_max: usize,
-    /// Longest protocol line without payload. More: `maximum control line exceeded`, closed.
+    /// Bytes of a protocol line without payload. Exceeded: `maximum control line exceeded`, disconnected.
     pub control_line_bytes_max: usize,
-    /// Open client connections. More: the new one gets `maximum connections exceeded`, closed.
+    /// Number of client connections. Exceeded: the new one receives `maximum connections exceeded` and is
+    /// disconnected.
     pub connections_max: usize,
-    /// Subscriptions of one connection; `None` is unlimited. More: the `SUB` is refused with
-    /// `maximum subscriptions exceeded`, the connection stays.
+    /// Subscriptions of one connection; `None` is unlimited. Exceeded: the `SUB` is refused with `maximum
+    /// subscriptions exceeded`; the connection stays open.
     pub subscriptions_max: Option<usize>,
-    /// Tokens of a filter; `None` is unlimited. More: the `SUB` is refused with
-    /// `Permissions Violation for Subscription to "…", too many tokens`, the connection stays.
+    /// Tokens of a filter; `None` is unlimited. Exceeded: the `SUB` is refused with `Permissions Violation
+    /// for Subscription to "…", too many tokens`; the connection stays open.
     pub subscription_tokens_max: Option<u8>,
-    /// Bytes queued for one connection. More: it is dropped as a slow consumer, with no `-ERR`. A link to another
-    /// server may have more, see [`pending_bytes_max_of`](Limits::pending_bytes_max_of).
+    /// Pending output of one connection, in bytes. Exceeded: disconnected as a slow consumer; no `-ERR` is
+    /// sent. Links to other servers have a higher limit, see
+    /// [`pending_bytes_max_of`](Limits::pending_bytes_max_of).
     pub pending_bytes_max: usize,
-    /// How long a queued write may wait for the peer. Longer: dropped as a slow consumer.
+    /// How long queued output may wait for the peer. Exceeded: disconnected as a slow consumer.
     pub write_deadline: Duration,
-    /// The same for links to other servers, where it differs.
+    /// Write deadline of links to other servers, if it differs.
     pub leaf_write_deadline: Option<Duration>,
-    /// A link is dropped when what waits at one moment is not written within the deadline, as a client is.
-    /// Otherwise every byte that its other side takes gives it as much time again.
+    /// Whether all output of a link that is pending at one moment must be written within the deadline, as for
+    /// a client. Otherwise each byte that the peer accepts restarts the deadline.
     pub leafs_close_at_deadline: bool,
-    /// How long a client may take to authenticate. Longer: `Authentication Timeout`, closed.
+    /// How long a client may take to authenticate. Exceeded: `Authentication Timeout`, disconnected.
     pub auth_timeout: Duration,
-    /// The same for WebSocket clients, where it differs.
+    /// Authentication timeout of WebSocket clients, if it differs.
     pub websocket_auth_timeout: Option<Duration>,
-    /// The same for servers that come as leaf nodes, where it differs.
+    /// Authentication timeout of leaf nodes, if it differs.
     pub leaf_auth_timeout: Option<Duration>,
-    /// Silence after which a client is pinged.
+    /// Idle time after which the server pings a client.
     pub ping_interval: Duration,
-    /// The same for WebSocket clients, where it differs.
+    /// Ping interval of WebSocket clients, if it differs.
     pub websocket_ping_interval: Option<Duration>,
-    /// Unanswered pings; one more and the client gets `Stale Connection`, closed.
+    /// Unanswered pings. Exceeded: `Stale Connection`, disconnected.
     pub pings_out_max: u32,
-    /// A publisher is not held back for slow subscribers; they are dropped all the sooner.
+    /// Whether publishers are never held back for slow subscribers, which then reach their limits sooner.
     pub no_fast_producer_stall: bool,
-    /// Whether headers are offered at all (`no_header_support` is the opposite).
+    /// Whether the server offers headers; the opposite of `no_header_support`.
     pub headers: bool,
-    /// Bytes that a trace of the protocol shows of a message; `None` is all. More: they are left out.
+    /// Bytes of a message that a protocol trace shows; `None` is all. Exceeded: the rest is omitted.
     pub traced_bytes_max: Option<usize>,
-    /// A trace of the protocol shows the headers of messages and no payloads.
+    /// Whether a protocol trace shows headers of messages and no payloads.
     pub traces_headers_only: bool,
-    /// What MQTT clients are granted besides.
+    /// Additional limits of MQTT clients.
     pub mqtt: MqttLimits,
 }
 
@@ -85,24 +87,24 @@ impl Default for Limits {
     }
 }
 
-/// Bytes queued for one link to another server: what is wanted here is told in one go, and a million subjects
-/// are no reason to drop it. More: as a client with too much.
+/// Pending output of one link to another server, in bytes. All interest is sent at once when the link opens,
+/// and a million subjects must not exceed it. Exceeded: disconnected, like a client.
 const LEAF_PENDING_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 impl Limits {
-    /// How long a queued write may wait for a client, or for a link to another server.
+    /// Returns the write deadline of a client, or of a link to another server.
     pub fn write_deadline_of(&self, is_leaf: bool) -> Duration {
         let own = self.leaf_write_deadline.filter(|_| is_leaf);
         own.unwrap_or(self.write_deadline)
     }
 
-    /// How long a client, or another server, may take to say who it is.
+    /// Returns how long a client, or another server, may take to authenticate.
     pub fn auth_timeout_of(&self, is_leaf: bool) -> Duration {
         let own = self.leaf_auth_timeout.filter(|_| is_leaf);
         own.unwrap_or(self.auth_timeout)
     }
 
-    /// How many bytes may be queued for a client, or for a link to another server.
+    /// Returns the limit of pending bytes of a client, or of a link to another server.
     pub fn pending_bytes_max_of(&self, is_leaf: bool) -> usize {
         match is_leaf {
             true => self.pending_bytes_max.max(LEAF_PENDING_BYTES_MAX),

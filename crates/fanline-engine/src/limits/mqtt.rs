@@ -2,38 +2,39 @@
 
 use std::time::Duration;
 
-/// Most bytes of a CONNECT, which precedes authentication. More: closed.
+/// Bytes of a CONNECT packet, which precedes authentication. Exceeded: disconnected.
 pub const CONNECT_BYTES_MAX: usize = 256 * 1024;
 
-/// What a server grants all its MQTT clients.
+/// Limits of a server's MQTT clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MqttLimits {
-    /// Largest packet that is read. More: 0x95, closed.
+    /// Bytes of a packet. Exceeded: reason code 0x95, disconnected.
     pub packet_bytes_max: usize,
-    /// Messages above QoS 0 that a client may have unacknowledged. More: 0x93, closed; in 3.1.1, which has
-    /// no such limit, the identifiers are one.
+    /// Unacknowledged messages above QoS 0 from a client. Exceeded: reason code 0x93, disconnected. MQTT
+    /// 3.1.1 has no such limit except the number of packet identifiers.
     pub receive_maximum: u16,
-    /// Messages above QoS 0 that wait for acknowledgements of one client. More wait where they are kept.
+    /// Unacknowledged messages above QoS 0 to a client. Further ones wait in their stream.
     pub in_flight_max: u16,
-    /// The longest keep alive; one who asks for none, or a longer one, is told this (5.0 only).
+    /// Longest keep alive, in seconds. A client that requests none, or a longer one, receives this value (5.0
+    /// only).
     pub keep_alive_max: Option<u16>,
-    /// The longest that a session outlives its connection, in seconds (5.0 only).
+    /// Longest time that a session outlives its connection, in seconds (5.0 only).
     pub session_expiry_max: Option<u32>,
-    /// `obscure_not_authorized`: what permissions deny has the reason 0x80 in place of 0x87, so that nobody learns
-    /// that there is something (5.0 only).
+    /// `obscure_not_authorized`: a denied operation has the reason code 0x80 instead of 0x87, which would
+    /// reveal that something exists (5.0 only).
     pub obscures_denials: bool,
     /// `reject_qos2_publish`.
     pub reject_qos2_publish: bool,
     /// `downgrade_qos2_subscribe`.
     pub downgrade_qos2_subscribe: bool,
-    /// `ack_wait`: after which time the keeper hands a message out again. One that is under way to its client
-    /// is not sent again.
+    /// `ack_wait`: time after which the JetStream service redelivers a message. One that is in flight to its
+    /// client is not sent again.
     pub ack_wait: Duration,
-    /// How long a client may take to connect, where that differs from others.
+    /// How long an MQTT client may take to connect, if it differs from other clients.
     pub auth_timeout: Option<Duration>,
-    /// What is kept is kept in memory only, as there is no folder for it.
+    /// Whether all MQTT state is in memory only, because the server has no storage directory.
     pub in_memory: bool,
-    /// `consumer_memory_storage`: how far a session is, is kept in memory only.
+    /// `consumer_memory_storage`: whether the positions of sessions are in memory only.
     pub consumers_in_memory: bool,
 }
 

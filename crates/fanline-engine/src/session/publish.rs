@@ -14,7 +14,7 @@ use crate::exchange::tracing::Traced;
 use crate::headers::no_responders_status;
 use crate::outbox::Chunk;
 use crate::subject::is_literal_topic;
-use crate::trace::may_be_asked_for;
+use crate::trace::may_request_trace;
 
 impl AnySession<'_> {
     /// Publishes a message. `from` is where its verb begins in the chunk.
@@ -263,7 +263,7 @@ fn is_reserved(publish: &Publish<'_>) -> bool {
 #[inline(never)]
 pub(crate) fn asks_for_trace(chunk: &Chunk, publish: &Publish<'_>, from: usize) -> bool {
     let start = from + publish.body.start;
-    may_be_asked_for(&chunk[start..start + publish.header_bytes])
+    may_request_trace(&chunk[start..start + publish.header_bytes])
 }
 
 /// Writes the arguments after the subject in the form that all subscribers understand.

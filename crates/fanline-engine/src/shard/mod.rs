@@ -166,9 +166,11 @@ impl Shard {
                 Said::Message(crossing) => {
                     self.broker.dispatch_crossing(crossing, None, &mut memo);
                 }
-                Said::Had { from, account, had } => {
-                    self.broker.exchange.quotas.note(from, account, had)
-                }
+                Said::AccountUsage {
+                    from,
+                    account,
+                    usage,
+                } => self.broker.exchange.quotas.note(from, account, usage),
                 Said::Note(note) => {
                     if let Some(message) = (note as &dyn Any).downcast_ref::<RegistryMessage>() {
                         mqtt::handle_message(&mut self.broker, message);

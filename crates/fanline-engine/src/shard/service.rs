@@ -136,7 +136,7 @@ impl<H: Handler> JetStreamService<H> {
             match said {
                 Said::Message(crossing) => self.take(&crossing, now),
                 // Connections do not concern the JetStream service, except those of MQTT clients.
-                Said::Had { .. } => {}
+                Said::AccountUsage { .. } => {}
                 Said::Note(note) => {
                     if let Some(message) = (note as &dyn Any).downcast_ref::<RegistryMessage>() {
                         let (registry, mut context) = self.registry(now);
@@ -205,7 +205,7 @@ impl<H: Handler> JetStreamService<H> {
                 Said::Message(crossing) => {
                     self.handler.is_quick(crossing.account, crossing.subject)
                 }
-                Said::Interest { .. } | Said::Had { .. } | Said::Note(_) => false,
+                Said::Interest { .. } | Said::AccountUsage { .. } | Said::Note(_) => false,
             };
             if !is_quick {
                 return false;

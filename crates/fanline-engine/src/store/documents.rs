@@ -402,7 +402,7 @@ mod tests {
                 for (name, allowed) in &mut allowed {
                     let content = found.get(name).cloned();
                     assert!(allowed.contains(&content), "seed {seed}: {name}");
-                    // The documents may not be durable yet: names are synced first.
+                    // Files may not be durable yet: their names are synced first.
                     *allowed = vec![content];
                 }
                 disk.sync_folder().unwrap();

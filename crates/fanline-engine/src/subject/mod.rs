@@ -1,27 +1,27 @@
-//! The grammar of topics (what is published to) and filters (what is subscribed to).
+//! The grammar of subjects and of subject filters.
 //!
-//! Both are tokens parted by `.`; no token is empty and none holds white space. In a filter the
-//! token `*` stands for exactly one token, and `>` as the last token for one or more.
+//! Both are tokens separated by `.`. No token is empty or contains white space. In a filter, the token `*`
+//! matches exactly one token, and `>` as the last token matches one or more.
 
 pub mod transform;
 pub(crate) mod trie;
 
-/// Why a filter was refused.
+/// The reason why a subject filter is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilterError {
-    /// Two dots in a row, one at an end, or nothing at all.
+    /// A token is empty: two dots in a row, a dot at an end, or an empty filter.
     #[error("a token is empty")]
     EmptyToken,
-    /// Space, tab, CR or LF.
+    /// The filter contains a space, tab, CR, or LF.
     #[error("white space inside a token")]
     WhiteSpace,
-    /// `>` anywhere but as the last token.
+    /// `>` is not the last token.
     #[error("`>` must be the last token")]
     TokensAfterFull,
 }
 
-/// A filter that is known to be well formed.
+/// A valid subject filter.
 ///
 /// ```
 /// use fanline_engine::Filter;
@@ -35,10 +35,9 @@ pub enum FilterError {
 pub struct Filter<'a>(&'a [u8]);
 
 impl<'a> Filter<'a> {
-    /// Checks the grammar.
+    /// Checks the grammar of a subject filter.
     ///
-    /// # Errors
-    /// Says what is wrong with the bytes.
+    /// # Errors Returns the first violation of the grammar.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FilterError> {
         let mut ended = false;
         for token in bytes.split(|b| *b == b'.') {
@@ -59,24 +58,24 @@ impl<'a> Filter<'a> {
         Ok(Filter(bytes))
     }
 
-    /// One that was checked before.
+    /// Wraps bytes that were checked before.
     pub(crate) fn parsed(bytes: &'a [u8]) -> Self {
         debug_assert!(Filter::parse(bytes).is_ok());
         Filter(bytes)
     }
 
-    /// The filter as written.
+    /// Returns the filter's bytes.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
 
-    /// Whether it holds no wildcard, so that it matches one topic only.
+    /// Returns whether the filter has no wildcard, so that it matches a single subject.
     pub fn is_literal(&self) -> bool {
         !self.0.split(|b| *b == b'.').any(|t| t == b"*" || t == b">")
     }
 
-    /// Whether a topic matches, compared token by token. This is the plain definition; the
-    /// [`Trie`](crate::Trie) answers the same question for many filters at once.
+    /// Returns whether the filter matches a subject, compared token by token. This is the plain definition;
+    /// [`Trie`](crate::Trie) matches many filters at once.
     pub fn matches(&self, topic: &[u8]) -> bool {
         let mut wanted = self.0.split(|b| *b == b'.');
         let mut given = topic.split(|b| *b == b'.');
@@ -93,9 +92,9 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Whether a topic may be published to by a pedantic client: a literal filter.
-pub fn is_literal_topic(topic: &[u8]) -> bool {
-    Filter::parse(topic).is_ok_and(|f| f.is_literal())
+/// Returns whether a pedantic client may publish to a subject: it must be a filter without wildcards.
+pub fn is_literal_topic(subject: &[u8]) -> bool {
+    Filter::parse(subject).is_ok_and(|f| f.is_literal())
 }
 
 #[cfg(test)]

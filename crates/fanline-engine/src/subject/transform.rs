@@ -1,47 +1,47 @@
-//! Rewriting of topics: what matches a filter is given another name, made of the tokens that its
-//! wildcards stood for.
+//! Subject mapping: transforms a subject that matches a filter into another one, which may use the tokens
+//! that the wildcards matched.
 //!
-//! The destination's tokens are plain text, `$1` or `{{wildcard(1)}}` for what the first `*` stood for,
-//! or one of the functions that cut and hash such a token. Parsed once, applied without allocation.
+//! A token of the destination is plain text, `$1` or `{{wildcard(1)}}` for the match of the first `*`, or a
+//! function that cuts or hashes such a match. Parsed once, applied without allocation.
 
 use crate::subject::{Filter, FilterError};
 
-/// How many buckets a partition may have, and how long a slice may be.
+/// Largest number of a partition's buckets, and largest length of a slice.
 const NUMBER_MAX: u32 = 0x7fff_ffff;
 
-/// Why a pair of source and destination is no transform.
+/// The reason why a pair of source and destination is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransformError {
-    /// The source is not a filter.
+    /// The source is no valid subject filter.
     #[error("invalid subject")]
     Source(#[from] FilterError),
-    /// The destination is not a topic, or only one side ends in `>`.
+    /// The destination is no valid subject, or only one side ends in `>`.
     #[error("invalid subject")]
     Destination,
-    /// `{{name(…)}}` with a name that is not known.
+    /// The function in `{{name(…)}}` does not exist.
     #[error("invalid mapping destination: unknown function in {0}")]
     UnknownFunction(String),
-    /// A wildcard is named that the source does not have.
+    /// The source has no wildcard with this number.
     #[error("invalid mapping destination: wildcard index out of range in {0}: [{1}]")]
     IndexOutOfRange(String, usize),
-    /// Fewer arguments than the function needs.
+    /// A function has too few arguments.
     #[error("invalid mapping destination: not enough arguments passed to the function in {0}")]
     NotEnoughArguments(String),
-    /// More arguments than the function takes.
+    /// A function has too many arguments.
     #[error("invalid mapping destination: too many arguments passed to the function in {0}")]
     TooManyArguments(String),
-    /// An argument that is not a number, or not a possible one.
+    /// An argument is not a number, or out of range.
     #[error(
         "invalid mapping destination: function argument is invalid or in the wrong format in {0}"
     )]
     InvalidArgument(String),
-    /// It cannot be undone, where it must be.
+    /// The mapping must be reversible, and is not.
     #[error("invalid mapping destination: all wildcards must be used, and nothing but wildcards")]
     NotReversible,
 }
 
-/// A source filter and what is made of the topics that match it.
+/// A source filter, and the transformation of the subjects that it matches.
 ///
 /// ```
 /// use fanline_engine::subject::transform::Transform;
@@ -56,12 +56,12 @@ pub enum TransformError {
 pub struct Transform {
     source: Box<[u8]>,
     destination: Box<[u8]>,
-    /// The position of each `*` among the source's tokens.
+    /// Position of each `*` among the source's tokens.
     wildcards: Box<[usize]>,
     tokens: Box<[Token]>,
 }
 
-/// A token of the destination. Wildcards are given by the position of their token in the topic.
+/// A token of the destination. A wildcard is represented by the position of its token in the subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     Literal(Box<[u8]>),
@@ -80,11 +80,11 @@ enum Token {
         length: usize,
         how: Cut,
     },
-    /// All that `>` stood for, which begins at this position.
+    /// All tokens that `>` matched, from this position on.
     Rest(usize),
 }
 
-/// A way to cut a token by length.
+/// A way to cut a token at a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     SplitFromLeft,
@@ -96,10 +96,9 @@ enum Cut {
 }
 
 impl Transform {
-    /// Parses both sides. An empty source stands for `>`; an empty destination leaves the topic as it is.
+    /// Parses both sides. An empty source means `>`; an empty destination leaves the subject unchanged.
     ///
-    /// # Errors
-    /// Says what is wrong, naming the token.
+    /// # Errors Returns what is wrong, with the token.
     pub fn new(source: &str, destination: &str) -> Result<Self, TransformError> {
         let source = if source.is_empty() { ">" } else { source };
         let destination = if destination.is_empty() && source == ">" {
@@ -134,10 +133,9 @@ impl Transform {
         })
     }
 
-    /// The same, and it can be undone: the destination uses each wildcard, and nothing but wildcards.
+    /// Parses both sides of a reversible transform: the destination uses each wildcard, and no function.
     ///
-    /// # Errors
-    /// As [`new`](Transform::new), and when it cannot be undone.
+    /// # Errors As [`new`](Transform::new), and [`NotReversible`](TransformError::NotReversible).
     pub fn reversible(source: &str, destination: &str) -> Result<Self, TransformError> {
         let transform = Transform::new(source, destination)?;
         let plain = transform
@@ -155,17 +153,18 @@ impl Transform {
         }
     }
 
-    /// What it applies to.
+    /// Returns the source filter.
     pub fn source(&self) -> &[u8] {
         &self.source
     }
 
-    /// What it makes, as written.
+    /// Returns the destination as written.
     pub fn destination(&self) -> &[u8] {
         &self.destination
     }
 
-    /// The filter that everything made by it matches: functions become `*`, the cutting ones `>`.
+    /// Returns a filter that matches all transformed subjects: functions become `*`, those that split a token
+    /// `>`.
     pub fn destination_filter(&self) -> Vec<u8> {
         let mut filter = Vec::new();
         for token in &self.tokens {
@@ -181,7 +180,7 @@ impl Transform {
                     how: Cut::Left | Cut::Right,
                     ..
                 } => filter.push(b'*'),
-                // How many tokens a cut makes is not known: all that follows may be anything.
+                // The number of tokens after a split is unknown, so `>` stands for the rest.
                 Token::Split { .. } | Token::Cut { .. } | Token::Rest(_) => {
                     filter.push(b'>');
                     break;
@@ -191,15 +190,15 @@ impl Transform {
         filter
     }
 
-    /// Whether a topic is one that it applies to.
-    pub fn matches(&self, topic: &[u8]) -> bool {
-        Filter::parse(&self.source).is_ok_and(|source| source.matches(topic))
+    /// Returns whether the source matches a subject.
+    pub fn matches(&self, subject: &[u8]) -> bool {
+        Filter::parse(&self.source).is_ok_and(|source| source.matches(subject))
     }
 
-    /// Writes what becomes of `topic` in the place of what was in `made`; false, and nothing written,
-    /// when the topic is not one that it applies to. `random` is any number, for `{{random(n)}}`.
-    pub fn apply(&self, topic: &[u8], random: u32, made: &mut Vec<u8>) -> bool {
-        if !self.matches(topic) {
+    /// Replaces the contents of `made` with the transformed subject. Returns false, and leaves `made`
+    /// unchanged, if the source does not match. `random` is any number; `{{random(n)}}` uses it.
+    pub fn apply(&self, subject: &[u8], random: u32, made: &mut Vec<u8>) -> bool {
+        if !self.matches(subject) {
             return false;
         }
         made.clear();
@@ -207,7 +206,7 @@ impl Transform {
             if nth > 0 {
                 made.push(b'.');
             }
-            token.write(topic, random, made);
+            token.write(subject, random, made);
         }
         true
     }
@@ -216,7 +215,7 @@ impl Transform {
 impl Token {
     fn parse(token: &str, wildcards: &[usize]) -> Result<Self, TransformError> {
         if let Some(index) = token.strip_prefix('$').filter(|t| !t.is_empty()) {
-            // `$1x` is plain text, as a price would be.
+            // `$1x` is plain text, for example a price.
             return match index.parse::<usize>() {
                 Ok(index) => Ok(Token::Wildcard(wildcard(wildcards, index, token)?)),
                 Err(_) => Ok(Token::Literal(token.as_bytes().into())),
@@ -285,27 +284,27 @@ impl Token {
         Err(unknown())
     }
 
-    fn write(&self, topic: &[u8], random: u32, made: &mut Vec<u8>) {
+    fn write(&self, subject: &[u8], random: u32, made: &mut Vec<u8>) {
         match self {
             Token::Literal(text) => made.extend_from_slice(text),
-            Token::Wildcard(of) => made.extend_from_slice(nth(topic, *of)),
+            Token::Wildcard(of) => made.extend_from_slice(nth(subject, *of)),
             Token::Partition { buckets, of } => {
                 let mut hash = Fnv::new();
                 match of.is_empty() {
-                    true => hash.add(topic),
-                    false => of.iter().for_each(|of| hash.add(nth(topic, *of))),
+                    true => hash.add(subject),
+                    false => of.iter().for_each(|of| hash.add(nth(subject, *of))),
                 }
                 push_number(hash.0 % buckets, made);
             }
             Token::Random(below) => push_number(random % below, made),
-            Token::Split { of, at } => split(nth(topic, *of), at, made),
-            Token::Cut { of, length, how } => how.write(nth(topic, *of), *length, made),
-            Token::Rest(from) => made.extend_from_slice(rest(topic, *from)),
+            Token::Split { of, at } => split(nth(subject, *of), at, made),
+            Token::Cut { of, length, how } => how.write(nth(subject, *of), *length, made),
+            Token::Rest(from) => made.extend_from_slice(rest(subject, *from)),
         }
     }
 }
 
-/// What stands between the parentheses of a function.
+/// The arguments of a function.
 struct Arguments<'a> {
     token: &'a str,
     wildcards: &'a [usize],
@@ -332,7 +331,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A number above zero.
+    /// Parses a number between 1 and `NUMBER_MAX`.
     fn number(&self, argument: &str) -> Result<u32, TransformError> {
         argument
             .parse()
@@ -380,7 +379,7 @@ impl Cut {
     }
 }
 
-/// The pieces between delimiters, those that are not empty, as tokens.
+/// Writes the non-empty pieces between delimiters as tokens.
 fn split(token: &[u8], at: &[u8], made: &mut Vec<u8>) {
     let start = made.len();
     let mut rest = token;
@@ -415,7 +414,7 @@ fn push_number(number: u32, made: &mut Vec<u8>) {
     made.extend_from_slice(text.format(number).as_bytes());
 }
 
-/// The 32-bit hash of Fowler, Noll and Vo, variant 1a, by which clients may find the partition too.
+/// The 32-bit FNV-1a hash. Clients that know it can compute partitions too.
 struct Fnv(u32);
 
 impl Fnv {
@@ -430,7 +429,7 @@ impl Fnv {
     }
 }
 
-/// Whether a function's name is meant: each word of it may begin in either case.
+/// Returns whether a function's name is meant: each of its words may begin in either case.
 fn is_named(given: &str, known: &str) -> bool {
     given.len() == known.len()
         && given
@@ -442,7 +441,7 @@ fn is_named(given: &str, known: &str) -> bool {
             })
 }
 
-/// The position in the topic of the source's nth wildcard, counted from 1.
+/// Returns the token position of the source's wildcard number `index`, counted from 1.
 fn wildcard(wildcards: &[usize], index: usize, token: &str) -> Result<usize, TransformError> {
     let at = index.checked_sub(1).and_then(|at| wildcards.get(at));
     at.copied()
@@ -456,12 +455,12 @@ fn positions<'a>(source: &'a str, wanted: &'a str) -> impl Iterator<Item = usize
         .map(|(at, _)| at)
 }
 
-fn nth(topic: &[u8], at: usize) -> &[u8] {
-    topic.split(|b| *b == b'.').nth(at).unwrap_or_default()
+fn nth(subject: &[u8], at: usize) -> &[u8] {
+    subject.split(|b| *b == b'.').nth(at).unwrap_or_default()
 }
 
-fn rest(topic: &[u8], from: usize) -> &[u8] {
-    let mut rest = topic;
+fn rest(subject: &[u8], from: usize) -> &[u8] {
+    let mut rest = subject;
     for _ in 0..from {
         let dot = rest.iter().position(|b| *b == b'.');
         rest = dot.map_or(&[][..], |dot| &rest[dot + 1..]);
@@ -474,8 +473,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn makes_another_topic() {
-        for (source, destination, topic, expected) in [
+    fn subjects_are_transformed() {
+        for (source, destination, subject, expected) in [
             ("a.b", "c.d", "a.b", "c.d"),
             ("a.*.c", "$1.x", "a.b.c", "b.x"),
             ("*.*", "{{wildcard(2)}}.{{ Wildcard( 1 ) }}", "a.b", "b.a"),
@@ -499,18 +498,18 @@ mod tests {
         ] {
             let transform = Transform::new(source, destination).unwrap();
             let mut made = Vec::new();
-            let applied = transform.apply(topic.as_bytes(), 7, &mut made);
+            let applied = transform.apply(subject.as_bytes(), 7, &mut made);
             assert_eq!(
                 applied,
                 !expected.is_empty(),
-                "{source} {destination} {topic}"
+                "{source} {destination} {subject}"
             );
             assert_eq!(made.escape_ascii().to_string(), expected);
         }
     }
 
     #[test]
-    fn partitions_as_clients_count_them() {
+    fn partitions_are_those_that_clients_compute() {
         // The published test values of FNV-1a, 32 bits.
         for (token, hash) in [
             ("", 0x811c_9dc5_u32),
@@ -533,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn errors_name_the_token() {
         let named = |token: &str| token.to_owned();
         for (source, destination, error) in [
             ("a..b", "c", TransformError::Source(FilterError::EmptyToken)),
@@ -604,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_filter_of_what_it_makes() {
+    fn destination_filter_matches_transformed_subjects() {
         for (source, destination, filter) in [
             ("a.*", "b.$1", "b.*"),
             ("a.>", "b.>", "b.>"),

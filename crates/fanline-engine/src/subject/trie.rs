@@ -1,4 +1,4 @@
-//! Stored paths, matched in both directions.
+//! A trie of dot-separated paths, matched in both directions.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -9,29 +9,28 @@ use crate::short_bytes::ShortBytes;
 use crate::slack::Slack;
 use crate::subject::Filter;
 
-/// What hangs at a node. A vacant value lets the node be taken away.
+/// A value of a node. The trie removes a node whose value is vacant.
 pub trait Vacant: Default {
-    /// Whether nothing is held here.
+    /// Returns whether the value is empty.
     fn is_vacant(&self) -> bool;
 }
 
-/// The place of a path in a [`Trie`]; good until [`Trie::release`] takes it away.
+/// The position of a path in a [`Trie`], valid until [`Trie::release`] removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeId(u32);
 
-/// Two sets of filters are too many, with too many wildcards, to be compared.
+/// The comparison of two sets of filters with wildcards exceeded its step limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfSteps;
 
 const NONE: NodeId = NodeId(u32::MAX);
 const ROOT: NodeId = NodeId(0);
 
-/// A tree of dot-parted paths that is matched both ways: which stored filters match a topic, and
-/// which stored topics match a filter.
+/// A tree of dot-separated paths that is matched both ways: which stored filters match a subject, and which
+/// stored subjects match a filter.
 ///
-/// All edges live in one hash table keyed by (parent, token), so that a node costs no table of
-/// its own and a step down costs one probe. A match visits each node at most once, whatever the
-/// filters are.
+/// All edges are in one hash table keyed by (parent, token). A node needs no table of its own, and a step
+/// down costs one probe. A match visits each node at most once, whatever the filters are.
 pub struct Trie<V> {
     nodes: Slab<Node<V>>,
     edges: HashTable<NodeId>,
@@ -45,7 +44,7 @@ struct Node<V> {
     first_child: NodeId,
     next_sibling: NodeId,
     previous_sibling: NodeId,
-    /// The children `*` and `>`, which a match visits without a probe.
+    /// Children `*` and `>`, which a match visits without a probe.
     star: NodeId,
     full: NodeId,
     value: V,
@@ -80,17 +79,17 @@ impl<V: Vacant> Node<V> {
 }
 
 impl<V: Vacant> Trie<V> {
-    /// How many nodes there are, the root included.
+    /// Returns the number of nodes, including the root.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether no path is stored.
+    /// Returns whether no path is stored.
     pub fn is_empty(&self) -> bool {
         self.nodes.len() == 1
     }
 
-    /// The node of a path, made when it is not there. The caller gives it a value that is not
+    /// Returns the node of a path, and creates it if necessary. The caller then sets a value that is not
     /// vacant, or calls [`Trie::release`].
     pub fn insert(&mut self, path: &[u8]) -> NodeId {
         let mut at = ROOT;
@@ -103,32 +102,32 @@ impl<V: Vacant> Trie<V> {
         at
     }
 
-    /// The node of a path.
+    /// Returns the node of a path.
     pub fn find(&self, path: &[u8]) -> Option<NodeId> {
         path.split(|b| *b == b'.')
             .try_fold(ROOT, |at, token| self.child(at, token))
     }
 
-    /// What hangs at a node.
+    /// Returns the value of a node.
     pub fn value(&self, id: NodeId) -> &V {
         &self.node(id).value
     }
 
-    /// What hangs at a node, to be changed.
+    /// Returns the value of a node for modification.
     pub fn value_mut(&mut self, id: NodeId) -> &mut V {
         &mut self.node_mut(id).value
     }
 
-    /// The path of a node, built anew.
+    /// Returns the path of a node in a new vector.
     pub fn path(&self, id: NodeId) -> Vec<u8> {
         let mut path = Vec::new();
         self.write_path(id, &mut path);
         path
     }
 
-    /// The path of a node, in the place of what was in `path`.
+    /// Replaces the contents of `path` with the path of a node.
     pub fn write_path(&self, id: NodeId, path: &mut Vec<u8>) {
-        // The way leads up from the end: measured first, then filled from behind.
+        // Nodes link to their parents only: measure the path first, then fill it from the end.
         let mut bytes = 0;
         let mut at = id;
         while at != ROOT {
@@ -136,7 +135,7 @@ impl<V: Vacant> Trie<V> {
             at = self.node(at).parent;
         }
         path.clear();
-        // A dot between any two: as many as there are tokens, but for one.
+        // A dot between any two tokens.
         path.resize(bytes.saturating_sub(1), b'.');
         let mut end = path.len();
         at = id;
@@ -148,7 +147,7 @@ impl<V: Vacant> Trie<V> {
         }
     }
 
-    /// Takes a node away when it is vacant and has no children, and so on up.
+    /// Removes a node that is vacant and has no children, and then its ancestors likewise.
     pub fn release(&mut self, id: NodeId) {
         let mut at = id;
         while at != ROOT {
@@ -162,25 +161,25 @@ impl<V: Vacant> Trie<V> {
         }
     }
 
-    /// Calls `found` with the value of each stored filter that matches `topic`. A topic with an
-    /// empty token matches nothing.
-    pub fn filters_matching<'a>(&'a self, topic: &[u8], found: &mut impl FnMut(&'a V)) {
-        if topic.is_empty() || has_empty_token(topic) {
+    /// Calls `found` with the value of each stored filter that matches `subject`. A subject with an empty token
+    /// matches no filter.
+    pub fn filters_matching<'a>(&'a self, subject: &[u8], found: &mut impl FnMut(&'a V)) {
+        if subject.is_empty() || has_empty_token(subject) {
             return;
         }
-        self.walk_filters(topic, found);
+        self.walk_filters(subject, found);
     }
 
-    /// Whether filters that name a last token are among those that could match this topic with another
-    /// one: if not, all topics that differ in it match the same filters. One with an empty token matches
-    /// nothing, unlike others.
-    pub fn decides_on_last_token(&self, topic: &[u8]) -> bool {
-        topic.is_empty() || has_empty_token(topic) || self.walk_to_last(topic)
+    /// Returns whether filters with a literal last token may match this subject with another last token. If
+    /// not, all subjects that differ in the last token alone match the same filters. A subject with an empty
+    /// token is an exception and returns true, as it matches no filter.
+    pub fn decides_on_last_token(&self, subject: &[u8]) -> bool {
+        subject.is_empty() || has_empty_token(subject) || self.walk_to_last(subject)
     }
 
-    /// Calls `found` with each stored path that `filter` matches, wildcards in the stored path
-    /// being plain characters.
-    pub fn topics_matching(&self, filter: Filter<'_>, found: &mut impl FnMut(NodeId, &V)) {
+    /// Calls `found` with each stored path that `filter` matches. Wildcards in a stored path are plain
+    /// characters.
+    pub fn subjects_matching(&self, filter: Filter<'_>, found: &mut impl FnMut(NodeId, &V)) {
         let mut steps = vec![(ROOT, Some(filter.as_bytes()))];
         while let Some((at, rest)) = steps.pop() {
             let Some(rest) = rest else {
@@ -196,11 +195,10 @@ impl<V: Vacant> Trie<V> {
         }
     }
 
-    /// A stored filter that some topic matches along with `filter`, and whose value is wanted. Takes one of
-    /// `steps` for each node that it looks at: wildcards on both sides meet more often than there are filters.
+    /// Returns the value of a stored filter that overlaps `filter` and that `is_wanted` accepts. Each visited
+    /// node costs one of `steps`, because wildcards on both sides make more pairs than there are filters.
     ///
-    /// # Errors
-    /// There were not steps enough to tell.
+    /// # Errors The step limit was reached before the result was known.
     pub fn overlapping(
         &self,
         filter: Filter<'_>,
@@ -211,7 +209,7 @@ impl<V: Vacant> Trie<V> {
         while let Some((at, rest)) = later.pop() {
             let node = self.node(at);
             let (token, below) = split_token(rest);
-            // What `>` stands for may go on.
+            // `>` also matches further tokens.
             let below = if token == b">" { Some(rest) } else { below };
             let mut all;
             let mut named;
@@ -245,19 +243,19 @@ impl<V: Vacant> Trie<V> {
         Ok(None)
     }
 
-    // Walks keep their own stack: a topic of MQTT may have 65,536 levels, and a call for each of them would be
-    // more than a thread's stack holds. It is empty, and costs nothing, where no two ways part.
+    // A walk keeps its own stack: an MQTT subject may have 65,536 levels, and recursion that deep overflows a
+    // thread's stack. The stack stays empty, without an allocation, as long as no two branches match.
 
-    fn walk_filters<'a>(&'a self, topic: &[u8], found: &mut impl FnMut(&'a V)) {
+    fn walk_filters<'a>(&'a self, subject: &[u8], found: &mut impl FnMut(&'a V)) {
         let mut later = Vec::new();
-        let (mut at, mut rest) = (ROOT, topic);
+        let (mut at, mut rest) = (ROOT, subject);
         loop {
             let node = self.node(at);
             if node.full != NONE {
                 found(&self.node(node.full).value);
             }
             let (token, below) = split_token(rest);
-            // A topic may hold `*` or `>` as plain characters; the nodes of these names are wildcards.
+            // A subject may contain `*` or `>` as plain characters; nodes with these names are wildcards.
             let literal = self
                 .child(at, token)
                 .filter(|c| *c != node.star && *c != node.full);
@@ -278,9 +276,9 @@ impl<V: Vacant> Trie<V> {
         }
     }
 
-    fn walk_to_last(&self, topic: &[u8]) -> bool {
+    fn walk_to_last(&self, subject: &[u8]) -> bool {
         let mut later = Vec::new();
-        let (mut at, mut rest) = (ROOT, topic);
+        let (mut at, mut rest) = (ROOT, subject);
         loop {
             let node = self.node(at);
             let is_literal = |child: &NodeId| *child != node.star && *child != node.full;
@@ -376,19 +374,19 @@ impl<V: Vacant> Trie<V> {
             above.full = NONE;
         }
         if (self.slack).is_due(self.nodes.len(), self.nodes.capacity()) {
-            self.give_room_back();
+            self.shrink();
         }
     }
 
-    /// Gives room back that nobody needs any more, if that was left for later.
+    /// Releases capacity that is no longer needed, if an earlier removal postponed it.
     pub(crate) fn trim(&mut self) {
         if (self.slack).is_due_now(self.nodes.len(), self.nodes.capacity()) {
-            self.give_room_back();
+            self.shrink();
         }
     }
 
     #[cold]
-    fn give_room_back(&mut self) {
+    fn shrink(&mut self) {
         let Trie {
             nodes,
             edges,
@@ -422,7 +420,8 @@ fn hash_edge(builder: &DefaultHashBuilder, parent: NodeId, token: &[u8]) -> u64 
     hasher.finish()
 }
 
-/// One of two ways down, with what is left of a topic behind it; where there are both, the second is kept for later.
+/// Returns one of two branches, with the rest of the subject. If both exist, the second one is pushed to
+/// `later`.
 fn fork<'t>(
     literal: Option<NodeId>,
     star: Option<NodeId>,
@@ -448,8 +447,10 @@ fn split_token(path: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-fn has_empty_token(topic: &[u8]) -> bool {
-    topic[0] == b'.' || topic[topic.len() - 1] == b'.' || topic.windows(2).any(|pair| pair == b"..")
+fn has_empty_token(subject: &[u8]) -> bool {
+    subject[0] == b'.'
+        || subject[subject.len() - 1] == b'.'
+        || subject.windows(2).any(|pair| pair == b"..")
 }
 
 #[cfg(test)]
@@ -462,60 +463,61 @@ mod tests {
     use crate::auth::overlap;
 
     #[derive(Default)]
-    struct Held(Option<Vec<u8>>);
+    struct Value(Option<Vec<u8>>);
 
-    impl Vacant for Held {
+    impl Vacant for Value {
         fn is_vacant(&self) -> bool {
             self.0.is_none()
         }
     }
 
-    fn put(trie: &mut Trie<Held>, path: &str) {
+    fn put(trie: &mut Trie<Value>, path: &str) {
         let id = trie.insert(path.as_bytes());
         trie.value_mut(id).0 = Some(path.as_bytes().to_vec());
     }
 
-    fn take(trie: &mut Trie<Held>, path: &str) {
+    fn take(trie: &mut Trie<Value>, path: &str) {
         let id = trie.find(path.as_bytes()).unwrap();
         trie.value_mut(id).0 = None;
         trie.release(id);
     }
 
     fn path() -> impl Strategy<Value = String> {
-        // Few distinct tokens, so that paths share prefixes and wildcards meet.
+        // Few distinct tokens, so that paths share prefixes and wildcards overlap.
         let token = prop::sample::select(vec!["a", "b", "c", "*", "aa"]);
         let end = prop::sample::select(vec!["", ".>"]);
         (prop::collection::vec(token, 1..5), end).prop_map(|(t, end)| t.join(".") + end)
     }
 
-    /// Devices choose how many levels their topics have, up to 65,536: a match that calls itself for each of them
-    /// overflows the stack, and takes the whole server with it.
+    /// Devices choose the number of levels of their subjects, up to 65,536: a match that recurses per level
+    /// overflows the stack and aborts the server.
     #[test]
-    fn paths_may_be_deep() {
+    fn deep_paths_do_not_overflow_the_stack() {
         const TOKENS: usize = 200_000;
-        let (topic, stars) = (vec!["a"; TOKENS].join("."), vec!["*"; TOKENS].join("."));
-        let mut trie = Trie::<Held>::default();
-        put(&mut trie, &topic);
+        let (subject, stars) = (vec!["a"; TOKENS].join("."), vec!["*"; TOKENS].join("."));
+        let mut trie = Trie::<Value>::default();
+        put(&mut trie, &subject);
         put(&mut trie, &stars);
         let mut found = 0;
-        trie.filters_matching(topic.as_bytes(), &mut |v: &Held| {
+        trie.filters_matching(subject.as_bytes(), &mut |v: &Value| {
             found += usize::from(v.0.is_some());
         });
         assert_eq!(found, 2);
-        assert!(trie.decides_on_last_token(topic.as_bytes()));
+        assert!(trie.decides_on_last_token(subject.as_bytes()));
         let mut found = 0;
         let filter = Filter::parse(stars.as_bytes()).unwrap();
-        trie.topics_matching(filter, &mut |_, v| found += usize::from(v.0.is_some()));
+        trie.subjects_matching(filter, &mut |_, v| found += usize::from(v.0.is_some()));
         assert_eq!(found, 2);
-        take(&mut trie, &topic);
+        take(&mut trie, &subject);
         take(&mut trie, &stars);
         assert!(trie.is_empty());
     }
 
-    /// Twice ten thousand filters of which none overlaps: each of one half meets the first token of all of the other.
+    /// Two sets of 10,000 filters that do not overlap: each filter of one set meets the first tokens of all
+    /// others.
     #[test]
-    fn a_comparison_ends() {
-        let mut trie = Trie::<Held>::default();
+    fn overlapping_stops_at_the_step_limit() {
+        let mut trie = Trie::<Value>::default();
         for n in 0..10_000 {
             put(&mut trie, &format!("a{n}.x"));
         }
@@ -539,14 +541,14 @@ mod tests {
             removed in prop::collection::vec(path(), 0..20),
             asked in prop::collection::vec(path(), 1..20),
         ) {
-            let mut trie = Trie::<Held>::default();
+            let mut trie = Trie::<Value>::default();
             let mut model = BTreeSet::new();
             for p in &stored { put(&mut trie, p); model.insert(p.clone()); }
             for p in &removed { if model.remove(p) { take(&mut trie, p); } }
             for question in &asked {
                 let mut found = BTreeSet::new();
-                trie.filters_matching(question.as_bytes(), &mut |v: &Held| {
-                    // Nodes on the way hold nothing and are met only as a path's end.
+                trie.filters_matching(question.as_bytes(), &mut |v: &Value| {
+                    // Inner nodes are vacant and found only as a prefix of a path.
                     if let Some(p) = &v.0 { assert!(found.insert(p.clone())); }
                 });
                 let expected: BTreeSet<_> = model.iter().map(|p| p.as_bytes().to_vec())
@@ -555,20 +557,20 @@ mod tests {
 
                 let filter = Filter::parse(question.as_bytes()).unwrap();
                 let mut found = BTreeSet::new();
-                trie.topics_matching(filter, &mut |_, v| {
+                trie.subjects_matching(filter, &mut |_, v| {
                     if let Some(p) = &v.0 { assert!(found.insert(p.clone())); }
                 });
                 let expected: BTreeSet<_> = model.iter().map(|p| p.as_bytes().to_vec())
                     .filter(|p| filter.matches(p)).collect();
                 prop_assert_eq!(found, expected);
 
-                // A topic that both match has a token of its own for each wildcard of both.
+                // A subject that both filters match has a token of its own for each of their wildcards.
                 let mut steps = 10_000;
-                let is_wanted = |v: &Held| v.0.as_ref().is_some_and(|p| p.len() > 2);
+                let is_wanted = |v: &Value| v.0.as_ref().is_some_and(|p| p.len() > 2);
                 let found = trie.overlapping(filter, &mut steps, is_wanted).unwrap();
                 let expected = model.iter().any(|p| p.len() > 2 && overlap(p, question));
                 prop_assert_eq!(found.is_some(), expected);
-                if let Some(Held(Some(p))) = found {
+                if let Some(Value(Some(p))) = found {
                     prop_assert!(overlap(std::str::from_utf8(p).unwrap(), question));
                 }
             }

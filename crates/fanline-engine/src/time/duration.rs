@@ -1,4 +1,4 @@
-//! Durations in the notation of Go: `1h30m`, `1.5s`, `250ms`.
+//! Durations in Go's notation: `1h30m`, `1.5s`, `250ms`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ const GO_UNITS: &[Unit] = &[
     ("h", 3_600 * 1_000_000_000),
 ];
 
-/// Longer units, which the `nats` command knows and Go does not.
+/// Longer units that the `nats` command accepts and Go does not.
 const CALENDAR_UNITS: &[Unit] = &[
     ("d", 86_400 * 1_000_000_000),
     ("D", 86_400 * 1_000_000_000),
@@ -38,7 +38,7 @@ const CALENDAR_UNITS: &[Unit] = &[
     ("Y", 31_536_000 * 1_000_000_000),
 ];
 
-/// Digits of a fraction that count. No unit has more than 17 decimal places of nanoseconds.
+/// Significant digits of a fraction. No unit has more than 17 decimal places of nanoseconds.
 const FRACTION_DIGITS_MAX: usize = 18;
 
 /// The reason why a text is not a duration, in Go's words.
@@ -61,40 +61,38 @@ pub enum DurationError {
 }
 
 impl Nanos {
-    /// No duration: the field is not set.
+    /// Zero: the field is not set.
     pub const ZERO: Nanos = Nanos(0);
 
-    /// A number of seconds.
+    /// Creates a duration from seconds.
     pub const fn from_secs(seconds: i64) -> Nanos {
         Nanos(seconds * 1_000_000_000)
     }
 
-    /// A number of milliseconds.
+    /// Creates a duration from milliseconds.
     pub const fn from_millis(millis: i64) -> Nanos {
         Nanos(millis * 1_000_000)
     }
 
-    /// Whether it is not set.
+    /// Returns whether the duration is zero, which means "not set".
     pub fn is_zero(&self) -> bool {
         self.0 == 0
     }
 
-    /// The same as a [`Duration`]; a negative one becomes zero.
+    /// Converts to a [`Duration`]; a negative value becomes zero.
     pub fn duration(self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0).unwrap_or(0))
     }
 
-    /// Parses a duration that may also count days, weeks and years of 365 days: `1h30m`, `7d`, `1y`.
+    /// Parses a duration that may also use days, weeks, and years of 365 days: `1h30m`, `7d`, `1y`.
     ///
-    /// # Errors
-    ///
-    /// The text is not such a duration.
+    /// # Errors The text is not such a duration.
     pub fn parse_with_days(text: &str) -> Result<Nanos, DurationError> {
         parse(text, &[GO_UNITS, CALENDAR_UNITS])
     }
 }
 
-/// A duration of more than 292 years becomes the longest one.
+/// Saturates at about 292 years.
 impl From<Duration> for Nanos {
     fn from(duration: Duration) -> Nanos {
         Nanos(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
@@ -147,7 +145,7 @@ fn parse(text: &str, units: &[&[Unit]]) -> Result<Nanos, DurationError> {
     Ok(Nanos(if is_negative { -nanos } else { nanos }))
 }
 
-/// A decimal number of units in nanoseconds, rounded down.
+/// Converts a decimal number of units to nanoseconds, rounded down.
 fn scaled(number: &str, unit: u64) -> Option<i64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let fraction = &fraction[..fraction.len().min(FRACTION_DIGITS_MAX)];

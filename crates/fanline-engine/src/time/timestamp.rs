@@ -1,4 +1,4 @@
-//! Points in time in the form of RFC 3339.
+//! Timestamps in the format of RFC 3339.
 
 use std::fmt;
 
@@ -9,23 +9,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// The start of Unix time.
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
-/// A point in time with the offset from UTC in which it was written, so that a configuration is
-/// printed as it was given.
+/// A point in time with its original UTC offset, so that a configuration is printed as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timestamp {
-    /// The date and time at that offset.
+    /// Date and time at that offset.
     local: DateTime,
     offset_minutes: i16,
 }
 
 impl Timestamp {
-    /// "No time" in nats-server's JSON: the start of the year 1.
+    /// nats-server's "no time" in JSON: the start of the year 1.
     pub const ZERO: Timestamp = Timestamp {
         local: DateTime::constant(1, 1, 1, 0, 0, 0, 0),
         offset_minutes: 0,
     };
 
-    /// A time in UTC.
+    /// Creates a UTC timestamp from Unix nanoseconds.
     pub fn from_unix_nanos(unix_nanos: i64) -> Timestamp {
         Timestamp {
             local: EPOCH.saturating_add(SignedDuration::from_nanos(unix_nanos)),
@@ -33,13 +32,13 @@ impl Timestamp {
         }
     }
 
-    /// Nanoseconds since 1970 UTC. A time outside of the years 1677 to 2262 is moved to their ends.
+    /// Returns nanoseconds since 1970 in UTC, clamped to the years 1677 to 2262.
     pub fn unix_nanos(&self) -> i64 {
         let nanos = self.since_epoch().as_nanos();
         i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// Whether it is "no time".
+    /// Returns whether the timestamp means "no time".
     pub fn is_zero(&self) -> bool {
         self.since_epoch() == Timestamp::ZERO.since_epoch()
     }
@@ -52,7 +51,7 @@ impl Timestamp {
     pub fn parse(text: &str) -> Option<Timestamp> {
         let (date_time, rest) = text.split_at_checked(19)?;
         let (fraction, offset) = rest.split_at(rest.find(['Z', '+', '-'])?);
-        // jiff reads more forms, and leap seconds.
+        // jiff also accepts other formats, and leap seconds.
         if !has_form(date_time, "0000-00-00T00:00:00") || date_time.ends_with("60") {
             return None;
         }
@@ -72,7 +71,7 @@ impl Default for Timestamp {
     }
 }
 
-/// Whether a text has a digit wherever the form has a zero, and the form's bytes elsewhere.
+/// Returns whether a text has a digit wherever the form has a zero, and the form's bytes elsewhere.
 fn has_form(text: &str, form: &str) -> bool {
     let mut pairs = text.bytes().zip(form.bytes());
     text.len() == form.len()
@@ -82,7 +81,7 @@ fn has_form(text: &str, form: &str) -> bool {
         })
 }
 
-/// Nothing, or `.` or `,` and at least one digit. Digits after the ninth are cut off.
+/// Parses an empty fraction, or `.` or `,` with at least one digit. Digits after the ninth are ignored.
 fn nanos(fraction: &str) -> Option<i32> {
     if fraction.is_empty() {
         return Some(0);
@@ -92,7 +91,7 @@ fn nanos(fraction: &str) -> Option<i32> {
     are_digits.then(|| format!("{digits:0<9.9}").parse().ok())?
 }
 
-/// `Z`, or `+` or `-` and hours and minutes; Go's limits are these.
+/// Parses `Z`, or a sign with hours and minutes, with Go's limits.
 fn offset_minutes(text: &str) -> Option<i16> {
     if text == "Z" {
         return Some(0);
@@ -139,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times() {
+    fn valid_times_are_parsed_and_printed() {
         for (text, unix_nanos) in [
             ("1970-01-01T00:00:00Z", 0),
             ("2026-11-21T22:31:01.482609064Z", 1_795_300_261_482_609_064),
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn no_times() {
+    fn invalid_times_are_refused() {
         for text in [
             "",
             "2024",
@@ -191,7 +190,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_time_comes_back(unix_nanos: i64) {
+        fn unix_nanos_round_trip(unix_nanos: i64) {
             let time = Timestamp::from_unix_nanos(unix_nanos);
             prop_assert_eq!(time.unix_nanos(), unix_nanos);
             prop_assert_eq!(Timestamp::parse(&time.to_string()), Some(time));

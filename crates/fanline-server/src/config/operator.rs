@@ -162,7 +162,7 @@ impl table::Block for ResolverBlock {
             |block| json!(block.kind),
         )
         .limit("`memory`, `full`, `cache`")
-        .help("Of what kind it is."),
+        .help("Kind of resolver."),
         Entry::<Self>::new(
             "dir",
             Kind::Path,
@@ -172,15 +172,15 @@ impl table::Block for ResolverBlock {
             },
             |block| json!(block.options.dir.display().to_string()),
         )
-        .help("The folder: an account's JWT is in `<account>.jwt`."),
+        .help("Folder of JWTs, in files `<account>.jwt`."),
         Entry::<Self>::flag("allow_delete", |block| &mut block.options.allow_delete)
             .default("false")
-            .help("JWTs may be deleted."),
+            .help("Allow deletion of JWTs."),
         Entry::<Self>::flag("hard_delete", |block| &mut block.options.hard_delete)
             .default("false")
-            .help("What is deleted is not kept beside."),
-        Entry::checked("interval", Kind::Duration).help("For clusters."),
-        Entry::checked("timeout", Kind::Duration).help("For clusters."),
+            .help("Delete the files of deleted JWTs, instead of renaming them."),
+        Entry::checked("interval", Kind::Duration).help("For clusters only."),
+        Entry::checked("timeout", Kind::Duration).help("For clusters only."),
         Entry::<Self>::new(
             "limit",
             Kind::Integer,
@@ -192,9 +192,9 @@ impl table::Block for ResolverBlock {
             |block| json!(block.options.tokens_max.unwrap_or(0)),
         )
         .default("0")
-        .help("The most JWTs; 0 is any number."),
+        .help("Largest number of JWTs; 0 is unlimited."),
         Entry::<Self>::maybe_duration("ttl", |block| &mut block.options.ttl)
-            .help("How long a JWT of a cache is good for."),
+            .help("Time to live of a cached JWT."),
     ];
 }
 

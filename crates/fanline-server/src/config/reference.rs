@@ -32,7 +32,7 @@ fn shown(path: &str) -> String {
 }
 
 const TABLE_HEAD: &str = "\
-| option | kind | default | limit | flag | reload | what it is |
+| option | type | default | limit | flag | reload | description |
 | --- | --- | --- | --- | --- | --- | --- |
 ";
 
@@ -51,7 +51,7 @@ fn row(node: &Node) -> String {
         let like = shown(like);
         // Anchors are in lower case without dots.
         let anchor = like.to_lowercase().replace('.', "");
-        let _ = write!(help, " As [`{like}`](#{anchor}).");
+        let _ = write!(help, " Like [`{like}`](#{anchor}).");
     }
     let flags: Vec<String> = entry
         .flags

@@ -29,10 +29,10 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         process::resident_bytes(),
     );
     let worked = process::processor_time().as_secs_f64();
-    page.counter("cpu_seconds_total", "Processor time of the process", worked);
+    page.counter("cpu_seconds_total", "CPU time of the process", worked);
     page.gauge(
         "shards",
-        "Threads that carry messages",
+        "Shards, the threads that share the connections",
         monitor.shared.shards.len(),
     );
     add_totals(&mut page, &totals);
@@ -51,7 +51,7 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
         add_syncs(&mut page, &monitor.shared.common.sync_times.counts());
     }
     let about = format!("fanline_info{{version={VERSION:?},nats_version={COMPATIBLE_VERSION:?}}}");
-    page.metric("fanline_info", "gauge", "What is running", &about, 1);
+    page.metric("fanline_info", "gauge", "Versions of the server", &about, 1);
     page.heading(
         "fanline_http_requests_total",
         "counter",
@@ -74,7 +74,7 @@ fn add_totals(page: &mut Page, totals: &ShardStatus) {
     page.gauge("connections", "Open client connections", totals.connections);
     page.counter(
         "connections_total",
-        "Client connections ever opened",
+        "Client connections opened since the start",
         totals.total_connections,
     );
     page.gauge("subscriptions", "Subscriptions", totals.subscriptions);
@@ -92,12 +92,12 @@ fn add_totals(page: &mut Page, totals: &ShardStatus) {
     );
     page.counter(
         "slow_consumers_total",
-        "Clients dropped as too slow",
+        "Clients disconnected as slow consumers",
         totals.slow_consumers,
     );
     page.counter(
         "stale_connections_total",
-        "Clients dropped as silent",
+        "Clients disconnected as stale connections",
         totals.stale_connections,
     );
     page.counter(
@@ -112,31 +112,35 @@ fn add_totals(page: &mut Page, totals: &ShardStatus) {
     );
     page.gauge(
         "mqtt_in_flight_messages",
-        "Messages above QoS 0 that MQTT clients have not acknowledged",
+        "Unacknowledged messages above QoS 0 to MQTT clients",
         totals.mqtt_in_flight,
     );
     page.gauge(
         "cached_routes",
-        "Topics whose receivers are known",
+        "Subjects with a cached route",
         totals.cached_routes,
     );
     page.counter(
         "route_cache_hits_total",
-        "Matches found in the cache",
+        "Routes found in the cache",
         totals.cache_hits,
     );
     page.counter(
         "route_cache_misses_total",
-        "Matches worked out",
+        "Routes computed from the filters",
         totals.cache_misses,
     );
 }
 
 /// Adds the metrics of each leaf connection.
 fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
-    page.gauge("leafnodes", "Links to other servers", leafs.len());
+    page.gauge(
+        "leafnodes",
+        "Leaf connections to other servers",
+        leafs.len(),
+    );
     type Value = fn(&LeafStatus) -> Option<f64>;
-    #[expect(clippy::cast_precision_loss, reason = "Prometheus counts in floats")]
+    #[expect(clippy::cast_precision_loss, reason = "Prometheus uses floats")]
     const METRICS: [(&str, &str, &str, Value); 7] = [
         (
             "in_msgs_total",
@@ -165,16 +169,19 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
         (
             "subscriptions",
             "gauge",
-            "Filters that a leaf node wants",
+            "Subscriptions of a leaf node",
             |l| Some(l.subscriptions as f64),
         ),
-        ("rtt_seconds", "gauge", "Round trip to a leaf node", |l| {
-            l.rtt.map(|rtt| rtt.as_secs_f64())
-        }),
+        (
+            "rtt_seconds",
+            "gauge",
+            "Round trip time to a leaf node",
+            |l| l.rtt.map(|rtt| rtt.as_secs_f64()),
+        ),
         (
             "reconnects_total",
             "counter",
-            "Times that a leaf node had been there before",
+            "Reconnects of a leaf node",
             |l| Some(l.reconnects as f64),
         ),
     ];
@@ -205,7 +212,7 @@ async fn add_behind(page: &mut Page, monitor: &Monitor) -> Result<(), Refusal> {
     let mut behind = collect::connections(&monitor.shared, &wanted).await?.open;
     page.gauge(
         "connections_behind",
-        "Connections that take less than there is for them",
+        "Slow connections, which read more slowly than their output arrives",
         behind.len(),
     );
     behind.sort_by_key(|status| Reverse(status.pending_bytes));
@@ -227,16 +234,16 @@ async fn add_behind(page: &mut Page, monitor: &Monitor) -> Result<(), Refusal> {
         })
         .collect();
     let name = "fanline_connection_pending_bytes";
-    page.heading(
-        name,
-        "gauge",
-        "Bytes that wait for a connection that is behind",
-    );
+    page.heading(name, "gauge", "Pending bytes of a slow connection");
     for (labels, bytes, _) in &series {
         page.line(&format!("{name}{labels}"), bytes);
     }
     let name = "fanline_connection_pending_seconds";
-    page.heading(name, "gauge", "How long a connection has been behind");
+    page.heading(
+        name,
+        "gauge",
+        "How long a slow connection has had pending output",
+    );
     for (labels, _, seconds) in &series {
         page.line(&format!("{name}{labels}"), seconds);
     }
@@ -283,17 +290,17 @@ fn add_mqtt(page: &mut Page, accounts: &[AccountOverview]) {
         (
             "$MQTT_sess",
             "mqtt_kept_sessions",
-            "MQTT sessions that a crash would not end, and those with a will",
+            "Stored MQTT sessions: persistent ones, and those with a will",
         ),
         (
             "$MQTT_rmsgs",
             "mqtt_retained_messages",
-            "Retained messages of MQTT",
+            "Retained MQTT messages",
         ),
         (
             "$MQTT_msgs",
             "mqtt_kept_messages",
-            "Messages above QoS 0 that MQTT sessions have not all had",
+            "Stored messages above QoS 0 that some MQTT session has not received",
         ),
     ] {
         let found = streams().filter(|found| found.name == stream);
@@ -311,22 +318,22 @@ fn add_jetstream(page: &mut Page, overview: &Overview) {
     );
     page.gauge(
         "jetstream_messages",
-        "Records of all streams",
+        "Messages of all streams",
         overview.messages,
     );
     page.gauge(
         "jetstream_memory_bytes",
-        "Bytes of streams in memory",
+        "Bytes of all memory streams",
         overview.memory,
     );
     page.gauge(
         "jetstream_storage_bytes",
-        "Bytes of streams on disk",
+        "Bytes of all file streams",
         overview.storage,
     );
     page.gauge(
         "jetstream_lost_messages",
-        "Records that the disk has lost",
+        "Messages lost on disk",
         overview.lost,
     );
     page.counter(
@@ -336,7 +343,7 @@ fn add_jetstream(page: &mut Page, overview: &Overview) {
     );
     page.counter(
         "jetstream_api_errors_total",
-        "Requests of the JetStream API that failed",
+        "Failed requests of the JetStream API",
         overview.api.errors,
     );
 }
@@ -344,11 +351,7 @@ fn add_jetstream(page: &mut Page, overview: &Overview) {
 /// Adds a histogram of the time that acknowledgments wait for the disk.
 fn add_syncs(page: &mut Page, syncs: &SyncCounts) {
     let name = "fanline_jetstream_sync_seconds";
-    page.heading(
-        name,
-        "histogram",
-        "How long syncs of files to the disk took",
-    );
+    page.heading(name, "histogram", "Duration of disk syncs");
     let mut count = 0;
     for (bucket, new) in syncs.buckets.iter().enumerate() {
         count += new;

@@ -29,43 +29,43 @@ pub(crate) fn channel_for<T>(values: usize) -> (Sender<T>, Receiver<T>) {
 fn channel_of<T>(slots: usize) -> (Sender<T>, Receiver<T>) {
     let chunk = Chunk::new(slots_min::<T>().min(slots));
     let written = Arc::new(Written(AtomicU64::new(0)));
-    let line = Arc::new(Line {
+    let channel = Arc::new(Channel {
         chain: Mutex::new(Chain {
             next: VecDeque::new(),
             spare: Vec::new(),
-            rest: None,
+            unread: None,
         }),
         written: Arc::clone(&written),
         slots_max: slots,
     });
     let sender = Sender {
-        place: Place::new(Arc::clone(&chunk)),
+        cursor: Cursor::new(Arc::clone(&chunk)),
         written: Arc::clone(&written),
-        line: Arc::clone(&line),
+        channel: Arc::clone(&channel),
     };
     let receiver = Receiver {
-        place: Place::new(chunk),
+        cursor: Cursor::new(chunk),
         readable: 0,
         written,
-        line,
+        channel,
     };
     (sender, receiver)
 }
 
 /// The sending end.
 pub(crate) struct Sender<T> {
-    place: Place<T>,
+    cursor: Cursor<T>,
     written: Arc<Written>,
-    line: Arc<Line<T>>,
+    channel: Arc<Channel<T>>,
 }
 
 /// The receiving end.
 pub(crate) struct Receiver<T> {
-    place: Place<T>,
+    cursor: Cursor<T>,
     /// Number of values that can be read without loading the count.
     readable: u64,
     written: Arc<Written>,
-    line: Arc<Line<T>>,
+    channel: Arc<Channel<T>>,
 }
 
 /// Number of values that were ever written, on a cache line of its own.
@@ -73,7 +73,7 @@ pub(crate) struct Receiver<T> {
 pub(crate) struct Written(AtomicU64);
 
 /// The position of an end: the next slot that it writes or reads.
-struct Place<T> {
+struct Cursor<T> {
     chunk: Arc<Chunk<T>>,
     at: usize,
     /// Number of values in earlier chunks.
@@ -81,7 +81,7 @@ struct Place<T> {
 }
 
 /// The state that both ends share. Its drop, after both ends, drops the remaining values.
-struct Line<T> {
+struct Channel<T> {
     chain: Mutex<Chain<T>>,
     written: Arc<Written>,
     /// Number of values in the largest chunks.
@@ -94,7 +94,7 @@ struct Chain<T> {
     /// Chunks that were read.
     spare: Vec<Arc<Chunk<T>>>,
     /// Position at which the receiver stopped.
-    rest: Option<Place<T>>,
+    unread: Option<Cursor<T>>,
 }
 
 struct Chunk<T> {
@@ -118,7 +118,7 @@ impl<T> Chunk<T> {
     }
 }
 
-/// Number of read chunks that are kept for reuse.
+/// Number of read chunks that remain for reuse.
 const SPARE_MAX: usize = 4;
 
 /// Number of values in the largest chunks: enough to make the cost of a chunk change negligible, but not more
@@ -151,7 +151,7 @@ const fn slots_min<T>() -> usize {
     }
 }
 
-impl<T> Place<T> {
+impl<T> Cursor<T> {
     fn new(chunk: Arc<Chunk<T>>) -> Self {
         Self {
             chunk,
@@ -172,7 +172,7 @@ impl<T> Place<T> {
     }
 
     /// Moves to the next chunk, and returns the previous one.
-    fn go_on(&mut self, next: Arc<Chunk<T>>) -> Arc<Chunk<T>> {
+    fn advance(&mut self, next: Arc<Chunk<T>>) -> Arc<Chunk<T>> {
         self.before = self.count();
         self.at = 0;
         std::mem::replace(&mut self.chunk, next)
@@ -183,7 +183,7 @@ impl<T> Sender<T> {
     /// Writes a value, which the receiver sees only after [`publish`](Sender::publish).
     #[inline]
     pub(crate) fn write(&mut self, value: T) {
-        if self.place.chunk_is_over() {
+        if self.cursor.chunk_is_over() {
             self.next_chunk();
         }
         self.write_here(value);
@@ -192,40 +192,40 @@ impl<T> Sender<T> {
     /// Returns whether the chunk has a slot for the next value.
     #[inline]
     pub(crate) fn has_slot(&self) -> bool {
-        !self.place.chunk_is_over()
+        !self.cursor.chunk_is_over()
     }
 
     /// Does the same as [`write`](Sender::write) if [there is a slot](Sender::has_slot); panics otherwise.
     #[inline]
     pub(crate) fn write_here(&mut self, value: T) {
-        let slot = self.place.chunk.slots[self.place.at].get();
+        let slot = self.cursor.chunk.slots[self.cursor.at].get();
         // SAFETY: this slot is beyond every published one, so the receiver does not touch it, and there is
         // one sender. The slot holds no value, so overwriting it loses nothing.
         unsafe { slot.write(MaybeUninit::new(value)) };
-        self.place.at += 1;
+        self.cursor.at += 1;
     }
 
     /// Publishes the written values to the receiver.
     #[inline]
     pub(crate) fn publish(&self) {
         // Release: after the slots, and the chunks that hold them.
-        self.written.0.store(self.place.count(), Ordering::Release);
+        self.written.0.store(self.cursor.count(), Ordering::Release);
     }
 
     /// Returns the number of values that were written so far.
     #[inline]
     pub(crate) fn count(&self) -> u64 {
-        self.place.count()
+        self.cursor.count()
     }
 
     #[cold]
     fn next_chunk(&mut self) {
-        let slots = (self.place.chunk.slots.len() * 4).min(self.line.slots_max);
-        let spare = lock(&self.line.chain).spare.pop();
+        let slots = (self.cursor.chunk.slots.len() * 4).min(self.channel.slots_max);
+        let spare = lock(&self.channel.chain).spare.pop();
         let next = spare.unwrap_or_else(|| Chunk::new(slots));
         // Linked before a value in it is published.
-        lock(&self.line.chain).next.push_back(Arc::clone(&next));
-        self.place.go_on(next);
+        lock(&self.channel.chain).next.push_back(Arc::clone(&next));
+        self.cursor.advance(next);
     }
 }
 
@@ -252,11 +252,11 @@ impl<T> Receiver<T> {
         if self.read() == self.readable {
             return None;
         }
-        if self.place.chunk_is_over() {
+        if self.cursor.chunk_is_over() {
             self.next_chunk();
         }
-        let slot = self.place.chunk.slots[self.place.at].get();
-        self.place.at += 1;
+        let slot = self.cursor.chunk.slots[self.cursor.at].get();
+        self.cursor.at += 1;
         // SAFETY: the slot was published, so it holds a value, and the sender does not touch it before it
         // gets the chunk back. There is one receiver, which has moved past the slot.
         Some(unsafe { (*slot).assume_init_read() })
@@ -265,7 +265,7 @@ impl<T> Receiver<T> {
     /// Returns the number of values that were read so far.
     #[inline]
     pub(crate) fn read(&self) -> u64 {
-        self.place.count()
+        self.cursor.count()
     }
 
     pub(crate) fn written(&self) -> Arc<Written> {
@@ -274,11 +274,11 @@ impl<T> Receiver<T> {
 
     #[cold]
     fn next_chunk(&mut self) {
-        let mut chain = lock(&self.line.chain);
+        let mut chain = lock(&self.channel.chain);
         let next = chain.next.pop_front();
         let next = next.expect("a chunk is linked before a value in it is published");
-        let read = self.place.go_on(next);
-        if chain.spare.len() < SPARE_MAX && read.slots.len() == self.line.slots_max {
+        let read = self.cursor.advance(next);
+        if chain.spare.len() < SPARE_MAX && read.slots.len() == self.channel.slots_max {
             chain.spare.push(read);
         }
     }
@@ -293,29 +293,29 @@ impl<T> Drop for Receiver<T> {
             drop(self.pop());
         }
         // The sender may still be writing.
-        let rest = Place {
-            chunk: Arc::clone(&self.place.chunk),
-            ..self.place
+        let unread = Cursor {
+            chunk: Arc::clone(&self.cursor.chunk),
+            ..self.cursor
         };
-        lock(&self.line.chain).rest = Some(rest);
+        lock(&self.channel.chain).unread = Some(unread);
     }
 }
 
-impl<T> Drop for Line<T> {
+impl<T> Drop for Channel<T> {
     fn drop(&mut self) {
         let mut chain = lock(&self.chain);
-        let rest = chain.rest.take();
+        let unread = chain.unread.take();
         let mut next = std::mem::take(&mut chain.next);
         drop(chain);
-        let Some(mut rest) = rest else { return };
+        let Some(mut unread) = unread else { return };
         let written = self.written.count();
-        while rest.count() < written {
-            if rest.chunk_is_over() {
+        while unread.count() < written {
+            if unread.chunk_is_over() {
                 let chunk = next.pop_front();
-                rest.go_on(chunk.expect("a chunk is linked before a value in it is published"));
+                unread.advance(chunk.expect("a chunk is linked before a value in it is published"));
             }
-            let slot = rest.chunk.slots[rest.at].get();
-            rest.at += 1;
+            let slot = unread.chunk.slots[unread.at].get();
+            unread.at += 1;
             // SAFETY: both ends are gone, and the slot was published and not read.
             drop(unsafe { (*slot).assume_init_read() });
         }

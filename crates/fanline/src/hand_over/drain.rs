@@ -80,7 +80,7 @@ struct Slot<T, O> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SchedulingThread {
     /// The scheduling call is further up on this stack, and waits for this action to return.
-    UpTheStack,
+    CallerOnStack,
     SameThread,
     OtherThread,
 }
@@ -221,7 +221,7 @@ impl<T, E, O> Shared<T, E, O> {
         // Release: after the drain was put back.
         self.idle.swap(true, Ordering::Release);
         // A sender up the stack sends nothing before this action returns.
-        if sender != SchedulingThread::UpTheStack {
+        if sender != SchedulingThread::CallerOnStack {
             self.fences.heavy();
         }
         self.has_work(read) && self.clear_idle()
@@ -394,7 +394,7 @@ where
     fn sender(&self) -> SchedulingThread {
         let slot = lock(&self.slot);
         match (slot.sender == Some(thread::current().id()), slot.scheduling) {
-            (true, true) => SchedulingThread::UpTheStack,
+            (true, true) => SchedulingThread::CallerOnStack,
             (true, false) => SchedulingThread::SameThread,
             (false, _) => SchedulingThread::OtherThread,
         }

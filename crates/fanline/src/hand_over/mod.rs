@@ -165,13 +165,13 @@ where
                 sender.write_here(value);
                 sender.publish();
             }
-            _ => return self.push_elsewhere(value),
+            _ => return self.push_slow_path(value),
         }
         self.wake();
     }
 
     #[inline(never)]
-    fn push_elsewhere(&mut self, value: T) {
+    fn push_slow_path(&mut self, value: T) {
         match &mut self.inlet {
             Inlet::Unbounded(sender) => {
                 sender.write(value);

@@ -1,4 +1,4 @@
-//! Integration tests of the library, one module per topic.
+//! Integration tests of the library, one module per area.
 #![allow(missing_docs)]
 #![allow(
     clippy::unwrap_used,

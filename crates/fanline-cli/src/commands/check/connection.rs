@@ -1,4 +1,4 @@
-//! `fanline check connection`: whether a server is reached, and how far away it is.
+//! `fanline check connection`: whether a server is reachable, and its latency.
 
 use std::time::{Duration, Instant};
 
@@ -11,26 +11,26 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::values;
 
-/// Check that a server is reached, answers, and delivers.
+/// Check that a server is reachable, responds, and delivers messages.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  fanline check connection --rtt-critical 500ms")]
 pub(super) struct ConnectionCheck {
-    /// Time to connect that is worth a warning
+    /// Warning threshold for the time to connect
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = values::duration)]
     connect_warn: Duration,
-    /// Time to connect that is critical
+    /// Critical threshold for the time to connect
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = values::duration)]
     connect_critical: Duration,
-    /// Round trip to the server that is worth a warning
+    /// Warning threshold for the round trip time
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = values::duration)]
     rtt_warn: Duration,
-    /// Round trip to the server that is critical
+    /// Critical threshold for the round trip time
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = values::duration)]
     rtt_critical: Duration,
-    /// Time of a message through the server that is worth a warning
+    /// Warning threshold for the time of a message through the server
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = values::duration)]
     req_warn: Duration,
-    /// Time of a message through the server that is critical
+    /// Critical threshold for the time of a message through the server
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = values::duration)]
     req_critical: Duration,
     #[command(flatten)]
@@ -71,18 +71,20 @@ impl ConnectionCheck {
     }
 }
 
-/// How long a message takes to come back.
+/// Returns how long a message to ourselves takes.
 async fn through(client: &Client) -> Result<Duration, Failure> {
-    /// Longer than this it is not waited for.
-    const PATIENCE: Duration = Duration::from_secs(5);
+    /// Longest wait for the message.
+    const DELIVERY_LIMIT: Duration = Duration::from_secs(5);
     let inbox = client.new_inbox();
     let mut subscription = client.subscribe(&inbox).await?;
     client.flush().await?;
     let start = Instant::now();
     client.publish(&inbox, "check").await?;
-    match tokio::time::timeout(PATIENCE, subscription.next()).await {
+    match tokio::time::timeout(DELIVERY_LIMIT, subscription.next()).await {
         Ok(Some(_)) => Ok(start.elapsed()),
-        Ok(None) => Err(Failure::Error("the connection was lost".into())),
-        Err(_) => Err(Failure::NoAnswer("a message did not come back".into())),
+        Ok(None) => Err(Failure::Error("the connection was closed".into())),
+        Err(_) => Err(Failure::NoAnswer(
+            "a message was not delivered within 5 s".into(),
+        )),
     }
 }

@@ -1,4 +1,4 @@
-//! `fanline check consumer`: whether a consumer gets on.
+//! `fanline check consumer`: whether a consumer makes progress.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use crate::failure::Failure;
 use crate::jetstream::JetStreamArgs;
 use crate::values;
 
-/// Check a consumer.
+/// Check the progress of a consumer.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  fanline check consumer ORDERS billing --unprocessed-critical 5000"
 )]
 pub(super) struct ConsumerCheck {
-    /// The stream
+    /// Name of the stream
     #[arg(value_name = "STREAM", required_unless_present = "named_stream")]
     stream: Option<String>,
-    /// The consumer
+    /// Name of the consumer
     #[arg(value_name = "CONSUMER", required_unless_present = "named")]
     consumer: Option<String>,
-    /// The stream, as the `nats` CLI wants it
+    /// Name of the stream, as an option of the `nats` CLI
     #[arg(
         long = "stream",
         id = "named_stream",
@@ -31,7 +31,7 @@ pub(super) struct ConsumerCheck {
         conflicts_with = "stream"
     )]
     named_stream: Option<String>,
-    /// The consumer, as the `nats` CLI wants it
+    /// Name of the consumer, as an option of the `nats` CLI
     #[arg(
         long = "consumer",
         id = "named",
@@ -39,22 +39,22 @@ pub(super) struct ConsumerCheck {
         conflicts_with = "consumer"
     )]
     named: Option<String>,
-    /// Unacknowledged messages that are critical
+    /// Critical number of unacknowledged messages
     #[arg(long, value_name = "N")]
     outstanding_ack_critical: Option<u64>,
-    /// Waiting pulls that are critical
+    /// Critical number of waiting pull requests
     #[arg(long, value_name = "N")]
     waiting_critical: Option<u64>,
-    /// Messages not delivered yet that are critical
+    /// Critical number of undelivered messages
     #[arg(long, value_name = "N")]
     unprocessed_critical: Option<u64>,
-    /// Messages delivered again that are critical
+    /// Critical number of redelivered messages
     #[arg(long, value_name = "N")]
     redelivery_critical: Option<u64>,
-    /// How long ago the last delivery may be
+    /// Critical time since the last delivery
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     last_delivery_critical: Option<Duration>,
-    /// How long ago the last acknowledgement may be
+    /// Critical time since the last acknowledgement
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     last_ack_critical: Option<Duration>,
     #[command(flatten)]
@@ -85,29 +85,29 @@ impl ConsumerCheck {
     ) -> Result<(), Failure> {
         let jetstream = self.jetstream.connect().await?;
         let info = jetstream.consumer_info(stream, consumer).await?;
-        report.found(Level::Ok, "it is there");
+        report.found(Level::Ok, "the consumer exists");
         for (name, help, value, critical) in [
             (
                 "outstanding_acks",
-                "Messages not acknowledged yet",
+                "Unacknowledged messages",
                 info.num_ack_pending,
                 self.outstanding_ack_critical,
             ),
             (
                 "waiting_pulls",
-                "Pulls that wait",
+                "Waiting pull requests",
                 info.num_waiting,
                 self.waiting_critical,
             ),
             (
                 "unprocessed",
-                "Messages not delivered yet",
+                "Undelivered messages",
                 info.num_pending,
                 self.unprocessed_critical,
             ),
             (
                 "redelivered",
-                "Messages delivered again",
+                "Redelivered messages",
                 info.num_redelivered,
                 self.redelivery_critical,
             ),
@@ -142,7 +142,7 @@ impl ConsumerCheck {
     }
 }
 
-/// Seconds since something was; `None` when it never was.
+/// Returns the seconds since a timestamp; `None` if it is not set.
 pub(super) fn age(at: Option<Timestamp>) -> Option<f64> {
     let at = at.filter(|at| !at.is_zero())?;
     let now = i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! `fanline check`: whether all is well, for Nagios and its kin. One check, one file.
+//! `fanline check`: health checks for Nagios and compatible systems. One check, one file.
 
 mod connection;
 mod consumer;
@@ -15,13 +15,13 @@ use clap::{Args, Subcommand};
 use crate::failure::Failure;
 use report::{Format, Level, Report};
 
-/// Check that all is well; exit codes 0 OK, 1 warning, 2 critical, 3 unknown.
+/// Run a health check; exit codes 0 OK, 1 warning, 2 critical, 3 unknown.
 #[derive(Args, Debug)]
 #[command(
     arg_required_else_help = true,
     after_help = "\
-A number is worse when it is higher, unless its critical bound is lower than its warning: then less is
-worse. Bounds that are not given are not looked at.
+A higher number is worse, unless the critical threshold is lower than the warning one: then a lower number is
+worse. Thresholds that are not set are not checked.
 
 Examples:
   fanline check connection --rtt-warn 100ms --rtt-critical 500ms
@@ -30,7 +30,7 @@ Examples:
   fanline check server --monitor http://127.0.0.1:8222 --conn-critical 5000 --format json"
 )]
 pub(crate) struct CheckArgs {
-    /// How it is told
+    /// Output format
     #[arg(
         long,
         global = true,
@@ -63,7 +63,7 @@ impl CheckArgs {
         };
         match outcome {
             Ok(()) => {}
-            // Nobody can tell how it is.
+            // The check itself could not run.
             Err(Failure::Usage(text)) => report.found(Level::Unknown, text),
             Err(failure) => report.found(Level::Critical, failure.to_string()),
         }
@@ -75,7 +75,7 @@ impl CheckArgs {
     }
 }
 
-/// What each check gives: what it has found, and why it went no further.
+/// The result of a check: its findings, and the error that ended it early.
 type Checked = (Report, Result<(), Failure>);
 
 #[expect(clippy::cast_precision_loss, reason = "compared with a bound")]

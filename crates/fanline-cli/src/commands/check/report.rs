@@ -1,4 +1,4 @@
-//! What a check has found, and how it is told.
+//! Findings of a check, and their output formats.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::json;
 
-/// How well it is, in the order of what matters more. Its exit code is that of Nagios' plugins.
+/// The severity of a finding, in increasing order. The exit code is that of Nagios plugins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     #[default]
@@ -27,26 +27,26 @@ impl Level {
         }
     }
 
-    /// 0 to 3.
+    /// Returns the exit code, 0 to 3.
     pub(super) fn code(self) -> u8 {
         self as u8
     }
 }
 
-/// How a check is told.
+/// Output format of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// One line, as Nagios and its kin read it
+    /// One line for Nagios and compatible systems
     Nagios,
-    /// An object
+    /// A JSON object
     Json,
     /// Metrics for the textfile collector of Prometheus
     Prometheus,
 }
 
-/// From where on a number is worth a warning, and from where on it is critical.
+/// Warning and critical thresholds of a number.
 ///
-/// More is worse, unless the critical one is lower than the warning: then less is worse.
+/// A higher number is worse, unless the critical threshold is lower than the warning one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Bounds {
     pub(super) warning: Option<f64>,
@@ -58,8 +58,9 @@ impl Bounds {
         Bounds { warning, critical }
     }
 
-    /// Of what is never worse for being less: one bound may be given and the other be a default, so a warning
-    /// above what is critical does not turn them round.
+    /// Creates thresholds for a number that is never worse when lower. If only one of them is set and the
+    /// other one is a default, the warning threshold may exceed the critical one; that must not invert their
+    /// meaning.
     pub(super) fn rising(warning: f64, critical: f64) -> Self {
         Bounds::new(Some(warning.min(critical)), Some(critical))
     }
@@ -82,7 +83,7 @@ impl Bounds {
     }
 }
 
-/// A number that was measured.
+/// A measured number.
 #[derive(Clone, Debug, Serialize)]
 struct Measured {
     name: &'static str,
@@ -97,12 +98,12 @@ struct Measured {
     help: &'static str,
 }
 
-/// What was found.
+/// Findings of a check.
 pub(super) struct Report {
     check: &'static str,
-    /// What was looked at, such as a stream's name.
+    /// The checked item, such as a stream's name.
     item: String,
-    /// In the order in which they were found.
+    /// Findings in order.
     findings: Vec<(Level, String)>,
     measured: Vec<Measured>,
 }
@@ -121,7 +122,7 @@ impl Report {
         self.findings.push((level, text.into()));
     }
 
-    /// Compares a number with its bounds.
+    /// Compares a number with its thresholds.
     pub(super) fn measure(
         &mut self,
         (name, unit, help): (&'static str, &'static str, &'static str),
@@ -159,7 +160,7 @@ impl Report {
         }
     }
 
-    /// What is wrong comes first: pagers cut off the end.
+    /// Formats the Nagios line. Problems come first, because pagers cut off the end.
     fn nagios(&self) -> String {
         let level = self.level();
         let mut line = format!("{} {}", self.check.to_uppercase(), level.word());
@@ -207,7 +208,7 @@ impl Report {
         let mut text = String::new();
         let labels = format!("{{item=\"{}\"}}", escaped(&self.item));
         let mut add = |name: &str, help: &str, value: f64| {
-            // Writing to a String does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
                 "# HELP {name} {help}.\n# TYPE {name} gauge\n{name}{labels} {}",
@@ -216,7 +217,7 @@ impl Report {
         };
         let prefix = format!("fanline_check_{}", self.check);
         let code = f64::from(self.level().code());
-        let help = "0 is well, 1 a warning, 2 critical, 3 unknown";
+        let help = "0 OK, 1 warning, 2 critical, 3 unknown";
         add(&format!("{prefix}_status_code"), help, code);
         for measured in &self.measured {
             add(
@@ -229,7 +230,7 @@ impl Report {
     }
 }
 
-/// `name=value[unit];warning;critical`, as Nagios' plugins tell what they have measured.
+/// Formats performance data of Nagios plugins: `name=value[unit];warning;critical`.
 fn performance(measured: &Measured) -> String {
     let bound = |bound: Option<f64>| bound.map_or_else(String::new, number);
     let Measured {
@@ -249,7 +250,7 @@ fn performance(measured: &Measured) -> String {
     all.trim_end_matches(';').to_owned()
 }
 
-/// Up to six digits behind the point, and none that say nothing.
+/// Formats a number with up to six decimals, without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -269,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds() {
+    fn thresholds_determine_the_level() {
         let check = |warning, critical, value, expected| {
             let bounds = Bounds::new(warning, critical);
             assert_eq!(bounds.level(value), expected, "{bounds:?} {value}");
@@ -279,11 +280,11 @@ mod tests {
         check(Some(5.0), Some(10.0), 5.0, Level::Warning);
         check(Some(5.0), Some(10.0), 10.0, Level::Critical);
         check(None, Some(1.0), 1.0, Level::Critical);
-        // The other way round: fewer are worse.
+        // A lower critical threshold: lower is worse.
         check(Some(10.0), Some(5.0), 11.0, Level::Ok);
         check(Some(10.0), Some(5.0), 10.0, Level::Warning);
         check(Some(10.0), Some(5.0), 5.0, Level::Critical);
-        // A default warning stands above the critical bound that was given.
+        // A default warning threshold above an explicit critical one.
         for (value, expected) in [(4.0, Level::Ok), (5.0, Level::Critical)] {
             assert_eq!(Bounds::rising(10.0, 5.0).level(value), expected, "{value}");
         }
@@ -294,16 +295,16 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_is_told_first() {
+    fn problems_come_first() {
         let mut report = Report::new("stream", "ORDERS");
-        report.found(Level::Ok, "it is there");
-        let messages = ("messages", "", "Messages kept");
+        report.found(Level::Ok, "the stream exists");
+        let messages = ("messages", "", "Stored messages");
         report.measure(messages, 7.0, Bounds::new(Some(5.0), Some(10.0)));
         report.measure(("lag", "s", "Lag"), 0.25, Bounds::default());
         assert_eq!(report.level(), Level::Warning);
         assert_eq!(
             report.text(Format::Nagios),
-            "STREAM WARNING ORDERS - WARNING: messages 7; it is there | messages=7;5;10 lag=0.25s\n"
+            "STREAM WARNING ORDERS - WARNING: messages 7; the stream exists | messages=7;5;10 lag=0.25s\n"
         );
         let json: serde_json::Value =
             serde_json::from_str(&report.text(Format::Json)).expect("JSON");

@@ -1,4 +1,4 @@
-//! `fanline check server`: how a server is doing, by its monitoring or by its system account.
+//! `fanline check server`: health of a server, over its monitoring port or its system account.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::monitor::MonitorArgs;
 use crate::values;
 
-/// Check a server, over HTTP with --monitor, else by asking the system account.
+/// Check a server over HTTP with --monitor, otherwise over the system account.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:
@@ -20,59 +20,59 @@ Example:
 pub(super) struct ServerCheck {
     #[command(flatten)]
     monitor: MonitorArgs,
-    /// Name that the server must have
+    /// Expected name of the server
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Percent of one core that are worth a warning
+    /// Warning threshold for CPU use, in percent of one core
     #[arg(long, value_name = "PERCENT")]
     cpu_warn: Option<f64>,
-    /// Percent of one core that are critical
+    /// Critical threshold for CPU use, in percent of one core
     #[arg(long, value_name = "PERCENT")]
     cpu_critical: Option<f64>,
-    /// Memory that is worth a warning
+    /// Warning threshold for memory
     #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
     mem_warn: Option<usize>,
-    /// Memory that is critical
+    /// Critical threshold for memory
     #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
     mem_critical: Option<usize>,
-    /// Connections that are worth a warning
+    /// Warning threshold for the number of connections
     #[arg(long, value_name = "N")]
     conn_warn: Option<u64>,
-    /// Connections that are critical
+    /// Critical threshold for the number of connections
     #[arg(long, value_name = "N")]
     conn_critical: Option<u64>,
-    /// Subscriptions that are worth a warning
+    /// Warning threshold for the number of subscriptions
     #[arg(long, value_name = "N")]
     subs_warn: Option<u64>,
-    /// Subscriptions that are critical
+    /// Critical threshold for the number of subscriptions
     #[arg(long, value_name = "N")]
     subs_critical: Option<u64>,
-    /// Dropped slow consumers that are worth a warning
+    /// Warning threshold for the number of disconnected slow consumers
     #[arg(long, value_name = "N")]
     slow_warn: Option<u64>,
-    /// Dropped slow consumers that are critical
+    /// Critical threshold for the number of disconnected slow consumers
     #[arg(long, value_name = "N")]
     slow_critical: Option<u64>,
-    /// A server that runs for no longer than this is worth a warning
+    /// Warn if the server has run no longer than this
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     uptime_warn: Option<Duration>,
-    /// A server that runs for no longer than this is critical
+    /// Critical if the server has run no longer than this
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     uptime_critical: Option<Duration>,
-    /// Clients must have to show who they are
+    /// Require that clients authenticate
     #[arg(long)]
     auth_required: bool,
-    /// Clients must have to use TLS
+    /// Require that clients use TLS
     #[arg(long)]
     tls_required: bool,
-    /// Streams must be kept
+    /// Require that JetStream is enabled
     #[arg(long)]
     js_required: bool,
     #[command(flatten)]
     connection: ConnectionArgs,
 }
 
-/// What is looked at of `/varz`.
+/// The checked fields of `/varz`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Varz {
@@ -121,8 +121,8 @@ impl ServerCheck {
             (self.js_required, has_jetstream, "JetStream"),
         ] {
             match (wanted, is_so) {
-                (true, false) => report.found(Level::Critical, format!("no {what}")),
-                (true, true) => report.found(Level::Ok, format!("{what} is on")),
+                (true, false) => report.found(Level::Critical, format!("{what} is disabled")),
+                (true, true) => report.found(Level::Ok, format!("{what} is enabled")),
                 (false, _) => {}
             }
         }
@@ -152,16 +152,16 @@ impl ServerCheck {
             counts(self.subs_warn, self.subs_critical),
         );
         report.measure(
-            ("slow_consumers", "", "Clients dropped as too slow"),
+            ("slow_consumers", "", "Disconnected slow consumers"),
             float(varz.slow_consumers),
             counts(self.slow_warn, self.slow_critical),
         );
         if let Some(uptime) = varz.uptime_seconds() {
             let name = ("uptime", "s", "Time since the start");
             report.measure(name, uptime, Bounds::default());
-            // A server that has just started has most likely crashed, so less is worse here.
+            // A server that has just started has most likely crashed, so a low number is worse here.
             let is_below = |most: Option<Duration>| most.is_some_and(|m| uptime <= m.as_secs_f64());
-            let text = format!("it runs for {uptime:.0} s only");
+            let text = format!("it has run for only {uptime:.0} s");
             match (is_below(self.uptime_critical), is_below(self.uptime_warn)) {
                 (true, _) => report.found(Level::Critical, text),
                 (false, true) => report.found(Level::Warning, text),
@@ -171,10 +171,10 @@ impl ServerCheck {
     }
 
     async fn ask(&self) -> Result<Varz, Failure> {
-        /// Longer than this no answer is waited for.
-        const PATIENCE: Duration = Duration::from_secs(5);
+        /// Longest wait for a response.
+        const RESPONSE_LIMIT: Duration = Duration::from_secs(5);
         if self.monitor.monitor.is_some() {
-            return self.monitor.monitor(PATIENCE)?.get("/varz").await;
+            return self.monitor.monitor(RESPONSE_LIMIT)?.get("/varz").await;
         }
         #[derive(Deserialize)]
         struct Answer {
@@ -186,16 +186,16 @@ impl ServerCheck {
             None => String::new(),
         };
         let asked = client
-            .request("$SYS.REQ.SERVER.PING.VARZ", body, PATIENCE)
+            .request("$SYS.REQ.SERVER.PING.VARZ", body, RESPONSE_LIMIT)
             .await;
         let answer = asked.map_err(|error| {
             Failure::NoAnswer(format!(
-                "the system account does not answer ({error}): connect as one of its users, or \
-                 name the server's monitoring with --monitor"
+                "the system account does not respond ({error}): connect as one of its users, or \
+                 give the URL of the server's monitoring port with --monitor"
             ))
         })?;
         serde_json::from_slice::<Answer>(answer.payload())
             .map(|answer| answer.data)
-            .map_err(|error| Failure::Error(format!("an answer that makes no sense: {error}")))
+            .map_err(|error| Failure::Error(format!("invalid response: {error}")))
     }
 }

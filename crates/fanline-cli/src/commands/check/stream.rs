@@ -1,4 +1,4 @@
-//! `fanline check stream`: whether a stream grows as it should and not more.
+//! `fanline check stream`: size, age, and sources of a stream.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::failure::Failure;
 use crate::jetstream::JetStreamArgs;
 use crate::values;
 
-/// Check a stream.
+/// Check the size, the age, and the sources of a stream.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  fanline check stream ORDERS --msgs-critical 100000 --seen-critical 5m"
 )]
 pub(super) struct StreamCheck {
-    /// The stream
+    /// Name of the stream
     #[arg(value_name = "STREAM", required_unless_present = "named")]
     stream: Option<String>,
-    /// The stream, as the `nats` CLI wants it
+    /// Name of the stream, as an option of the `nats` CLI
     #[arg(
         long = "stream",
         id = "named",
@@ -27,37 +27,37 @@ pub(super) struct StreamCheck {
         conflicts_with = "stream"
     )]
     named: Option<String>,
-    /// Messages that are worth a warning
+    /// Warning threshold for the number of messages
     #[arg(long, value_name = "N")]
     msgs_warn: Option<u64>,
-    /// Messages that are critical
+    /// Critical threshold for the number of messages
     #[arg(long, value_name = "N")]
     msgs_critical: Option<u64>,
-    /// Bytes that are worth a warning
+    /// Warning threshold for stored bytes
     #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
     bytes_warn: Option<usize>,
-    /// Bytes that are critical
+    /// Critical threshold for stored bytes
     #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
     bytes_critical: Option<usize>,
-    /// Subjects that are worth a warning
+    /// Warning threshold for the number of subjects
     #[arg(long, value_name = "N")]
     subjects_warn: Option<u64>,
-    /// Subjects that are critical
+    /// Critical threshold for the number of subjects
     #[arg(long, value_name = "N")]
     subjects_critical: Option<u64>,
-    /// How far behind a mirror or a source may be, in messages
+    /// Critical number of messages that a mirror or a source lags behind
     #[arg(long, value_name = "N")]
     lag_critical: Option<u64>,
-    /// How long a mirror or a source may be unheard of
+    /// Critical time since a mirror or a source was last active
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     active_critical: Option<Duration>,
-    /// How old the last message may be
+    /// Critical age of the last message
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     seen_critical: Option<Duration>,
-    /// Fewest sources
+    /// Smallest number of sources
     #[arg(long, value_name = "N")]
     min_sources: Option<usize>,
-    /// Most sources
+    /// Largest number of sources
     #[arg(long, value_name = "N")]
     max_sources: Option<usize>,
     #[command(flatten)]
@@ -85,19 +85,19 @@ impl StreamCheck {
             Bounds::new(warning.map(float), critical.map(float))
         };
         let bytes = |bound: Option<usize>| bound.map(|bytes| float(bytes as u64));
-        report.found(Level::Ok, "it is there");
+        report.found(Level::Ok, "the stream exists");
         report.measure(
-            ("messages", "", "Messages kept"),
+            ("messages", "", "Stored messages"),
             float(state.messages),
             counts(self.msgs_warn, self.msgs_critical),
         );
         report.measure(
-            ("bytes", "B", "Bytes kept"),
+            ("bytes", "B", "Stored bytes"),
             float(state.bytes),
             Bounds::new(bytes(self.bytes_warn), bytes(self.bytes_critical)),
         );
         report.measure(
-            ("subjects", "", "Subjects kept"),
+            ("subjects", "", "Stored subjects"),
             float(state.num_subjects),
             counts(self.subjects_warn, self.subjects_critical),
         );
@@ -110,18 +110,18 @@ impl StreamCheck {
                     age,
                     Bounds::new(None, Some(most.as_secs_f64())),
                 ),
-                None => report.found(Level::Critical, "there is no message"),
+                None => report.found(Level::Critical, "the stream is empty"),
             }
         }
         if let Some(lost) = state.lost.as_ref().filter(|lost| lost.messages > 0) {
-            let text = format!("the disk has lost {} messages", lost.messages);
+            let text = format!("{} messages were lost on disk", lost.messages);
             report.found(Level::Critical, text);
         }
         self.origins(&info, report);
         Ok(())
     }
 
-    /// Whether what it is filled from is heard of.
+    /// Checks the stream's mirror and sources.
     fn origins(&self, info: &fanline_client::jetstream::StreamInfo, report: &mut Report) {
         let sources = info.sources.len();
         if self.min_sources.is_some_and(|fewest| sources < fewest) {
@@ -139,7 +139,7 @@ impl StreamCheck {
             let silent = u64::try_from(origin.active).ok().map(Duration::from_nanos);
             let is_lost = |most: Duration| silent.is_none_or(|silent| silent >= most);
             if self.active_critical.is_some_and(is_lost) {
-                report.found(Level::Critical, format!("{name} is not heard of"));
+                report.found(Level::Critical, format!("{name} is not active"));
             }
         }
     }

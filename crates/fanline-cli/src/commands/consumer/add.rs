@@ -1,4 +1,4 @@
-//! `fanline consumer add`: make a consumer.
+//! `fanline consumer add`: creates a consumer.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::files::read_json;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 
-/// Make a consumer.
+/// Create a consumer.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -20,25 +20,25 @@ Examples:
   fanline consumer add ORDERS --ephemeral --deliver last --ack none
   fanline consumer add ORDERS audit --target audit.orders --flow-control --heartbeat 5s
 
-It is pulled from, with acknowledgements, unless the flags say otherwise.")]
+Creates a pull consumer with explicit acknowledgements, unless options change that.")]
 pub(crate) struct AddArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// Its name
+    /// Name of the consumer
     #[arg(required_unless_present_any = ["ephemeral", "config"])]
     consumer: Option<String>,
-    /// It goes when nobody uses it
+    /// Delete the consumer once it is unused
     #[arg(long)]
     ephemeral: bool,
-    /// Take the configuration from a JSON file; flags change it further
+    /// Read the configuration from a JSON file; options override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// It is pulled from, which is the default
+    /// Create a pull consumer, which is the default
     #[arg(long, conflicts_with = "target")]
     pull: bool,
     #[command(flatten)]
     settings: ConfigArgs,
-    /// For scripts of the nats CLI: there are no questions here in any case
+    /// Ignored, for scripts of the nats CLI: this command never prompts
     #[arg(long, hide = true)]
     defaults: bool,
     #[command(flatten)]
@@ -70,7 +70,7 @@ impl AddArgs {
             .await?;
         match self.json.json {
             true => print_json(&info),
-            false => details::print(&info, "was created"),
+            false => details::print(&info, "created"),
         }
     }
 }

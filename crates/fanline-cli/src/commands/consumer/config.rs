@@ -1,4 +1,4 @@
-//! The flags that make up a consumer's configuration, for making one and for changing it.
+//! Options of a consumer's configuration, for `add`, `copy`, and `edit`.
 
 use clap::Args;
 use fanline_client::jetstream::{
@@ -7,106 +7,107 @@ use fanline_client::jetstream::{
 
 use crate::values::{self, set};
 
-/// What a consumer is asked to be. What is not named stays as it is, or is the server's default.
+/// Configuration of a consumer. Without an option, a new consumer gets the server's default, and an existing
+/// one keeps its value.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Configuration")]
 pub(super) struct ConfigArgs {
-    /// What it is for
+    /// Description
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Subjects that it wants; may be repeated, or separated by commas
+    /// Filter subjects; may be repeated, or separated by commas
     #[arg(long, value_name = "SUBJECT", value_delimiter = ',')]
     filter: Vec<String>,
-    /// Where it begins: all, new, last, subject, a sequence, or a time ago such as 1h
+    /// Start position: all, new, last, subject, a sequence, or a time ago such as 1h
     #[arg(long, value_name = "WHERE", value_parser = deliver)]
     deliver: Option<Deliver>,
-    /// What an acknowledgement covers: explicit, all or none
+    /// Acknowledgement policy: explicit, all, or none
     #[arg(long, value_parser = values::word::<AckPolicy>)]
     ack: Option<AckPolicy>,
-    /// How fast it delivers: instant, or original as the records came in
+    /// Replay speed: instant, or original
     #[arg(long, value_parser = values::word::<ReplayPolicy>)]
     replay: Option<ReplayPolicy>,
-    /// After which time without an acknowledgement a record is delivered again
+    /// Time without an acknowledgement after which a message is redelivered
     #[arg(long, value_name = "TIME", value_parser = values::span)]
     wait: Option<Nanos>,
-    /// How often a record is delivered at most
+    /// Largest number of deliveries per message
     #[arg(long, value_name = "N", value_parser = values::limit, allow_hyphen_values = true)]
     max_deliver: Option<i64>,
-    /// Waits before each further delivery, separated by commas: 1s,10s,1m
+    /// Delays before each redelivery, separated by commas: 1s,10s,1m
     #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = values::span)]
     backoff: Vec<Nanos>,
-    /// Records that may wait for an acknowledgement
+    /// Largest number of unacknowledged messages
     #[arg(long, alias = "max-outstanding", value_name = "N", value_parser = values::limit, allow_hyphen_values = true)]
     max_pending: Option<i64>,
-    /// Records of one subject that may wait for an acknowledgement (Fanline only): 1 keeps order per key
+    /// Largest number of unacknowledged messages per subject (Fanline only): 1 keeps order per key
     #[arg(long, value_name = "N", value_parser = values::limit)]
     max_pending_per_subject: Option<i64>,
-    /// Subjects take turns (Fanline only)
+    /// Deliver from all subjects in turn (Fanline only)
     #[arg(long)]
     fair_subjects: bool,
-    /// Pull requests that may wait
+    /// Largest number of waiting pull requests
     #[arg(long, value_name = "N", value_parser = values::limit)]
     max_waiting: Option<i64>,
-    /// Most records of one pull request
+    /// Most messages per pull request
     #[arg(long, value_name = "N", value_parser = values::limit)]
     max_pull_batch: Option<i64>,
-    /// Longest wait of one pull request
+    /// Longest expiry of a pull request
     #[arg(long, value_name = "TIME", value_parser = values::span)]
     max_pull_expire: Option<Nanos>,
-    /// Most bytes of one pull request
+    /// Most bytes per pull request
     #[arg(long, value_name = "BYTES", value_parser = values::bytes_limit)]
     max_pull_bytes: Option<i64>,
-    /// Deliver without payloads
+    /// Deliver headers without payloads
     #[arg(long)]
     headers_only: bool,
-    /// How many acknowledgements in a hundred are measured
+    /// Percentage of acknowledgements that are sampled
     #[arg(long, value_name = "PERCENT")]
     sample: Option<String>,
-    /// After which time without use it goes
+    /// Time without use after which the consumer is deleted
     #[arg(long, value_name = "TIME", value_parser = values::span)]
     inactive_threshold: Option<Nanos>,
-    /// Servers that keep it
+    /// Number of replicas
     #[arg(long, value_name = "N")]
     replicas: Option<i64>,
-    /// Keep its state in memory
+    /// Store the consumer's state in memory
     #[arg(long)]
     memory: bool,
-    /// Deliver nothing until then: 1h, or a time
+    /// Pause until then: 1h, or a time
     #[arg(long, value_name = "TIME", value_parser = values::moment)]
     pause: Option<Timestamp>,
-    /// Push to this subject
+    /// Push messages to this subject
     #[arg(long, value_name = "SUBJECT")]
     target: Option<String>,
-    /// Push to this queue group
+    /// Queue group that receives pushed messages
     #[arg(long, value_name = "GROUP", requires = "target")]
     deliver_group: Option<String>,
-    /// Ask the receiver whether it keeps up
+    /// Enable flow control by the receiver
     #[arg(long, requires = "target")]
     flow_control: bool,
-    /// After which time of silence it says that it is there
+    /// Interval of heartbeats while there are no messages
     #[arg(long, value_name = "TIME", value_parser = values::span)]
     heartbeat: Option<Nanos>,
     /// Most bits per second
     #[arg(long, value_name = "BITS")]
     bps: Option<u64>,
-    /// Group of pull requests of which one client is served
+    /// Priority group that serves a single pinned client
     #[arg(long, value_name = "GROUP")]
     pinned_groups: Vec<String>,
-    /// After which time the pinned client loses its place
+    /// Time after which the pinned client loses its priority
     #[arg(long, value_name = "TIME", value_parser = values::span, requires = "pinned_groups")]
     pinned_ttl: Option<Nanos>,
-    /// Group of pull requests that are served only when there is a backlog
+    /// Priority group that is served only with a backlog
     #[arg(long, value_name = "GROUP", conflicts_with = "pinned_groups")]
     overflow_groups: Vec<String>,
-    /// Group of pull requests that are served by priority
+    /// Priority group that is served by priority
     #[arg(long, value_name = "GROUP", conflicts_with_all = ["pinned_groups", "overflow_groups"])]
     prioritized_groups: Vec<String>,
-    /// Free label; may be repeated
+    /// Metadata label; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::label)]
     metadata: Vec<(String, String)>,
 }
 
-/// Where in the stream a consumer begins.
+/// The start position of a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Deliver {
     Policy(DeliverPolicy),
@@ -130,7 +131,7 @@ fn deliver(text: &str) -> Result<Deliver, String> {
 }
 
 impl ConfigArgs {
-    /// Changes what was named.
+    /// Applies the options that are set.
     pub(super) fn apply(&self, config: &mut ConsumerConfig) {
         set(&mut config.description, &self.description);
         self.apply_filter(config);
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_where_to_begin() {
+    fn start_positions_are_parsed() {
         for (text, expected) in [
             ("all", Some(Deliver::Policy(DeliverPolicy::All))),
             (

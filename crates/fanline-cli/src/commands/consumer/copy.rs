@@ -1,4 +1,4 @@
-//! `fanline consumer copy`: make a consumer as another is.
+//! `fanline consumer copy`: creates a consumer with the configuration of another one.
 
 use clap::Args;
 use fanline_client::jetstream::ConsumerAction;
@@ -8,17 +8,17 @@ use super::details;
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 
-/// Make a consumer with the configuration of another; it begins anew.
+/// Create a consumer with the configuration of another one, but not its position.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:
   fanline consumer copy ORDERS billing billing-eu --filter 'orders.eu.>'")]
 pub(crate) struct CopyArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// The consumer that there is
+    /// Name of the existing consumer
     source: String,
-    /// The one to make
+    /// Name of the new consumer
     destination: String,
     #[command(flatten)]
     settings: ConfigArgs,
@@ -28,8 +28,8 @@ pub(crate) struct CopyArgs {
     jetstream: JetStreamArgs,
 }
 
-/// What the server says of itself in a configuration.
-const OF_THE_SERVER: &str = "_nats.";
+/// Prefix of metadata that the server adds.
+const SERVER_METADATA: &str = "_nats.";
 
 impl CopyArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
@@ -42,14 +42,14 @@ impl CopyArgs {
         }
         config
             .metadata
-            .retain(|key, _| !key.starts_with(OF_THE_SERVER));
+            .retain(|key, _| !key.starts_with(SERVER_METADATA));
         self.settings.apply(&mut config);
         let info = jetstream
             .create_consumer(&self.stream, &config, ConsumerAction::Create)
             .await?;
         match self.json.json {
             true => print_json(&info),
-            false => details::print(&info, "was created"),
+            false => details::print(&info, "created"),
         }
     }
 }

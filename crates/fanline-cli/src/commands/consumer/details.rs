@@ -1,4 +1,4 @@
-//! A consumer as `info`, `add` and `edit` show it.
+//! Output of `info`, `add`, and `edit` for a consumer.
 
 use fanline_client::jetstream::{ConsumerConfig, ConsumerInfo, Nanos, Position, Timestamp};
 
@@ -78,7 +78,7 @@ fn configuration(details: &mut Details, config: &ConsumerConfig) {
         ("Flow control", config.flow_control),
         ("Headers only", config.headers_only),
         ("State in memory", config.mem_storage),
-        ("Subjects take turns", config.fair_subjects),
+        ("Fair subjects", config.fair_subjects),
     ] {
         details.value_if(name, show::yes(is_so), is_so);
     }

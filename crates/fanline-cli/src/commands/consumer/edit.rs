@@ -1,4 +1,4 @@
-//! `fanline consumer edit`: change a consumer.
+//! `fanline consumer edit`: changes a consumer.
 
 use std::path::PathBuf;
 
@@ -11,22 +11,22 @@ use crate::failure::Failure;
 use crate::files::read_json;
 use crate::jetstream::{ForceArgs, JetStreamArgs, JsonArgs, print_json};
 
-/// Change a consumer's configuration; what is not named stays.
+/// Change a consumer's configuration; values without an option stay unchanged.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:
   fanline consumer edit ORDERS billing --wait 1m --max-deliver 5 --force")]
 pub(crate) struct EditArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// The consumer
+    /// Name of the consumer
     consumer: String,
-    /// Take the configuration from a JSON file; flags change it further
+    /// Read the configuration from a JSON file; options override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     settings: ConfigArgs,
-    /// Show what it would be, and change nothing
+    /// Print the new configuration, and change nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -50,7 +50,7 @@ impl EditArgs {
         };
         self.settings.apply(&mut config);
         if config == before {
-            eprintln!("Nothing changes");
+            eprintln!("The configuration is unchanged");
             return Ok(());
         }
         if self.dry_run {
@@ -63,7 +63,7 @@ impl EditArgs {
             .await?;
         match self.json.json {
             true => print_json(&info),
-            false => details::print(&info, "was changed"),
+            false => details::print(&info, "changed"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `fanline consumer find`: which consumers are as described.
+//! `fanline consumer find`: finds consumers by their state.
 
 use std::time::Duration;
 
@@ -10,43 +10,43 @@ use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, ListArgs};
 use crate::{show, values};
 
-/// Find consumers of a stream that all of the flags describe.
+/// Find the consumers of a stream that match all options.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  fanline consumer find ORDERS --pending 1000     at least so far behind
+  fanline consumer find ORDERS --pending 1000     at least 1,000 messages behind
   fanline consumer find ORDERS --idle 7d --names")]
 pub(crate) struct FindArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// Those that are pulled from
+    /// Pull consumers
     #[arg(long)]
     pull: bool,
-    /// Those that push
+    /// Push consumers
     #[arg(long, conflicts_with = "pull")]
     push: bool,
-    /// Those that somebody pulls from, or that have a receiver
+    /// Consumers with waiting pull requests or with a receiver
     #[arg(long)]
     bound: bool,
-    /// Those that are paused
+    /// Paused consumers
     #[arg(long)]
     paused: bool,
-    /// Those with as many pull requests that wait, or fewer
+    /// Consumers with at most this many waiting pull requests
     #[arg(long, value_name = "N", value_parser = values::count)]
     waiting: Option<u64>,
-    /// Those with as many records to acknowledge, or more
+    /// Consumers with at least this many unacknowledged messages
     #[arg(long, value_name = "N", value_parser = values::count)]
     ack_pending: Option<u64>,
-    /// Those with as many records to deliver, or more
+    /// Consumers with at least this many undelivered messages
     #[arg(long, value_name = "N", value_parser = values::count)]
     pending: Option<u64>,
-    /// Those that have delivered nothing for as long
+    /// Consumers without a delivery for at least this time
     #[arg(long, value_name = "TIME", value_parser = values::finite_span)]
     idle: Option<Duration>,
-    /// Those that were made as long ago
+    /// Consumers created at least this time ago
     #[arg(long, value_name = "TIME", value_parser = values::finite_span)]
     created: Option<Duration>,
-    /// Those that none of the flags describes
+    /// Invert the selection: consumers that match none of the options
     #[arg(long)]
     invert: bool,
     #[command(flatten)]
@@ -59,14 +59,14 @@ impl FindArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let jetstream = self.jetstream.connect().await?;
         let mut found = jetstream.consumers(&self.stream).await?;
-        found.retain(|info| self.described(info).all(|is_so| is_so != self.invert));
+        found.retain(|info| self.matches(info).all(|is_so| is_so != self.invert));
         let name = |info: &ConsumerInfo| info.name.clone();
-        let nothing = "There is no such consumer";
+        let nothing = "No consumer matches";
         self.list.print(&found, name, nothing, report::print)
     }
 
-    /// Whether each of the flags that were given describes a consumer.
-    fn described(&self, info: &ConsumerInfo) -> impl Iterator<Item = bool> {
+    /// Returns, for each option that is set, whether it matches a consumer.
+    fn matches(&self, info: &ConsumerInfo) -> impl Iterator<Item = bool> {
         let is_push = info.config.is_push();
         let has_receiver = info.other.get("push_bound") == Some(&true.into());
         let is_idle = |idle| {

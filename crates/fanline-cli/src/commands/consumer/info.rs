@@ -1,4 +1,4 @@
-//! `fanline consumer info`: what a consumer is, and how far it is.
+//! `fanline consumer info`: configuration and state of a consumer.
 
 use clap::Args;
 
@@ -9,9 +9,9 @@ use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 /// Show a consumer's configuration and state.
 #[derive(Args, Debug)]
 pub(crate) struct InfoArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// The consumer
+    /// Name of the consumer
     consumer: String,
     #[command(flatten)]
     json: JsonArgs,

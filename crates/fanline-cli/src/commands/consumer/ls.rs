@@ -1,4 +1,4 @@
-//! `fanline consumer ls`: which consumers a stream has.
+//! `fanline consumer ls`: lists the consumers of a stream.
 
 use clap::Args;
 use fanline_client::jetstream::ConsumerInfo;
@@ -10,7 +10,7 @@ use crate::jetstream::{JetStreamArgs, ListArgs};
 /// List the consumers of a stream.
 #[derive(Args, Debug)]
 pub(crate) struct LsArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
     #[command(flatten)]
     list: ListArgs,

@@ -1,4 +1,4 @@
-//! `fanline consumer`: one verb, one file.
+//! `fanline consumer`: one command, one file.
 
 mod add;
 mod config;
@@ -22,7 +22,7 @@ use clap::Subcommand;
 
 use crate::failure::Failure;
 
-/// What to do with consumers.
+/// Commands for consumers.
 #[derive(Subcommand, Debug)]
 pub(crate) enum ConsumerCommand {
     #[command(visible_aliases = ["create", "new"])]

@@ -1,4 +1,4 @@
-//! `fanline consumer next`: ask a consumer for records.
+//! `fanline consumer next`: pulls messages.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::jetstream::JetStreamArgs;
 use crate::values;
 
-/// Ask a pull consumer for records, and acknowledge them.
+/// Pull messages from a consumer, and acknowledge them.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -18,19 +18,19 @@ Examples:
   fanline consumer next ORDERS billing --count 10 --no-ack
   fanline consumer next ORDERS billing --wait 1m --raw
 
-Exit code 3 says that there was none in time.")]
+Exit code 3 means that no message arrived in time.")]
 pub(crate) struct NextArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// The consumer
+    /// Name of the consumer
     consumer: String,
-    /// How many
+    /// Number of messages
     #[arg(short, long, value_name = "N", default_value = "1", value_parser = values::count)]
     count: u64,
     /// How long to wait for them
     #[arg(short, long, value_name = "DURATION", default_value = "5s", value_parser = values::duration)]
     wait: Duration,
-    /// Priority group to ask in
+    /// Priority group of the pull request
     #[arg(
         long,
         value_name = "GROUP",
@@ -47,13 +47,13 @@ pub(crate) struct NextArgs {
 impl NextArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let jetstream = self.jetstream.connect().await?;
-        // Says so when there is no such consumer: a request to nobody would only time out.
+        // Report a missing consumer: a pull request to it would only time out.
         let info = jetstream
             .consumer_info(&self.stream, &self.consumer)
             .await?;
         if info.config.is_push() {
             return Err(Failure::Error(format!(
-                "consumer {0} pushes to {1}: `fanline consumer sub {2} {0}`",
+                "{0} is a push consumer with target {1}: use `fanline consumer sub {2} {0}`",
                 self.consumer, info.config.deliver_subject, self.stream
             )));
         }
@@ -78,7 +78,9 @@ impl NextArgs {
             printed += 1;
         }
         match printed {
-            0 => Err(Failure::NoAnswer("no message within the time".to_owned())),
+            0 => Err(Failure::NoAnswer(
+                "no message arrived within the --wait time".to_owned(),
+            )),
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! `fanline consumer pause`: let a consumer deliver nothing for a while.
+//! `fanline consumer pause`: pauses a consumer.
 
 use clap::Args;
 use fanline_client::jetstream::Timestamp;
@@ -7,18 +7,18 @@ use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs, JsonArgs, print_json};
 use crate::{show, values};
 
-/// Let a consumer deliver nothing for a while.
+/// Pause a consumer for some time.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fanline consumer pause ORDERS billing 1h --force
   fanline consumer pause ORDERS billing 2026-12-24T18:00:00Z --force")]
 pub(crate) struct PauseArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// The consumer
+    /// Name of the consumer
     consumer: String,
-    /// How long, or until when
+    /// Duration of the pause, or its end
     #[arg(value_parser = values::moment)]
     until: Timestamp,
     #[command(flatten)]
@@ -45,7 +45,7 @@ impl PauseArgs {
         match self.json.json {
             true => return print_json(&info),
             false if info.paused => eprintln!("Paused {stream} > {consumer} until {until}"),
-            false => eprintln!("{stream} > {consumer} is not paused: that time is over"),
+            false => eprintln!("{stream} > {consumer} is not paused: {until} is in the past"),
         }
         Ok(())
     }

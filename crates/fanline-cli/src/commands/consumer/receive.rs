@@ -1,4 +1,4 @@
-//! What is done with records that a consumer delivers.
+//! Output and acknowledgement of delivered messages.
 
 use std::io::{Write, stdout};
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs};
 use crate::record;
 
-/// How records are printed and acknowledged.
+/// How messages are printed and acknowledged.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ReceiveArgs {
     /// Do not acknowledge
@@ -18,13 +18,13 @@ pub(crate) struct ReceiveArgs {
     /// Acknowledge, which is the default
     #[arg(long, hide = true, conflicts_with_all = ["nak", "term", "no_ack"])]
     ack: bool,
-    /// Ask for another delivery
+    /// Reject messages, so that they are redelivered
     #[arg(long)]
     nak: bool,
-    /// Ask for no other delivery, without having dealt with it
+    /// Terminate messages, so that they are never redelivered
     #[arg(long, conflicts_with = "nak")]
     term: bool,
-    /// Print payloads alone
+    /// Print payloads only
     #[arg(long, conflicts_with = "json")]
     raw: bool,
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub(crate) struct ReceiveArgs {
 }
 
 impl ReceiveArgs {
-    /// Says to the server what is to become of a record.
+    /// Acknowledges a message as configured.
     pub(crate) async fn acknowledge(
         self,
         jetstream: &JetStream,

@@ -1,4 +1,4 @@
-//! `fanline consumer report`: how far the consumers of a stream are.
+//! `fanline consumer report`: progress of the consumers of a stream.
 
 use clap::Args;
 use fanline_client::jetstream::ConsumerInfo;
@@ -8,10 +8,10 @@ use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 use crate::show;
 use crate::table::Table;
 
-/// Compare the consumers of a stream by how far they are; what is furthest behind comes first.
+/// Compare the progress of a stream's consumers, with the largest backlog first.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
     #[command(flatten)]
     json: JsonArgs,

@@ -1,4 +1,4 @@
-//! `fanline consumer reset`: set a consumer back.
+//! `fanline consumer reset`: resets a consumer's position.
 
 use clap::Args;
 
@@ -6,14 +6,14 @@ use super::details;
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs, JsonArgs, print_json};
 
-/// Set a consumer back to where its acknowledgements end, or to a sequence of the stream.
+/// Reset a consumer to its acknowledgement floor, or to a sequence of the stream.
 #[derive(Args, Debug)]
 pub(crate) struct ResetArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// The consumer
+    /// Name of the consumer
     consumer: String,
-    /// The sequence to go on at
+    /// Sequence of the next message
     #[arg(long, value_name = "SEQUENCE")]
     seq: Option<u64>,
     #[command(flatten)]
@@ -35,7 +35,7 @@ impl ResetArgs {
         let info = jetstream.reset_consumer(stream, consumer, self.seq).await?;
         match self.json.json {
             true => print_json(&info),
-            false => details::print(&info, "was reset"),
+            false => details::print(&info, "reset"),
         }
     }
 }

@@ -1,16 +1,16 @@
-//! `fanline consumer resume`: let a paused consumer deliver again.
+//! `fanline consumer resume`: resumes a paused consumer.
 
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 
-/// Let a paused consumer deliver again.
+/// Resume a paused consumer.
 #[derive(Args, Debug)]
 pub(crate) struct ResumeArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// The consumer
+    /// Name of the consumer
     consumer: String,
     #[command(flatten)]
     force: ForceArgs,

@@ -1,16 +1,16 @@
-//! `fanline consumer rm`: remove a consumer.
+//! `fanline consumer rm`: deletes a consumer.
 
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 
-/// Remove a consumer; its stream keeps all records.
+/// Delete a consumer; the messages of its stream are not deleted.
 #[derive(Args, Debug)]
 pub(crate) struct RmArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// The consumer
+    /// Name of the consumer
     consumer: String,
     #[command(flatten)]
     force: ForceArgs,
@@ -24,10 +24,10 @@ impl RmArgs {
             stream, consumer, ..
         } = &self;
         self.force
-            .confirm(&format!("Remove consumer {stream} > {consumer}?"))?;
+            .confirm(&format!("Delete consumer {stream} > {consumer}?"))?;
         let jetstream = self.jetstream.connect().await?;
         jetstream.delete_consumer(stream, consumer).await?;
-        eprintln!("Removed consumer {stream} > {consumer}");
+        eprintln!("Deleted consumer {stream} > {consumer}");
         Ok(())
     }
 }

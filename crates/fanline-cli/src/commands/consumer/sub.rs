@@ -1,4 +1,4 @@
-//! `fanline consumer sub`: take what a push consumer delivers.
+//! `fanline consumer sub`: receives from a push consumer.
 
 use clap::Args;
 use fanline_client::Message;
@@ -10,18 +10,18 @@ use crate::failure::Failure;
 use crate::jetstream::JetStreamArgs;
 use crate::values;
 
-/// Take what a push consumer delivers, and acknowledge it, until interrupted.
+/// Receive and acknowledge the messages of a push consumer, until interrupted.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fanline consumer sub ORDERS audit
   fanline consumer sub ORDERS audit --count 10 --raw")]
 pub(crate) struct SubArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// The consumer
+    /// Name of the consumer
     consumer: String,
-    /// End after as many records
+    /// Exit after this many messages
     #[arg(short, long, value_name = "N", value_parser = values::count)]
     count: Option<u64>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ impl SubArgs {
         let config = &info.config;
         if !config.is_push() {
             return Err(Failure::Error(format!(
-                "consumer {0} is pulled from: `fanline consumer next {1} {0}`",
+                "{0} is a pull consumer: use `fanline consumer next {1} {0}`",
                 self.consumer, self.stream
             )));
         }
@@ -61,8 +61,8 @@ impl SubArgs {
             let Some(message) = message else {
                 return Err(Failure::Error(client.closed().await.to_string()));
             };
-            if let Some(asked) = flow_control(&message) {
-                client.publish(asked, "").await?;
+            if let Some(reply) = flow_control(&message) {
+                client.publish(reply, "").await?;
             } else if let Some(delivery) = Delivery::of(message) {
                 self.receive.print(&delivery)?;
                 if expects_ack {
@@ -77,8 +77,8 @@ impl SubArgs {
     }
 }
 
-/// Where the server is to be told that it may go on, if it asks.
+/// Returns the subject of a flow control request, if the message is one.
 fn flow_control(message: &Message) -> Option<&str> {
-    let asks = message.status() == Some(100);
-    message.reply().filter(|_| asks)
+    let is_request = message.status() == Some(100);
+    message.reply().filter(|_| is_request)
 }

@@ -1,18 +1,18 @@
-//! `fanline consumer unpin`: give another client of a group its turn.
+//! `fanline consumer unpin`: unpins the client of a priority group.
 
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 
-/// Take the pinned client of a group its place, so that another gets it.
+/// Unpin the client of a priority group, so that another client is served.
 #[derive(Args, Debug)]
 pub(crate) struct UnpinArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// The consumer
+    /// Name of the consumer
     consumer: String,
-    /// The group
+    /// Name of the priority group
     group: String,
     #[command(flatten)]
     force: ForceArgs,

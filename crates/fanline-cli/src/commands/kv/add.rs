@@ -1,4 +1,4 @@
-//! `fanline kv add`: make a bucket.
+//! `fanline kv add`: creates a bucket.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 use crate::values;
 
-/// Make a bucket.
+/// Create a bucket.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -19,33 +19,33 @@ Examples:
   fanline kv add sessions --ttl 1h --storage memory
   fanline kv add settings --history 10 --max-value-size 64k")]
 pub(crate) struct AddArgs {
-    /// Its name
+    /// Name of the bucket
     bucket: String,
-    /// Values kept per key
+    /// Number of values stored per key
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=64))]
     history: u8,
-    /// How long a value lives
+    /// Time to live of values
     #[arg(long, value_name = "TIME", value_parser = values::finite_span, default_value = "never")]
     ttl: Duration,
-    /// Keys may have a TTL of their own; how long the mark lives that is left when one goes
+    /// Allow a TTL per key; time to live of the delete markers that expired keys leave
     #[arg(long, alias = "limit-marker-ttl", value_name = "TIME", value_parser = values::finite_span)]
     marker_ttl: Option<Duration>,
-    /// Most bytes of a value
+    /// Largest size of a value in bytes
     #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
     max_value_size: Option<usize>,
-    /// Publish values once more, of subjects that match this...
+    /// Republish values of subjects that match this filter...
     #[arg(long, value_name = "SUBJECT", requires = "republish_destination")]
     republish_source: Option<String>,
-    /// ...under this subject
+    /// ...to this subject
     #[arg(long, value_name = "SUBJECT")]
     republish_destination: Option<String>,
-    /// Publish them without values
+    /// Republish headers without values
     #[arg(long, requires = "republish_destination")]
     republish_headers: bool,
-    /// Copy this bucket
+    /// Mirror this bucket
     #[arg(long, value_name = "BUCKET")]
     mirror: Option<String>,
-    /// Take values of this bucket in; may be repeated
+    /// Bucket to copy values from; may be repeated
     #[arg(long, value_name = "BUCKET", conflicts_with = "mirror")]
     source: Vec<String>,
     #[command(flatten)]
@@ -69,7 +69,7 @@ impl AddArgs {
     }
 
     fn config(&self) -> Result<BucketConfig, Failure> {
-        let too_large = |_| Failure::Usage("--max-value-size is too large".to_owned());
+        let too_large = |_| Failure::Usage("--max-value-size must be less than 4 GiB".to_owned());
         let origin = |name: &String| StreamSource {
             name: name.clone(),
             ..Default::default()

@@ -1,4 +1,4 @@
-//! `fanline kv compact`: give back the room of deleted keys.
+//! `fanline kv compact`: reclaims the space of deleted keys.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 use crate::{show, values};
 
-/// Give back the room that deleted keys still take.
+/// Reclaim the space of deleted keys.
 #[derive(Args, Debug)]
 pub(crate) struct CompactArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
-    /// Leave the marks of deletions that are younger
+    /// Keep delete markers that are younger than this
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = values::finite_span)]
     keep: Duration,
     #[command(flatten)]

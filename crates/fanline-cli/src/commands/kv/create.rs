@@ -1,4 +1,4 @@
-//! `fanline kv create`: give a key a value if it has none.
+//! `fanline kv create`: sets a key that has no value.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::jetstream::{JetStreamArgs, JsonArgs};
 use crate::value::ValueArgs;
 use crate::values;
 
-/// Give a key a value if it has none.
+/// Set the value of a key, if it has none.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fanline kv create locks job-17 worker-3
   fanline kv create locks job-17 worker-3 --ttl 30s")]
 pub(crate) struct CreateArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
     /// The key
     key: String,
     #[command(flatten)]
     value: ValueArgs,
-    /// The key goes after this time; the bucket must have --marker-ttl
+    /// Time to live of the key; the bucket must have --marker-ttl
     #[arg(long, value_name = "TIME", value_parser = values::finite_span)]
     ttl: Option<Duration>,
     #[command(flatten)]

@@ -1,18 +1,18 @@
-//! `fanline kv del`: delete a key, or a bucket.
+//! `fanline kv del`: deletes a key, or a bucket.
 
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 
-/// Delete a key and keep its history; without a key, remove the bucket.
+/// Delete a key, and keep its history; without a key, delete the bucket.
 #[derive(Args, Debug)]
 pub(crate) struct DelArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
     /// The key
     key: Option<String>,
-    /// Only if this is its last revision
+    /// Delete only if this is the key's last revision
     #[arg(long, value_name = "N", requires = "key")]
     revision: Option<u64>,
     #[command(flatten)]

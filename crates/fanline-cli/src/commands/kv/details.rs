@@ -1,4 +1,4 @@
-//! A bucket as `info`, `add` and `edit` show it.
+//! Output of `info`, `add`, and `edit` for a bucket.
 
 use fanline_client::jetstream::StreamInfo;
 
@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::show;
 use crate::table::Details;
 
-/// The name of a bucket by the name of its stream.
+/// Returns the name of a bucket from its stream.
 pub(super) fn bucket_of(info: &StreamInfo) -> &str {
     let name = &info.config.name;
     name.strip_prefix("KV_").unwrap_or(name)
@@ -21,10 +21,10 @@ pub(super) fn print(info: &StreamInfo) -> Result<(), Failure> {
         &config.description,
         !config.description.is_empty(),
     );
-    details.value("History kept", config.max_msgs_per_subject);
-    details.value("Values live", show::age_limit(config.max_age));
+    details.value("History per key", config.max_msgs_per_subject);
+    details.value("TTL of values", show::age_limit(config.max_age));
     let marker = config.subject_delete_marker_ttl;
-    details.value_if("Marks of what is gone live", marker, !marker.is_zero());
+    details.value_if("TTL of delete markers", marker, !marker.is_zero());
     details.value("Maximum bucket size", show::bytes_limit(config.max_bytes));
     details.value(
         "Maximum value size",

@@ -1,4 +1,4 @@
-//! `fanline kv edit`: change a bucket.
+//! `fanline kv edit`: changes a bucket.
 
 use clap::Args;
 use fanline_client::jetstream::{Nanos, Republish, StreamConfig};
@@ -8,36 +8,36 @@ use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 use crate::values::{self, set};
 
-/// Change a bucket; what is not named stays.
+/// Change a bucket; values without an option stay unchanged.
 #[derive(Args, Debug)]
 pub(crate) struct EditArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
-    /// Values kept per key
+    /// Number of values stored per key
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=64))]
     history: Option<i64>,
-    /// How long a value lives
+    /// Time to live of values
     #[arg(long, value_name = "TIME", value_parser = values::span)]
     ttl: Option<Nanos>,
-    /// Most bytes of a value
+    /// Largest size of a value in bytes
     #[arg(long, value_name = "BYTES", value_parser = values::bytes_limit, allow_hyphen_values = true)]
     max_value_size: Option<i64>,
-    /// Most bytes of all
+    /// Largest size of the bucket in bytes
     #[arg(long, value_name = "BYTES", value_parser = values::bytes_limit, allow_hyphen_values = true)]
     max_bucket_size: Option<i64>,
-    /// What it is for
+    /// Description
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Servers that keep it
+    /// Number of replicas
     #[arg(long, value_name = "N")]
     replicas: Option<i64>,
-    /// Publish values once more, of subjects that match this...
+    /// Republish values of subjects that match this filter...
     #[arg(long, value_name = "SUBJECT", requires = "republish_destination")]
     republish_source: Option<String>,
-    /// ...under this subject
+    /// ...to this subject
     #[arg(long, value_name = "SUBJECT")]
     republish_destination: Option<String>,
-    /// Free label; may be repeated
+    /// Metadata label; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::label)]
     metadata: Vec<(String, String)>,
     #[command(flatten)]
@@ -49,8 +49,8 @@ pub(crate) struct EditArgs {
 impl EditArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let value_bytes_max = self.max_value_size.map(i32::try_from).transpose();
-        let value_bytes_max =
-            value_bytes_max.map_err(|_| Failure::Usage("--max-value-size is too large".into()))?;
+        let value_bytes_max = value_bytes_max
+            .map_err(|_| Failure::Usage("--max-value-size must be less than 2 GiB".into()))?;
         let jetstream = self.jetstream.connect().await?;
         let info = jetstream
             .update_bucket(&self.bucket, |config| self.apply(config, value_bytes_max))

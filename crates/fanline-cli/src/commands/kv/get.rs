@@ -1,4 +1,4 @@
-//! `fanline kv get`: a key's value.
+//! `fanline kv get`: prints the value of a key.
 
 use std::io::{Write, stdout};
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 use crate::show;
 
-/// Print a key's value.
+/// Print the value of a key.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -18,14 +18,14 @@ Examples:
   fanline kv get prices coffee.small --raw
   fanline kv get prices coffee.small --revision 7")]
 pub(crate) struct GetArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
     /// The key
     key: String,
-    /// As it was at this revision
+    /// Print the value at this revision
     #[arg(long, value_name = "N")]
     revision: Option<u64>,
-    /// The value alone, byte by byte
+    /// Print the bytes of the value only
     #[arg(long, conflicts_with = "json")]
     raw: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `fanline kv history`: what was done to a key.
+//! `fanline kv history`: prints the history of a key.
 
 use clap::Args;
 use fanline_client::jetstream::JetStreamError;
@@ -7,12 +7,12 @@ use super::table;
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 
-/// Show all that is kept of what was done to a key.
+/// Show the stored history of a key.
 #[derive(Args, Debug)]
 pub(crate) struct HistoryArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
-    /// The key, or a pattern of keys
+    /// The key, or a filter of keys
     key: String,
     #[command(flatten)]
     json: JsonArgs,

@@ -1,4 +1,4 @@
-//! `fanline kv info`: what a bucket is and holds.
+//! `fanline kv info`: configuration and state of a bucket.
 
 use clap::Args;
 
@@ -9,7 +9,7 @@ use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 /// Show a bucket's configuration and state.
 #[derive(Args, Debug)]
 pub(crate) struct InfoArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
     #[command(flatten)]
     json: JsonArgs,

@@ -1,4 +1,4 @@
-//! `fanline kv ls`: which buckets there are, or which keys of one.
+//! `fanline kv ls`: lists buckets, or the keys of a bucket.
 
 use clap::Args;
 use fanline_client::jetstream::{JetStream, StreamInfo};
@@ -18,12 +18,12 @@ Examples:
   fanline kv ls prices               keys
   fanline kv ls prices 'coffee.>' -v keys with revision and value")]
 pub(crate) struct LsArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: Option<String>,
-    /// Keys that match
+    /// Filter of keys
     #[arg(default_value = ">", hide_default_value = true)]
     filter: String,
-    /// Keys with what is known of them
+    /// Show revisions and values of the keys
     #[arg(short, long, alias = "display-value")]
     verbose: bool,
     #[command(flatten)]
@@ -57,7 +57,7 @@ impl LsArgs {
         let mut buckets = jetstream.buckets().await?;
         buckets.sort_by(|a, b| a.config.name.cmp(&b.config.name));
         let name = |info: &StreamInfo| bucket_of(info).to_owned();
-        let nothing = "There are no buckets";
+        let nothing = "No buckets";
         self.list.print(&buckets, name, nothing, print_buckets)
     }
 }

@@ -1,4 +1,4 @@
-//! `fanline kv`: one verb, one file.
+//! `fanline kv`: one command, one file.
 
 mod add;
 mod compact;
@@ -25,7 +25,7 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::jetstream::{JsonArgs, print_json};
 
-/// What to do with key-value buckets.
+/// Commands for key-value buckets.
 #[derive(Subcommand, Debug)]
 pub(crate) enum KvCommand {
     #[command(visible_alias = "new")]
@@ -70,11 +70,11 @@ impl KvCommand {
     }
 }
 
-/// Says at which revision a key has its new value.
+/// Prints the new revision of a key.
 fn written(key: &str, revision: u64, json: JsonArgs) -> Result<(), Failure> {
     if json.json {
         return print_json(&json!({ "key": key, "revision": revision }));
     }
-    eprintln!("{key} is at revision {revision}");
+    eprintln!("Wrote {key}, revision {revision}");
     Ok(())
 }

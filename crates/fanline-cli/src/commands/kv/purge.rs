@@ -1,4 +1,4 @@
-//! `fanline kv purge`: delete a key and its history.
+//! `fanline kv purge`: deletes a key and its history.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::values;
 /// Delete a key and its history.
 #[derive(Args, Debug)]
 pub(crate) struct PurgeArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
     /// The key
     key: String,
-    /// What says that it was purged goes after this time
+    /// Time to live of the purge marker
     #[arg(long, value_name = "TIME", value_parser = values::finite_span)]
     ttl: Option<Duration>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `fanline kv put`: give a key a value.
+//! `fanline kv put`: sets the value of a key.
 
 use clap::Args;
 
@@ -7,14 +7,14 @@ use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs};
 use crate::value::ValueArgs;
 
-/// Give a key a value, whatever it was before.
+/// Set the value of a key.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fanline kv put prices coffee.small 2.50
   fanline kv put pages index < index.html")]
 pub(crate) struct PutArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
     /// The key
     key: String,

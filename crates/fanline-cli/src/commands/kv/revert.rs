@@ -1,4 +1,4 @@
-//! `fanline kv revert`: give a key the value that it had.
+//! `fanline kv revert`: restores an earlier value of a key.
 
 use clap::Args;
 use fanline_client::jetstream::JetStreamError;
@@ -7,14 +7,14 @@ use super::written;
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs, JsonArgs};
 
-/// Give a key the value that it had at a revision.
+/// Restore the value of a key at a revision.
 #[derive(Args, Debug)]
 pub(crate) struct RevertArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
     /// The key
     key: String,
-    /// The revision, as `kv history` shows it
+    /// The revision, as shown by `kv history`
     revision: u64,
     #[command(flatten)]
     force: ForceArgs,
@@ -28,7 +28,7 @@ impl RevertArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let RevertArgs { key, revision, .. } = &self;
         self.force
-            .confirm(&format!("Set {key} back to revision {revision}?"))?;
+            .confirm(&format!("Restore {key} to revision {revision}?"))?;
         let bucket = self.jetstream.connect().await?.bucket(&self.bucket).await?;
         let entry = bucket.get_revision(key, *revision).await?;
         let entry = entry.ok_or_else(|| JetStreamError::NotFound {

@@ -1,14 +1,14 @@
-//! `fanline kv rm`: remove a bucket.
+//! `fanline kv rm`: deletes a bucket.
 
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 
-/// Remove a bucket with all that it holds.
+/// Delete a bucket and all of its values.
 #[derive(Args, Debug)]
 pub(crate) struct RmArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
     #[command(flatten)]
     force: ForceArgs,
@@ -27,8 +27,8 @@ pub(super) async fn remove(
     force: ForceArgs,
     jetstream: &JetStreamArgs,
 ) -> Result<(), Failure> {
-    force.confirm(&format!("Remove bucket {bucket} and all it holds?"))?;
+    force.confirm(&format!("Delete bucket {bucket} and all of its values?"))?;
     jetstream.connect().await?.delete_bucket(bucket).await?;
-    eprintln!("Removed bucket {bucket}");
+    eprintln!("Deleted bucket {bucket}");
     Ok(())
 }

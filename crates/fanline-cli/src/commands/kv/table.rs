@@ -1,4 +1,4 @@
-//! Entries of a bucket, as tables and as JSON.
+//! Entries of a bucket as tables and as JSON.
 
 use fanline_client::jetstream::{Entry, Operation};
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use crate::failure::Failure;
 use crate::show;
 use crate::table::Table;
 
-/// Characters of a value in a table.
+/// Most characters of a value in a table.
 const SHOWN_MAX: usize = 48;
 
-/// Prints entries, one a row.
+/// Prints entries, one per row.
 pub(super) fn print(entries: &[Entry], with_values: bool) -> Result<(), Failure> {
     let mut table = Table::new(["Key", ">Revision", "Operation", "Written", "Value"]);
     for entry in entries {
@@ -28,7 +28,7 @@ pub(super) fn print(entries: &[Entry], with_values: bool) -> Result<(), Failure>
     table.print()
 }
 
-/// An entry for programs. A value that is not text has `value` missing and `bytes` in its place.
+/// Returns an entry as JSON. A value that is not UTF-8 is in `bytes` instead of `value`.
 pub(super) fn to_json(entry: &Entry) -> Value {
     let mut value = json!({
         "key": entry.key,
@@ -45,7 +45,7 @@ pub(super) fn to_json(entry: &Entry) -> Value {
     value
 }
 
-/// A value on one line.
+/// Returns a value on one line.
 pub(super) fn shortened(value: &[u8]) -> String {
     let text = match std::str::from_utf8(value) {
         Ok(text) => text.escape_debug().to_string(),

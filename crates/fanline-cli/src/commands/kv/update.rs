@@ -1,4 +1,4 @@
-//! `fanline kv update`: give a key a value if nobody has in between.
+//! `fanline kv update`: sets the value of a key that was not changed in between.
 
 use clap::Args;
 
@@ -6,19 +6,19 @@ use super::written;
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs};
 
-/// Give a key a value if its last revision is the one that is named.
+/// Set the value of a key, if its last revision is the given one.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:
   fanline kv update prices coffee.small 2.60 17")]
 pub(crate) struct UpdateArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
     /// The key
     key: String,
     /// The value
     value: String,
-    /// The revision that it must have; 0 for none
+    /// Expected last revision; 0 if the key must not exist
     #[arg(default_value = "0")]
     revision: u64,
     #[command(flatten)]

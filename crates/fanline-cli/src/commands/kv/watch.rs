@@ -1,4 +1,4 @@
-//! `fanline kv watch`: every change, as it happens.
+//! `fanline kv watch`: prints changes as they happen.
 
 use std::io::{Write, stdout};
 
@@ -13,7 +13,7 @@ use crate::jetstream::{JetStreamArgs, JsonArgs};
 use crate::terminal::{Colour, stdout_is_colourful};
 use crate::{show, values};
 
-/// Print what keys are, and then every change, until interrupted.
+/// Print the current values of keys, and then every change, until interrupted.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -21,26 +21,26 @@ Examples:
   fanline kv watch prices 'coffee.>' --history
   fanline kv watch prices --updates-only --json | jq .key
 
-A lost server is waited for; its return is told on stderr.")]
+After a lost connection, reconnects and continues; messages about that go to stderr.")]
 pub(crate) struct WatchArgs {
-    /// The bucket
+    /// Name of the bucket
     bucket: String,
-    /// Keys that match
+    /// Filter of keys
     #[arg(default_value = ">", hide_default_value = true)]
     key: String,
-    /// First all that is kept of each key, not its last value only
+    /// Start with the stored history of each key, not its last value only
     #[arg(long, conflicts_with = "updates_only")]
     history: bool,
-    /// Leave out what is there already
+    /// Print changes only, without current values
     #[arg(long)]
     updates_only: bool,
-    /// Leave deletions out
+    /// Skip deletions
     #[arg(long)]
     ignore_deletes: bool,
-    /// Begin at this revision
+    /// Start at this revision
     #[arg(long, value_name = "N", conflicts_with_all = ["history", "updates_only"])]
     revision: Option<u64>,
-    /// End after as many changes
+    /// Exit after this many changes
     #[arg(short, long, value_name = "N", value_parser = values::count)]
     count: Option<u64>,
     #[command(flatten)]
@@ -49,11 +49,11 @@ pub(crate) struct WatchArgs {
     jetstream: JetStreamArgs,
 }
 
-/// How far it has come, whatever becomes of the connection.
+/// Progress across connections.
 #[derive(Default)]
 struct Seen {
     entries: u64,
-    /// The last revision that was printed.
+    /// Last printed revision.
     revision: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! `fanline object add`: make an object store.
+//! `fanline object add`: creates an object store.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 use crate::values;
 
-/// Make an object store.
+/// Create an object store.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fanline object add images
   fanline object add builds --ttl 30d --max-bucket-size 10G")]
 pub(crate) struct AddArgs {
-    /// Its name
+    /// Name of the store
     bucket: String,
-    /// How long an object lives
+    /// Time to live of objects
     #[arg(long, value_name = "TIME", value_parser = values::finite_span, default_value = "never")]
     ttl: Duration,
     #[command(flatten)]

@@ -1,16 +1,16 @@
-//! `fanline object del`: delete an object, or a store.
+//! `fanline object del`: deletes an object, or a store.
 
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 
-/// Delete an object; without one, remove the store.
+/// Delete an object; without a name, delete the store.
 #[derive(Args, Debug)]
 pub(crate) struct DelArgs {
-    /// The store
+    /// Name of the store
     bucket: String,
-    /// The object
+    /// Name of the object
     name: Option<String>,
     #[command(flatten)]
     force: ForceArgs,

@@ -1,4 +1,4 @@
-//! Object stores and objects as `info` and others show them.
+//! Output for object stores and objects.
 
 use fanline_client::jetstream::{ObjectInfo, StreamInfo};
 
@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::show;
 use crate::table::{Details, Table};
 
-/// The name of a store by the name of its stream.
+/// Returns the name of a store from its stream.
 pub(super) fn bucket_of(info: &StreamInfo) -> &str {
     let name = &info.config.name;
     name.strip_prefix("OBJ_").unwrap_or(name)
@@ -21,7 +21,7 @@ pub(super) fn print_store(info: &StreamInfo) -> Result<(), Failure> {
         &config.description,
         !config.description.is_empty(),
     );
-    details.value("Objects live", show::age_limit(config.max_age));
+    details.value("TTL of objects", show::age_limit(config.max_age));
     details.value("Maximum size", show::bytes_limit(config.max_bytes));
     details.value("Storage", show::word(&config.storage));
     details.value("Compression", show::word(&config.compression));
@@ -53,8 +53,8 @@ pub(super) fn print_object(info: &ObjectInfo) -> Result<(), Failure> {
         show::count(info.size)
     );
     details.value("Size", size);
-    details.value("Put", show::time(info.mtime));
-    details.value("Pieces", show::count(info.chunks));
+    details.value("Stored", show::time(info.mtime));
+    details.value("Chunks", show::count(info.chunks));
     details.value("Digest", &info.digest);
     for (name, values) in &meta.headers {
         details.value("Header", format!("{name}: {}", values.join(", ")));
@@ -66,7 +66,7 @@ pub(super) fn print_object(info: &ObjectInfo) -> Result<(), Failure> {
 }
 
 pub(super) fn print_objects(objects: &[ObjectInfo]) -> Result<(), Failure> {
-    let mut table = Table::new(["Name", ">Size", "Put", "Description"]);
+    let mut table = Table::new(["Name", ">Size", "Stored", "Description"]);
     for info in objects {
         table.row([
             info.meta.name.clone(),

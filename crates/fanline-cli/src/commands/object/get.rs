@@ -1,4 +1,4 @@
-//! `fanline object get`: fetch an object into a file.
+//! `fanline object get`: downloads an object to a file.
 
 use std::path::{Path, PathBuf};
 
@@ -11,21 +11,21 @@ use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 use crate::show;
 
-/// Fetch an object into a file, and check its digest.
+/// Download an object to a file, and verify its digest.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fanline object get images cup.png
   fanline object get backups docs.tar --output - | tar x")]
 pub(crate) struct GetArgs {
-    /// The store
+    /// Name of the store
     bucket: String,
-    /// The object
+    /// Name of the object
     name: String,
-    /// The file; `-` for stdout. The object's name by default, in this folder
+    /// File to write, `-` for stdout; by default, the object's name in the current folder
     #[arg(short = 'O', long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// For scripts of the nats CLI: nothing moves here in any case
+    /// Ignored, for scripts of the nats CLI: this command shows no progress
     #[arg(long, hide = true)]
     no_progress: bool,
     #[command(flatten)]
@@ -45,7 +45,7 @@ impl GetArgs {
         let path = self.path()?;
         if path.exists() {
             self.force
-                .confirm(&format!("Write over {}?", path.display()))?;
+                .confirm(&format!("Overwrite {}?", path.display()))?;
         }
         self.write(&mut reader, &path).await?;
         let size = show::bytes(reader.info().size);
@@ -53,7 +53,7 @@ impl GetArgs {
         Ok(())
     }
 
-    /// What was fetched takes the place of the file only once it is whole and its digest is right.
+    /// Replaces the file only once the object is complete and its digest is correct.
     async fn write(&self, reader: &mut ObjectReader, path: &Path) -> Result<(), Failure> {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
@@ -64,21 +64,23 @@ impl GetArgs {
         match outcome {
             Ok(()) => Ok(std::fs::rename(&partial, path)?),
             Err(error) => {
-                // The first error is the one to tell.
+                // Report the first error only.
                 let _ = std::fs::remove_file(&partial);
                 Err(error)
             }
         }
     }
 
-    /// An object's name may have folders in it, which are not to be followed.
+    /// Returns the path of the file. Folders in the object's name are ignored, so that it cannot write
+    /// elsewhere.
     fn path(&self) -> Result<PathBuf, Failure> {
         if let Some(output) = &self.output {
             return Ok(output.clone());
         }
         let name = Path::new(&self.name).file_name();
-        name.map(PathBuf::from)
-            .ok_or_else(|| Failure::Usage("this object needs an --output".to_owned()))
+        name.map(PathBuf::from).ok_or_else(|| {
+            Failure::Usage("the object's name is not a file name: use --output".to_owned())
+        })
     }
 }
 

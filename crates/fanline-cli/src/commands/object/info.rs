@@ -1,4 +1,4 @@
-//! `fanline object info`: what a store, or an object, is.
+//! `fanline object info`: details of a store or an object.
 
 use clap::Args;
 
@@ -6,12 +6,12 @@ use super::details;
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 
-/// Show what is known of a store, or of an object.
+/// Show the details of a store, or of an object.
 #[derive(Args, Debug)]
 pub(crate) struct InfoArgs {
-    /// The store
+    /// Name of the store
     bucket: String,
-    /// The object
+    /// Name of the object
     name: Option<String>,
     #[command(flatten)]
     json: JsonArgs,

@@ -1,4 +1,4 @@
-//! `fanline object link`: a second name for an object, or for a store.
+//! `fanline object link`: creates a link to an object or a store.
 
 use clap::Args;
 
@@ -6,7 +6,7 @@ use super::details;
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 
-/// Make a name that stands for another object, or for a whole store.
+/// Create a link to another object, or to a whole store.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -14,16 +14,16 @@ Examples:
   fanline object link images cover.png cup.png --to photos
   fanline object link images old --to archive              a whole store
 
-Whoever gets the link gets the object that it stands for.")]
+Getting a link returns the object that it refers to.")]
 pub(crate) struct LinkArgs {
-    /// The store
+    /// Name of the store
     bucket: String,
-    /// The link's name
+    /// Name of the link
     name: String,
-    /// The object that it stands for
+    /// Name of the target object
     #[arg(required_unless_present = "to")]
     target: Option<String>,
-    /// The store that has it; this one by default
+    /// Store of the target; this one by default
     #[arg(long, value_name = "BUCKET")]
     to: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `fanline object ls`: which stores there are, or which objects of one.
+//! `fanline object ls`: lists stores, or the objects of a store.
 
 use clap::Args;
 use fanline_client::jetstream::{JetStream, StreamInfo};
@@ -12,7 +12,7 @@ use crate::table::Table;
 /// List object stores, or the objects of a store.
 #[derive(Args, Debug)]
 pub(crate) struct LsArgs {
-    /// The store
+    /// Name of the store
     bucket: Option<String>,
     #[command(flatten)]
     list: ListArgs,
@@ -36,7 +36,7 @@ impl LsArgs {
             (true, _) => print_json(&objects),
             (false, true) => print_lines(objects.into_iter().map(|info| info.meta.name)),
             (false, false) if objects.is_empty() => {
-                eprintln!("There are no objects");
+                eprintln!("No objects");
                 Ok(())
             }
             (false, false) => print_objects(&objects),
@@ -47,7 +47,7 @@ impl LsArgs {
         let mut stores = jetstream.object_stores().await?;
         stores.sort_by(|a, b| a.config.name.cmp(&b.config.name));
         let name = |info: &StreamInfo| bucket_of(info).to_owned();
-        let nothing = "There are no object stores";
+        let nothing = "No object stores";
         self.list.print(&stores, name, nothing, print_stores)
     }
 }

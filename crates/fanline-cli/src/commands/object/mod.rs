@@ -1,4 +1,4 @@
-//! `fanline object`: one verb, one file.
+//! `fanline object`: one command, one file.
 
 mod add;
 mod del;
@@ -16,7 +16,7 @@ use clap::Subcommand;
 
 use crate::failure::Failure;
 
-/// What to do with object stores.
+/// Commands for object stores.
 #[derive(Subcommand, Debug)]
 pub(crate) enum ObjectCommand {
     #[command(visible_alias = "new")]

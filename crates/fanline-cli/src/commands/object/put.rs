@@ -1,4 +1,4 @@
-//! `fanline object put`: store a file.
+//! `fanline object put`: uploads a file.
 
 use std::path::{Path, PathBuf};
 
@@ -10,21 +10,21 @@ use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 use crate::values;
 
-/// Store a file, or stdin, in the place of what had its name.
+/// Upload a file, or stdin; an object of the same name is replaced.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fanline object put images cup.png
   tar c docs | fanline object put backups --name docs.tar")]
 pub(crate) struct PutArgs {
-    /// The store
+    /// Name of the store
     bucket: String,
-    /// The file; without it, or as `-`, stdin
+    /// File to upload; without it, or for `-`, stdin
     file: Option<PathBuf>,
-    /// The object's name; the file's by default
+    /// Name of the object; the file's name by default
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// What it is
+    /// Description
     #[arg(
         long,
         value_name = "TEXT",
@@ -32,19 +32,19 @@ pub(crate) struct PutArgs {
         hide_default_value = true
     )]
     description: String,
-    /// Add a header; may be repeated
+    /// Header to add; may be repeated
     #[arg(short = 'H', long = "header", value_name = "NAME:VALUE", value_parser = values::header)]
     headers: Vec<(String, String)>,
-    /// Free label; may be repeated
+    /// Metadata label; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::label)]
     metadata: Vec<(String, String)>,
-    /// Bytes of a piece
+    /// Chunk size in bytes
     #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
     chunk_size: Option<usize>,
-    /// For scripts of the nats CLI: nothing moves here in any case
+    /// Ignored, for scripts of the nats CLI: this command shows no progress
     #[arg(long, hide = true)]
     no_progress: bool,
-    /// For scripts of the nats CLI: an object of the name is replaced in any case
+    /// Ignored, for scripts of the nats CLI: an object of the same name is always replaced
     #[arg(short, long, hide = true)]
     force: bool,
     #[command(flatten)]
@@ -86,8 +86,8 @@ impl PutArgs {
             .clone()
             .or_else(|| file_name.map(|name| name.to_string_lossy().into_owned()));
         let name =
-            name.ok_or_else(|| Failure::Usage("what comes from stdin needs a --name".into()))?;
-        let too_large = |_| Failure::Usage("--chunk-size is too large".to_owned());
+            name.ok_or_else(|| Failure::Usage("an object from stdin needs a --name".into()))?;
+        let too_large = |_| Failure::Usage("--chunk-size must be less than 4 GiB".to_owned());
         let max_chunk_size = self.chunk_size.map(u32::try_from).transpose();
         let mut meta = ObjectMeta {
             name,

@@ -1,14 +1,14 @@
-//! `fanline object rm`: remove an object store.
+//! `fanline object rm`: deletes an object store.
 
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 
-/// Remove an object store with all that it holds.
+/// Delete an object store and all of its objects.
 #[derive(Args, Debug)]
 pub(crate) struct RmArgs {
-    /// The store
+    /// Name of the store
     bucket: String,
     #[command(flatten)]
     force: ForceArgs,
@@ -27,9 +27,11 @@ pub(super) async fn remove(
     force: ForceArgs,
     jetstream: &JetStreamArgs,
 ) -> Result<(), Failure> {
-    force.confirm(&format!("Remove object store {bucket} and all it holds?"))?;
+    force.confirm(&format!(
+        "Delete object store {bucket} and all of its objects?"
+    ))?;
     let jetstream = jetstream.connect().await?;
     jetstream.delete_object_store(bucket).await?;
-    eprintln!("Removed object store {bucket}");
+    eprintln!("Deleted object store {bucket}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `fanline object seal`: let a store be as it is for ever.
+//! `fanline object seal`: makes a store permanently read-only.
 
 use clap::Args;
 
@@ -6,10 +6,10 @@ use super::details;
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 
-/// Let nothing be added to a store or removed from it any more. This cannot be undone.
+/// Make a store permanently read-only. This cannot be undone.
 #[derive(Args, Debug)]
 pub(crate) struct SealArgs {
-    /// The store
+    /// Name of the store
     bucket: String,
     #[command(flatten)]
     force: ForceArgs,

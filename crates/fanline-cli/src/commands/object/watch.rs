@@ -1,4 +1,4 @@
-//! `fanline object watch`: every change, as it happens.
+//! `fanline object watch`: prints changes as they happen.
 
 use std::io::{Write, stdout};
 
@@ -11,15 +11,15 @@ use crate::jetstream::{JetStreamArgs, JsonArgs};
 use crate::terminal::{Colour, stdout_is_colourful};
 use crate::{show, values};
 
-/// Print which objects there are, and then every change, until interrupted.
+/// Print the current objects, and then every change, until interrupted.
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// The store
+    /// Name of the store
     bucket: String,
-    /// Leave out what is there already
+    /// Print changes only, without current objects
     #[arg(long)]
     updates_only: bool,
-    /// End after as many changes
+    /// Exit after this many changes
     #[arg(short, long, value_name = "N", value_parser = values::count)]
     count: Option<u64>,
     #[command(flatten)]

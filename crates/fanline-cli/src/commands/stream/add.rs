@@ -1,4 +1,4 @@
-//! `fanline stream add`: make a stream.
+//! `fanline stream add`: creates a stream.
 
 use clap::Args;
 use fanline_client::jetstream::{Kept, StreamConfig};
@@ -8,7 +8,7 @@ use super::details;
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 
-/// Make a stream.
+/// Create a stream.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -17,15 +17,15 @@ Examples:
   fanline stream add LAST --subjects 'state.>' --max-msgs-per-subject 1 --storage memory
   fanline stream add --config orders.json
 
-Without --subjects it keeps the subject that is its own name.")]
+Without --subjects, the stream stores messages to the subject with its own name.")]
 pub(crate) struct AddArgs {
-    /// Its name
+    /// Name of the stream
     stream: Option<String>,
     #[command(flatten)]
     file: ConfigFile,
     #[command(flatten)]
     config: ConfigArgs,
-    /// For scripts of the nats CLI: there are no questions here in any case
+    /// Ignored, for scripts of the nats CLI: this command never prompts
     #[arg(long, hide = true)]
     defaults: bool,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(crate) struct AddArgs {
 impl AddArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let mut config = self.file.read()?.unwrap_or_else(|| {
-            // As the nats CLI has it, where the server's default is no.
+            // The nats CLI's default; the server's is false.
             Kept::from(StreamConfig {
                 allow_direct: true,
                 ..Default::default()
@@ -47,14 +47,16 @@ impl AddArgs {
             config.name.clone_from(stream);
         }
         if config.name.is_empty() {
-            return Err(Failure::Usage("the stream needs a name".to_owned()));
+            return Err(Failure::Usage(
+                "expected a stream name, as an argument or in --config".to_owned(),
+            ));
         }
         self.config.apply(&mut config)?;
         let jetstream = self.jetstream.connect().await?;
         let info = jetstream.create_stream(&config).await?;
         match self.json.json {
             true => print_json(&info),
-            false => details::print(&info, "Stream", "was created"),
+            false => details::print(&info, "Stream", "created"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `fanline stream backup`: a stream as files.
+//! `fanline stream backup`: writes a stream to files.
 
 use std::path::{Path, PathBuf};
 
@@ -11,34 +11,35 @@ use crate::failure::Failure;
 use crate::jetstream::JetStreamArgs;
 use crate::show;
 
-/// What describes the stream, in the folder of its backup.
+/// File in a backup's folder that describes the stream.
 pub(super) const DESCRIPTION_FILE: &str = "backup.json";
-/// What it holds, in the server's own format: the names tell the nats CLI which one it is.
+/// File with the stream's messages in the server's own format: the name identifies the format, as in the nats
+/// CLI.
 pub(super) const CONTENT_FILES: [&str; 2] = ["stream.arc.s2", "stream.tar.s2"];
-/// The first version of nats-server whose backups are no tar files.
+/// First version of nats-server with backups that are not tar files.
 const ARCHIVE_VERSION: (u32, u32) = (2, 15);
 
-/// Write a stream to a folder, from which any server of the same kind brings it back.
+/// Back up a stream to a folder, from which a server of the same kind can restore it.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fanline stream backup ORDERS backups/orders
   fanline stream restore backups/orders")]
 pub(crate) struct BackupArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// The folder, which is made
+    /// Folder to create
     target: PathBuf,
-    /// Look at every record before
+    /// Verify all messages first
     #[arg(long)]
     check: bool,
-    /// Leave consumers out
+    /// Back up the messages without consumers
     #[arg(long)]
     no_consumers: bool,
-    /// Take the consumers too, which is the default
+    /// Back up the consumers as well, which is the default
     #[arg(long, hide = true, conflicts_with = "no_consumers")]
     consumers: bool,
-    /// For scripts of the nats CLI: nothing moves here in any case
+    /// Ignored, for scripts of the nats CLI: this command shows no progress
     #[arg(long, hide = true)]
     no_progress: bool,
     #[command(flatten)]
@@ -55,14 +56,14 @@ impl BackupArgs {
         let description = self.target.join(DESCRIPTION_FILE);
         if description.exists() {
             return Err(Failure::Error(format!(
-                "there is a backup in {} already",
+                "{} already contains a backup",
                 self.target.display()
             )));
         }
         let version = &jetstream.client().server_info().version;
         let content = self.target.join(content_file(version));
         let bytes = write_content(&mut backup, &content).await?;
-        // Written last: a folder without it is no backup.
+        // Written last: a folder without it is not a backup.
         let text = serde_json::to_vec_pretty(backup.description()).map_err(std::io::Error::from)?;
         std::fs::write(description, text)?;
         eprintln!(
@@ -76,7 +77,7 @@ impl BackupArgs {
     }
 }
 
-/// By the server's version, `2.15.0` or the like.
+/// Returns the file's name for a server version such as `2.15.0`.
 fn content_file(version: &str) -> &'static str {
     let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_tells_the_format() {
+    fn file_name_matches_the_servers_format() {
         for (version, expected) in [
             ("2.15.2", "stream.arc.s2"),
             ("3.0.0-dev", "stream.arc.s2"),

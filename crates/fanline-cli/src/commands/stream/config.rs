@@ -1,4 +1,4 @@
-//! The flags that make up a stream's configuration, for making one and for changing it.
+//! Options of a stream's configuration, for `add`, `copy`, and `edit`.
 
 use std::path::PathBuf;
 
@@ -12,117 +12,118 @@ use crate::failure::Failure;
 use crate::files::read_json;
 use crate::values::{self, set};
 
-/// What a stream is asked to be. What is not named stays as it is, or is the server's default.
+/// Configuration of a stream. Without an option, a new stream gets the server's default, and an existing one
+/// keeps its value.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Configuration")]
 pub(super) struct ConfigArgs {
-    /// Subjects to keep; may be repeated, or separated by commas
+    /// Subjects to store; may be repeated, or separated by commas
     #[arg(long, value_name = "SUBJECT", value_delimiter = ',')]
     subjects: Vec<String>,
-    /// What it is for
+    /// Description
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Where records are kept: file or memory
+    /// Storage type: file or memory
     #[arg(long, value_parser = values::word::<Storage>)]
     storage: Option<Storage>,
-    /// When records go: limits, interest or work
+    /// Retention policy: limits, interest, or work
     #[arg(long, value_parser = retention)]
     retention: Option<Retention>,
-    /// Which record gives way when a limit is reached: old or new
+    /// Messages to discard at a limit: old or new
     #[arg(long, value_parser = values::word::<Discard>)]
     discard: Option<Discard>,
-    /// With discard new, the limit per subject refuses too
+    /// With discard new, apply the limit per subject as well
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     discard_per_subject: Option<bool>,
-    /// Oldest record: 1h, 7d, 1y, or never
+    /// Largest age of a message: 1h, 7d, 1y, or never
     #[arg(long, value_name = "TIME", value_parser = values::span, allow_hyphen_values = true)]
     max_age: Option<Nanos>,
-    /// Most records
+    /// Largest number of messages
     #[arg(long, value_name = "N", value_parser = values::limit, allow_hyphen_values = true)]
     max_msgs: Option<i64>,
-    /// Most records of one subject
+    /// Largest number of messages per subject
     #[arg(long, value_name = "N", value_parser = values::limit, allow_hyphen_values = true)]
     max_msgs_per_subject: Option<i64>,
-    /// Most bytes of all
+    /// Largest size of the stream in bytes
     #[arg(long, value_name = "BYTES", value_parser = values::bytes_limit, allow_hyphen_values = true)]
     max_bytes: Option<i64>,
-    /// Most bytes of one record
+    /// Largest size of a message in bytes
     #[arg(long, value_name = "BYTES", value_parser = values::bytes_limit, allow_hyphen_values = true)]
     max_msg_size: Option<i64>,
-    /// Most consumers
+    /// Largest number of consumers
     #[arg(long, value_name = "N", value_parser = values::limit, allow_hyphen_values = true)]
     max_consumers: Option<i64>,
-    /// How long a Nats-Msg-Id is remembered
+    /// Duplicate window: how long a Nats-Msg-Id is remembered
     #[arg(long, value_name = "TIME", value_parser = values::span)]
     dupe_window: Option<Nanos>,
-    /// Servers that keep it
+    /// Number of replicas
     #[arg(long, value_name = "N")]
     replicas: Option<i64>,
-    /// Cluster to keep it in
+    /// Cluster to place it in
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// Label that its servers must have; may be repeated
+    /// Tag that its servers must have; may be repeated
     #[arg(long, value_name = "LABEL")]
     tag: Vec<String>,
-    /// How records are packed: none or s2
+    /// Compression: none or s2
     #[arg(long, value_parser = values::word::<Compression>)]
     compression: Option<Compression>,
-    /// When records are forced to disk: commit, interval or none (Fanline only)
+    /// When messages are synced to disk: commit, interval, or none (Fanline only)
     #[arg(long, value_name = "MODE", value_parser = values::word::<SyncMode>)]
     sync: Option<SyncMode>,
-    /// Whether an acknowledgement may come before the write: default or async
+    /// Whether acknowledgements may precede the write: default or async
     #[arg(long, value_name = "MODE", value_parser = values::word::<PersistMode>)]
     persist_mode: Option<PersistMode>,
-    /// Copy this stream
+    /// Stream to mirror
     #[arg(long, value_name = "STREAM")]
     mirror: Option<String>,
-    /// Take records of this stream in; may be repeated
+    /// Stream to copy messages from; may be repeated
     #[arg(long, value_name = "STREAM")]
     source: Vec<String>,
-    /// They are in this JetStream domain
+    /// JetStream domain of the mirrored or source streams
     #[arg(long, value_name = "DOMAIN", conflicts_with = "origin_api")]
     origin_domain: Option<String>,
-    /// They are in another account, whose API is imported under this prefix
+    /// API prefix of the mirrored or source streams in another account
     #[arg(long, value_name = "PREFIX")]
     origin_api: Option<String>,
-    /// Their records are imported under this prefix
+    /// Delivery prefix of the mirrored or source streams in another account
     #[arg(long, value_name = "PREFIX", requires = "origin_api")]
     origin_deliver: Option<String>,
-    /// Sequence of the first record
+    /// Sequence of the first message
     #[arg(long, value_name = "SEQUENCE")]
     first_sequence: Option<u64>,
-    /// Rewrite subjects that match this...
+    /// Transform subjects that match this filter...
     #[arg(long, value_name = "SUBJECT", requires = "transform_destination")]
     transform_source: Option<String>,
-    /// ...to this
+    /// ...to this subject
     #[arg(long, value_name = "SUBJECT")]
     transform_destination: Option<String>,
-    /// Publish records once more, of subjects that match this...
+    /// Republish messages of subjects that match this filter...
     #[arg(long, value_name = "SUBJECT", requires = "republish_destination")]
     republish_source: Option<String>,
-    /// ...under this subject
+    /// ...to this subject
     #[arg(long, value_name = "SUBJECT")]
     republish_destination: Option<String>,
-    /// Publish them without payloads
+    /// Republish headers without payloads
     #[arg(long, requires = "republish_destination")]
     republish_headers: bool,
-    /// Longest time that a consumer may be without use
+    /// Longest inactive threshold of a consumer
     #[arg(long, value_name = "TIME", value_parser = values::span)]
     limit_consumer_inactive: Option<Nanos>,
-    /// Most records of a consumer that wait for an acknowledgement
+    /// Largest number of unacknowledged messages of a consumer
     #[arg(long, value_name = "N", value_parser = values::limit, allow_hyphen_values = true)]
     limit_consumer_max_pending: Option<i64>,
-    /// How long the mark stays that a subject's last record leaves
+    /// Time to live of the delete marker that the last message of a subject leaves
     #[arg(long, alias = "subject-del-markers-ttl", value_name = "TIME", value_parser = values::span)]
     subject_delete_marker_ttl: Option<Nanos>,
-    /// Free label; may be repeated
+    /// Metadata label; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::label)]
     metadata: Vec<(String, String)>,
     #[command(flatten)]
     switches: Switches,
 }
 
-/// What is allowed and what is not: `--allow-direct`, or `--allow-direct=false`.
+/// Boolean options: `--allow-direct`, or `--allow-direct=false`.
 #[derive(Args, Clone, Debug)]
 struct Switches {
     /// Acknowledge publishes
@@ -131,39 +132,39 @@ struct Switches {
     /// Do not acknowledge publishes
     #[arg(long, conflicts_with = "ack")]
     no_ack: bool,
-    /// Read records without going through the stream's leader
+    /// Allow direct reads, which bypass the stream's leader
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     allow_direct: Option<bool>,
-    /// A mirror answers direct reads for its origin
+    /// Let a mirror answer direct reads for its origin
     #[arg(long, alias = "allow-mirror-direct", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     mirror_direct: Option<bool>,
-    /// A publish may replace what came before it
+    /// Allow messages that replace all earlier ones
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     allow_rollup: Option<bool>,
-    /// A record may say how long it lives
+    /// Allow a TTL per message
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     allow_msg_ttl: Option<bool>,
-    /// Records add up, per subject
+    /// Use messages as counters per subject
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     allow_counter: Option<bool>,
-    /// Publishes can be stored all or none
+    /// Allow atomic batches of publishes
     #[arg(long, alias = "allow-atomic", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     allow_batch: Option<bool>,
-    /// Publishes can be delayed and repeated
+    /// Allow delayed and repeated publishes
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     allow_schedules: Option<bool>,
-    /// Single records cannot be deleted
+    /// Deny deletion of single messages
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     deny_delete: Option<bool>,
-    /// It cannot be purged
+    /// Deny purges
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     deny_purge: Option<bool>,
 }
 
-/// A configuration as `stream info --json` and `stream add --config` have it.
+/// A configuration file in the format of `stream info --json`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ConfigFile {
-    /// Take the configuration from a JSON file; flags change it further
+    /// Read the configuration from a JSON file; options override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -174,7 +175,7 @@ impl ConfigFile {
     }
 }
 
-/// `work` is short for what JSON calls `workqueue`.
+/// Accepts `work` for `workqueue`, its name in JSON.
 fn retention(text: &str) -> Result<Retention, String> {
     match text {
         "work" => Ok(Retention::WorkQueue),
@@ -183,7 +184,7 @@ fn retention(text: &str) -> Result<Retention, String> {
 }
 
 impl ConfigArgs {
-    /// Changes what was named.
+    /// Applies the options that are set.
     pub(super) fn apply(&self, config: &mut StreamConfig) -> Result<(), Failure> {
         if !self.subjects.is_empty() {
             config.subjects.clone_from(&self.subjects);
@@ -219,7 +220,7 @@ impl ConfigArgs {
         set(&mut config.duplicate_window, &self.dupe_window);
         if let Some(bytes) = self.max_msg_size {
             config.max_msg_size = i32::try_from(bytes)
-                .map_err(|_| Failure::Usage("--max-msg-size is too large".to_owned()))?;
+                .map_err(|_| Failure::Usage("--max-msg-size must be less than 2 GiB".to_owned()))?;
         }
         let limits = &mut config.consumer_limits;
         set(
@@ -233,7 +234,7 @@ impl ConfigArgs {
         Ok(())
     }
 
-    /// Where records come from and go to.
+    /// Applies the options for origins and destinations of messages.
     fn apply_flow(&self, config: &mut StreamConfig) {
         if self.cluster.is_some() || !self.tag.is_empty() {
             config.placement = Some(Placement {

@@ -1,4 +1,4 @@
-//! `fanline stream copy`: make a stream as another is.
+//! `fanline stream copy`: creates a stream with the configuration of another one.
 
 use clap::Args;
 
@@ -7,18 +7,18 @@ use super::details;
 use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 
-/// Make a stream with the configuration of another, but without its records.
+/// Create a stream with the configuration of another one, but not its messages.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:
   fanline stream copy ORDERS RETURNS --subjects 'returns.>'
 
-Two streams cannot keep the same subject: name others, unless it is a mirror.")]
+Two streams cannot store the same subject: use --subjects, unless the stream is a mirror.")]
 pub(crate) struct CopyArgs {
-    /// The stream that there is
+    /// Name of the existing stream
     #[arg(value_name = "SOURCE")]
     original: String,
-    /// The one to make
+    /// Name of the new stream
     destination: String,
     #[command(flatten)]
     config: ConfigArgs,
@@ -28,8 +28,8 @@ pub(crate) struct CopyArgs {
     jetstream: JetStreamArgs,
 }
 
-/// What the server says of itself in a configuration.
-const OF_THE_SERVER: &str = "_nats.";
+/// Prefix of metadata that the server adds.
+const SERVER_METADATA: &str = "_nats.";
 
 impl CopyArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
@@ -38,12 +38,12 @@ impl CopyArgs {
         config.name.clone_from(&self.destination);
         config
             .metadata
-            .retain(|key, _| !key.starts_with(OF_THE_SERVER));
+            .retain(|key, _| !key.starts_with(SERVER_METADATA));
         self.config.apply(&mut config)?;
         let info = jetstream.create_stream(&config).await?;
         match self.json.json {
             true => print_json(&info),
-            false => details::print(&info, "Stream", "was created"),
+            false => details::print(&info, "Stream", "created"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A stream as `info`, `add` and `edit` show it.
+//! Output of `info`, `add`, and `edit` for a stream.
 
 use fanline_client::jetstream::{OriginInfo, StreamConfig, StreamInfo, StreamState};
 
@@ -27,7 +27,7 @@ pub(super) fn print(info: &StreamInfo, what: &str, happened: &str) -> Result<(),
 }
 
 fn origin_text(origin: &OriginInfo) -> String {
-    let heard = match origin.active {
+    let active = match origin.active {
         ..0 => "never".to_owned(),
         nanos => format!("{} ago", show::rounded(nanos)),
     };
@@ -40,7 +40,7 @@ fn origin_text(origin: &OriginInfo) -> String {
         Some(error) => format!(": {error}"),
         None => String::new(),
     };
-    format!("{name}{place}, {lag} records behind, heard of {heard}{error}")
+    format!("{name}{place}, {lag} messages behind, last active {active}{error}")
 }
 
 fn configuration(details: &mut Details, config: &StreamConfig) {
@@ -110,7 +110,7 @@ fn configuration(details: &mut Details, config: &StreamConfig) {
     }
 }
 
-/// What a stream holds.
+/// Adds the state of a stream.
 pub(super) fn state(details: &mut Details, state: &StreamState) {
     details.value("Messages", show::count(state.messages));
     details.value("Bytes", show::bytes(state.bytes));

@@ -1,4 +1,4 @@
-//! `fanline stream edit`: change a stream.
+//! `fanline stream edit`: changes a stream.
 
 use clap::Args;
 
@@ -7,7 +7,7 @@ use super::details;
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs, JsonArgs, print_json};
 
-/// Change a stream's configuration; what is not named stays.
+/// Change a stream's configuration; values without an option stay unchanged.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -15,16 +15,16 @@ Examples:
   fanline stream edit ORDERS --subjects 'orders.>' --subjects 'returns.>' --dry-run
   fanline stream edit COPY --no-mirror --subjects 'orders.>' --force")]
 pub(crate) struct EditArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
     #[command(flatten)]
     file: ConfigFile,
     #[command(flatten)]
     config: ConfigArgs,
-    /// Copy no other stream any more: what it has stays, and it may have subjects of its own
+    /// Stop mirroring: the stream keeps its messages, and may have subjects of its own
     #[arg(long, conflicts_with = "mirror")]
     no_mirror: bool,
-    /// Show what it would be, and change nothing
+    /// Print the new configuration, and change nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ impl EditArgs {
             config.mirror_direct = false;
         }
         if config == before {
-            eprintln!("Nothing changes");
+            eprintln!("The configuration is unchanged");
             return Ok(());
         }
         if self.dry_run {
@@ -58,7 +58,7 @@ impl EditArgs {
         let info = jetstream.update_stream(&config).await?;
         match self.json.json {
             true => print_json(&info),
-            false => details::print(&info, "Stream", "was changed"),
+            false => details::print(&info, "Stream", "changed"),
         }
     }
 }

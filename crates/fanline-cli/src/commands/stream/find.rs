@@ -1,4 +1,4 @@
-//! `fanline stream find`: which streams are as described.
+//! `fanline stream find`: finds streams by their state.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, ListArgs};
 use crate::{show, values};
 
-/// Find streams that all of the flags describe.
+/// Find the streams that match all options.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fanline stream find --empty
   fanline stream find --idle 7d --consumers 0
-  fanline stream find --mirrored --invert        those that mirror nothing")]
+  fanline stream find --mirrored --invert        streams that are not mirrors")]
 pub(crate) struct FindArgs {
-    /// Those that keep a subject which matches
+    /// Streams that store a matching subject
     #[arg(
         long,
         value_name = "SUBJECT",
@@ -26,31 +26,31 @@ pub(crate) struct FindArgs {
         hide_default_value = true
     )]
     subject: String,
-    /// Those that hold nothing
+    /// Streams without messages
     #[arg(long)]
     empty: bool,
-    /// Those that nothing was published to or delivered from for as long
+    /// Streams without a publish or delivery for at least this time
     #[arg(long, value_name = "TIME", value_parser = values::finite_span)]
     idle: Option<Duration>,
-    /// Those that were made as long ago
+    /// Streams created at least this time ago
     #[arg(long, value_name = "TIME", value_parser = values::finite_span)]
     created: Option<Duration>,
-    /// Those with as many consumers, or fewer
+    /// Streams with at most this many consumers
     #[arg(long, value_name = "N", value_parser = values::count)]
     consumers: Option<u64>,
-    /// Those with as many replicas, or fewer
+    /// Streams with at most this many replicas
     #[arg(long, value_name = "N")]
     replicas: Option<i64>,
-    /// Those that copy from sources
+    /// Streams with sources
     #[arg(long)]
     sourced: bool,
-    /// Those that mirror another
+    /// Streams that mirror another one
     #[arg(long)]
     mirrored: bool,
-    /// Those that this server leads
+    /// Streams with this leader
     #[arg(long, value_name = "SERVER")]
     leader: Option<String>,
-    /// Those that none of the flags describes
+    /// Invert the selection: streams that match none of the options
     #[arg(long)]
     invert: bool,
     #[command(flatten)]
@@ -64,21 +64,21 @@ impl FindArgs {
         let jetstream = self.jetstream.connect().await?;
         let mut found = Vec::new();
         for info in jetstream.streams(&self.subject).await? {
-            let mut described = self.described(&info);
+            let mut matching = self.matches(&info);
             if let Some(idle) = self.idle {
-                described.push(is_idle(&jetstream, &info, idle).await?);
+                matching.push(is_idle(&jetstream, &info, idle).await?);
             }
-            if described.into_iter().all(|is_so| is_so != self.invert) {
+            if matching.into_iter().all(|is_so| is_so != self.invert) {
                 found.push(info);
             }
         }
         let name = |info: &StreamInfo| info.config.name.clone();
-        let nothing = "There is no such stream";
+        let nothing = "No stream matches";
         self.list.print(&found, name, nothing, ls::print)
     }
 
-    /// Whether each of the flags that were given, but for idleness, describes a stream.
-    fn described(&self, info: &StreamInfo) -> Vec<bool> {
+    /// Returns, for each option that is set except `idle`, whether it matches a stream.
+    fn matches(&self, info: &StreamInfo) -> Vec<bool> {
         let (config, state) = (&info.config, &info.state);
         let leader = info.cluster.as_ref().map(|cluster| &cluster.leader);
         let flags = [
@@ -94,7 +94,7 @@ impl FindArgs {
     }
 }
 
-/// Whether nothing has come in or gone out for as long.
+/// Returns whether the stream had no publish and no delivery for this time.
 async fn is_idle(
     jetstream: &JetStream,
     info: &StreamInfo,

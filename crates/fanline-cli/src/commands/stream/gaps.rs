@@ -1,4 +1,4 @@
-//! `fanline stream gaps`: which records were deleted from between others.
+//! `fanline stream gaps`: lists deleted sequences.
 
 use clap::Args;
 
@@ -7,15 +7,15 @@ use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 use crate::show;
 use crate::table::Table;
 
-/// List the gaps between the first record of a stream and the last.
+/// List the gaps between a stream's first and last message.
 #[derive(Args, Debug)]
 pub(crate) struct GapsArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// For scripts of the nats CLI: there are no questions here in any case
+    /// Ignored, for scripts of the nats CLI: this command never prompts
     #[arg(short, long, hide = true)]
     force: bool,
-    /// For scripts of the nats CLI: nothing moves here in any case
+    /// Ignored, for scripts of the nats CLI: this command shows no progress
     #[arg(long, hide = true)]
     no_progress: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ impl GapsArgs {
     }
 }
 
-/// Neighbours as one, by their first and last.
+/// Merges consecutive sequences into ranges of first and last.
 fn ranges(sequences: &[u64]) -> Vec<[u64; 2]> {
     let mut ranges: Vec<[u64; 2]> = Vec::new();
     for sequence in sequences {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_are_one_gap() {
+    fn consecutive_sequences_are_one_gap() {
         assert!(ranges(&[]).is_empty());
         assert_eq!(ranges(&[2, 3, 4, 7, 9, 10]), [[2, 4], [7, 7], [9, 10]]);
     }

@@ -1,4 +1,4 @@
-//! `fanline stream get`: read one record.
+//! `fanline stream get`: prints one message.
 
 use clap::Args;
 use fanline_client::jetstream::Wanted;
@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 use crate::record;
 
-/// Read one record.
+/// Print one message of a stream.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -15,18 +15,18 @@ Examples:
   fanline stream get ORDERS --last-for orders.new
   fanline stream get ORDERS --first-for 'orders.*'")]
 pub(crate) struct GetArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// Its sequence
+    /// Sequence of the message
     #[arg(required_unless_present_any = ["last_for", "first_for"])]
     id: Option<u64>,
-    /// The last of a subject
+    /// Print the last message of this subject
     #[arg(short = 'S', long, value_name = "SUBJECT", conflicts_with = "id")]
     last_for: Option<String>,
-    /// The first of the subjects that match
+    /// Print the first message whose subject matches
     #[arg(long, value_name = "SUBJECT", conflicts_with_all = ["id", "last_for"])]
     first_for: Option<String>,
-    /// Print the payload alone
+    /// Print the payload only
     #[arg(long, conflicts_with = "json")]
     raw: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `fanline stream info`: what a stream is and holds.
+//! `fanline stream info`: configuration and state of a stream.
 
 use clap::Args;
 
@@ -9,7 +9,7 @@ use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 /// Show a stream's configuration and state.
 #[derive(Args, Debug)]
 pub(crate) struct InfoArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
     #[command(flatten)]
     json: JsonArgs,

@@ -1,4 +1,4 @@
-//! `fanline stream ls`: which streams there are.
+//! `fanline stream ls`: lists streams.
 
 use clap::Args;
 use fanline_client::jetstream::StreamInfo;
@@ -13,10 +13,10 @@ use crate::table::Table;
 #[command(after_help = "\
 Examples:
   fanline stream ls
-  fanline stream ls --subject orders.new    the stream that keeps it
-  fanline stream ls --names                 one name a line")]
+  fanline stream ls --subject orders.new    the stream that stores it
+  fanline stream ls --names                 one name per line")]
 pub(crate) struct LsArgs {
-    /// Those that keep a subject which matches
+    /// Streams that store a matching subject
     #[arg(
         long,
         value_name = "SUBJECT",
@@ -24,10 +24,10 @@ pub(crate) struct LsArgs {
         hide_default_value = true
     )]
     subject: String,
-    /// Names alone
+    /// Print names only
     #[arg(short, long)]
     names: bool,
-    /// Buckets and object stores too
+    /// Include buckets and object stores
     #[arg(short, long)]
     all: bool,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub(crate) struct LsArgs {
     jetstream: JetStreamArgs,
 }
 
-/// Streams that other commands show.
+/// Prefixes of streams that other commands list.
 const BUILT_ON: [&str; 2] = ["KV_", "OBJ_"];
 
 impl LsArgs {
@@ -56,11 +56,11 @@ impl LsArgs {
         streams.retain(|info| is_shown(&info.config.name));
         if streams.is_empty() {
             let hidden = if total > 0 {
-                " but buckets; --all shows them"
+                " except those of buckets; --all shows them"
             } else {
                 ""
             };
-            eprintln!("There are no streams{hidden}");
+            eprintln!("No streams{hidden}");
             return Ok(());
         }
         print(&streams)
@@ -94,7 +94,7 @@ pub(super) fn print(streams: &[StreamInfo]) -> Result<(), Failure> {
     table.print()
 }
 
-/// The first two subjects, and how many more there are.
+/// Returns the first two subjects, and how many more there are.
 fn shortened(subjects: &[String]) -> String {
     let first = subjects
         .iter()

@@ -1,4 +1,4 @@
-//! `fanline stream`: one verb, one file.
+//! `fanline stream`: one command, one file.
 
 mod add;
 mod backup;
@@ -25,7 +25,7 @@ use clap::Subcommand;
 
 use crate::failure::Failure;
 
-/// What to do with streams.
+/// Commands for streams.
 #[derive(Subcommand, Debug)]
 pub(crate) enum StreamCommand {
     #[command(visible_aliases = ["create", "new"])]

@@ -1,4 +1,4 @@
-//! `fanline stream purge`: remove records.
+//! `fanline stream purge`: deletes many messages.
 
 use clap::Args;
 use fanline_client::jetstream::Purge;
@@ -8,18 +8,18 @@ use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs, JsonArgs, print_json};
 use crate::{show, values};
 
-/// Remove records from a stream.
+/// Delete messages from a stream.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fanline stream purge ORDERS --force
   fanline stream purge ORDERS --subject 'orders.old.>' --force
   fanline stream purge ORDERS --keep 1000 --force
-  fanline stream purge ORDERS --seq 5000 --force    those below 5000")]
+  fanline stream purge ORDERS --seq 5000 --force    messages below 5000")]
 pub(crate) struct PurgeArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// Those of a subject which matches
+    /// Delete messages of matching subjects only
     #[arg(
         long,
         value_name = "SUBJECT",
@@ -27,10 +27,10 @@ pub(crate) struct PurgeArgs {
         hide_default_value = true
     )]
     subject: String,
-    /// Those below a sequence
+    /// Delete messages below this sequence
     #[arg(long, value_name = "SEQUENCE", conflicts_with = "keep")]
     seq: Option<u64>,
-    /// All but as many of the last
+    /// Keep this many of the last messages
     #[arg(long, value_name = "N", value_parser = values::count)]
     keep: Option<u64>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `fanline stream report`: all streams side by side.
+//! `fanline stream report`: compares all streams.
 
 use clap::{Args, ValueEnum};
 use fanline_client::jetstream::StreamInfo;
@@ -8,10 +8,10 @@ use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 use crate::show;
 use crate::table::Table;
 
-/// Compare streams by what they hold.
+/// Compare streams by size and state.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// Those that keep a subject which matches
+    /// Streams that store a matching subject
     #[arg(
         long,
         value_name = "SUBJECT",
@@ -19,7 +19,7 @@ pub(crate) struct ReportArgs {
         hide_default_value = true
     )]
     subject: String,
-    /// What is largest comes first
+    /// Sort key; the largest stream comes first
     #[arg(long, value_enum, default_value_t = Sort::Bytes)]
     sort: Sort,
     /// Sort by messages
@@ -118,7 +118,7 @@ impl ReportArgs {
     }
 }
 
-/// What a stream copies, and how far behind it is.
+/// Returns the origins of a stream, each with its lag.
 fn origins(info: &StreamInfo) -> String {
     let all = info.mirror.iter().chain(&info.sources);
     let texts = all.map(|origin| format!("{} (-{})", origin.name, show::count(origin.lag)));

@@ -1,4 +1,4 @@
-//! `fanline stream restore`: a stream from files.
+//! `fanline stream restore`: restores a stream from files.
 
 use std::path::PathBuf;
 
@@ -16,21 +16,21 @@ use crate::failure::Failure;
 use crate::files::read_json;
 use crate::jetstream::JetStreamArgs;
 
-/// Bring a stream back from the folder of its backup.
+/// Restore a stream from the folder of its backup.
 #[derive(Args, Debug)]
 pub(crate) struct RestoreArgs {
-    /// The folder
+    /// Folder of the backup
     #[arg(value_name = "FOLDER")]
     source: PathBuf,
     #[command(flatten)]
     file: ConfigFile,
-    /// Servers that keep it
+    /// Number of replicas
     #[arg(long, value_name = "N")]
     replicas: Option<i64>,
-    /// Cluster to keep it in
+    /// Cluster to place it in
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// For scripts of the nats CLI: nothing moves here in any case
+    /// Ignored, for scripts of the nats CLI: this command shows no progress
     #[arg(long, hide = true)]
     no_progress: bool,
     #[command(flatten)]
@@ -60,14 +60,14 @@ impl RestoreArgs {
         let content = CONTENT_FILES.map(|name| self.source.join(name));
         let content = content.iter().find(|path| path.exists()).ok_or_else(|| {
             let folder = self.source.display();
-            Failure::Error(format!("there is no backup in {folder}"))
+            Failure::Error(format!("{folder} does not contain a backup"))
         })?;
         let jetstream = self.jetstream.connect().await?;
         let mut content = File::open(content).await?;
         let restore = jetstream.restore(&name, &description).await?;
         send_content(&restore, &mut content).await?;
         let info = restore.finish().await?;
-        details::print(&info, "Stream", "was restored")
+        details::print(&info, "Stream", "restored")
     }
 }
 

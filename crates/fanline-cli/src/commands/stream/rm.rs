@@ -1,14 +1,14 @@
-//! `fanline stream rm`: remove a stream.
+//! `fanline stream rm`: deletes a stream.
 
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 
-/// Remove a stream with all that it holds.
+/// Delete a stream and all of its messages.
 #[derive(Args, Debug)]
 pub(crate) struct RmArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
     #[command(flatten)]
     force: ForceArgs,
@@ -18,11 +18,13 @@ pub(crate) struct RmArgs {
 
 impl RmArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        self.force
-            .confirm(&format!("Remove stream {} and all it holds?", self.stream))?;
+        self.force.confirm(&format!(
+            "Delete stream {} and all of its messages?",
+            self.stream
+        ))?;
         let jetstream = self.jetstream.connect().await?;
         jetstream.delete_stream(&self.stream).await?;
-        eprintln!("Removed stream {}", self.stream);
+        eprintln!("Deleted stream {}", self.stream);
         Ok(())
     }
 }

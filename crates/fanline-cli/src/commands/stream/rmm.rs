@@ -1,18 +1,18 @@
-//! `fanline stream rmm`: delete one record.
+//! `fanline stream rmm`: deletes one message.
 
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 
-/// Delete one record; its bytes are written over.
+/// Delete one message; its bytes are overwritten.
 #[derive(Args, Debug)]
 pub(crate) struct RmmArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// Its sequence
+    /// Sequence of the message
     id: u64,
-    /// Leave its bytes on disk until their place is used again
+    /// Do not overwrite its bytes on disk
     #[arg(long)]
     no_erase: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `fanline stream seal`: let a stream be as it is for ever.
+//! `fanline stream seal`: makes a stream permanently read-only.
 
 use clap::Args;
 
@@ -6,10 +6,10 @@ use super::details;
 use crate::failure::Failure;
 use crate::jetstream::{ForceArgs, JetStreamArgs};
 
-/// Let nothing be added to a stream or removed from it any more. This cannot be undone.
+/// Make a stream permanently read-only. This cannot be undone.
 #[derive(Args, Debug)]
 pub(crate) struct SealArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
     #[command(flatten)]
     force: ForceArgs,
@@ -27,6 +27,6 @@ impl SealArgs {
         let mut config = jetstream.stream_info(&self.stream).await?.config;
         config.sealed = true;
         let info = jetstream.update_stream(&config).await?;
-        details::print(&info, "Stream", "was sealed")
+        details::print(&info, "Stream", "sealed")
     }
 }

@@ -1,4 +1,4 @@
-//! `fanline stream state`: what a stream holds.
+//! `fanline stream state`: state of a stream.
 
 use clap::Args;
 
@@ -7,10 +7,10 @@ use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
 use crate::table::Details;
 
-/// Show what a stream holds, without its configuration.
+/// Show a stream's state, without its configuration.
 #[derive(Args, Debug)]
 pub(crate) struct StateArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
     #[command(flatten)]
     json: JsonArgs,

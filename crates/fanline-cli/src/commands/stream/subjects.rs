@@ -1,4 +1,4 @@
-//! `fanline stream subjects`: what a stream holds, by subject.
+//! `fanline stream subjects`: lists the subjects of a stream.
 
 use clap::Args;
 
@@ -7,18 +7,18 @@ use crate::jetstream::{JetStreamArgs, JsonArgs, print_json, print_lines};
 use crate::show;
 use crate::table::Table;
 
-/// List the subjects of a stream, with how many records each has.
+/// List the subjects of a stream with their numbers of messages.
 #[derive(Args, Debug)]
 pub(crate) struct SubjectsArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// Those that match
+    /// Filter of subjects
     #[arg(default_value = ">", hide_default_value = true)]
     filter: String,
-    /// Names alone
+    /// Print subjects only
     #[arg(short, long)]
     names: bool,
-    /// By name, not by count
+    /// Sort by subject, not by number of messages
     #[arg(long)]
     sort_names: bool,
     #[command(flatten)]
@@ -38,7 +38,7 @@ impl SubjectsArgs {
         }
         let mut rows: Vec<(String, u64)> = subjects.into_iter().collect();
         if !self.sort_names {
-            // The map is sorted by name, and stays so among equals.
+            // The map is sorted by name, and the stable sort keeps that order among equals.
             rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         }
         if self.names {

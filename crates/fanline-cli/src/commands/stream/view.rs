@@ -1,4 +1,4 @@
-//! `fanline stream view`: read through a stream.
+//! `fanline stream view`: prints the messages of a stream.
 
 use std::io::{IsTerminal, Write, stdin, stdout};
 use std::time::Duration;
@@ -12,32 +12,32 @@ use crate::failure::Failure;
 use crate::jetstream::{JetStreamArgs, JsonArgs};
 use crate::{record, values};
 
-/// Print the records of a stream, in order.
+/// Print the messages of a stream, in order.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fanline stream view ORDERS
-  fanline stream view ORDERS 100 --id 5000     a hundred from sequence 5000
+  fanline stream view ORDERS 100 --id 5000     100 messages from sequence 5000
   fanline stream view ORDERS --since 1h --raw
   fanline stream view ORDERS --subject orders.new --json | jq .data
 
-On a terminal it stops after each page; into a pipe it prints all.")]
+On a terminal, stops after each page; in a pipe, prints all messages.")]
 pub(crate) struct ViewArgs {
-    /// The stream
+    /// Name of the stream
     stream: String,
-    /// Records of a page
+    /// Messages per page
     #[arg(default_value = "25", value_parser = values::count)]
     size: u64,
-    /// Begin at this sequence
+    /// Start at this sequence
     #[arg(long, value_name = "SEQUENCE", conflicts_with = "since")]
     id: Option<u64>,
-    /// Begin at what was stored as long ago
+    /// Start with messages stored this time ago
     #[arg(long, value_name = "TIME", value_parser = values::finite_span)]
     since: Option<Duration>,
-    /// Those of a subject which matches
+    /// Print messages of matching subjects only
     #[arg(long, value_name = "SUBJECT")]
     subject: Option<String>,
-    /// Print payloads alone
+    /// Print payloads only
     #[arg(long, conflicts_with = "json")]
     raw: bool,
     #[command(flatten)]
@@ -75,7 +75,7 @@ impl ViewArgs {
 
     async fn print_all(&self, ordered: &mut Ordered) -> Result<(), Failure> {
         if ordered.pending() == 0 {
-            eprintln!("There is nothing");
+            eprintln!("No messages");
             return Ok(());
         }
         let paged = stdin().is_terminal() && stdout().is_terminal();
@@ -104,7 +104,7 @@ impl ViewArgs {
     }
 }
 
-/// Waits for Enter; `q` ends it.
+/// Waits for Enter. Returns false for `q`.
 fn asks_for_more() -> Result<bool, Failure> {
     eprint!("Enter for more, q to end: ");
     let mut answer = String::new();

@@ -1,4 +1,4 @@
-//! `fanline top`: who is connected, and who does how much, as it happens.
+//! `fanline top`: connections and their rates, live.
 
 mod sample;
 mod screen;
@@ -18,17 +18,17 @@ use crate::values;
 use sample::{Paths, Row, Sample, View};
 use screen::{Key, Screen};
 
-/// Longer than this no answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Connections that are asked for: those that are most in the server's order.
-const ASKED_MAX: usize = 10_000;
+/// Longest wait for a response.
+const RESPONSE_LIMIT: Duration = Duration::from_secs(5);
+/// Most connections requested per sample, in the server's order.
+const CONNECTIONS_MAX: usize = 10_000;
 
-/// Watch a server: its connections, what they do, and who is slow.
+/// Watch a server: its connections, their rates, and slow consumers.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-It reads the server's monitoring over HTTP, of Fanline or nats-server (-m).
-While it runs: q ends it, c cid, n name, s subscriptions, p pending, i in msgs, o out msgs, I in bytes,
-O out bytes, r rtt sort by these.
+Reads the monitoring port of Fanline or nats-server (-m) over HTTP.
+Keys: q quits; these sort: c cid, n name, s subscriptions, p pending, i in msgs, o out msgs, I in bytes,
+O out bytes, r rtt.
 
 Examples:
   fanline top
@@ -37,30 +37,30 @@ Examples:
 pub(crate) struct TopArgs {
     #[command(flatten)]
     monitor: MonitorArgs,
-    /// What the connections are sorted by
+    /// Sort key of the connections
     #[arg(long, value_name = "KEY", value_enum, default_value = "out-msgs")]
     sort: Sort,
-    /// Connections to show
+    /// Number of connections to show
     #[arg(short = 'n', long, value_name = "N", default_value = "50")]
     limit: usize,
-    /// Time between two looks
+    /// Time between samples
     #[arg(short, long, value_name = "DURATION", default_value = "1s", value_parser = values::duration)]
     interval: Duration,
-    /// Connections of this account only
+    /// Show connections of this account only
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
-    /// Connections of this user only
+    /// Show connections of this user only
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Look once (twice, an interval apart, for the rates) and end
+    /// Take one sample (two, an interval apart, for the rates) and exit
     #[arg(long)]
     once: bool,
-    /// Print JSON for programs, an object on a line for each look
+    /// Print JSON, one object per line and sample
     #[arg(long)]
     json: bool,
 }
 
-/// What connections are sorted by.
+/// Sort keys of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Sort {
     Cid,
@@ -88,7 +88,7 @@ impl TopArgs {
     }
 
     async fn watch(&self) -> Result<(), Failure> {
-        let monitor = self.monitor.monitor(PATIENCE)?;
+        let monitor = self.monitor.monitor(RESPONSE_LIMIT)?;
         let mut sort = self.sort;
         let mut before = self.sample(&monitor).await?;
         let is_live = !self.once && !self.json && stdout().is_terminal() && stdin().is_terminal();
@@ -119,7 +119,7 @@ impl TopArgs {
 
     async fn sample(&self, monitor: &Monitor) -> Result<Sample, Failure> {
         let mut paths = Paths {
-            connections: format!("/connz?auth=1&limit={ASKED_MAX}"),
+            connections: format!("/connz?auth=1&limit={CONNECTIONS_MAX}"),
             leafs: "/leafz".to_owned(),
         };
         for (name, value) in [("acc", &self.account), ("user", &self.user)] {
@@ -143,7 +143,7 @@ impl TopArgs {
     }
 }
 
-/// What must not end a parameter.
+/// Percent-encodes characters that would end a query parameter.
 fn encode(text: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
     let encoded = text.bytes().map(|byte| match plain(&byte) {

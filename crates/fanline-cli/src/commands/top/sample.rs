@@ -1,4 +1,4 @@
-//! What a server tells at one moment, and what happened between two.
+//! Samples of a server's monitoring, and the rates between two samples.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::monitor::Monitor;
 
-/// The server as a whole, as in `/varz`.
+/// The server as a whole, from `/varz`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Server {
@@ -27,7 +27,7 @@ pub(super) struct Server {
     pub(super) out_bytes: u64,
 }
 
-/// A connection, as in `/connz`.
+/// A connection, from `/connz`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Connection {
@@ -51,7 +51,7 @@ pub(super) struct Connection {
     pub(super) slow_consumer: Option<SlowConsumer>,
 }
 
-/// Fanline tells why a connection is behind.
+/// Fanline's details about a slow connection.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct SlowConsumer {
@@ -61,7 +61,7 @@ pub(super) struct SlowConsumer {
     pub(super) subject: Option<String>,
 }
 
-/// A link to another server, as in `/leafz`.
+/// A leaf connection to another server, from `/leafz`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Leaf {
@@ -74,7 +74,7 @@ pub(super) struct Leaf {
     pub(super) rtt: String,
     pub(super) subscriptions: u64,
     pub(super) compression: String,
-    /// Only Fanline tells it.
+    /// Reported by Fanline only.
     pub(super) reconnects: u64,
     pub(super) in_msgs: u64,
     pub(super) out_msgs: u64,
@@ -82,7 +82,7 @@ pub(super) struct Leaf {
     pub(super) out_bytes: u64,
 }
 
-/// All of it at one moment.
+/// All data of one moment.
 pub(super) struct Sample {
     at: Instant,
     server: Server,
@@ -90,7 +90,7 @@ pub(super) struct Sample {
     leafs: Vec<Leaf>,
 }
 
-/// Where it is told.
+/// Paths of the data.
 pub(super) struct Paths {
     pub(super) connections: String,
     pub(super) leafs: String,
@@ -119,7 +119,7 @@ impl Sample {
     }
 }
 
-/// Messages and bytes each second.
+/// Messages and bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Rates {
     pub(super) in_msgs: f64,
@@ -129,7 +129,7 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// Counts that got smaller began anew.
+    /// Computes rates. A counter that decreased was reset and counts as unchanged.
     fn between(before: [u64; 4], after: [u64; 4], seconds: f64) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a rate to a few digits")]
         let rate = |nth: usize| after[nth].saturating_sub(before[nth]) as f64 / seconds.max(1e-3);
@@ -142,19 +142,19 @@ impl Rates {
     }
 }
 
-/// A connection and how fast it is.
+/// A connection with its rates.
 pub(super) struct Row {
     pub(super) connection: Connection,
     pub(super) rates: Rates,
 }
 
-/// A link and how fast it is.
+/// A leaf connection with its rates.
 pub(super) struct LeafRow {
     pub(super) leaf: Leaf,
     pub(super) rates: Rates,
 }
 
-/// What happened between two samples.
+/// The changes between two samples.
 pub(super) struct View {
     pub(super) server: Server,
     pub(super) rates: Rates,
@@ -189,7 +189,7 @@ impl View {
             .map(|connection| (connection.cid, of_one(connection)))
             .collect();
         let rows = after.connections.iter().map(|connection| {
-            // A connection that is new has done all of it since.
+            // A new connection has sent and received everything since the last sample.
             let earlier = known.get(&connection.cid).copied().unwrap_or_default();
             Row {
                 connection: connection.clone(),
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_differences_by_time() {
+    fn rates_are_differences_per_second() {
         let at = Instant::now();
         let connection = |cid, in_msgs| Connection {
             cid,

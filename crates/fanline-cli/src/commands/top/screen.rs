@@ -1,4 +1,4 @@
-//! The picture of `fanline top`, and the terminal that it is drawn on.
+//! The screen of `fanline top`, and the terminal that it is drawn on.
 
 use std::io::{Read, Write, stdin, stdout};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::show;
 use crate::table::Table;
 
-/// What a key asks for.
+/// The action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Quit,
@@ -38,7 +38,7 @@ impl Key {
     }
 }
 
-/// The terminal, as it was before once this is dropped.
+/// The terminal. Dropping it restores its settings.
 pub(super) struct Screen {
     before: Termios,
     keys: mpsc::UnboundedReceiver<Key>,
@@ -48,12 +48,12 @@ impl Screen {
     pub(super) fn open() -> Result<Self, Failure> {
         let before = tcgetattr(stdin()).map_err(std::io::Error::from)?;
         let mut raw = before.clone();
-        // Keys come at once and are not shown; Ctrl-C is still a signal.
+        // Keys arrive at once and without an echo; Ctrl-C is still a signal.
         raw.local_modes
             .remove(LocalModes::ICANON | LocalModes::ECHO);
         tcsetattr(stdin(), OptionalActions::Now, &raw).map_err(std::io::Error::from)?;
         let (pressed, keys) = mpsc::unbounded_channel();
-        // It ends with the process: a read of a terminal cannot be taken back.
+        // Ends with the process, because a read of a terminal cannot be canceled.
         std::thread::spawn(move || {
             for byte in stdin().lock().bytes().map_while(Result::ok) {
                 if let Some(key) = Key::of(byte)
@@ -63,16 +63,16 @@ impl Screen {
                 }
             }
         });
-        // The other screen, without a cursor.
+        // The alternate screen, without a cursor.
         write!(stdout(), "\x1b[?1049h\x1b[?25l")?;
         Ok(Screen { before, keys })
     }
 
-    /// The key that is pressed within this time.
+    /// Returns the key that is pressed within this time.
     pub(super) async fn key_within(&mut self, time: Duration) -> Option<Key> {
         match timeout(time, self.keys.recv()).await {
             Ok(Some(key)) => Some(key),
-            // Nobody types any more.
+            // Stdin is closed.
             Ok(None) => {
                 tokio::time::sleep(time).await;
                 None
@@ -81,7 +81,7 @@ impl Screen {
         }
     }
 
-    /// Shows as much as there is room for.
+    /// Draws as many lines as fit.
     pub(super) fn draw(&mut self, lines: &[String]) -> Result<(), Failure> {
         let size = tcgetwinsize(stdout()).ok();
         let (rows, columns) = size.map_or((24, 80), |size| (size.ws_row, size.ws_col));
@@ -97,14 +97,14 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // Errors do not matter if the terminal is gone.
         let _ = write!(stdout(), "\x1b[?25h\x1b[?1049l");
         let _ = stdout().flush();
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
     }
 }
 
-/// The picture, line by line.
+/// Returns the lines of the screen.
 pub(super) fn lines(view: &View, sort: Sort) -> Vec<String> {
     let server = &view.server;
     let mut lines = vec![
@@ -147,7 +147,7 @@ pub(super) fn lines(view: &View, sort: Sort) -> Vec<String> {
     lines
 }
 
-/// The links to other servers, which come first: there are few, and much goes over each.
+/// Returns the lines of leaf connections. They come first: there are few, and they carry much traffic.
 fn leaf_lines(leafs: &[LeafRow]) -> Vec<String> {
     let mut table = Table::new([
         ">leaf",
@@ -170,7 +170,7 @@ fn leaf_lines(leafs: &[LeafRow]) -> Vec<String> {
             plain(&leaf.name),
             format!("{}:{}", leaf.ip, leaf.port),
             plain(&leaf.account),
-            // What the other one is to this server.
+            // The role of the other server.
             if leaf.is_spoke { "hub" } else { "spoke" }.to_owned(),
             show::count(leaf.subscriptions),
             rate(rates.in_msgs),
@@ -211,7 +211,7 @@ fn cells(row: &Row) -> [String; 13] {
     ]
 }
 
-/// For how long a connection has been behind, and with what.
+/// Returns how long a connection has been slow, and with which subject.
 fn slow(row: &Row) -> String {
     let Some(slow) = &row.connection.slow_consumer else {
         return String::new();
@@ -222,9 +222,9 @@ fn slow(row: &Row) -> String {
     format!("{waited} {subject}").trim().to_owned()
 }
 
-/// A name that a client has chosen must not reach the terminal as a command.
+/// Makes a client's text safe: it must not control the terminal.
 fn plain(text: &str) -> String {
-    /// More would push everything else off the screen.
+    /// Longer texts would push all other columns off the screen.
     const CHARACTERS_MAX: usize = 32;
     let visible = text.chars().map(|c| if c.is_control() { '?' } else { c });
     visible.take(CHARACTERS_MAX).collect()
@@ -237,7 +237,7 @@ fn rounded(duration: &str) -> String {
     }
 }
 
-/// Seconds of a duration as Go writes it, such as `1m2.5s`; 0 for what is none.
+/// Parses a duration in Go's notation, such as `1m2.5s`, to seconds; 0 if it is invalid.
 pub(super) fn seconds(text: &str) -> f64 {
     let mut sum = 0.0;
     let mut rest = text;
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_compared_as_numbers() {
+    fn durations_are_parsed_to_seconds() {
         for (text, expected) in [
             ("", 0.0),
             ("1s", 1.0),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn names_reach_the_terminal_as_text() {
+    fn control_characters_are_replaced() {
         assert_eq!(plain("a\x1b[2Jb"), "a?[2Jb");
         assert_eq!(plain(&"x".repeat(99)).len(), 32);
     }

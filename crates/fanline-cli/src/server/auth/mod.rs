@@ -1,4 +1,4 @@
-//! `fanline auth`: keys, hashes and tokens for those who may connect. None of it talks to a server.
+//! `fanline auth`: creates keys, hashes, and tokens for authentication, without a server.
 
 mod tokens;
 
@@ -12,12 +12,12 @@ use ring::rand::{SecureRandom, SystemRandom};
 use crate::failure::Failure;
 use tokens::{AccountArgs, CredsArgs, OperatorArgs};
 
-/// Longest password that is read from standard input.
+/// Largest password from stdin in bytes.
 const PASSWORD_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum AuthCommand {
-    /// Make a key pair: the secret seed, and the public key for the server's configuration
+    /// Create a key pair: the secret seed, and the public key for the server's configuration
     #[command(
         after_help = "Example:\n  fanline auth nkey > ada.nk   # keep the seed, configure the key"
     )]
@@ -25,25 +25,25 @@ pub(crate) enum AuthCommand {
     /// Hash a password with bcrypt, for the server's configuration
     #[command(after_help = "Example:\n  printf s3cret | fanline auth hash")]
     Hash(HashArgs),
-    /// Say whether a password is that of a bcrypt hash
+    /// Check a password against a bcrypt hash
     #[command(after_help = "Example:\n  printf s3cret | fanline auth check '$2a$11$…'")]
     Check(CheckArgs),
-    /// Make an operator's token: whose accounts a server takes (operator mode)
+    /// Create an operator's token, which the server trusts to sign accounts (operator mode)
     #[command(after_help = "\
 Example:
   fanline auth nkey --kind operator > acme.nk
   fanline auth operator acme.nk --name Acme > acme.jwt   # `operator: acme.jwt` for the server")]
     Operator(OperatorArgs),
-    /// Make an account's token, signed by the operator
+    /// Create an account's token, signed by the operator
     #[command(after_help = "\
 Example:
   fanline auth nkey --kind account > shop.nk
   fanline auth account $(fanline auth nkey --public-of shop.nk) --operator acme.nk --name shop
 
-The server is told of it: `resolver: MEMORY` and `resolver_preload { <key>: <token> }`, or in the folder of a
-resolver as `<key>.jwt`.")]
+Configure it in the server: `resolver: MEMORY` and `resolver_preload { <key>: <token> }`, or as `<key>.jwt` in
+the folder of a resolver.")]
     Account(AccountArgs),
-    /// Make a user's credentials, signed by the account: what clients read with --creds
+    /// Create a user's credentials, signed by the account, for the --creds option of clients
     #[command(after_help = "\
 Examples:
   fanline auth creds --account shop.nk --name ada > ada.creds
@@ -53,10 +53,10 @@ Examples:
 
 #[derive(Args, Debug)]
 pub(crate) struct NkeyArgs {
-    /// What the key is for
+    /// Kind of key to create
     #[arg(long, value_enum, default_value = "user")]
     kind: Kind,
-    /// Print the public key of this file's seed, and make none
+    /// Print the public key of the seed in this file, and create no key
     #[arg(long, value_name = "FILE")]
     public_of: Option<std::path::PathBuf>,
 }
@@ -71,7 +71,7 @@ enum Kind {
 
 #[derive(Args, Debug)]
 pub(crate) struct HashArgs {
-    /// Work that one try costs: each step doubles it
+    /// Cost of one password check; each step doubles it
     #[arg(long, default_value = "11", value_parser = clap::value_parser!(u32).range(4..=31))]
     cost: u32,
 }
@@ -98,12 +98,12 @@ impl AuthCommand {
             }
             AuthCommand::Hash(args) => {
                 let hash = hash_password(args.cost, random::<SALT_BYTES>()?, &read_password()?);
-                let impossible = || Failure::Usage("a cost is a number from 4 to 31".into());
+                let impossible = || Failure::Usage("--cost must be between 4 and 31".into());
                 writeln!(out, "{}", hash.ok_or_else(impossible)?)?;
             }
             AuthCommand::Check(args) => match is_hash_of(&args.hash, &read_password()?) {
-                true => writeln!(out, "the password fits")?,
-                false => return Err(Failure::Error("the password does not fit".into())),
+                true => writeln!(out, "the password matches")?,
+                false => return Err(Failure::Error("the password does not match".into())),
             },
             AuthCommand::Operator(args) => writeln!(out, "{}", args.make()?)?,
             AuthCommand::Account(args) => writeln!(out, "{}", args.make()?)?,
@@ -124,19 +124,24 @@ impl From<Kind> for KeyKind {
     }
 }
 
-/// The first line of a file that is a seed.
+/// Returns the first seed in a file.
 fn read_seed(path: &std::path::Path) -> Result<SecretKey, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::Error(format!("{}: {error}", path.display())))?;
     text.lines()
         .find_map(|line| SecretKey::parse(line.trim()))
-        .ok_or_else(|| Failure::Error(format!("{}: no seed of an nkey in it", path.display())))
+        .ok_or_else(|| {
+            Failure::Error(format!(
+                "{}: the file contains no nkey seed",
+                path.display()
+            ))
+        })
 }
 
-/// From standard input, without the end of its line: what stands on a command line is seen by others.
+/// Reads a password from stdin, without its line end. A password in an argument is visible to other users.
 fn read_password() -> Result<String, Failure> {
     if std::io::stdin().is_terminal() {
-        eprintln!("Password (it will be seen; end with Ctrl-D):");
+        eprintln!("Password (visible; end with Ctrl-D):");
     }
     let mut text = String::new();
     std::io::stdin()
@@ -149,6 +154,6 @@ fn read_password() -> Result<String, Failure> {
 fn random<const BYTES: usize>() -> Result<[u8; BYTES], Failure> {
     let mut bytes = [0; BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Failure::Error("the system gives no random numbers".into()))?;
+    filled.map_err(|_| Failure::Error("the system returned no random numbers".into()))?;
     Ok(bytes)
 }

@@ -1,4 +1,5 @@
-//! `fanline auth operator`, `account` and `creds`: the tokens (JWT) of operator mode, each signed by the key above.
+//! `fanline auth operator`, `account`, and `creds`: tokens (JWT) of operator mode, each signed by the key of
+//! the level above.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,97 +15,97 @@ use super::{random, read_seed};
 use crate::failure::Failure;
 use crate::values;
 
-/// How long an answer may be published after the message that asked for it.
+/// How long after a message responses to it may be published.
 const RESPONSE_NANOS: u64 = 120 * 1_000_000_000;
 
-/// What every token has.
+/// Options of all tokens.
 #[derive(Args, Debug)]
 pub(crate) struct TokenArgs {
-    /// What its subject is called
+    /// Name of the token's subject
     #[arg(long)]
     name: String,
-    /// How long it holds, as in 12h or 30d; for good when left out
+    /// Validity, such as 12h or 30d; unlimited by default
     #[arg(long, value_name = "TIME", value_parser = values::finite_span)]
     expires: Option<Duration>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct OperatorArgs {
-    /// The file with the operator's seed
+    /// File with the operator's seed
     #[arg(value_name = "FILE")]
     seed: PathBuf,
     #[command(flatten)]
     token: TokenArgs,
-    /// The key of the system account
+    /// Public key of the system account
     #[arg(long, value_name = "KEY", value_parser = account_key)]
     system_account: Option<PublicKey>,
-    /// A key that signs accounts in place of the operator's own; may be repeated
+    /// Key that signs accounts instead of the operator's own; may be repeated
     #[arg(long, value_name = "KEY", value_parser = operator_key)]
     signing_key: Vec<PublicKey>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct AccountArgs {
-    /// The account's public key
+    /// Public key of the account
     #[arg(value_name = "KEY", value_parser = account_key)]
     key: PublicKey,
-    /// The file with the seed of the operator, or of one of its signing keys
+    /// File with the seed of the operator, or of one of its signing keys
     #[arg(long, value_name = "FILE")]
     operator: PathBuf,
     #[command(flatten)]
     token: TokenArgs,
-    /// A key that signs users in place of the account's own; may be repeated
+    /// Key that signs users instead of the account's own; may be repeated
     #[arg(long, value_name = "KEY", value_parser = account_key)]
     signing_key: Vec<PublicKey>,
-    /// It may have no streams
+    /// Disable JetStream for the account
     #[arg(long)]
     no_jetstream: bool,
-    /// Most connections at a time
+    /// Largest number of connections
     #[arg(long, value_name = "N")]
     max_connections: Option<u32>,
-    /// Most subscriptions of all its connections
+    /// Largest number of subscriptions of all connections
     #[arg(long, value_name = "N")]
     max_subscriptions: Option<u32>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct CredsArgs {
-    /// The file with the seed of the account, or of one of its signing keys
+    /// File with the seed of the account, or of one of its signing keys
     #[arg(long, value_name = "FILE")]
     account: PathBuf,
-    /// The account's own key, where a signing key signs
+    /// Public key of the account, if --account is a signing key
     #[arg(long, value_name = "KEY", value_parser = account_key)]
     issuer_account: Option<PublicKey>,
-    /// The file with the user's seed; a new one is made when left out
+    /// File with the user's seed; a new one is created by default
     #[arg(long, value_name = "FILE")]
     user: Option<PathBuf>,
     #[command(flatten)]
     token: TokenArgs,
-    /// What may be published to; everything when left out; may be repeated, as those below
+    /// Subjects that the user may publish to; all by default; may be repeated, like the next three
     #[arg(long, value_name = "SUBJECT")]
     allow_pub: Vec<String>,
-    /// What may not be published to
+    /// Subjects that the user must not publish to
     #[arg(long, value_name = "SUBJECT")]
     deny_pub: Vec<String>,
-    /// What may be subscribed to
+    /// Subjects that the user may subscribe to
     #[arg(long, value_name = "SUBJECT")]
     allow_sub: Vec<String>,
-    /// What may not be subscribed to
+    /// Subjects that the user must not subscribe to
     #[arg(long, value_name = "SUBJECT")]
     deny_sub: Vec<String>,
-    /// How many answers may be published for each message, whatever else may
+    /// Number of responses that the user may publish per message, whatever its other permissions
     #[arg(long, value_name = "N")]
     allow_responses: Option<u32>,
-    /// How the user may connect: STANDARD, WEBSOCKET, MQTT, …
+    /// Allowed kinds of connections: STANDARD, WEBSOCKET, MQTT, …
     #[arg(long, value_name = "TYPE")]
     connection_type: Vec<String>,
-    /// A network that the user may come from, as 10.0.0.0/8
+    /// Networks that the user may connect from, such as 10.0.0.0/8
     #[arg(long, value_name = "NETWORK")]
     source: Vec<String>,
-    /// Nothing need be signed: whoever has the token is the user
+    /// Require no signature: every holder of the token is the user
     #[arg(long)]
     bearer: bool,
-    /// Leave rights to the template of the signing key
+    /// Take the permissions from the template of the signing key
     #[arg(long, requires = "issuer_account", conflicts_with_all = [
         "allow_pub", "deny_pub", "allow_sub", "deny_sub", "allow_responses", "connection_type", "source", "bearer",
     ])]
@@ -143,7 +144,7 @@ impl AccountArgs {
 }
 
 impl CredsArgs {
-    /// What clients read: the token, and the seed that proves that it is theirs.
+    /// Returns the contents of a credentials file: the token, and the seed that proves its ownership.
     pub(super) fn make(&self) -> Result<String, Failure> {
         let key = seed_of(&self.account, KeyKind::Account, "an account")?;
         let user = match &self.user {
@@ -154,7 +155,7 @@ impl CredsArgs {
         let seed = user.encode();
         Ok(format!(
             "-----BEGIN NATS USER JWT-----\n{token}\n------END NATS USER JWT------\n\n\
-             The seed below proves who the user is. Whoever has it is that user: keep it secret.\n\n\
+             The seed below proves the user's identity. Keep it secret.\n\n\
              -----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------"
         ))
     }
@@ -189,7 +190,7 @@ impl CredsArgs {
 }
 
 impl TokenArgs {
-    /// The token about `subject`, signed.
+    /// Returns the signed token for `subject`.
     fn issue(&self, subject: &PublicKey, nats: Value, key: &SecretKey) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |since| since.as_secs());
@@ -198,10 +199,10 @@ impl TokenArgs {
         if let Some(time) = self.expires.filter(|time| !time.is_zero()) {
             claims["exp"] = now.saturating_add(time.as_secs()).into();
         }
-        // The token's own name: no other one says the same.
+        // The token's id is the digest of its claims.
         let mut id = String::new();
         for byte in digest(&SHA256, claims.to_string().as_bytes()).as_ref() {
-            // Writing to a String does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(id, "{byte:02x}");
         }
         claims["jti"] = id.into();
@@ -228,7 +229,7 @@ fn seed_of(path: &Path, kind: KeyKind, whose: &str) -> Result<SecretKey, Failure
     match key.public().kind() == kind {
         true => Ok(key),
         false => {
-            let text = format!("{}: it is not the seed of {whose}", path.display());
+            let text = format!("{}: the seed is not the seed of {whose}", path.display());
             Err(Failure::Usage(text))
         }
     }
@@ -236,10 +237,10 @@ fn seed_of(path: &Path, kind: KeyKind, whose: &str) -> Result<SecretKey, Failure
 
 fn account_key(text: &str) -> Result<PublicKey, String> {
     let key = PublicKey::parse_as(KeyKind::Account, text);
-    key.ok_or_else(|| "expected the public key of an account: A and 55 more letters".into())
+    key.ok_or_else(|| "expected the public key of an account: A and 55 more characters".into())
 }
 
 fn operator_key(text: &str) -> Result<PublicKey, String> {
     let key = PublicKey::parse_as(KeyKind::Operator, text);
-    key.ok_or_else(|| "expected the public key of an operator: O and 55 more letters".into())
+    key.ok_or_else(|| "expected the public key of an operator: O and 55 more characters".into())
 }

@@ -1,7 +1,7 @@
-//! nats-server's flags, read as Go's `flag` package reads them: one dash or two, `-x v`, `-x=v`,
-//! booleans without a value, and an end at the first word that is no flag.
+//! nats-server's flags, parsed like Go's `flag` package: one dash or two, `-x v`, `-x=v`, booleans without a
+//! value. Parsing ends at the first argument that is not a flag.
 
-/// What a flag sets. Several names may set the same.
+/// The effect of a flag. Several names may have the same effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flag {
     Help,
@@ -45,7 +45,7 @@ pub(crate) enum Flag {
     Profile,
 }
 
-/// What a flag's value must look like.
+/// The type of a flag's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Switch,
@@ -53,7 +53,7 @@ enum Kind {
     Text,
 }
 
-/// Every name of every flag: one name, one entry.
+/// All flags: one entry per name.
 const FLAGS: &[(&str, Flag, Kind)] = &[
     ("h", Flag::Help, Kind::Switch),
     ("help", Flag::Help, Kind::Switch),
@@ -76,7 +76,7 @@ const FLAGS: &[(&str, Flag, Kind)] = &[
     ("pid", Flag::PidFile, Kind::Text),
     ("ports_file_dir", Flag::PortsFileDir, Kind::Text),
     ("client_advertise", Flag::ClientAdvertise, Kind::Text),
-    // nats-server has it in its configuration file only.
+    // nats-server has this option in its configuration file only.
     ("max_payload", Flag::PayloadMax, Kind::Text),
     ("c", Flag::Config, Kind::Text),
     ("config", Flag::Config, Kind::Text),
@@ -101,7 +101,8 @@ const FLAGS: &[(&str, Flag, Kind)] = &[
     ("debug", Flag::Debug, Kind::Switch),
     ("V", Flag::Trace, Kind::Switch),
     ("trace", Flag::Trace, Kind::Switch),
-    // "Verbose" traces the system account too, which is no client's protocol here.
+    // In nats-server, "verbose" traces the system account too; here the system account has no client
+    // protocol.
     ("VV", Flag::Trace, Kind::Switch),
     ("DV", Flag::DebugAndTrace, Kind::Switch),
     ("DVV", Flag::DebugAndTrace, Kind::Switch),
@@ -127,7 +128,7 @@ const FLAGS: &[(&str, Flag, Kind)] = &[
     ("profile", Flag::Profile, Kind::Number),
 ];
 
-/// A flag's value, of the kind that the flag asks for.
+/// A flag's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Switch(bool),
@@ -136,12 +137,12 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Whether a switch is on.
+    /// Returns whether a switch is on.
     pub(crate) fn is_on(&self) -> bool {
         *self == Value::Switch(true)
     }
 
-    /// A text, or `None` when it is empty: Go cannot tell that from a flag not given.
+    /// Returns a text, or `None` if it is empty: Go cannot distinguish that from a missing flag.
     pub(crate) fn text(self) -> Option<String> {
         match self {
             Value::Text(text) if !text.is_empty() => Some(text),
@@ -149,7 +150,7 @@ impl Value {
         }
     }
 
-    /// A number, or 0.
+    /// Returns a number, or 0.
     pub(crate) fn number(&self) -> i64 {
         match self {
             Value::Number(number) => *number,
@@ -158,16 +159,16 @@ impl Value {
     }
 }
 
-/// One flag of a command line, in order.
+/// One flag of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Given {
     pub(crate) flag: Flag,
-    /// As it was written, without dashes.
+    /// Name as written, without dashes.
     pub(crate) name: &'static str,
     pub(crate) value: Value,
 }
 
-/// Reads the flags, and gives what follows the last of them.
+/// Parses flags, and returns the remaining arguments.
 pub(crate) fn parse(arguments: &[String]) -> Result<(Vec<Given>, &[String]), String> {
     let mut given = Vec::new();
     let mut rest = arguments;
@@ -209,7 +210,7 @@ fn find(name: &str) -> Option<(&'static str, Flag, Kind)> {
     FLAGS.iter().find(|(known, _, _)| *known == name).copied()
 }
 
-/// Name and attached value of a flag; `None` for what is no flag.
+/// Returns name and attached value of a flag; `None` if the argument is not a flag.
 fn split(argument: &str) -> Result<Option<(&str, Option<&str>)>, String> {
     let Some(name) = argument.strip_prefix('-').filter(|name| !name.is_empty()) else {
         return Ok(None);
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_flags_as_go_does() {
+    fn flags_are_parsed_like_go() {
         let port = (Flag::Port, Value::Number(4222));
         let on = |flag| (flag, Value::Switch(true));
         for line in [
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong_in_gos_words() {
+    fn errors_match_go() {
         check("-zz", Err("flag provided but not defined: -zz"));
         check("--zz=1", Err("flag provided but not defined: -zz"));
         check("-p", Err("flag needs an argument: -p"));

@@ -1,4 +1,4 @@
-//! The front end that stands in for nats-server: its flags, its words, its exit codes.
+//! The front end that replaces nats-server: its flags, messages, and exit codes.
 
 mod flags;
 mod signal;
@@ -16,15 +16,15 @@ use crate::server::serve::{self, Job, Reread, Style};
 use crate::server::tls::TlsFlags;
 use crate::values;
 
-/// nats-server's name: started under it, the program speaks as nats-server does.
+/// nats-server's name: under it, the program behaves like nats-server.
 pub(crate) const NATS_SERVER: &str = "nats-server";
-/// The port when none is given, or 0.
+/// Port without a flag, or with 0.
 const PORT_DEFAULT: u16 = 4222;
 
-/// What a command line asks for.
+/// The request of a command line.
 #[derive(Debug)]
 enum Request {
-    /// Print this and end well.
+    /// Print this text and exit successfully.
     Print(String),
     /// Send a signal to another process.
     Signal(String),
@@ -33,19 +33,19 @@ enum Request {
     Serve(CommandLine),
 }
 
-/// What is left of a command line that starts a server.
+/// A command line that starts a server.
 #[derive(Clone, Debug)]
 struct CommandLine {
     config: Option<PathBuf>,
     given: Vec<Given>,
 }
 
-/// Why a command line is not obeyed.
+/// The reason why a command line is refused.
 #[derive(Debug, PartialEq, Eq)]
 enum Refusal {
-    /// A flag that cannot be read: the help follows on stdout.
+    /// An invalid flag: the help follows on stdout.
     Flag(String),
-    /// Anything else: one line with the program's name.
+    /// Another reason: one line with the program's name.
     Other(String),
 }
 
@@ -88,19 +88,19 @@ fn refuse_line(program: &str, refusal: &Refusal) -> ExitCode {
             eprintln!("{text}");
             if program != NATS_SERVER {
                 eprintln!(
-                    "these are nats-server's flags; for {program}'s own: {program} serve --help"
+                    "these are nats-server's flags; for those of {program}, see {program} serve --help"
                 );
             }
             print(&usage::usage(program));
-            // nats-server ends with 0 here, which lets a typing error pass for a success.
+            // nats-server exits with 0 here, so that a typing error looks like success.
             ExitCode::FAILURE
         }
         Refusal::Other(text) => refuse(program, text),
     }
 }
 
-/// `-t`: whether a server would take this file. What is deprecated does not pass, as in
-/// nats-server.
+/// Implements `-t`: checks whether a server accepts the file. As in nats-server, deprecated options are
+/// errors.
 fn test(program: &str, path: &Path) -> ExitCode {
     let loaded = match config::load_over(path, defaults(), &config::Machine) {
         Ok(loaded) => loaded,
@@ -122,7 +122,7 @@ fn test(program: &str, path: &Path) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What `fanline config show` shows of a file: what a server started with it would go by.
+/// Returns the effective configuration of a file, for `fanline config show`.
 pub(crate) fn effective(path: &Path) -> Result<Loaded, String> {
     let line = CommandLine {
         config: Some(path.to_owned()),
@@ -139,7 +139,7 @@ fn reread(line: CommandLine) -> Reread {
     })
 }
 
-/// The line that says which version this is.
+/// Returns the line with the program's version.
 pub(crate) fn version(program: &str) -> String {
     if program == NATS_SERVER {
         format!("{NATS_SERVER}: v{COMPATIBLE_VERSION}\n")
@@ -149,7 +149,7 @@ pub(crate) fn version(program: &str) -> String {
 }
 
 fn print(text: &str) {
-    // Whoever closed stdout does not want it.
+    // Ignore a closed stdout.
     let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
 }
 
@@ -200,7 +200,7 @@ fn read(program: &str, arguments: &[String]) -> Result<Request, Refusal> {
 }
 
 impl CommandLine {
-    /// What the file says, with what the flags say on top. Gives warnings about the flags, too.
+    /// Merges file and flags; flags take precedence. Also returns warnings about flags.
     fn assemble(&self) -> Result<(Loaded, Vec<String>), Refusal> {
         let defaults = defaults();
         let loaded = match &self.config {
@@ -216,7 +216,7 @@ impl CommandLine {
     }
 }
 
-/// What holds when nobody says anything: as nats-server, open to the network.
+/// Returns the defaults: as in nats-server, the server is reachable from the network.
 fn defaults() -> Loaded {
     let mut loaded = Loaded::default();
     loaded.options = Options {
@@ -228,25 +228,26 @@ fn defaults() -> Loaded {
     loaded
 }
 
-/// Refuses flags that make a server a member of a cluster: alone, it would not do what others rely on.
+/// Refuses flags that make a server a member of a cluster: a standalone server would not do what the other
+/// members expect.
 fn refuse_unsupported(given: &[Given]) -> Result<(), Refusal> {
     for Given { flag, name, value } in given {
         if *flag == Flag::Cluster && *value != flags::Value::Switch(false) {
             return Err(Refusal::Other(format!(
-                "-{name}: clustering is not supported by Fanline yet; leave the flag out to start without"
+                "-{name}: clustering is not supported by Fanline yet; remove the flag to start a standalone server"
             )));
         }
     }
     Ok(())
 }
 
-/// What file and flags add up to. A later flag overrides an earlier one.
+/// Merges file and flags. A later flag overrides an earlier one.
 struct Setup {
     loaded: Loaded,
     warnings: Vec<String>,
-    /// The monitoring port, before the host is known.
+    /// Monitoring port over HTTP, before the host is known.
     monitor: Option<u16>,
-    /// The same over HTTPS; there is one of the two at most.
+    /// Monitoring port over HTTPS; at most one of the two is set.
     monitor_tls: Option<u16>,
     tls: TlsFlags,
     user: Option<String>,
@@ -324,7 +325,7 @@ impl Setup {
             Flag::Profile => self.warnings.push(format!(
                 "-{name}: without effect: Fanline does not serve Go profiles"
             )),
-            // Answered or refused before.
+            // Handled before.
             Flag::Help | Flag::HelpTls | Flag::Version | Flag::Signal | Flag::Config => {}
             Flag::TestConfig | Flag::Cluster => {}
         }
@@ -361,7 +362,7 @@ impl Setup {
             .unwrap_or_else(|| options.jetstream.is_some())
         {
             if loaded.jetstream.store_dir.is_none() {
-                // Where nats-server keeps them, too.
+                // nats-server's folder in this case.
                 self.warnings.push(
                     "Temporary storage directory used, data could be lost on system reboot".into(),
                 );
@@ -371,7 +372,7 @@ impl Setup {
         } else {
             options.jetstream = None;
         }
-        // A user wins over a token, as in nats-server, and both over what the file says.
+        // A user takes precedence over a token, as in nats-server, and both over the file.
         let done = match (self.user, self.password, self.token) {
             (None, None, None) => Ok(()),
             (None, None, Some(token)) => loaded.set_token(token),
@@ -384,13 +385,14 @@ impl Setup {
     }
 }
 
-/// The port of monitoring, over HTTP or HTTPS, in place of what a file says.
+/// Replaces the file's monitoring port by that of a flag.
 fn apply_monitor(
     options: &mut Options,
     http: Option<u16>,
     https: Option<u16>,
 ) -> Result<(), Refusal> {
-    // The one that no flag speaks of is as in the file: HTTPS of the file is not undone by a flag about HTTP.
+    // The kind of port without a flag comes from the file: a flag for HTTP does not disable HTTPS of the
+    // file.
     let of_file = options.monitoring.as_ref().map(|(_, port)| *port);
     let (of_http, of_https) = match options.monitoring_tls {
         true => (None, of_file),
@@ -416,7 +418,7 @@ fn apply_monitor(
     Ok(())
 }
 
-/// A size in bytes, with a unit or without, as in nats-server's configuration.
+/// Parses a size in bytes with an optional unit, as in nats-server's configuration.
 fn payload_bytes(value: flags::Value) -> Result<usize, Refusal> {
     let text = value.text().unwrap_or_default();
     values::bytes(&text).map_err(|expected| {
@@ -426,7 +428,7 @@ fn payload_bytes(value: flags::Value) -> Result<usize, Refusal> {
     })
 }
 
-/// Whether the log is JSON.
+/// Returns whether the log is JSON.
 fn is_json(value: flags::Value) -> Result<bool, Refusal> {
     match value.text().unwrap_or_default().as_str() {
         "text" => Ok(false),
@@ -437,14 +439,14 @@ fn is_json(value: flags::Value) -> Result<bool, Refusal> {
     }
 }
 
-/// `None` for 0, which is "not given"; -1 lets the system choose, which is 0 in [`Options`].
+/// Returns `None` for 0, which means "not given"; -1 lets the system choose, which is 0 in [`Options`].
 fn port(name: &str, number: i64) -> Result<Option<u16>, Refusal> {
     match number {
         0 => Ok(None),
         -1 => Ok(Some(0)),
         _ => u16::try_from(number).map(Some).map_err(|_| {
             Refusal::Other(format!(
-                "-{name}: {number} is not a port: 1 to 65535, or -1 for any"
+                "-{name}: port must be between 1 and 65535, or -1 for any, got {number}"
             ))
         }),
     }
@@ -534,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_questions_are_answered() {
+    fn version_help_and_commands_are_recognized() {
         let printed = |request| match request {
             Request::Print(text) => text.lines().next().unwrap_or_default().to_owned(),
             other => format!("{other:?}"),
@@ -554,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_refused() {
+    fn unsupported_and_invalid_flags_are_refused() {
         for (line, expected) in [
             ("-c none.conf", "open none.conf: no such file or directory"),
             ("-t", "must specify [-c, --config]"),
@@ -581,17 +583,17 @@ mod tests {
     }
 
     #[test]
-    fn profile_has_no_effect_but_a_warning() {
+    fn profile_flag_only_warns() {
         let warnings = |request| options(request).2.join("\n");
         let profile = "-profile: without effect: Fanline does not serve Go profiles";
         check("--profile 1", warnings, profile.into());
         check("--profile 0", warnings, String::new());
     }
 
-    /// `-a` moved the clients' listener and left monitoring on the host of the file; `-m` turned the file's HTTPS
-    /// into HTTP; `--user` dropped proxies, and everything else that the file said of accounts.
+    /// `-a` moved the clients' listener but not monitoring; `-m` replaced the file's HTTPS by HTTP; `--user`
+    /// dropped the file's proxies and all of its other account settings.
     #[test]
-    fn flags_take_no_protection_of_the_file_away() {
+    fn flags_do_not_weaken_the_files_protection() {
         let name = format!("fanline-flags-{}.conf", std::process::id());
         let path = std::env::temp_dir().join(name);
         let line = |text: &str, flags: &str| {
@@ -628,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_tls_become_options() {
+    fn tls_flags_become_options() {
         let tls = |request| {
             let tls = options(request).0.tls;
             tls.map(|tls| {

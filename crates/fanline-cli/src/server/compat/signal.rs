@@ -1,11 +1,11 @@
-//! `--signal`: tell a running server what to do.
+//! `--signal`: sends a command to a running server.
 
 use std::fs;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-/// Sends `command[=pid or file]`; without a process, to the only one of this program's name.
+/// Sends `command[=pid or file]`; without a process, to the only one with this program's name.
 pub(crate) fn send(program: &str, argument: &str) -> Result<(), String> {
     let (command, target) = match argument.split_once('=') {
         Some((command, target)) if !target.is_empty() => (command, Some(target)),
@@ -47,7 +47,7 @@ fn kill(pid: i32, signal: Signal, command: &str) -> Result<(), String> {
     })
 }
 
-/// A pid, a beginning of pids with `*`, or a file that holds a pid.
+/// Resolves a pid, a pid prefix with `*`, or a file with a pid.
 fn resolve(program: &str, target: &str) -> Result<Vec<i32>, String> {
     if let Some(start) = target.strip_suffix('*') {
         let pids = running(program, start);
@@ -63,7 +63,7 @@ fn resolve(program: &str, target: &str) -> Result<Vec<i32>, String> {
             .ok()
             .and_then(|text| text.trim().parse().ok()),
     };
-    // Zero and negative numbers would address whole groups of processes.
+    // Zero and negative numbers would address process groups.
     let pid = pid
         .filter(|pid| *pid > 0)
         .ok_or_else(|| format!("invalid pid: {target}"))?;
@@ -88,11 +88,11 @@ fn none_running(program: &str) -> String {
     format!("no {program} processes running")
 }
 
-/// Processes with this program's name and a pid that starts so, without this one. Linux only: where
-/// there is no `/proc`, a pid has to be given.
+/// Returns the other processes with this program's name and a pid that starts with `start`. Linux only:
+/// without `/proc`, a pid is required.
 fn running(program: &str, start: &str) -> Vec<i32> {
     let own = getpid().as_raw_nonzero().get();
-    // The kernel keeps fifteen bytes of a name.
+    // The kernel stores fifteen bytes of a name.
     let short = program.get(..15).unwrap_or(program);
     let mut pids: Vec<i32> = fs::read_dir("/proc")
         .into_iter()

@@ -1,4 +1,4 @@
-//! A log file that is put aside when it is full.
+//! A log file with rotation.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 use jiff::Zoned;
 
-/// Others may not read the log: it names users, addresses and subjects. As with nats-server.
+/// Not readable by others: the log contains users, addresses, and subjects. Same as in nats-server.
 const MODE: u32 = 0o640;
 
 pub(super) struct LogFile {
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// 0 is no limit.
+    /// Size in bytes at which the file is rotated; 0 is unlimited.
     bytes_max: u64,
-    /// Files that are kept, this one included; 0 is no limit.
+    /// Number of files to keep, including this one; 0 is unlimited.
     files_max: usize,
 }
 
 impl LogFile {
-    /// Opens the file to append to it; it is made when it is not there.
+    /// Opens the file for appending, and creates it if necessary.
     pub(super) fn open(path: &Path, bytes_max: u64, files_max: usize) -> io::Result<Self> {
         let file = OpenOptions::new()
             .create(true)
@@ -38,7 +38,7 @@ impl LogFile {
         })
     }
 
-    /// Lets go of what may have been renamed, and opens the path again.
+    /// Closes the file, which may have been renamed, and opens the path again.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         *self = Self::open(&self.path, self.bytes_max, self.files_max)?;
         Ok(())
@@ -50,8 +50,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Renames a file that reached its limit to `<file>.YYYY.MM.DD.hh.mm.ss.nnnnnnnnn`, and goes on
-    /// with an empty one. Gives the old one's name.
+    /// Renames a full file to `<file>.YYYY.MM.DD.hh.mm.ss.nnnnnnnnn`, and continues with an empty one.
+    /// Returns the new name.
     pub(super) fn rotate_when_full(&mut self) -> Option<PathBuf> {
         if self.bytes_max == 0 || self.bytes < self.bytes_max {
             return None;
@@ -61,7 +61,7 @@ impl LogFile {
         let backup = PathBuf::from(backup);
         let renamed = fs::rename(&self.path, &backup).and_then(|()| self.reopen());
         if renamed.is_err() {
-            // Writing goes on in the old file; the next attempt comes after as many bytes.
+            // Continue with the old file, and try again after another `bytes_max` bytes.
             self.bytes = 0;
             return None;
         }
@@ -69,7 +69,7 @@ impl LogFile {
         Some(backup)
     }
 
-    /// Removes the oldest of those put aside, so that as many files are left as may be.
+    /// Removes the oldest rotated files beyond the limit.
     fn remove_oldest(&self) {
         if self.files_max == 0 {
             return;
@@ -79,12 +79,12 @@ impl LogFile {
         // Their names sort by time.
         backups.sort();
         for backup in &backups[..backups.len().saturating_sub(kept)] {
-            // One that cannot be removed is one too many, which is better than no log.
+            // A file too many is better than no log.
             let _ = fs::remove_file(backup);
         }
     }
 
-    /// Files that were put aside: those with this one's name and a time behind it, and nothing else.
+    /// Returns the rotated files: those with this file's name and a time, and no others.
     fn backups(&self) -> Vec<PathBuf> {
         let folder = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -106,7 +106,7 @@ impl LogFile {
     }
 }
 
-/// Whether a text is a time as it is put behind a file's name: seven numbers with dots between.
+/// Returns whether a text is the time in a rotated file's name: seven numbers with dots between.
 fn is_stamp(text: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     text.split('.').count() == 7 && text.split('.').all(is_number)
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_file_is_put_aside_and_the_oldest_removed() {
+    fn full_file_is_rotated_and_the_oldest_removed() {
         let name = format!("fanline-log-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).expect("a folder");

@@ -1,4 +1,4 @@
-//! The forms of a line: nats-server's text, and JSON.
+//! Formats of log lines: nats-server's text, and JSON.
 
 use std::fmt::{self, Write as _};
 use std::process;
@@ -12,17 +12,17 @@ use tracing::{Event, Level};
 use super::LogSettings;
 use crate::terminal::Colour;
 
-/// How lines are written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LogFormat {
-    /// `[pid] 2026/01/31 08:30:00.000000 [INF] text`, as nats-server does
+    /// `[pid] 2026/01/31 08:30:00.000000 [INF] text`, as in nats-server
     #[default]
     Text,
-    /// An object on each line, with what is told as fields
+    /// One JSON object per line, with the event's fields
     Json,
 }
 
-/// How much a line matters.
+/// Severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
     Fatal,
@@ -67,22 +67,22 @@ impl Tag {
     }
 }
 
-/// What is told: words for people, and the same taken apart for programs.
+/// A log event: its message, and its fields.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Entry {
     pub(super) message: String,
     pub(super) fields: Map<String, Value>,
 }
 
-impl Told {
+impl Entry {
     pub(super) fn of(event: &Event<'_>) -> Self {
-        let mut told = Told::default();
-        event.record(&mut told);
-        told
+        let mut entry = Entry::default();
+        event.record(&mut entry);
+        entry
     }
 
-    pub(super) fn words(text: &str) -> Self {
-        Told {
+    pub(super) fn text(text: &str) -> Self {
+        Entry {
             message: text.to_owned(),
             fields: Map::new(),
         }
@@ -93,7 +93,7 @@ impl Told {
     }
 }
 
-impl Visit for Told {
+impl Visit for Entry {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "message" => self.message += value,
@@ -122,7 +122,7 @@ impl Visit for Told {
     }
 }
 
-/// Writes lines of one form.
+/// A writer of lines in one format.
 pub(super) struct LineWriter {
     format: LogFormat,
     time: bool,
@@ -143,51 +143,51 @@ impl LineWriter {
         }
     }
 
-    /// A whole line with its end.
-    pub(super) fn line(&self, now: &Zoned, tag: Tag, told: &Told) -> String {
+    /// Returns a whole line with its end.
+    pub(super) fn line(&self, now: &Zoned, tag: Tag, entry: &Entry) -> String {
         match self.format {
-            LogFormat::Text => self.text(now, tag, told),
-            LogFormat::Json => Self::json(now, tag, told) + "\n",
+            LogFormat::Text => self.text(now, tag, entry),
+            LogFormat::Json => Self::json(now, tag, entry) + "\n",
         }
     }
 
-    /// The line for a log that notes time, process and importance by itself.
-    pub(super) fn bare(&self, now: &Zoned, tag: Tag, told: &Told) -> String {
+    /// Returns the line for a log that adds time, process, and severity itself.
+    pub(super) fn bare(&self, now: &Zoned, tag: Tag, entry: &Entry) -> String {
         match self.format {
-            LogFormat::Text => one_line(&told.message),
-            LogFormat::Json => Self::json(now, tag, told),
+            LogFormat::Text => one_line(&entry.message),
+            LogFormat::Json => Self::json(now, tag, entry),
         }
     }
 
-    fn text(&self, now: &Zoned, tag: Tag, told: &Told) -> String {
+    fn text(&self, now: &Zoned, tag: Tag, entry: &Entry) -> String {
         let mut line = format!("[{}] ", process::id());
         if self.time {
             let now = now.with_time_zone(self.time_zone.clone());
-            // Writing to a String does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(line, "{} ", now.strftime("%Y/%m/%d %H:%M:%S%.6f"));
         }
         let (name, colour) = tag.text();
         let _ = write!(line, "[{}] ", colour.paint(name, self.colourful));
-        line += &one_line(&told.message);
+        line += &one_line(&entry.message);
         line.push('\n');
         line
     }
 
-    /// Time is always there, and UTC: programs do not care for the time zone of a machine.
-    fn json(now: &Zoned, tag: Tag, told: &Told) -> String {
+    /// Always includes the time in UTC, which suits programs.
+    fn json(now: &Zoned, tag: Tag, entry: &Entry) -> String {
         let mut object = Map::new();
         object.insert("time".into(), now.timestamp().to_string().into());
         object.insert("level".into(), tag.word().into());
         object.insert("pid".into(), process::id().into());
-        object.insert("message".into(), told.message.trim_end().into());
-        for (name, value) in &told.fields {
+        object.insert("message".into(), entry.message.trim_end().into());
+        for (name, value) in &entry.fields {
             object.entry(name).or_insert_with(|| value.clone());
         }
         Value::Object(object).to_string()
     }
 }
 
-/// One event is one line: a client can neither forge another line nor send commands to the terminal that shows it.
+/// Formats an event on one line: a client must neither forge a line nor control the terminal that shows it.
 fn one_line(text: &str) -> String {
     let text = text.trim_end();
     if !text.contains(commands_terminal) {
@@ -204,7 +204,8 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// Control characters except the tab, Unicode line ends, and marks that change the order of characters.
+/// Matches control characters except the tab, Unicode line ends, and marks that change the order of
+/// characters.
 fn commands_terminal(c: char) -> bool {
     c.is_control() && c != '\t' || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -237,14 +238,14 @@ mod tests {
             (Tag::Error, "a\u{202e}b\u{7f}", "[ERR] a\\u{202e}b\\u{7f}\n"),
         ] {
             let expected = format!("[{pid}] 2026/01/31 08:30:00.000042 {expected}");
-            assert_eq!(plain.line(&now(), tag, &Told::words(text)), expected);
+            assert_eq!(plain.line(&now(), tag, &Entry::text(text)), expected);
         }
         let untimed = writer(LogSettings {
             time: false,
             ..Default::default()
         });
         assert_eq!(
-            untimed.line(&now(), Tag::Warning, &Told::words("x")),
+            untimed.line(&now(), Tag::Warning, &Entry::text("x")),
             format!("[{pid}] [WRN] x\n")
         );
     }
@@ -255,10 +256,10 @@ mod tests {
             format: LogFormat::Json,
             ..Default::default()
         });
-        let mut told = Told::words("two\nlines \"quoted\"");
-        told.fields.insert("cid".into(), 7.into());
-        told.fields.insert("level".into(), "forged".into());
-        let line = json.line(&now(), Tag::Warning, &told);
+        let mut entry = Entry::text("two\nlines \"quoted\"");
+        entry.fields.insert("cid".into(), 7.into());
+        entry.fields.insert("level".into(), "forged".into());
+        let line = json.line(&now(), Tag::Warning, &entry);
         assert_eq!(line.matches('\n').count(), 1);
         let expected = serde_json::json!({
             "time": "2026-01-31T08:30:00.000042Z",

@@ -1,8 +1,8 @@
-//! The server's log: nats-server's lines or JSON, to stderr, a file or syslog.
+//! The server's log: nats-server's lines or JSON, to stderr, a file, or syslog.
 //!
-//! Harnesses read the lines, so their format is fixed. Events come through `tracing`; one small
-//! subscriber writes them, since filters, spans and layers would be a dozen dependencies for two
-//! line formats.
+//! Test harnesses read the lines, so their format is fixed. Events come through `tracing`; one small
+//! subscriber writes them, because filters, spans, and layers would add a dozen dependencies for two line
+//! formats.
 
 mod file;
 mod line;
@@ -23,27 +23,27 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use crate::terminal::is_colourful;
 use file::LogFile;
 pub(crate) use line::LogFormat;
-use line::{LineWriter, Tag, Told};
+use line::{Entry, LineWriter, Tag};
 use repeats::Repeats;
 use syslog::Syslog;
 
-/// How the server logs. A file wins over a remote syslog, that over the local one, and stderr is what is
-/// left.
+/// Settings of the log. A file takes precedence over a remote syslog, that over the local one, and that over
+/// stderr.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogSettings {
-    /// A file in place of stderr.
+    /// File to log to.
     pub(crate) file: Option<PathBuf>,
-    /// Bytes after which the file is put aside; 0 is never.
+    /// Size in bytes at which the file is rotated; 0 is never.
     pub(crate) file_bytes_max: u64,
-    /// How many files are kept, the one that is written to included; 0 is all.
+    /// Number of files to keep, including the current one; 0 is all.
     pub(crate) files_max: usize,
-    /// Where another machine's syslog is: `udp://host:514`, `tcp://host:514` or `unix:///path`.
+    /// Address of a remote syslog: `udp://host:514`, `tcp://host:514`, or `unix:///path`.
     pub(crate) remote_syslog: Option<String>,
-    /// Whether lines go to this machine's syslog.
+    /// Whether to log to the local syslog.
     pub(crate) syslog: bool,
     /// Text or JSON.
     pub(crate) format: LogFormat,
-    /// Whether lines of text have a time.
+    /// Whether text lines have a time.
     pub(crate) time: bool,
     /// Whether that time is UTC.
     pub(crate) utc: bool,
@@ -112,10 +112,9 @@ enum Sink {
     Syslog(Syslog),
 }
 
-/// Starts logging, or goes on with other settings, which are left as they were when that fails.
+/// Starts logging, or applies new settings. On an error the old settings stay in effect.
 ///
-/// # Errors
-/// What is wrong, in words for the one who set it up.
+/// # Errors Returns a message for the operator.
 pub(crate) fn install(settings: &LogSettings) -> Result<(), String> {
     let known = current();
     if known.as_ref().is_some_and(|log| log.settings == *settings) {
@@ -134,28 +133,28 @@ pub(crate) fn install(settings: &LogSettings) -> Result<(), String> {
     };
     *LOG.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(log));
     match known {
-        // This fails only the second time, when the same is there already.
+        // Fails only for the second subscriber, and this one is the first.
         None => drop(tracing::subscriber::set_global_default(Writer)),
         Some(_) => tracing::callsite::rebuild_interest_cache(),
     }
     Ok(())
 }
 
-/// Writes the line that says why the server stops or does not start.
+/// Logs the reason why the server stops or does not start.
 pub(crate) fn fatal(text: &str) {
     match current() {
-        Some(log) => log.write(&mut log.state(), Tag::Fatal, &Told::words(text)),
+        Some(log) => log.write(&mut log.state(), Tag::Fatal, &Entry::text(text)),
         None => eprintln!("{text}"),
     }
 }
 
-/// As [`fatal`], from whichever thread broke, and whatever it was at: never waits.
+/// Like [`fatal`], for a panicking thread: never waits for a lock.
 pub(crate) fn last_words(text: &str) {
     let log = LOG.try_read().ok().and_then(|log| log.clone());
     if let Some(log) = log
         && let Ok(mut state) = log.state.try_lock()
     {
-        log.write(&mut state, Tag::Fatal, &Told::words(text));
+        log.write(&mut state, Tag::Fatal, &Entry::text(text));
     }
 }
 
@@ -169,7 +168,7 @@ pub(crate) fn reopen() {
     match outcome {
         None => tracing::info!("File log re-open ignored, not a file logger"),
         Some(Ok(())) => tracing::info!("File log re-opened"),
-        // The old file is still written to.
+        // The old file stays in use.
         Some(Err(error)) => tracing::error!("Cannot re-open the log file: {error}"),
     }
 }
@@ -202,7 +201,7 @@ impl Sink {
     }
 }
 
-/// What the system said, without its number.
+/// Returns the system's message without its number.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -216,53 +215,53 @@ impl Log {
 
     fn event(&self, event: &Event<'_>) {
         let tag = Tag::of(*event.metadata().level());
-        let told = Told::of(event);
+        let entry = Entry::of(event);
         let now = self.started.elapsed();
         let mut state = self.state();
         for withheld in state.repeats.due(now) {
             let text = format!("{} more like this: {}", withheld.count, withheld.example);
-            self.write(&mut state, withheld.tag, &Told::words(&text));
+            self.write(&mut state, withheld.tag, &Entry::text(&text));
         }
         let place = event.metadata().callsite();
         let is_written = !matches!(tag, Tag::Warning | Tag::Error)
-            || state.repeats.admits(place, tag, &told.message, now);
+            || state.repeats.admits(place, tag, &entry.message, now);
         if is_written {
-            self.write(&mut state, tag, &told);
+            self.write(&mut state, tag, &entry);
         }
     }
 
-    fn write(&self, state: &mut State, tag: Tag, told: &Told) {
+    fn write(&self, state: &mut State, tag: Tag, entry: &Entry) {
         let now = Zoned::now();
-        // A log that cannot be written has nowhere left to complain.
+        // An error of the log itself cannot be logged.
         match &mut state.sink {
             Sink::Stderr => {
-                let line = self.lines.line(&now, tag, told);
+                let line = self.lines.line(&now, tag, entry);
                 let _ = io::stderr().lock().write_all(line.as_bytes());
             }
             Sink::File(file) => {
-                let line = |tag, told| self.lines.line(&now, tag, told);
-                let _ = file.write(line(tag, told).as_bytes());
+                let line = |tag, entry| self.lines.line(&now, tag, entry);
+                let _ = file.write(line(tag, entry).as_bytes());
                 if let Some(backup) = file.rotate_when_full() {
                     let text = format!("Rotated log, backup saved as \"{}\"", backup.display());
-                    let _ = file.write(line(Tag::Info, &Told::words(&text)).as_bytes());
+                    let _ = file.write(line(Tag::Info, &Entry::text(&text)).as_bytes());
                 }
             }
             Sink::Syslog(syslog) => {
-                let text = self.lines.bare(&now, tag, told);
+                let text = self.lines.bare(&now, tag, entry);
                 syslog.write(&now, tag, &text);
             }
         }
     }
 }
 
-/// Where `tracing` hands its events.
+/// The subscriber of `tracing` events.
 struct Writer;
 
 impl Subscriber for Writer {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let Some(log) = current() else { return false };
         match *metadata.level() {
-            // Each has its own switch: `-V` alone does not show `[DBG]` lines.
+            // Each level has its own switch: `-V` alone does not show `[DBG]` lines.
             Level::TRACE => log.settings.trace,
             Level::DEBUG => log.settings.debug,
             _ => true,
@@ -275,7 +274,7 @@ impl Subscriber for Writer {
         }
     }
 
-    // Spans say nothing in this format.
+    // Spans are not part of this format.
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
         span::Id::from_u64(1)
     }

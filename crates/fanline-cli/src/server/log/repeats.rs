@@ -1,4 +1,4 @@
-//! Warnings that would otherwise fill the log: a thousand clients that all make the same mistake.
+//! Limits repeated warnings, for example from a thousand clients that make the same mistake.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use super::line::Tag;
 
-/// Over this long the lines of one place in the program are counted together.
+/// Period over which the lines of one call site are counted.
 const WINDOW: Duration = Duration::from_secs(10);
-/// So many different lines of one place are written in a window. What is beyond is counted.
+/// Most different lines of one call site per period. Further ones are counted only.
 const LINES_MAX: u32 = 20;
 
-/// What was written lately, and what was not, by the place in the program that it came from. There are
-/// as many as the program has places, so this does not grow.
+/// Recent lines by call site, written or withheld. Bounded by the number of call sites in the program.
 pub(super) struct Repeats<K> {
     windows: HashMap<K, Window>,
-    /// Places that have something withheld.
+    /// Number of call sites with withheld lines.
     withholding: usize,
 }
 
@@ -33,7 +32,7 @@ struct Window {
 pub(super) struct Withheld {
     pub(super) tag: Tag,
     pub(super) count: u64,
-    /// One of them.
+    /// The text of one of them.
     pub(super) example: String,
 }
 
@@ -45,10 +44,10 @@ impl<K: Eq + Hash> Repeats<K> {
         }
     }
 
-    /// Whether a line is to be written: not if it says what the last one of the same place has just
-    /// said, nor if there were many of that place.
-    pub(super) fn admits(&mut self, place: K, tag: Tag, text: &str, now: Duration) -> bool {
-        let window = self.windows.entry(place).or_insert_with(|| Window {
+    /// Returns whether to write a line. Repetitions of the last line of the same call site, and lines beyond
+    /// the limit, are withheld.
+    pub(super) fn admits(&mut self, site: K, tag: Tag, text: &str, now: Duration) -> bool {
+        let window = self.windows.entry(site).or_insert_with(|| Window {
             since: now,
             written: 0,
             withheld: 0,
@@ -72,7 +71,7 @@ impl<K: Eq + Hash> Repeats<K> {
         true
     }
 
-    /// What was withheld in windows that are over.
+    /// Takes the withheld lines of periods that have ended.
     pub(super) fn due(&mut self, now: Duration) -> Vec<Withheld> {
         if self.withholding == 0 {
             return Vec::new();
@@ -99,14 +98,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_line_is_written_once_in_a_while() {
+    fn repeated_line_is_written_once_per_period() {
         let at = Duration::from_secs;
         let mut repeats = Repeats::new();
-        let mut admits = |place, text, now| repeats.admits(place, Tag::Warning, text, at(now));
+        let mut admits = |site, text, now| repeats.admits(site, Tag::Warning, text, at(now));
         assert!(admits(1, "a", 0));
         assert!(!admits(1, "a", 1));
         assert!(admits(1, "b", 1), "another line");
-        assert!(admits(2, "a", 1), "another place");
+        assert!(admits(2, "a", 1), "another site");
         assert!(!admits(2, "a", 2));
         assert_eq!(repeats.due(at(9)), []);
         let withheld = Withheld {
@@ -118,14 +117,14 @@ mod tests {
         assert_eq!(
             repeats.due(at(12)).len(),
             1,
-            "the second place's window began later"
+            "the second call site's period began later"
         );
         assert_eq!(repeats.due(at(30)), []);
         assert!(repeats.admits(1, Tag::Warning, "b", at(30)));
     }
 
     #[test]
-    fn many_different_lines_are_counted() {
+    fn lines_beyond_the_limit_are_counted() {
         let mut repeats = Repeats::new();
         let written = (0..1000)
             .filter(|nth| repeats.admits((), Tag::Error, &nth.to_string(), Duration::ZERO))

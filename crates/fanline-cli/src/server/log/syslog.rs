@@ -1,4 +1,4 @@
-//! Lines to syslog, here or on another machine, in the form of RFC 3164 that every collector reads.
+//! Syslog output, local or remote, in the format of RFC 3164 that every collector accepts.
 
 use std::io::{self, Write};
 use std::net::{Ipv6Addr, TcpStream, ToSocketAddrs, UdpSocket};
@@ -10,12 +10,12 @@ use jiff::Zoned;
 
 use super::line::Tag;
 
-/// Where the system's own log takes lines.
+/// Sockets of the local syslog.
 const LOCAL_SOCKETS: [&str; 3] = ["/dev/log", "/var/run/syslog", "/var/run/log"];
-/// How long a line may take to leave over TCP. Longer: the connection is given up, and the line lost.
+/// Longest write over TCP. Exceeded: the connection is closed and the line is lost.
 const WRITE_TIME_MAX: Duration = Duration::from_millis(250);
-/// How long lines are dropped before it is tried again to connect.
-const AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// How long lines are dropped before the next attempt to connect.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 /// The facility "daemon".
 const FACILITY: u8 = 3;
 
@@ -32,13 +32,13 @@ enum Way {
 }
 
 struct TcpWay {
-    place: String,
+    address: String,
     stream: Option<TcpStream>,
     lost_at: Instant,
 }
 
 impl Syslog {
-    /// The system's own log.
+    /// Connects to the local syslog.
     pub(super) fn local() -> io::Result<Self> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for path in LOCAL_SOCKETS {
@@ -50,18 +50,18 @@ impl Syslog {
         Err(last)
     }
 
-    /// One elsewhere: `udp://host:514`, `tcp://host:514`, or `unix:///path`.
+    /// Connects to a remote syslog: `udp://host:514`, `tcp://host:514`, or `unix:///path`.
     pub(super) fn remote(address: &str) -> io::Result<Self> {
         let way = match address.split_once("://") {
-            Some(("udp", place)) => Way::Udp(udp_to(place)?),
-            Some(("tcp", place)) => Way::Tcp(TcpWay {
-                place: place.to_owned(),
-                stream: Some(connect(place)?),
+            Some(("udp", address)) => Way::Udp(udp_to(address)?),
+            Some(("tcp", address)) => Way::Tcp(TcpWay {
+                address: address.to_owned(),
+                stream: Some(connect(address)?),
                 lost_at: Instant::now(),
             }),
             Some(("unix", path)) => Way::Local(datagrams_to(Path::new(path))?),
             _ => {
-                let problem = "expected udp://host:port, tcp://host:port or unix:///path";
+                let problem = "expected udp://host:port, tcp://host:port, or unix:///path";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
             }
         };
@@ -79,7 +79,7 @@ impl Syslog {
         }
     }
 
-    /// A line that cannot be taken at once is lost: a log must not hold a server up.
+    /// Writes a line. A line that cannot be sent at once is lost: the log must not delay the server.
     pub(super) fn write(&mut self, now: &Zoned, tag: Tag, text: &str) {
         match &mut self.way {
             Way::Local(socket) => {
@@ -100,9 +100,9 @@ impl Syslog {
 
 impl TcpWay {
     fn write(&mut self, line: &[u8]) {
-        if self.stream.is_none() && self.lost_at.elapsed() >= AGAIN_AFTER {
+        if self.stream.is_none() && self.lost_at.elapsed() >= RETRY_DELAY {
             self.lost_at = Instant::now();
-            self.stream = connect(&self.place).ok();
+            self.stream = connect(&self.address).ok();
         }
         let outcome = self.stream.as_mut().map(|stream| stream.write_all(line));
         if let Some(Err(_)) = outcome {
@@ -119,26 +119,26 @@ fn datagrams_to(path: &Path) -> io::Result<UnixDatagram> {
     Ok(socket)
 }
 
-fn udp_to(place: &str) -> io::Result<UdpSocket> {
+fn udp_to(address: &str) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))
-        .and_then(|socket| socket.connect(place).map(|()| socket))
+        .and_then(|socket| socket.connect(address).map(|()| socket))
         .or_else(|_| {
             let socket = UdpSocket::bind(("0.0.0.0", 0))?;
-            socket.connect(place).map(|()| socket)
+            socket.connect(address).map(|()| socket)
         })?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-fn connect(place: &str) -> io::Result<TcpStream> {
-    let address = place.to_socket_addrs()?.next();
+fn connect(address: &str) -> io::Result<TcpStream> {
+    let address = address.to_socket_addrs()?.next();
     let address = address.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     let stream = TcpStream::connect_timeout(&address, WRITE_TIME_MAX)?;
     stream.set_write_timeout(Some(WRITE_TIME_MAX))?;
     Ok(stream)
 }
 
-/// Locally the time is that of the machine's clock; what crosses machines says its zone and host.
+/// Formats a line. A local one has local time without a zone; a remote one includes zone and host.
 fn line(now: &Zoned, tag: Tag, host: Option<&str>, program: &str, text: &str) -> String {
     let priority = FACILITY * 8 + severity(tag);
     match host {
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_those_of_rfc_3164() {
+    fn lines_have_the_format_of_rfc_3164() {
         let now: Zoned = "2026-01-03T08:30:00+01:00[+01:00]".parse().expect("a time");
         for (tag, host, expected) in [
             (Tag::Info, None, "<29>Jan  3 08:30:00 x[7]: up"),
@@ -186,8 +186,8 @@ mod tests {
     #[test]
     fn lines_arrive_by_datagram() {
         let collector = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let place = collector.local_addr().expect("an address");
-        let mut syslog = Syslog::remote(&format!("udp://{place}")).expect("a socket");
+        let address = collector.local_addr().expect("an address");
+        let mut syslog = Syslog::remote(&format!("udp://{address}")).expect("a socket");
         syslog.write(&Zoned::now(), Tag::Error, "hello");
         let mut room = [0; 512];
         let length = collector.recv(&mut room).expect("a line");

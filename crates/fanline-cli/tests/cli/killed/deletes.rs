@@ -1,23 +1,23 @@
-//! What was deleted, purged or taken away does not come back.
+//! Deleted messages, purged messages, and deleted consumers do not reappear.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use fanline_client::Client;
 
-use super::{PATIENCE, Shared, ask, connect, field, text};
+use super::{RESPONSE_LIMIT, Shared, ask, connect, field, text};
 
-/// Subjects of the stream that records are deleted from.
+/// Subjects of the stream that messages are deleted from.
 const SUBJECTS: u64 = 5;
 
-/// What was confirmed to be gone.
+/// Confirmed deletions.
 #[derive(Default)]
 pub(super) struct Gone {
-    /// Sequences that were deleted.
+    /// Deleted sequences.
     deleted: BTreeSet<u64>,
-    /// For each subject, the sequence up to which all was purged.
+    /// For each subject, the sequence up to which it was purged.
     purged: BTreeMap<u64, u64>,
-    /// Consumers that were deleted.
+    /// Deleted consumers.
     consumers: Vec<String>,
 }
 
@@ -33,15 +33,15 @@ pub(super) async fn make(client: &Client) {
     ask(client, "STREAM.CREATE.GONE", gone).await;
 }
 
-/// What is answered to a request that is obeyed; `None` when the connection is gone.
+/// Returns the response to a successful request; `None` if the connection is lost.
 async fn answer(client: &Client, topic: &str, body: String) -> Option<String> {
-    let answer = client.request(topic, body, PATIENCE).await.ok()?;
+    let answer = client.request(topic, body, RESPONSE_LIMIT).await.ok()?;
     let answer = text(&answer);
     assert!(!answer.contains(r#""error""#), "{topic}: {answer}");
     Some(answer)
 }
 
-/// Stores records and deletes them again, in several ways, until the connection is gone.
+/// Stores messages and deletes them in several ways, until the connection is lost.
 pub(super) async fn run(address: String, round: u64, promises: Shared) {
     if let Some(client) = connect(&address).await {
         let mut turn = 0;
@@ -51,7 +51,7 @@ pub(super) async fn run(address: String, round: u64, promises: Shared) {
     }
 }
 
-/// One more turn; `None` when the connection is gone.
+/// One iteration; `None` if the connection is lost.
 async fn delete(client: &Client, round: u64, turn: u64, promises: &Shared) -> Option<()> {
     let subject = turn % SUBJECTS;
     let stored = answer(client, &format!("gone.{subject}"), "a leaf".to_owned()).await?;
@@ -93,7 +93,7 @@ pub(super) async fn check(client: &Client, gone: &Gone) {
     for (subject, purged) in &gone.purged {
         let body = format!(r#"{{"next_by_subj":"gone.{subject}"}}"#);
         let topic = "$JS.API.STREAM.MSG.GET.GONE";
-        let found = client.request(topic, body, PATIENCE).await;
+        let found = client.request(topic, body, RESPONSE_LIMIT).await;
         let found = text(&found.expect("an answer"));
         let first = field(&found, "seq");
         assert!(
@@ -103,11 +103,11 @@ pub(super) async fn check(client: &Client, gone: &Gone) {
         let deleted = first.filter(|first| gone.deleted.contains(first));
         assert_eq!(deleted, None, "it was deleted: {found}");
     }
-    // The newest: what is below has been looked at after an earlier start.
+    // The newest ones: older ones were checked after an earlier start.
     for sequence in gone.deleted.iter().rev().take(20) {
         let body = format!(r#"{{"seq":{sequence}}}"#);
         let topic = "$JS.API.STREAM.MSG.GET.GONE";
-        let found = client.request(topic, body, PATIENCE).await;
+        let found = client.request(topic, body, RESPONSE_LIMIT).await;
         let found = text(&found.expect("an answer"));
         assert!(found.contains(r#""err_code":10037"#), "{sequence}: {found}");
     }

@@ -1,8 +1,8 @@
-//! Nothing that was acknowledged is lost when the server is killed, and nothing that was confirmed undone.
+//! Kills the server: no acknowledged message may be lost, and no confirmed deletion undone.
 //!
-//! Clients publish, consume and delete while the process is killed at random moments, again and again over the
-//! same folder. After each start all that was acknowledged must be there, as it was sent.
-//! `FANLINE_KILLS` says how often, `FANLINE_SEED` begins with another number.
+//! Clients publish, consume, and delete while the process is killed at random moments, repeatedly with the
+//! same folder. After each start all acknowledged messages must be there, unchanged. `FANLINE_KILLS` sets the
+//! number of kills, `FANLINE_SEED` the random seed.
 
 mod deletes;
 
@@ -18,14 +18,14 @@ use crate::server::Server;
 
 const KILLS_DEFAULT: u64 = 200;
 const PUBLISHERS: u64 = 3;
-/// Publishes of one client that wait for their acknowledgement, and how long it then rests.
+/// Most unacknowledged publishes of one client, and its pause at that limit.
 const IN_FLIGHT: u64 = 30;
 const PAUSE: Duration = Duration::from_millis(4);
-/// The stream of the last value of each key, and how many keys there are.
+/// Number of keys in the stream of last values.
 const KEYS: u64 = 20;
-const PATIENCE: Duration = Duration::from_secs(20);
+const RESPONSE_LIMIT: Duration = Duration::from_secs(20);
 
-/// Numbers that look random (xorshift64*).
+/// Pseudo-random numbers (xorshift64*).
 struct Dice(u64);
 
 impl Dice {
@@ -37,13 +37,13 @@ impl Dice {
     }
 }
 
-/// A number of the environment.
+/// Returns a number from the environment.
 fn setting(name: &str, default: u64) -> u64 {
     let value = std::env::var(name).ok();
     value.map_or(default, |value| value.parse().expect("a number"))
 }
 
-/// What a publisher sends as its `number`th: nobody else sends the same.
+/// Returns the payload of a publisher's `number`th message, which is unique.
 fn payload(publisher: u64, number: u64) -> Vec<u8> {
     let mut dice = Dice((publisher << 40 | number) + 1);
     let mut text = format!("{publisher} {number} ").into_bytes();
@@ -53,7 +53,7 @@ fn payload(publisher: u64, number: u64) -> Vec<u8> {
     text
 }
 
-/// Who sent it, and as which; `None` when nobody ever did.
+/// Returns publisher and number of a payload; `None` if no publisher sent it.
 fn origin(bytes: &[u8]) -> Option<(u64, u64)> {
     let mut words = bytes.splitn(3, |byte| *byte == b' ');
     let mut number = || std::str::from_utf8(words.next()?).ok()?.parse().ok();
@@ -61,30 +61,30 @@ fn origin(bytes: &[u8]) -> Option<(u64, u64)> {
     (payload(publisher, nth) == bytes).then_some((publisher, nth))
 }
 
-/// What is promised.
+/// Acknowledged operations.
 #[derive(Default)]
 struct Promises {
-    /// Of the stream that keeps all: who sent the record of a sequence, and as which.
+    /// For the stream of all messages: publisher and number of each sequence.
     all: BTreeMap<u64, (u64, u64)>,
-    /// Of the stream of last values: the highest sequence of each key.
+    /// For the stream of last values: the highest sequence of each key.
     last: HashMap<u64, u64>,
     /// The next number of each publisher.
     next: HashMap<u64, u64>,
-    /// What the consumer was given, and what it has acknowledged and was told that it has.
+    /// Messages that the consumer received, and those whose acknowledgement was confirmed.
     given: BTreeSet<u64>,
     acked: BTreeSet<u64>,
     gone: deletes::Gone,
 }
 
 impl Promises {
-    /// The number of a publisher's next message.
+    /// Returns the number of a publisher's next message.
     fn next(&mut self, publisher: u64) -> u64 {
         let next = self.next.entry(publisher).or_insert(0);
         *next += 1;
         *next
     }
 
-    /// Notes an acknowledgement, whose subject ends with the stream and the message's number.
+    /// Records an acknowledgement, whose subject ends with the stream and the message's number.
     fn note(&mut self, publisher: u64, ack: &Message) {
         let said = text(ack);
         let sequence = field(&said, "seq").filter(|seq| *seq > 0);
@@ -97,14 +97,14 @@ impl Promises {
             *last = sequence.max(*last);
         } else {
             let before = self.all.insert(sequence, (publisher, number));
-            assert_eq!(before, None, "{sequence} was given out twice");
+            assert_eq!(before, None, "sequence {sequence} was assigned twice");
         }
     }
 }
 
 type Shared = Arc<Mutex<Promises>>;
 
-/// The number behind `"key":`.
+/// Returns the number after `"key":`.
 fn field(json: &str, key: &str) -> Option<u64> {
     let (_, rest) = json.split_once(&format!("\"{key}\":"))?;
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
@@ -115,7 +115,7 @@ fn text(message: &Message) -> String {
     String::from_utf8_lossy(message.payload()).into_owned()
 }
 
-/// `None` when the server is gone already.
+/// Returns `None` if the server is down already.
 async fn connect(address: &str) -> Option<Client> {
     let options = ConnectOptions::new(address).expect("an address");
     Client::connect(&options).await.ok()
@@ -123,7 +123,9 @@ async fn connect(address: &str) -> Option<Client> {
 
 async fn ask(client: &Client, path: &str, body: &str) -> String {
     let subject = format!("$JS.API.{path}");
-    let answer = client.request(&subject, body.to_owned(), PATIENCE).await;
+    let answer = client
+        .request(&subject, body.to_owned(), RESPONSE_LIMIT)
+        .await;
     let answer = text(&answer.unwrap_or_else(|error| panic!("{path}: {error}")));
     assert!(!answer.contains(r#""error""#), "{path}: {answer}");
     answer
@@ -139,7 +141,7 @@ async fn publish(client: &Client, subject: String, reply: String, payload: Vec<u
     client.publish_message(&message).await.is_ok()
 }
 
-/// Publishes to both streams until the connection is gone, and notes what is acknowledged.
+/// Publishes to both streams until the connection is lost, and records acknowledgements.
 async fn publisher(address: String, me: u64, promises: Shared) {
     let Some(client) = connect(&address).await else {
         return;
@@ -169,7 +171,7 @@ async fn publisher(address: String, me: u64, promises: Shared) {
     }
 }
 
-/// Takes up to a hundred records; `None` when the connection is gone.
+/// Pulls up to a hundred messages; `None` if the connection is lost.
 async fn fetch(client: &Client, records: &mut Subscription, inbox: &str) -> Option<Vec<Message>> {
     let next = "$JS.API.CONSUMER.MSG.NEXT.ALL.reader".to_owned();
     let request = br#"{"batch":100,"no_wait":true}"#.to_vec();
@@ -187,15 +189,15 @@ async fn fetch(client: &Client, records: &mut Subscription, inbox: &str) -> Opti
     Some(taken)
 }
 
-/// The sequence of a record that a consumer was given.
+/// Returns the stream sequence of a delivered message.
 fn sequence_of(record: &Message) -> u64 {
     let mut words = record.reply().unwrap_or_default().split('.');
     let sequence = words.nth(5).and_then(|word| word.parse().ok());
     sequence.expect("an address for the acknowledgement")
 }
 
-/// Reads from the durable consumer and acknowledges, until the connection is gone or, if `to_end`, until
-/// there is no more.
+/// Pulls from the durable consumer and acknowledges, until the connection is lost or, with `to_end`, until
+/// the stream is read completely.
 async fn reader(address: String, promises: Shared, to_end: bool) {
     let Some(client) = connect(&address).await else {
         return;
@@ -225,9 +227,13 @@ async fn reader(address: String, promises: Shared, to_end: bool) {
                 return;
             }
         }
-        // When the last is confirmed, those before it have been heard.
+        // The confirmation of the last acknowledgement implies those before it.
         let subject = last.reply().unwrap_or_default();
-        if client.request(subject, "+ACK", PATIENCE).await.is_err() {
+        if client
+            .request(subject, "+ACK", RESPONSE_LIMIT)
+            .await
+            .is_err()
+        {
             return;
         }
         promises.lock().expect("whole").acked.extend(given);
@@ -244,7 +250,7 @@ async fn make(client: &Client) {
     deletes::make(client).await;
 }
 
-/// Reads the stream that keeps all from a sequence on, and compares.
+/// Reads the stream of all messages from a sequence on, and compares.
 async fn check_all(client: &Client, from: u64, promises: &Promises) {
     let info = ask(client, "STREAM.INFO.ALL", "").await;
     assert!(!info.contains(r#""lost""#), "{info}");
@@ -264,7 +270,9 @@ async fn check_all(client: &Client, from: u64, promises: &Promises) {
         let subject = "$JS.API.DIRECT.GET.ALL".to_owned();
         assert!(publish(client, subject, inbox.clone(), request).await);
         loop {
-            let record = timeout(PATIENCE, records.next()).await.expect("in time");
+            let record = timeout(RESPONSE_LIMIT, records.next())
+                .await
+                .expect("in time");
             let record = record.expect("connected");
             if let Some(status) = record.status() {
                 assert_eq!(status, 204, "at {next} of {last}");
@@ -275,7 +283,7 @@ async fn check_all(client: &Client, from: u64, promises: &Promises) {
                 .and_then(|headers| headers.get("Nats-Sequence"));
             assert_eq!(header, Some(next.to_string().as_str()));
             let Some((publisher, number)) = origin(record.payload()) else {
-                panic!("nobody has sent what {next} is");
+                panic!("no publisher sent message {next}");
             };
             if let Some(promised) = promises.all.get(&next) {
                 assert_eq!(*promised, (publisher, number), "{next} is another one");
@@ -283,7 +291,7 @@ async fn check_all(client: &Client, from: u64, promises: &Promises) {
             let before = newest.insert(publisher, number);
             assert!(
                 before < Some(number),
-                "{next} is out of order or there twice"
+                "message {next} is out of order or duplicated"
             );
             next += 1;
         }
@@ -302,15 +310,15 @@ async fn check_last(client: &Client, promises: &Promises) {
     }
 }
 
-/// What may be delivered again if nobody was told otherwise, but not skipped.
+/// Messages may be redelivered if their acknowledgement was not confirmed, but never skipped.
 async fn check_reader(client: &Client, promises: &mut Promises) {
     let info = ask(client, "CONSUMER.INFO.ALL.reader", "").await;
     let (_, floor) = info.split_once(r#""ack_floor":"#).expect("a floor");
     let floor = field(floor, "stream_seq").expect("a sequence");
-    // What is up to the floor will never be delivered again: it was acknowledged, or nearly: what was
-    // asked for when the server died was not answered.
+    // Messages up to the floor are never redelivered. They were acknowledged, although a confirmation may be
+    // missing for those in flight when the server was killed.
     let missed = (1..=floor).find(|sequence| !promises.given.contains(sequence));
-    assert_eq!(missed, None, "it was never given: {info}");
+    assert_eq!(missed, None, "it was never delivered: {info}");
     let mut acked = promises.acked.iter().zip(1..);
     let gap = acked.find(|(acked, expected)| **acked != *expected);
     let promised = gap.map_or(promises.acked.len() as u64, |(_, expected)| expected - 1);
@@ -319,7 +327,7 @@ async fn check_reader(client: &Client, promises: &mut Promises) {
 }
 
 #[test]
-fn what_was_acknowledged_survives_kills() {
+fn acknowledged_messages_survive_kills() {
     let (kills, seed) = (
         setting("FANLINE_KILLS", KILLS_DEFAULT),
         setting("FANLINE_SEED", 1),
@@ -342,7 +350,7 @@ fn what_was_acknowledged_survives_kills() {
             if round == 0 {
                 make(&client).await;
             }
-            // All at the end, and in between what is new.
+            // All messages at the end; in between, the new ones.
             let from = if round == kills { 1 } else { checked };
             check_all(&client, from, promised).await;
             check_last(&client, promised).await;
@@ -359,7 +367,7 @@ fn what_was_acknowledged_survives_kills() {
             .collect();
         clients.push(runtime.spawn(deletes::run(address.clone(), round, Arc::clone(&promises))));
         clients.push(runtime.spawn(reader(address, Arc::clone(&promises), false)));
-        // How far the consumer is, is written down after a quarter of a second, if nobody waits for it.
+        // The consumer's position is written after a quarter of a second, unless a request waits for it.
         let micros = if dice.below(8) == 0 { 500_000 } else { 130_000 };
         std::thread::sleep(Duration::from_micros(dice.below(micros)));
         match dice.below(10) {
@@ -373,7 +381,7 @@ fn what_was_acknowledged_survives_kills() {
                 .unwrap_or_else(|error| panic!("round {round}: {error}"));
         }
     }
-    // Whatever was not acknowledged is delivered in the end.
+    // Unacknowledged messages are delivered in the end.
     let server = Server::start(&flags);
     std::thread::sleep(Duration::from_millis(1100));
     let promises_now = Arc::clone(&promises);

@@ -1,5 +1,5 @@
-//! The claims of each type of token. Unknown fields are ignored; `null` counts as missing. A limit of -1 is
-//! no limit.
+//! Claims of each type of token. Unknown fields are ignored, and null is the same as a missing field. A limit
+//! of -1 is unlimited.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Body;
 use crate::auth::nkey::KeyKind;
 
-/// Deserializes a value that may be `null`.
+/// Deserializes a value that may be null.
 fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -34,7 +34,7 @@ macro_rules! claims {
 }
 
 claims!(
-    /// An operator, and the keys with which it signs accounts.
+    /// An operator, and the keys that sign accounts.
     OperatorClaims {
         signing_keys: Vec<String>,
         system_account: String,
@@ -55,7 +55,7 @@ claims!(
         exports: Vec<ExportClaims>,
         limits: LimitClaims,
         signing_keys: Vec<SignerClaims>,
-        /// Revocations by the user's key or `*`: tokens issued up to this time are invalid.
+        /// Times by user key or `*`: tokens of that user issued up to then are revoked.
         revocations: BTreeMap<String, i64>,
         default_permissions: PermissionClaims,
         mappings: BTreeMap<String, Vec<MappingClaims>>,
@@ -73,7 +73,7 @@ impl Body for AccountClaims {
 }
 
 /// A user.
-// Flattened fields must not go through `or_default`, which would take a wrong one for a missing one.
+// Flattened fields must not use `or_default`, which would treat a wrong value as a missing one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "named as in the tokens of NATS")]
@@ -92,7 +92,7 @@ impl Body for UserClaims {
 }
 
 claims!(
-    /// The permission to import an export of another account.
+    /// Permission of an account to import an export.
     ActivationClaims {
         subject: String,
         kind: String,
@@ -107,11 +107,11 @@ impl Body for ActivationClaims {
 }
 
 claims!(
-    /// The response of an auth callout service.
+    /// Response of an auth callout service.
     ResponseToCallout {
-        /// The token of the admitted user.
+        /// Token of the admitted user.
         jwt: String,
-        /// The reason of a refusal.
+        /// Reason for a refusal.
         error: String,
         issuer_account: String,
     }
@@ -147,7 +147,8 @@ claims!(
         subject: String,
         account: String,
         token: String,
-        /// The older form of the local name: a prefix for streams, the *remote* subject for services.
+        /// The older way to name the local subject: for streams a prefix, for services the subject in the
+        /// *exporting* account.
         to: String,
         local_subject: String,
         #[serde(rename = "type")]
@@ -167,7 +168,7 @@ claims!(
         token_req: bool,
         revocations: BTreeMap<String, i64>,
         response_type: String,
-        /// Nanoseconds.
+        /// In nanoseconds.
         response_threshold: i64,
         service_latency: Option<LatencyClaims>,
         account_token_position: u16,
@@ -176,7 +177,7 @@ claims!(
 );
 
 claims!(
-    /// Reports of a service's latency.
+    /// Configuration of latency reports.
     LatencyClaims {
         /// A percentage, or `headers`.
         sampling: SampleClaims,
@@ -184,12 +185,12 @@ claims!(
     }
 );
 
-/// A number, or `headers`.
+/// A percentage, or `headers`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct SampleClaims(pub Value);
 
-/// The limits of an account. A missing one is 0.
+/// Limits of an account. A missing limit is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "named as in the tokens of NATS")]
@@ -205,13 +206,13 @@ pub struct LimitClaims {
     pub leaf: i64,
     #[serde(flatten)]
     pub flat: TierClaims,
-    /// By the number of replicas: `R1`, `R3`.
+    /// Limits by the number of replicas: `R1`, `R3`.
     #[serde(deserialize_with = "or_default")]
     pub tiered_limits: BTreeMap<String, TierClaims>,
 }
 
 claims!(
-    /// The limits of an account's streams.
+    /// JetStream limits of an account.
     TierClaims {
         mem_storage: i64,
         disk_storage: i64,
@@ -228,14 +229,14 @@ claims!(
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum SignerClaims {
-    /// Signs users with any permissions.
+    /// A key that may grant any rights.
     Plain(String),
-    /// Signs users with the permissions of its template.
+    /// A key that grants the rights of its template.
     Scoped(Box<ScopeClaims>),
 }
 
 claims!(
-    /// A key whose users all have the same permissions.
+    /// A signing key whose users all have the same rights.
     ScopeClaims {
         kind: String,
         key: String,
@@ -256,7 +257,7 @@ claims!(
 );
 
 claims!(
-    /// The allowed subjects in one direction; all if empty.
+    /// Permissions in one direction; empty allows everything.
     SubjectClaims {
         allow: Vec<String>,
         deny: Vec<String>,
@@ -264,26 +265,26 @@ claims!(
 );
 
 claims!(
-    /// Permission to reply.
+    /// Permission to publish responses.
     ResponseClaims {
         max: i64,
-        /// Nanoseconds.
+        /// In nanoseconds.
         ttl: i64,
     }
 );
 
 claims!(
-    /// A destination of a subject mapping.
+    /// A destination of a mapping.
     MappingClaims {
         subject: String,
-        /// The percentage of messages; 0 means all.
+        /// Weight in percent; 0 means 100.
         weight: u8,
         cluster: String,
     }
 );
 
 claims!(
-    /// The auth callout service.
+    /// Configuration of the account's auth callout.
     AuthorizationClaims {
         auth_users: Vec<String>,
         allowed_accounts: Vec<String>,
@@ -292,26 +293,26 @@ claims!(
 );
 
 claims!(
-    /// The destination of traces.
+    /// Destination of traces.
     TraceClaims {
         dest: String,
         sampling: i64,
     }
 );
 
-/// How a user may connect, and what it may do. A missing limit is 0.
+/// Connection terms and permissions of a user. A missing limit is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "named as in the tokens of NATS")]
 pub struct UserTerms {
     #[serde(flatten)]
     pub permissions: PermissionClaims,
-    /// Networks, as `10.0.0.0/8`.
+    /// Networks such as `10.0.0.0/8`.
     #[serde(deserialize_with = "networks")]
     pub src: Vec<String>,
     #[serde(deserialize_with = "or_default")]
     pub times: Vec<TimeRangeClaims>,
-    /// The time zone of `times`.
+    /// Time zone of `times`.
     pub times_location: String,
     pub subs: i64,
     pub data: i64,
@@ -323,14 +324,14 @@ pub struct UserTerms {
 }
 
 impl UserTerms {
-    /// Returns whether nothing is set, as users of a scoped key require: its template sets everything.
+    /// Returns whether no term is set, as required for users of a scoped key: its template has all terms.
     pub fn is_empty(&self) -> bool {
         *self == UserTerms::default()
     }
 }
 
 claims!(
-    /// An interval between two times of day, as `08:00:00`.
+    /// A range of times of day, such as `08:00:00`.
     TimeRangeClaims {
         start: String,
         end: String,

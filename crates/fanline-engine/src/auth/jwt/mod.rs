@@ -1,8 +1,8 @@
-//! Signed claims (JWT) in NATS's form: identities that a key vouches for.
+//! NATS tokens (JWT): claims signed by a key.
 //!
-//! A token has three parts in base64url, joined by dots: a header, the claims, and a signature. The signature
-//! covers the first two parts; in version 1, only the second. The issuer in the claims is the signer, so a
-//! signature alone does not prove that this issuer may sign such a token.
+//! A token has three base64url parts separated by dots: header, claims, and signature. The signature covers
+//! the first two parts; in version 1, only the second. The claims name their issuer, so a valid signature
+//! does not prove that the issuer is trusted.
 
 mod claims;
 #[cfg(test)]
@@ -24,84 +24,84 @@ pub use claims::{
     TierClaims, TimeRangeClaims, TraceClaims, UserClaims, UserTerms,
 };
 
-/// The most bytes of a token; a longer one is refused unread.
+/// Largest token in bytes. A larger one is refused before it is parsed.
 pub const JWT_BYTES_MAX: usize = 1 << 20;
-/// The header has two fields.
+/// Largest header in bytes; it has two short fields.
 const HEADER_BYTES_MAX: usize = 1024;
 /// Bytes of an Ed25519 signature.
 const SIGNATURE_BYTES: usize = 64;
-/// The newest supported version.
+/// Latest supported version of claims.
 const VERSION_MAX: u64 = 2;
 
-/// The reason why a token is refused.
+/// The reason why a token is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each one is its text")]
 pub enum JwtError {
     #[error("the token is longer than {} bytes", JWT_BYTES_MAX)]
     TooLong,
-    #[error("a token has three parts")]
+    #[error("the token does not have three parts separated by dots")]
     Parts,
     #[error("the token's {0} is not base64url")]
     Encoding(&'static str),
-    #[error("the token's {0} is not what it should be: {1}")]
+    #[error("the token's {0} is invalid: {1}")]
     Content(&'static str, String),
-    #[error("the token is signed by {0:?}, which is not understood")]
+    #[error("the token's algorithm {0:?} is not supported; expected \"ed25519-nkey\"")]
     Algorithm(String),
-    #[error("the token is of version {0}, which is not understood")]
+    #[error("token version {0} is not supported; expected 1 or 2")]
     Version(u64),
-    #[error("the token is of type {0:?} and not {1:?}")]
+    #[error("the token has type {0:?}, expected {1:?}")]
     Type(String, &'static str),
-    #[error("the token's issuer is not of the right kind")]
+    #[error("the token's issuer is not a key of the right kind")]
     Issuer,
-    #[error("the token's subject is not of the right kind")]
+    #[error("the token's subject is not a key of the right kind")]
     Subject,
-    #[error("the token's signature is not its issuer's")]
+    #[error("the token's signature does not match its issuer")]
     Signature,
 }
 
-/// The claims of one type of token, besides those about its subject.
+/// The claims of one token type.
 pub trait Body: DeserializeOwned {
-    /// The type.
+    /// Name of the type.
     const TYPE: &'static str;
-    /// The kinds of keys that may issue it.
+    /// Kinds of keys that may issue it.
     const ISSUERS: &'static [KeyKind];
-    /// The kinds of keys that it may be about; anything if empty.
+    /// Kinds of keys that may be its subject; empty allows anything.
     const SUBJECTS: &'static [KeyKind];
 }
 
 /// The claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims<B> {
-    /// The id of the token.
+    /// Id of the token itself.
     pub id: String,
-    /// The key of the issuer.
+    /// Key that signed the token.
     pub issuer: PublicKey,
-    /// The subject; for most types a public key.
+    /// Subject of the token; in most types, a public key.
     pub subject: String,
-    /// The audience.
+    /// Audience of the token.
     pub audience: String,
-    /// The issue time, in seconds since 1970.
+    /// Time of issue, in seconds since 1970.
     pub issued_at: i64,
-    /// The time from which the token is invalid.
+    /// Time when it expires, in seconds since 1970.
     pub expires_at: Option<i64>,
-    /// The time from which the token is valid.
+    /// Time when it becomes valid, in seconds since 1970.
     pub not_before: Option<i64>,
-    /// The name of the subject.
+    /// Display name of the subject.
     pub name: String,
-    /// The claims of this type of token.
+    /// Claims of the token's type.
     pub body: B,
 }
 
 impl<B> Claims<B> {
-    /// Returns whether it is valid at this time, in seconds since 1970.
+    /// Returns whether the token is valid at this time, in seconds since 1970.
     pub fn holds_at(&self, now: i64) -> bool {
         self.expires_at.is_none_or(|end| now < end)
             && self.not_before.is_none_or(|from| now >= from)
     }
 }
 
-/// A decoded token whose signature has not been checked.
+/// A parsed token whose signature is not verified yet.
 #[derive(Clone, Debug)]
 pub struct Unverified<B> {
     claims: Claims<B>,
@@ -110,10 +110,9 @@ pub struct Unverified<B> {
 }
 
 impl<B: Body> Unverified<B> {
-    /// Decodes a token.
+    /// Parses a token.
     ///
-    /// # Errors
-    /// Fails if it is not a token, or has another type.
+    /// # Errors If it is malformed, or has another type.
     pub fn read(text: &str) -> Result<Self, JwtError> {
         let text = text.trim();
         if text.len() > JWT_BYTES_MAX {
@@ -133,8 +132,7 @@ impl<B: Body> Unverified<B> {
             return Err(JwtError::Signature);
         }
         let (claims, version) = raw.check()?;
-        // The version decides what the signature covers. Generic claims may lack one; for them the algorithm
-        // decides.
+        // The version decides what is signed. Generic claims may have none; for them the algorithm decides.
         let is_old = match B::TYPE {
             GenericClaims::TYPE => algorithm == Algorithm::Old,
             _ => version <= 1,
@@ -150,15 +148,14 @@ impl<B: Body> Unverified<B> {
         })
     }
 
-    /// Returns the claims, which anyone could have written.
+    /// Returns the claims without verification: anyone may have written them.
     pub fn peek(&self) -> &Claims<B> {
         &self.claims
     }
 
-    /// Returns the claims if the issuer signed them.
+    /// Returns the claims if their issuer signed them.
     ///
-    /// # Errors
-    /// Fails if the signature is not the issuer's.
+    /// # Errors If the signature is not the issuer's.
     pub fn verify(self) -> Result<Claims<B>, JwtError> {
         match self.claims.issuer.verifies(&self.signed, &self.signature) {
             true => Ok(self.claims),
@@ -167,18 +164,16 @@ impl<B: Body> Unverified<B> {
     }
 }
 
-/// Decodes a token and checks that its issuer signed it.
+/// Parses a token and verifies its issuer's signature.
 ///
-/// # Errors
-/// Fails if it is not a token of this type, or the signature is not the issuer's.
+/// # Errors If it is malformed, has another type, or the signature is not the issuer's.
 pub fn verified<B: Body>(text: &str) -> Result<Claims<B>, JwtError> {
     Unverified::read(text)?.verify()
 }
 
-/// Signs claims, with the signer as their issuer.
+/// Signs `claims` and returns the token. The key becomes its issuer.
 ///
-/// # Panics
-/// Panics if `claims` is not an object.
+/// # Panics If `claims` is not an object.
 pub fn sign(mut claims: Value, key: &SecretKey) -> String {
     claims["iss"] = key.public().encode().into();
     let header = json!({"typ": "JWT", "alg": "ed25519-nkey"});
@@ -188,16 +183,16 @@ pub fn sign(mut claims: Value, key: &SecretKey) -> String {
     format!("{signed}.{signature}")
 }
 
-/// The algorithm in a token's header. The signature bytes are the same for both.
+/// The algorithm in a header. The bytes of a signature are the same for both.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Algorithm {
-    /// `ed25519`, of version 1.
+    /// `ed25519`, used by version 1 of the libraries.
     Old,
     /// `ed25519-nkey`.
     Nkey,
 }
 
-/// Returns the algorithm in a header.
+/// Returns the algorithm of a header.
 fn read_header(text: &str) -> Result<Algorithm, JwtError> {
     #[derive(Deserialize)]
     struct Header {
@@ -211,7 +206,7 @@ fn read_header(text: &str) -> Result<Algorithm, JwtError> {
     }
     let header: Header = content("header", &decode("header", text)?)?;
     if !header.typ.eq_ignore_ascii_case("jwt") {
-        return Err(JwtError::Content("header", "its type is not JWT".into()));
+        return Err(JwtError::Content("header", "its `typ` is not JWT".into()));
     }
     match header.alg.to_ascii_lowercase().as_str() {
         "ed25519-nkey" => Ok(Algorithm::Nkey),
@@ -231,7 +226,7 @@ fn content<T: DeserializeOwned>(part: &'static str, json: &[u8]) -> Result<T, Jw
     serde_json::from_slice(json).map_err(|error| JwtError::Content(part, error.to_string()))
 }
 
-/// The claims as encoded.
+/// Claims in their JSON form.
 #[derive(Deserialize)]
 struct Raw {
     #[serde(default)]
@@ -249,13 +244,13 @@ struct Raw {
     nbf: i64,
     #[serde(default)]
     name: String,
-    /// In version 1.
+    /// Type of the token in version 1.
     #[serde(default, rename = "type")]
     old_type: String,
-    /// In version 1.
+    /// Signing account in version 1.
     #[serde(default)]
     issuer_account: String,
-    /// In version 1.
+    /// Tags in version 1.
     #[serde(default)]
     tags: Value,
     #[serde(default)]
@@ -266,11 +261,11 @@ impl Raw {
     /// Returns the claims and the token's version.
     fn check<B: Body>(mut self) -> Result<(Claims<B>, u64), JwtError> {
         let (version, kind) = self.version_and_type()?;
-        // Generic claims may be of any type.
+        // Generic claims may have any type.
         if kind != B::TYPE && B::TYPE != GenericClaims::TYPE {
             return Err(JwtError::Type(kind, B::TYPE));
         }
-        // Responses of an auth callout exist since version 2, and may lack a version.
+        // Auth callout responses exist since version 2, so they are accepted without a version.
         if version == 0 && !matches!(B::TYPE, GenericClaims::TYPE | ResponseToCallout::TYPE) {
             return Err(JwtError::Version(version));
         }
@@ -299,13 +294,16 @@ impl Raw {
         Ok((claims, version))
     }
 
-    /// Returns the token's version, 0 if missing, and its type.
+    /// Returns the token's version, 0 if it has none, and its type.
     fn version_and_type(&self) -> Result<(u64, String), JwtError> {
         if !self.old_type.is_empty() {
             return Ok((1, self.old_type.clone()));
         }
         let Value::Object(nats) = &self.nats else {
-            return Err(JwtError::Content("payload", "`nats` is no object".into()));
+            return Err(JwtError::Content(
+                "payload",
+                "`nats` is not an object".into(),
+            ));
         };
         let version = nats.get("version").map_or(Some(0), Value::as_u64);
         let version = version.unwrap_or(u64::MAX);

@@ -13,7 +13,7 @@ fn public(kind: KeyKind, number: u8) -> String {
     key(kind, number).public().encode()
 }
 
-/// A user's claims, signed by account 1.
+/// Returns a user's token, signed by account 1.
 fn user(change: impl FnOnce(&mut Value)) -> String {
     let mut claims = json!({
         "sub": public(KeyKind::User, 2),
@@ -24,7 +24,7 @@ fn user(change: impl FnOnce(&mut Value)) -> String {
     sign(claims, &key(KeyKind::Account, 1))
 }
 
-/// A token of these parts with a signature of account 1, of whatever is signed.
+/// Returns a token of these parts, signed by account 1: all of it, or the second part only.
 fn of_parts(header: &str, payload: &Value, signs_all: bool) -> String {
     let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
     let (header, payload) = (part(header), part(&payload.to_string()));
@@ -37,7 +37,7 @@ fn of_parts(header: &str, payload: &Value, signs_all: bool) -> String {
 }
 
 #[test]
-fn claims_are_read() {
+fn claims_are_parsed() {
     let token = user(|claims| {
         claims["name"] = "ada".into();
         claims["exp"] = 200.into();
@@ -60,8 +60,8 @@ fn claims_are_read() {
 }
 
 #[test]
-fn wrong_type_is_an_error() {
-    // A reader that took a wrong value for a missing one would grant everything.
+fn value_of_wrong_type_is_refused() {
+    // Ignoring a field of the wrong type would grant everything.
     for (field, value) in [
         ("pub", json!("a.>")),
         ("sub", json!({"deny": "a.>"})),
@@ -82,7 +82,7 @@ fn wrong_type_is_an_error() {
 }
 
 #[test]
-fn errors_name_the_fault() {
+fn errors_name_the_cause() {
     let check = |token: &str, expected: &JwtError| {
         let error = verified::<UserClaims>(token).unwrap_err();
         assert_eq!(error, *expected, "{token:.80}");
@@ -137,7 +137,7 @@ fn signature_covers_the_parts_of_its_version() {
     };
     assert!(read(NEW, &new, true).is_ok());
     assert_eq!(read(NEW, &new, false), Err(JwtError::Signature));
-    // The name of the algorithm does not tell the version.
+    // The algorithm's name does not determine the version.
     assert!(read(OLD, &new, true).is_ok());
     assert_eq!(read(OLD, &new, false), Err(JwtError::Signature));
     let claims = read(OLD, &old, false).unwrap();
@@ -160,7 +160,8 @@ fn signature_covers_the_parts_of_its_version() {
     }
 }
 
-/// Version 1 has the type beside `nats`; fields of version 2 grant and limit nothing.
+/// Reads a token of version 1, which has the type next to `nats`. Its fields from version 2 must grant and
+/// limit nothing.
 fn old<B: Body>(kind: &str, signer: KeyKind, subject: KeyKind, nats: Value) -> Result<B, JwtError> {
     let mut payload = json!({
         "iss": public(signer, 1), "sub": public(subject, 2), "iat": 100, "type": kind,
@@ -241,12 +242,12 @@ fn version_1_user_without_limits_is_unlimited() {
         (claims.issuer_account.as_str(), claims.tags.len()),
         ("A", 1)
     );
-    // Users of a scoped key must set nothing, and this one sets unlimited limits.
+    // A user of a scoped key must have no terms; these are not empty, since limits are unlimited.
     assert!(!read(json!({})).terms.is_empty());
 }
 
 #[test]
-fn version_1_activation_has_the_import_kind_as_its_type() {
+fn version_1_activation_has_its_kind_as_type() {
     let nats = json!({"subject": "a", "type": "service", "max": 1, "payload": 2});
     let claims = old::<ActivationClaims>("activation", KeyKind::Account, KeyKind::Account, nats);
     let claims = claims.unwrap();

@@ -1,8 +1,7 @@
-//! Converts claims of version 1 to version 2.
+//! Conversion of version 1 tokens to claims of version 2.
 //!
-//! Version 1 has the token's type, tags, and `issuer_account` beside `nats`, and leaves `nats` out if it
-//! would be empty. Fields that version 1 does not know are removed, so that they grant no right or limit of
-//! version 2.
+//! Version 1 has the token's type, tags, and `issuer_account` next to `nats`, and omits an empty `nats`.
+//! Fields unknown to version 1 are removed, so that they grant no rights and set no limits of version 2.
 
 use serde_json::{Map, Value};
 
@@ -45,15 +44,20 @@ const USER: &[&str] = &[
     "payload",
     "bearer_token",
 ];
-/// Limits of a user that are unlimited if missing. In version 2 a missing limit is 0.
+/// Limits of a user that default to unlimited in version 1, and to 0 in version 2.
 const UNLIMITED: &[&str] = &["subs", "data", "payload"];
 
-/// Returns the `nats` block in the form of version 2.
+/// Returns the `nats` object of a token of this type in the form of version 2.
 pub(super) fn migrate(kind: &str, raw: &mut Raw) -> Result<Map<String, Value>, JwtError> {
     let mut nats = match std::mem::take(&mut raw.nats) {
         Value::Null => Map::new(),
         Value::Object(nats) => nats,
-        _ => return Err(JwtError::Content("payload", "`nats` is no object".into())),
+        _ => {
+            return Err(JwtError::Content(
+                "payload",
+                "`nats` is not an object".into(),
+            ));
+        }
     };
     match kind {
         OperatorClaims::TYPE => keep(&mut nats, OPERATOR),
@@ -68,7 +72,7 @@ pub(super) fn migrate(kind: &str, raw: &mut Raw) -> Result<Map<String, Value>, J
             }
         }
         ActivationClaims::TYPE => {
-            // Here `type` is the kind of import that the activation permits.
+            // Here `type` is the kind of import that the activation allows.
             if let Some(kind) = nats.remove("type") {
                 nats.insert("kind".into(), kind);
             }
@@ -87,12 +91,12 @@ fn migrate_account(nats: &mut Map<String, Value>) -> Result<(), JwtError> {
     if let Some(Value::Object(limits)) = nats.get_mut("limits") {
         keep(limits, LIMITS);
     }
-    // A scoped key is of version 2. Without its scope it would grant more than it should.
+    // A scoped key belongs to version 2. As a plain key it would grant more than its scope.
     let keys = nats.get("signing_keys").and_then(Value::as_array);
     match keys.is_some_and(|keys| keys.iter().any(Value::is_object)) {
         true => Err(JwtError::Content(
             "payload",
-            "version 1 has no scoped signing keys".into(),
+            "a token of version 1 cannot have scoped signing keys".into(),
         )),
         false => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! Converts the claims of an account's token to an account.
+//! Conversion of account tokens to accounts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,37 +18,37 @@ use crate::auth::nkey::{KeyKind, PublicKey};
 use crate::auth::permissions::{AllowResponses, Allowed, Permissions};
 use crate::limits::AccountLimits as JetStreamLimits;
 
-/// The key of revocations that concern every user.
+/// Key of revocations that apply to all users.
 const EVERYBODY: &str = "*";
-/// Stands for all accounts in the list of those in which a callout service may place users.
+/// Entry of a service's allowed accounts that stands for all.
 const ANY_ACCOUNT: &str = "*";
-/// The kind of a signing key whose users have the permissions of its template.
+/// Kind of a signing key whose users have the rights of its template.
 const USER_SCOPE: &str = "user_scope";
 
-/// In operator mode, the claims of an account's token: its signing keys, imports, and revocations.
+/// In operator mode, the account's token: it determines the keys that sign the account's users.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Authority {
     pub(super) claims: Claims<AccountClaims>,
     token: Arc<str>,
-    /// The imports that it requests, each with its activation token.
-    pub(super) wanted: Vec<Wanted>,
+    /// Requested imports with their activation tokens.
+    pub(super) requested: Vec<RequestedImport>,
     default_permissions: Option<Permissions>,
     service: Option<Service>,
 }
 
-/// The auth callout service of an account.
+/// The auth callout service of an account, for clients with a token of this account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::auth) struct Service {
-    /// The users of the service itself, which connect without a callout.
+    /// Users that the service does not authenticate: the service itself.
     users: Vec<String>,
-    /// Other accounts in which it may place users.
+    /// Other accounts that the service may assign users to.
     accounts: Vec<String>,
-    /// The key that requests are encrypted for.
+    /// Curve key that requests are sealed for.
     pub(in crate::auth) xkey: Option<PublicKey>,
 }
 
 impl Service {
-    /// Returns `None` without auth users: the service itself could not connect.
+    /// Returns `None` if no user is configured for the service, which could not connect then.
     fn new(claims: &AuthorizationClaims) -> Result<Option<Self>, String> {
         if claims.auth_users.is_empty() {
             return Ok(None);
@@ -57,7 +57,7 @@ impl Service {
             "" => None,
             key => {
                 let parsed = PublicKey::parse_as(KeyKind::Curve, key);
-                Some(parsed.ok_or_else(|| format!("{key:?} is not a public curve key"))?)
+                Some(parsed.ok_or_else(|| format!("{key:?} is not a public curve key (`X…`)"))?)
             }
         };
         Ok(Some(Service {
@@ -67,21 +67,21 @@ impl Service {
         }))
     }
 
-    /// Returns whether it may place users in another account.
+    /// Returns whether the service may assign users to another account.
     pub(in crate::auth) fn may_use(&self, account: &str) -> bool {
         let mut accounts = self.accounts.iter();
         accounts.any(|known| known == account || known == ANY_ACCOUNT)
     }
 }
 
-/// A requested import, permitted or not.
+/// A requested import, whether its export exists or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct RequestedImport {
     pub(super) import: Import,
     pub(super) activation: Option<Claims<ActivationClaims>>,
 }
 
-// A token is long, and repeats what the account holds.
+// A token is long, and adds nothing to the account's key.
 impl std::fmt::Debug for Authority {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Authority")
@@ -112,24 +112,25 @@ impl Authority {
                 )));
             }
         }
-        let wanted: Result<Vec<Wanted>, String> = claims.body.imports.iter().map(wanted).collect();
-        let wanted = wanted.map_err(|error| wrong(&error))?;
+        let requested: Result<Vec<RequestedImport>, String> =
+            claims.body.imports.iter().map(requested).collect();
+        let requested = requested.map_err(|error| wrong(&error))?;
         let permissions = permissions(&claims.body.default_permissions);
         let permissions = permissions.map_err(|error| wrong(&error))?;
         check_counts(&claims.body).map_err(|error| wrong(&error))?;
         let service = Service::new(&claims.body.authorization).map_err(|error| wrong(&error))?;
-        // `wanted` has them, with their tokens.
+        // Moved to `requested`, with their tokens.
         claims.body.imports = Vec::new();
         Ok(Authority {
             token: token.trim().into(),
-            wanted,
+            requested,
             default_permissions: (permissions != Permissions::default()).then_some(permissions),
             service,
             claims,
         })
     }
 
-    /// Returns the account without its imports; these depend on the exports of others.
+    /// Returns the account without imports, which depend on the exports of other accounts.
     pub(super) fn account(self) -> Result<Account, OperatorError> {
         let subject = &self.claims.subject;
         let body = &self.claims.body;
@@ -166,7 +167,7 @@ impl Authority {
             mappings,
             trace: body.trace.as_ref().map(|trace| TraceTo {
                 dest: trace.dest.clone(),
-                // A missing value means all messages.
+                // A missing percentage means 100.
                 percent: u8::try_from(trace.sampling)
                     .ok()
                     .filter(|n| *n > 0)
@@ -181,18 +182,18 @@ impl Authority {
         &self.token
     }
 
-    /// Returns its issue time in seconds since 1970; the later of two tokens counts.
+    /// Returns when it was issued, in seconds since 1970; of two tokens the later one is valid.
     pub fn issued_at(&self) -> i64 {
         self.claims.issued_at
     }
 
-    /// Returns the auth callout service, if there is one.
+    /// Returns the auth callout service of the account, if it has one.
     pub(in crate::auth) fn service(&self) -> Option<&Service> {
         self.service.as_ref()
     }
 
-    /// Returns whether the service decides about a user.
-    pub(super) fn asks_about(&self, user: &str) -> bool {
+    /// Returns whether that service authenticates a user.
+    pub(super) fn is_authenticated_by_service(&self, user: &str) -> bool {
         let service = self.service.as_ref();
         service.is_some_and(|service| service.users.iter().all(|known| known != user))
     }
@@ -202,7 +203,7 @@ impl Authority {
         &self.claims.name
     }
 
-    /// Returns the account's key.
+    /// Returns the account's public key.
     pub(in crate::auth) fn account_key(&self) -> &str {
         &self.claims.subject
     }
@@ -214,23 +215,22 @@ impl Authority {
 
     /// Returns the accounts that it imports from.
     pub(super) fn exporters(&self) -> impl Iterator<Item = &str> {
-        self.wanted
+        self.requested
             .iter()
-            .map(|wanted| wanted.import.account.as_str())
+            .map(|requested| requested.import.account.as_str())
     }
 
     pub(super) fn default_permissions(&self) -> Option<&Permissions> {
         self.default_permissions.as_ref()
     }
 
-    /// Returns whether a user's token with this issue time has been revoked.
+    /// Returns whether a user's token issued at this time is revoked.
     pub(super) fn has_revoked(&self, user: &str, issued_at: i64) -> bool {
         is_revoked(&self.claims.body.revocations, user, issued_at)
     }
 
-    /// Returns the template of a key that signs for this account: `Some(None)` for a key without one, `None`
-    /// for a key that does not sign for it. A token that names the account in `issuer_account` must be signed
-    /// with a signing key.
+    /// Returns the template of a key that signs for this account: `Some(None)` for a plain key, and `None`
+    /// for a key that does not sign for it.
     #[expect(clippy::option_option, reason = "no key, a key, a scoped key")]
     pub(in crate::auth) fn signer(&self, key: &PublicKey) -> Option<Option<&UserTerms>> {
         let key = key.encode();
@@ -270,10 +270,10 @@ fn check_counts(body: &AccountClaims) -> Result<(), String> {
         limit >= 0 && count > limit
     };
     if exceeds(body.limits.imports, body.imports.len()) {
-        return Err("it imports more than it may".into());
+        return Err("it has more imports than its limit allows".into());
     }
     if exceeds(body.limits.exports, body.exports.len()) {
-        return Err("it exports more than it may".into());
+        return Err("it has more exports than its limit allows".into());
     }
     let has_wildcard = |subject: &str| subject.split('.').any(|token| matches!(token, "*" | ">"));
     if !body.limits.wildcards
@@ -282,17 +282,17 @@ fn check_counts(body: &AccountClaims) -> Result<(), String> {
             .iter()
             .any(|export| has_wildcard(&export.subject))
     {
-        return Err("it may not export wildcards".into());
+        return Err("its limits do not allow exports with wildcards".into());
     }
     Ok(())
 }
 
-/// Converts a limit; a negative one is no limit.
+/// Converts a limit; a negative one is unlimited.
 pub(super) fn limit(given: i64) -> Option<u64> {
     u64::try_from(given).ok()
 }
 
-/// Returns `None` if JetStream is disabled: nothing may be stored.
+/// Returns `None` without JetStream: no tier allows storage.
 fn jetstream(limits: &LimitClaims) -> Option<JetStreamLimits> {
     let stores = |tier: &TierClaims| tier.mem_storage != 0 || tier.disk_storage != 0;
     let tiers = &limits.tiered_limits;
@@ -306,7 +306,7 @@ fn jetstream(limits: &LimitClaims) -> Option<JetStreamLimits> {
 }
 
 fn tier_limits(tier: &TierClaims) -> JetStreamLimits {
-    // For these, 0 means no limit.
+    // For these limits 0 means unlimited.
     let some = |given: i64| if given == 0 { -1 } else { given };
     JetStreamLimits {
         max_memory: tier.mem_storage,
@@ -350,7 +350,7 @@ fn export(claims: &ExportClaims) -> Result<Export, String> {
     Ok(Export {
         kind,
         subject: claims.subject.clone(),
-        // Resolving imports finds the accounts with an activation token.
+        // Accounts with an activation token are added when imports are resolved.
         accounts: claims.token_req.then(Vec::new),
         account_token_position: (position > 0).then_some(position),
         allow_trace: claims.allow_trace,
@@ -367,7 +367,7 @@ fn sampling(claims: &SampleClaims) -> Option<Sampling> {
         .then_some(Sampling::Percent(percent))
 }
 
-fn wanted(claims: &ImportClaims) -> Result<Wanted, String> {
+fn requested(claims: &ImportClaims) -> Result<RequestedImport, String> {
     let (kind, is_stream) = match claims.kind.as_str() {
         "stream" => (ImportKind::Stream, true),
         "service" => (
@@ -381,7 +381,7 @@ fn wanted(claims: &ImportClaims) -> Result<Wanted, String> {
     let subject = &claims.subject;
     let (there, here) = match (claims.local_subject.as_str(), claims.to.as_str()) {
         ("", "") => (subject.clone(), None),
-        // A prefix for streams; services use it the other way round, and `to` is set.
+        // For streams `to` is a prefix; for services it is the subject in the exporting account.
         ("", prefix) if is_stream => (subject.clone(), Some(format!("{prefix}.{subject}"))),
         ("", there) => (there.to_owned(), Some(subject.clone())),
         (local, _) => (subject.clone(), Some(with_wildcards(local))),
@@ -393,7 +393,7 @@ fn wanted(claims: &ImportClaims) -> Result<Wanted, String> {
             Some(read.map_err(|error| format!("activation for {subject:?}: {error}"))?)
         }
     };
-    Ok(Wanted {
+    Ok(RequestedImport {
         import: Import {
             kind,
             account: claims.account.clone(),
@@ -405,7 +405,7 @@ fn wanted(claims: &ImportClaims) -> Result<Wanted, String> {
     })
 }
 
-/// Rewrites `a.$1` as `a.*`.
+/// Replaces numbered wildcards: `a.$1` becomes `a.*`.
 fn with_wildcards(local: &str) -> String {
     let is_number = |token: &str| {
         let digits = token.strip_prefix('$');
@@ -437,7 +437,7 @@ pub(in crate::auth) fn permissions(claims: &PermissionClaims) -> Result<Permissi
     })
 }
 
-/// The constructor of an [`Allowed`] from allowed and denied subjects.
+/// A constructor of [`Allowed`] from allowed and denied patterns.
 type Parse = fn(Option<&[&str]>, &[&str]) -> Result<Allowed, AccessError>;
 
 fn direction(claims: &SubjectClaims, parse: Parse) -> Result<Allowed, AccessError> {

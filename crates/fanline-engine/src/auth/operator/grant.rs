@@ -1,4 +1,4 @@
-//! Converts a user's token to a grant.
+//! Rights that a user's token grants.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,16 @@ use crate::auth::permissions::Permissions;
 use crate::auth::rights::Rights;
 use crate::auth::user::ConnectionKind;
 
-/// Limits of one user, besides those of the account and the server; `None` is no limit.
+/// Limits of one user; `None` leaves only those of the account and the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserLimits {
-    /// Subscriptions of one connection. Beyond it: `maximum subscriptions exceeded`; the connection stays
-    /// open.
+    /// Subscriptions per connection. Exceeded: `maximum subscriptions exceeded`; the connection stays open.
     pub subscriptions_max: Option<u64>,
-    /// Bytes of one message. Beyond it: `Maximum Payload Violation`, and the connection is closed.
+    /// Bytes per message. Exceeded: `Maximum Payload Violation`, disconnected.
     pub payload_bytes_max: Option<u64>,
 }
 
-/// A user's token, with everything that its check needs.
+/// A user's token, with all inputs of its verification.
 pub(in crate::auth) struct JwtProof {
     pub(in crate::auth) token: Unverified<UserClaims>,
     pub(in crate::auth) account: AccountId,
@@ -36,15 +35,15 @@ pub(in crate::auth) struct JwtProof {
     pub(in crate::auth) signature: String,
 }
 
-/// The token that admitted a client, kept to check it again at a reload.
+/// The token that admitted a client, to check at a reload whether it is still valid.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::auth) struct JwtKey {
     claims: Claims<UserClaims>,
-    /// The user's own terms, or those of the scoped key that signed its token.
+    /// Terms of the user, or those of its scoped signing key.
     terms: UserTerms,
 }
 
-// Some tokens suffice without anything else, so they are secret.
+// Bearer tokens are secret.
 impl std::fmt::Debug for JwtKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("JwtKey").finish_non_exhaustive()
@@ -59,7 +58,7 @@ impl JwtKey {
 }
 
 impl JwtProof {
-    /// Returns the grant of the token at `now`, in seconds since 1970; `None` refuses the client.
+    /// Returns the rights of the client at `now`, in seconds since 1970; `None` if it may not connect.
     pub(in crate::auth) fn perform(&self, now: i64) -> Option<Grant> {
         let claims = self.token.clone().verify().ok()?;
         if !self.authority.terms(&claims)?.bearer_token {
@@ -74,9 +73,9 @@ impl JwtProof {
     }
 }
 
-/// Returns how long a client may stay by these terms, with its address and connection kind: `Some(None)` is
-/// no limit, and `None` refuses it.
-#[expect(clippy::option_option, reason = "not at all, for ever, or so long")]
+/// Returns how long a client may stay connected under these terms, from this address and with this kind of
+/// connection: `Some(None)` is unlimited, and `None` is not at all.
+#[expect(clippy::option_option, reason = "refused, unlimited, or a duration")]
 pub(in crate::auth) fn stay(
     terms: &UserTerms,
     ip: &str,
@@ -99,7 +98,7 @@ fn seconds_until(end: i64, now: i64) -> Duration {
     Duration::from_secs(left.unwrap_or(0))
 }
 
-/// Returns the limits in a user's terms.
+/// Returns the limits of a user's terms.
 pub(in crate::auth) fn limits(terms: &UserTerms) -> UserLimits {
     UserLimits {
         subscriptions_max: limit(terms.subs),
@@ -108,13 +107,13 @@ pub(in crate::auth) fn limits(terms: &UserTerms) -> UserLimits {
 }
 
 impl Authority {
-    /// Returns the terms of a user: its own, or those of a scoped key. The token must be issued for this
-    /// account by one of its keys, and not revoked.
+    /// Returns the terms of a user whose token was issued for this account by a valid signer and is not
+    /// revoked: its own terms, or those of a scoped key.
     fn terms<'a>(&'a self, claims: &'a Claims<UserClaims>) -> Option<&'a UserTerms> {
         let account = &self.claims.subject;
         let named = &claims.body.issuer_account;
         let is_own_key = claims.issuer.encode() == *account;
-        // Without `issuer_account` the account's own key must have signed.
+        // If the token does not name the account, the account's own key must have signed it.
         if !(named == account || (named.is_empty() && is_own_key)) {
             return None;
         }
@@ -123,7 +122,7 @@ impl Authority {
         }
         let terms = match self.signer(&claims.issuer)? {
             None => &claims.body.terms,
-            // A template leaves no room for permissions in the token itself.
+            // With a scoped key, the terms must come from its template alone.
             Some(_) if !claims.body.terms.is_empty() => return None,
             Some(template) => template,
         };
@@ -131,7 +130,7 @@ impl Authority {
         (!is_barred).then_some(terms)
     }
 
-    /// Returns the grant of a user with a valid token, for its address and connection kind.
+    /// Returns the rights of a user if its token is valid, for this address and kind of connection.
     pub(in crate::auth) fn admit(
         &self,
         account: AccountId,
@@ -152,7 +151,7 @@ impl Authority {
         })
     }
 
-    /// Returns when the account's token expires, as of `now`, in seconds since 1970.
+    /// Returns when the account's token expires; `now` is in seconds since 1970.
     pub(in crate::auth) fn expiry(&self, now: i64) -> Option<AccountExpiry> {
         self.claims.expires_at.map(|end| AccountExpiry {
             unix_seconds: end,
@@ -160,13 +159,13 @@ impl Authority {
         })
     }
 
-    /// Returns the grant of an admitted user.
+    /// Returns the rights of an admitted user.
     fn grant(&self, account: AccountId, key: JwtKey) -> Option<Grant> {
         let is_scoped = matches!(self.signer(&key.claims.issuer), Some(Some(_)));
-        let said = &key.terms.permissions;
+        let claimed = &key.terms.permissions;
         let permissions = match is_scoped {
-            true => permissions(&templates::expand(said, &key.claims, self)?),
-            false => permissions(said),
+            true => permissions(&templates::expand(claimed, &key.claims, self)?),
+            false => permissions(claimed),
         };
         let mut permissions = permissions.ok()?;
         if permissions == Permissions::default()
@@ -175,7 +174,7 @@ impl Authority {
             permissions = default.clone();
         }
         if self.service().is_some() {
-            callout::deny_asking(&mut permissions);
+            callout::deny_requests(&mut permissions);
         }
         let is_all = permissions == Permissions::default();
         Some(Grant {
@@ -190,15 +189,16 @@ impl Authority {
         })
     }
 
-    /// Returns whether the account has revoked this user since it was admitted.
-    pub(in crate::auth) fn has_taken_back(&self, key: &JwtKey) -> bool {
+    /// Returns whether the token of an admitted client was revoked.
+    pub(in crate::auth) fn has_revoked_key(&self, key: &JwtKey) -> bool {
         self.has_revoked(&key.claims.subject, key.claims.issued_at)
     }
 
-    /// Returns the grant of a user that was admitted before; `None` if it would be refused now.
+    /// Returns the current rights of an admitted client; `None` if it would not be admitted any more.
     pub(in crate::auth) fn renew(&self, account: AccountId, key: &JwtKey) -> Option<Grant> {
         let terms = self.terms(&key.claims)?;
-        // Address and connection kind were checked when it connected.
+        // Address, time, and kind of connection were checked when the client connected, so these terms must
+        // be unchanged.
         let same_way = terms.src == key.terms.src
             && terms.times == key.terms.times
             && terms.times_location == key.terms.times_location
@@ -216,7 +216,8 @@ impl Authority {
     }
 }
 
-/// Returns the allowed connection kinds; all if empty. Unknown ones are ignored, unless no known one is left.
+/// Returns the allowed kinds of connections; empty allows all. Unknown kinds are ignored, unless all are
+/// unknown.
 fn kinds(terms: &UserTerms) -> Option<Vec<ConnectionKind>> {
     let names = &terms.allowed_connection_types;
     let known = names

@@ -1,7 +1,7 @@
-//! Operator mode: operators vouch for accounts, and accounts for users.
+//! Operator mode: accounts are defined by tokens of trusted operators, users by tokens of their accounts.
 //!
-//! An operator's keys sign accounts; an account's keys sign users. A user's token holds its own permissions;
-//! the server knows only accounts, and resolves them on demand.
+//! An operator's keys sign accounts; an account's keys sign users. A user's token contains its permissions,
+//! so the server stores accounts only, and loads them when they are needed.
 
 mod account;
 mod grant;
@@ -34,7 +34,7 @@ pub(super) use account::permissions;
 pub use grant::UserLimits;
 pub(super) use grant::{JwtKey, JwtProof, limits, stay};
 
-/// The reason why an account or an operator is refused.
+/// The reason why an account or operator is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each one is its text")]
@@ -49,9 +49,9 @@ pub enum OperatorError {
     Expired(String),
     #[error("account {0:?} is not signed by a trusted operator")]
     Untrusted(String),
-    #[error("{0:?} has not signed it for himself")]
+    #[error("the token of {0:?} is not self-signed")]
     NotSelfSigned(String),
-    #[error("the token is that of account {0:?} and not of {1:?}")]
+    #[error("the token belongs to account {0:?}, expected {1:?}")]
     Other(String, String),
     #[error("account {0:?}: {1}")]
     Content(String, String),
@@ -59,27 +59,26 @@ pub enum OperatorError {
     Access(#[from] AccessError),
 }
 
-/// The trusted operators.
+/// The trusted operators, whose tokens define accounts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operators {
     keys: Vec<PublicKey>,
     system_account: Option<String>,
     sentinel: Option<String>,
-    /// The only accounts whose users may connect, if any are named.
+    /// The only accounts, apart from the system account, whose users are admitted; empty admits all.
     pinned: BTreeSet<String>,
 }
 
 impl Operators {
-    /// Trusts the operator of a token; `now` is in seconds since 1970.
+    /// Trusts an operator by its token; `now` is in seconds since 1970.
     ///
-    /// # Errors
-    /// Fails if it is not an operator's token, is not self-signed, or has expired.
+    /// # Errors If the token is invalid, not self-signed, or expired.
     pub fn trust(&mut self, token: &str, now: i64) -> Result<(), OperatorError> {
         let claims: Claims<OperatorClaims> = jwt::verified(token)?;
         if !claims.holds_at(now) {
             return Err(OperatorError::Expired(claims.subject));
         }
-        // Only an operator itself may sign its token.
+        // An operator's token must be self-signed.
         if claims.issuer.encode() != claims.subject {
             return Err(OperatorError::Untrusted(claims.subject));
         }
@@ -95,10 +94,9 @@ impl Operators {
         Ok(())
     }
 
-    /// Trusts an operator's key (`O…`).
+    /// Trusts a key of an operator (`O…`).
     ///
-    /// # Errors
-    /// Fails if it is not one.
+    /// # Errors If the key is invalid.
     pub fn trust_key(&mut self, key: &str) -> Result<(), OperatorError> {
         let parsed = PublicKey::parse_as(KeyKind::Operator, key);
         self.keys
@@ -106,20 +104,18 @@ impl Operators {
         Ok(())
     }
 
-    /// Sets the token of clients that send none. It must be a user's bearer token.
+    /// Sets the token of clients without one. It must be a bearer token.
     ///
-    /// # Errors
-    /// Fails if it is not a user's token.
+    /// # Errors If it is not a valid user token.
     pub fn set_sentinel(&mut self, token: &str) -> Result<(), OperatorError> {
         jwt::verified::<UserClaims>(token)?;
         self.sentinel = Some(token.into());
         Ok(())
     }
 
-    /// Admits only users of these accounts, by their keys (`A…`), and of the system account.
+    /// Restricts clients to users of these accounts (`A…`), and of the system account.
     ///
-    /// # Errors
-    /// Fails if one is not an account's key.
+    /// # Errors If a key is invalid.
     pub fn pin_accounts(&mut self, keys: &[String]) -> Result<(), OperatorError> {
         for key in keys {
             if PublicKey::parse_as(KeyKind::Account, key).is_none() {
@@ -130,22 +126,20 @@ impl Operators {
         Ok(())
     }
 
-    /// Returns the key of the system account that an operator names.
+    /// Returns the key of the system account, if an operator's token defines it.
     pub fn system_account(&self) -> Option<&str> {
         self.system_account.as_deref()
     }
 
-    /// Returns whether no operator is trusted: the configuration defines the accounts.
+    /// Returns whether no operator is trusted, as on a server with configured accounts.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Returns the account of a token that a trusted operator signed; `now` is in seconds since 1970. Its
-    /// imports are set once it is part of an [`Access`].
+    /// Returns the account of a token signed by a trusted operator; `now` is in seconds since 1970. Its
+    /// imports are resolved once it is part of an [`Access`].
     ///
-    /// # Errors
-    /// Fails if it is not an account's token, no trusted operator signed it, it has expired, or contradicts
-    /// itself.
+    /// # Errors If the token is invalid, expired, inconsistent, or not signed by a trusted operator.
     pub fn account(&self, token: &str, now: i64) -> Result<Account, OperatorError> {
         let claims: Claims<AccountClaims> = jwt::verified(token)?;
         if !self.keys.contains(&claims.issuer) {
@@ -159,12 +153,11 @@ impl Operators {
 }
 
 impl Operators {
-    /// Returns the accounts to delete, from the payload of `$SYS.REQ.CLAIMS.DELETE`: generic claims with a
-    /// list `accounts`. `now` is in seconds since 1970.
+    /// Returns the accounts that a trusted operator requests to delete, from the payload of
+    /// `$SYS.REQ.CLAIMS.DELETE`: generic claims with a list `accounts`. `now` is in seconds since 1970.
     ///
-    /// # Errors
-    /// Fails if it is not such a token, is not self-signed by a trusted operator, has expired, or names
-    /// something other than accounts.
+    /// # Errors If the token is invalid, expired, not self-signed by a trusted operator, or names anything
+    /// but accounts.
     pub fn deletions(&self, token: &str, now: i64) -> Result<Vec<String>, OperatorError> {
         let claims: Claims<GenericClaims> = jwt::verified(token)?;
         if claims.subject != claims.issuer.encode() {
@@ -177,12 +170,12 @@ impl Operators {
             return Err(OperatorError::Expired(claims.subject));
         }
         let Some(Value::Array(accounts)) = claims.body.0.get("accounts") else {
-            let what = "there is no list of accounts".into();
+            let what = "`accounts` is not a list".into();
             return Err(OperatorError::Content(claims.subject, what));
         };
         let key = |account: &Value| -> Result<String, OperatorError> {
             let key = account.as_str().filter(|key| {
-                // These keys become file names.
+                // File names are made of these keys.
                 PublicKey::parse_as(KeyKind::Account, key).is_some()
             });
             let wrong = || AccessError::InvalidAccountNkey(account.to_string());
@@ -193,25 +186,23 @@ impl Operators {
 }
 
 impl Access {
-    /// Returns the trusted operators in operator mode.
+    /// Returns the trusted operators, in operator mode.
     pub fn operators(&self) -> Option<&Operators> {
         self.operators.as_ref()
     }
 
-    /// Returns the directory with one more account, or with a newer token of an account. Imports of all
-    /// accounts are resolved again, since this one may export more or less than before. `now` is in seconds
+    /// Returns a directory with one more account, or a replaced one, from its token. Resolves the imports of
+    /// all accounts again: they gain this account's new exports and lose removed ones. `now` is in seconds
     /// since 1970.
     ///
-    /// # Errors
-    /// Fails if the token is refused. Reads all accounts, so it must not run on a shard's thread.
+    /// # Errors If the token is refused. Visits all accounts, so do not call it on a shard's thread.
     pub fn with_account(&self, token: &str, now: i64) -> Result<Self, OperatorError> {
         self.with_accounts(&[token], now)
     }
 
-    /// Does the same for several accounts.
+    /// Returns a directory with several accounts from their tokens.
     ///
-    /// # Errors
-    /// Fails if one of the tokens is refused.
+    /// # Errors If one of the tokens is refused.
     pub fn with_accounts(&self, tokens: &[&str], now: i64) -> Result<Self, OperatorError> {
         let none = Operators::default();
         let operators = self.operators.as_ref().unwrap_or(&none);
@@ -228,11 +219,10 @@ impl Access {
         })
     }
 
-    /// Returns the directory without these accounts' tokens: their users may not connect until the server
-    /// receives new ones. Imports are resolved as in [`with_account`](Access::with_account).
+    /// Returns a directory without these accounts: their users are refused until the accounts are loaded
+    /// again. Imports are resolved as in [`with_account`](Access::with_account).
     ///
-    /// # Errors
-    /// Fails if the remaining accounts contradict each other.
+    /// # Errors If the remaining configuration is invalid.
     pub fn without_accounts(&self, names: &[String], now: i64) -> Result<Self, OperatorError> {
         let mut config = self.config();
         for account in &mut config.accounts {
@@ -247,13 +237,13 @@ impl Access {
         })
     }
 
-    /// Returns whether the server has the token of this account.
+    /// Returns whether an account's token is loaded, so that its users can be checked.
     pub fn knows_authority(&self, name: &str) -> bool {
         let account = self.account_id(name).and_then(|id| self.account(id));
         account.is_some_and(|account| account.authority.is_some())
     }
 
-    /// Returns accounts that others import from and whose tokens the server does not have yet.
+    /// Returns accounts that others import from and that are not loaded yet.
     pub fn missing_exporters(&self) -> Vec<&str> {
         let authorities = self.accounts().iter().filter_map(|a| a.authority.as_ref());
         let imports = authorities.flat_map(|authority| authority.exporters());
@@ -263,7 +253,7 @@ impl Access {
         missing
     }
 
-    /// Decides by a user's token.
+    /// Authenticates a client by its token.
     pub(super) fn admit_by_token(
         &self,
         operators: &Operators,
@@ -274,7 +264,7 @@ impl Access {
             "" => peer.cookies.jwt.as_str(),
             jwt => jwt,
         };
-        // With a sentinel, other credentials are for the auth callout of the sentinel's account.
+        // Other credentials do not matter here: they are for the service of the sentinel's account.
         let jwt = match &operators.sentinel {
             Some(sentinel) if jwt.is_empty() => sentinel.as_str(),
             _ => jwt,
@@ -287,7 +277,7 @@ impl Access {
             "" => claims.issuer.encode(),
             account => account.to_owned(),
         };
-        // An invented name is not resolved.
+        // Do not look up an account name that is not a key.
         if PublicKey::parse_as(KeyKind::Account, &account).is_none() {
             return Decision::Refused;
         }
@@ -299,7 +289,7 @@ impl Access {
         match self.authority(&account) {
             None => Decision::Later(Check::account(account)),
             Some((id, authority)) => {
-                let is_asked = authority.asks_about(&token.peek().subject);
+                let has_service = authority.is_authenticated_by_service(&token.peek().subject);
                 let proof = Box::new(JwtProof {
                     token,
                     account: id,
@@ -309,7 +299,7 @@ impl Access {
                     nonce: peer.nonce.clone(),
                     signature: shown.sig.into(),
                 });
-                Decision::Later(match is_asked {
+                Decision::Later(match has_service {
                     true => {
                         let shown = Credentials {
                             jwt,
@@ -333,7 +323,7 @@ impl Access {
     }
 }
 
-/// Returns accounts by their names.
+/// Returns the ids of accounts by name.
 fn by_name(accounts: &[Account]) -> HashMap<String, AccountId> {
     let ids = (0..).map(AccountId);
     let names = accounts.iter().map(|account| account.name.clone());

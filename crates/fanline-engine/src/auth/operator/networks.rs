@@ -1,18 +1,19 @@
-//! The networks that users may connect from.
+//! Networks that users may connect from.
 
 use std::net::IpAddr;
 
-/// Returns whether an address is in one of the networks (`10.0.0.0/8`); without networks, every address is. A
-/// missing address is in none, and an invalid network contains none.
+/// Returns whether an address is in one of the networks (`10.0.0.0/8`). An empty list allows all. Without an
+/// address, a non-empty list allows none; an invalid network contains no address.
 pub(super) fn allow(networks: &[String], address: &str) -> bool {
     let Ok(address) = address.parse::<IpAddr>() else {
         return networks.is_empty();
     };
-    let holds = |network: &String| holds(network, address.to_canonical()).unwrap_or(false);
-    networks.is_empty() || networks.iter().any(holds)
+    let contains_address =
+        |network: &String| contains(network, address.to_canonical()).unwrap_or(false);
+    networks.is_empty() || networks.iter().any(contains_address)
 }
 
-fn holds(network: &str, address: IpAddr) -> Option<bool> {
+fn contains(network: &str, address: IpAddr) -> Option<bool> {
     let (base, bits) = network.split_once('/')?;
     let bits: u32 = bits.parse().ok()?;
     let base: IpAddr = base.parse().ok()?;
@@ -26,7 +27,7 @@ fn holds(network: &str, address: IpAddr) -> Option<bool> {
         _ => return Some(false),
     };
     let ignored = u32::checked_sub(width, bits)?;
-    // A shift by all bits leaves nothing to compare.
+    // A shift by all bits means that every address matches.
     let differs = (base ^ address).checked_shr(ignored).unwrap_or(0);
     Some(differs == 0)
 }

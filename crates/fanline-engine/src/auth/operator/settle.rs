@@ -1,12 +1,12 @@
-//! Resolves imports against exports. An import that no export permits stays inactive; neither account is
-//! refused for it.
+//! Resolution of imports: selects the requested imports that the present exports allow. An import without an
+//! export stays pending; neither the importer nor the exporter is refused for it.
 
-use super::account::{Authority, Wanted, is_revoked};
+use super::account::{Authority, RequestedImport, is_revoked};
 use super::{by_name, imports};
 use crate::auth::account::{Account, ImportKind};
 use crate::auth::jwt::ExportClaims;
 
-/// Sets exports and imports of all accounts that have a token; `now` is in seconds since 1970.
+/// Sets exports and imports of all accounts with a token; `now` is in seconds since 1970.
 pub(super) fn settle(accounts: &mut [Account], now: i64) {
     let names = by_name(accounts);
     for at in 0..accounts.len() {
@@ -28,9 +28,9 @@ pub(super) fn settle(accounts: &mut [Account], now: i64) {
         let Some(authority) = accounts[at].authority.clone() else {
             continue;
         };
-        for wanted in &authority.wanted {
-            if imports::stands(&accounts[at], &wanted.import, accounts, &names) {
-                let import = wanted.import.clone();
+        for requested in &authority.requested {
+            if imports::stands(&accounts[at], &requested.import, accounts, &names) {
+                let import = requested.import.clone();
                 accounts[at].imports.push(import);
             }
         }
@@ -49,22 +49,25 @@ pub(super) fn settle(accounts: &mut [Account], now: i64) {
 
 /// Returns whether an account has an activation token for an export that requires one.
 fn is_activated(exporter: &Authority, export: &ExportClaims, importer: &Account, now: i64) -> bool {
-    let theirs = importer.authority.iter().flat_map(|theirs| &theirs.wanted);
-    let mut theirs = theirs.filter(|wanted| wanted.import.account == exporter.claims.subject);
-    theirs.any(|wanted| activates(exporter, export, &importer.name, wanted, now))
+    let theirs = importer
+        .authority
+        .iter()
+        .flat_map(|theirs| &theirs.requested);
+    let mut theirs = theirs.filter(|requested| requested.import.account == exporter.claims.subject);
+    theirs.any(|requested| activates(exporter, export, &importer.name, requested, now))
 }
 
 fn activates(
     exporter: &Authority,
     export: &ExportClaims,
     importer: &str,
-    wanted: &Wanted,
+    requested: &RequestedImport,
     now: i64,
 ) -> bool {
-    let Some(activation) = &wanted.activation else {
+    let Some(activation) = &requested.activation else {
         return false;
     };
-    let kind = match wanted.import.kind {
+    let kind = match requested.import.kind {
         ImportKind::Stream => "stream",
         ImportKind::Service { .. } => "service",
     };
@@ -75,11 +78,11 @@ fn activates(
     };
     is_signed
         && export.kind == kind
-        // Version 1 has it in another field.
+        // In version 1 this is the `type` of the token.
         && activation.body.kind == kind
         && activation.subject == importer
         && activation.holds_at(now)
         && !is_revoked(&export.revocations, importer, activation.issued_at)
-        && imports::covers(&export.subject, &wanted.import.subject)
-        && imports::covers(&activation.body.subject, &wanted.import.subject)
+        && imports::covers(&export.subject, &requested.import.subject)
+        && imports::covers(&activation.body.subject, &requested.import.subject)
 }

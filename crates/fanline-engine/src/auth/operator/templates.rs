@@ -1,15 +1,15 @@
-//! The permissions of a scoped signing key, whose `{{…}}` stand for fields of the user's or the account's
-//! token.
+//! Permission templates of scoped signing keys, in which `{{…}}` stands for a value from the token of the
+//! user or its account.
 
 use super::account::Authority;
 use crate::auth::jwt::{Claims, PermissionClaims, SubjectClaims, UserClaims};
 use crate::subject::Filter;
 
-/// The most subjects that one line of a template may expand to; a user with more is refused.
+/// Most expansions of one template line. With more, the user is refused.
 const EXPANSIONS_MAX: usize = 256;
 
-/// Returns the permissions of one user; `None` if a denied subject cannot be expanded, or a line expands to
-/// too many.
+/// Returns the permissions of one user; `None` if a denied subject cannot be expanded, or there are too many
+/// expansions.
 pub(super) fn expand(
     template: &PermissionClaims,
     user: &Claims<UserClaims>,
@@ -34,20 +34,20 @@ fn direction(
     }
     for line in &template.deny {
         let lines = lines(line, user, authority)?;
-        // An empty deny list would allow everything.
+        // A dropped deny rule would allow what it denies.
         if lines.is_empty() || !lines.iter().all(|line| is_pattern(line)) {
             return None;
         }
         deny.extend(lines);
     }
     if allow.is_empty() && !template.allow.is_empty() {
-        // An empty allow list would allow everything.
+        // No allowed subject is left, which must not mean that all are allowed.
         deny.push(">".into());
     }
     Some(SubjectClaims { allow, deny })
 }
 
-/// Expands a line: one subject for each combination of its tags' values.
+/// Expands one line: one result per combination of tag values.
 fn lines(line: &str, user: &Claims<UserClaims>, authority: &Authority) -> Option<Vec<String>> {
     let mut made = vec![String::new()];
     let mut rest = line;
@@ -92,7 +92,7 @@ fn values(
     Some(values)
 }
 
-/// Returns a name, unless it would bring a wildcard into the subject: names often come from users.
+/// Returns a name, unless it would add a wildcard to the subject: users often choose their names themselves.
 fn literal(name: &str) -> Vec<String> {
     let has_wildcard = name
         .split(['.', ' '])
@@ -103,14 +103,14 @@ fn literal(name: &str) -> Vec<String> {
     vec![name.to_owned()]
 }
 
-/// Returns the values of the tags `key:value` with this key, in any case.
+/// Returns the values of the tags `key:value` with this key, case-insensitive.
 fn tags(tags: &[String], key: &str) -> Vec<String> {
     let pairs = tags.iter().filter_map(|tag| tag.split_once(':'));
     let fitting = pairs.filter(|(known, _)| known.trim().eq_ignore_ascii_case(key));
     fitting.map(|(_, value)| value.trim().to_owned()).collect()
 }
 
-/// Returns whether a line is a filter, or a filter and a queue; a value may not add more.
+/// Returns whether a line is a filter, or a filter and a queue. A value must not add more words.
 fn is_pattern(line: &str) -> bool {
     let mut words = line.split(' ');
     let is_filter = |word: &str| Filter::parse(word.as_bytes()).is_ok();

@@ -1,4 +1,4 @@
-//! Tokens that admit a user, and tokens that do not.
+//! Tokens that are admitted, and tokens that are refused.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn claims(kind: &str, subject: String, nats: Value) -> Value {
     claims
 }
 
-/// The token of account `number`, signed by operator 1.
+/// Returns the token of account `number`, signed by operator 1.
 fn account(number: u8, nats: Value) -> String {
     let mut nats = nats;
     let limits = json!({"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1,
@@ -38,7 +38,7 @@ fn account(number: u8, nats: Value) -> String {
     jwt::sign(claims, &key(KeyKind::Operator, 1))
 }
 
-/// The token of user 9, signed by an account's key.
+/// Returns the token of user 9, signed by an account's key.
 fn user(signer: u8, nats: Value, change: impl FnOnce(&mut Value)) -> String {
     let mut claims = claims("user", public(KeyKind::User, 9), nats);
     change(&mut claims);
@@ -73,7 +73,7 @@ fn peer() -> Peer {
     }
 }
 
-/// Returns the grant of user 9, which signs the nonce.
+/// Returns the rights of user 9, which signs the nonce.
 fn admit(access: &Access, token: &str, peer: &Peer) -> Option<Grant> {
     admit_signed(access, token, peer, &key(KeyKind::User, 9))
 }
@@ -95,7 +95,7 @@ fn admit_signed(access: &Access, token: &str, peer: &Peer, signer: &SecretKey) -
 }
 
 #[test]
-fn user_of_a_known_account_is_admitted() {
+fn user_of_a_loaded_account_is_admitted() {
     let access = access(&[account(2, json!({}))]);
     assert!(access.is_required() && access.needs_nonce());
     let token = user(2, free(), |claims| claims["exp"] = (NOW + 60).into());
@@ -116,7 +116,7 @@ fn user_of_a_known_account_is_admitted() {
 }
 
 #[test]
-fn unknown_account_is_resolved() {
+fn unknown_account_is_looked_up() {
     let access = access(&[]);
     let token = user(2, free(), |_| {});
     let shown = Credentials {
@@ -124,7 +124,7 @@ fn unknown_account_is_resolved() {
         ..Credentials::default()
     };
     let Decision::Later(check) = access.admit(&shown, &peer()) else {
-        panic!("somebody may know the account");
+        panic!("the account should be looked up");
     };
     assert_eq!(check.account_needed(), Some(&*public(KeyKind::Account, 2)));
     assert!(check.perform(NOW).is_none());
@@ -147,7 +147,7 @@ fn invalid_tokens_are_refused() {
         assert_eq!(admit(&access, &token, &peer()).is_some(), is_in, "{what}");
     };
     let with = |change: fn(&mut Value)| user(2, free(), change);
-    check("as it should be", with(|_| {}), true);
+    check("valid", with(|_| {}), true);
     check("expired", with(|c| c["exp"] = NOW.into()), false);
     check("not yet", with(|c| c["nbf"] = (NOW + 1).into()), false);
     check("revoked", with(|c| c["iat"] = (NOW - 20).into()), false);
@@ -175,23 +175,23 @@ fn invalid_tokens_are_refused() {
     let granted = admit(&access, &by_proxy, &peer());
     assert!(granted.is_some_and(|grant| access.needs_proxy(&grant)));
     check(
-        "not at this time",
+        "outside of the allowed times",
         with(|c| c["nats"]["times"] = json!([{"start": "00:00:00", "end": "01:00:00"}])),
         false,
     );
     let names = |account: String| move |c: &mut Value| c["nats"]["issuer_account"] = account.into();
     check(
-        "by a signing key",
+        "signed by a signing key",
         user(3, free(), names(of_2.clone())),
         true,
     );
     check(
-        "by no signing key",
+        "signed by an unknown key",
         user(4, free(), names(of_2.clone())),
         false,
     );
     check(
-        "by a signing key that names nobody",
+        "signed by a signing key, without issuer_account",
         user(3, free(), |_| {}),
         false,
     );
@@ -214,7 +214,7 @@ fn missing_or_foreign_signature_is_refused() {
 }
 
 #[test]
-fn bearer_token_needs_no_signature_unless_disallowed() {
+fn bearer_tokens_need_no_signature_unless_disallowed() {
     let bearer = json!({"subs": -1, "data": -1, "payload": -1, "bearer_token": true});
     let token = user(2, bearer, |_| {});
     let thief = key(KeyKind::User, 8);
@@ -226,7 +226,7 @@ fn bearer_token_needs_no_signature_unless_disallowed() {
 }
 
 #[test]
-fn only_trusted_operators_sign_accounts() {
+fn accounts_must_be_signed_by_an_operator() {
     let access = access(&[]);
     let check = |what: &str, token: String| {
         assert!(access.with_account(&token, NOW).is_err(), "{what}");
@@ -261,7 +261,7 @@ fn only_trusted_operators_sign_accounts() {
 }
 
 #[test]
-fn operator_token_is_self_signed() {
+fn operator_tokens_must_be_self_signed() {
     let mut trusted = Operators::default();
     let signed = json!({"signing_keys": [public(KeyKind::Operator, 5)], "system_account": "AS",
         "strict_signing_key_usage": true});
@@ -276,7 +276,7 @@ fn operator_token_is_self_signed() {
     assert!(trusted.account(&account(5), NOW).is_ok());
     assert!(
         trusted.account(&account(4), NOW).is_err(),
-        "only its signing keys sign"
+        "with strict signing keys, the main key is not trusted"
     );
     let by_another = jwt::sign(own, &key(KeyKind::Operator, 5));
     assert!(trusted.trust(&by_another, NOW).is_err());
@@ -284,7 +284,7 @@ fn operator_token_is_self_signed() {
 }
 
 #[test]
-fn scoped_keys_grant_what_their_template_says() {
+fn scoped_keys_grant_the_rights_of_their_template() {
     let template = json!({
         "pub": {"allow": ["u.{{name()}}.>", "t.{{tag(team)}}"]},
         "sub": {"allow": ["none.{{tag(nothing)}}"], "deny": ["d.{{account-name()}}"]},
@@ -316,7 +316,7 @@ fn scoped_keys_grant_what_their_template_says() {
     assert!(!rights.may_subscribe(b"a", b"") && !rights.may_subscribe(b"none.a", b""));
     assert_eq!(grant.limits.subscriptions_max, Some(3));
     assert_eq!(grant.limits.payload_bytes_max, Some(100));
-    // A name brings no wildcards in; a deny list that cannot be expanded keeps the user out.
+    // A name adds no wildcards; a deny list that cannot be expanded refuses the user.
     let named = |name: &str| {
         let nats = json!({"issuer_account": public(KeyKind::Account, 2), "tags": ["team:red"]});
         let token = user(3, nats, |claims| claims["name"] = name.into());
@@ -327,13 +327,13 @@ fn scoped_keys_grant_what_their_template_says() {
         assert!(!named(name).may_publish(b"u.x.y.a"), "{name}");
     }
     assert!(named("a*b.c").may_publish(b"u.a*b.c.d"));
-    // The key's template replaces the user's own permissions.
+    // The key's template must be the only source of terms.
     assert!(admit(&open, &of_2(free()), &peer()).is_none());
     let denies_nothing = json!({"sub": {"deny": ["d.{{tag(nothing)}}"]}});
     assert!(admit(&scoped(denies_nothing), &token, &peer()).is_none());
     let unknown = json!({"pub": {"allow": ["{{secret()}}"]}});
     assert!(admit(&scoped(unknown), &token, &peer()).is_none());
-    // After a change of template or address, the user has to connect again.
+    // If the template changes the allowed addresses, the client has to reconnect.
     let elsewhere = scoped(json!({"src": ["11.0.0.0/8"]}));
     assert!(
         elsewhere.renew(&grant, ConnectionKind::Standard).is_none()
@@ -342,7 +342,7 @@ fn scoped_keys_grant_what_their_template_says() {
 }
 
 #[test]
-fn account_name_comes_from_its_token() {
+fn account_tag_is_the_name_in_its_token() {
     let access = access(&[account(2, json!({}))]);
     let found = access.account_id(&public(KeyKind::Account, 2));
     let found = found.and_then(|id| access.account(id)).unwrap();
@@ -355,7 +355,7 @@ fn account_name_comes_from_its_token() {
 }
 
 #[test]
-fn revoked_users_are_refused() {
+fn revoked_tokens_are_refused() {
     let before = access(&[account(2, json!({}))]);
     let grant = admit(&before, &user(2, free(), |_| {}), &peer()).unwrap();
     let everybody = account(2, json!({"revocations": {"*": NOW}}));
@@ -371,7 +371,7 @@ fn revoked_users_are_refused() {
 }
 
 #[test]
-fn users_without_permissions_have_the_default_ones() {
+fn users_without_permissions_get_the_default_ones() {
     let access = access(&[account(
         2,
         json!({"default_permissions": {"pub": {"deny": ["x"]}}}),
@@ -381,7 +381,7 @@ fn users_without_permissions_have_the_default_ones() {
 }
 
 #[test]
-fn import_is_active_once_it_is_exported() {
+fn imports_stay_pending_until_exported() {
     let importer = account(
         2,
         json!({"imports": [{"subject": "a.>", "account": public(KeyKind::Account, 3), "type": "stream"}]}),
@@ -408,7 +408,7 @@ fn import_is_active_once_it_is_exported() {
 }
 
 #[test]
-fn export_with_token_req_needs_an_activation() {
+fn export_with_required_token_needs_an_activation() {
     let exporter = account(
         3,
         json!({"signing_keys": [public(KeyKind::Account, 6)], "exports": [{
@@ -451,7 +451,7 @@ fn export_with_token_req_needs_an_activation() {
         1,
     );
     check(
-        "by its signing key for nobody",
+        "by its signing key, without issuer_account",
         2,
         Some(activation(6, 2, says(), 0)),
         0,
@@ -467,7 +467,7 @@ fn export_with_token_req_needs_an_activation() {
 }
 
 #[test]
-fn account_limits_come_from_its_token() {
+fn account_token_sets_limits_exports_and_mappings() {
     let access = access(&[account(
         2,
         json!({
@@ -490,7 +490,7 @@ fn account_limits_come_from_its_token() {
 }
 
 #[test]
-fn tiers_of_other_numbers_of_replicas_allow_no_streams_here() {
+fn tiers_for_other_numbers_of_replicas_allow_no_streams() {
     let of = |limits: Value| {
         let access = access(&[account(2, json!({ "limits": limits }))]);
         let id = access.account_id(&public(KeyKind::Account, 2)).unwrap();
@@ -501,7 +501,7 @@ fn tiers_of_other_numbers_of_replicas_allow_no_streams_here() {
         (limits.max_storage, limits.tiers["R3"].max_storage),
         (0, 1000)
     );
-    // With tiers, the other limits have no effect.
+    // With tiers, the other limits are ignored.
     let both = json!({"disk_storage": 500, "tiered_limits": {"R1": {"disk_storage": 1000}}});
     assert_eq!(of(both).unwrap().max_storage, 1000);
     assert_eq!(of(json!({"tiered_limits": {"R1": {"streams": 3}}})), None);
@@ -509,7 +509,7 @@ fn tiers_of_other_numbers_of_replicas_allow_no_streams_here() {
 }
 
 #[test]
-fn operator_mode_ignores_other_credentials() {
+fn operator_mode_excludes_configured_users() {
     let access = access(&[account(2, json!({}))]);
     for shown in [
         Credentials::default(),
@@ -544,7 +544,7 @@ fn operator_mode_ignores_other_credentials() {
 }
 
 #[test]
-fn client_without_a_token_uses_the_sentinel() {
+fn clients_without_a_token_use_the_sentinel() {
     let bearer = json!({"subs": -1, "data": -1, "payload": -1, "bearer_token": true});
     let mut operators = operators();
     assert!(operators.set_sentinel("x").is_err());
@@ -562,7 +562,7 @@ fn client_without_a_token_uses_the_sentinel() {
         _ => false,
     };
     assert!(decide(&Credentials::default()));
-    // With auth callout, other credentials are for the service.
+    // With auth callout, the other credentials are for the service.
     assert!(decide(&Credentials {
         user: "ada",
         pass: "pw",
@@ -584,7 +584,7 @@ fn client_without_a_token_uses_the_sentinel() {
 }
 
 #[test]
-fn only_pinned_accounts_admit_users() {
+fn only_users_of_pinned_accounts_are_admitted() {
     let system = public(KeyKind::Account, 4);
     let with = |pinned: &[u8]| {
         let mut operators = operators();
@@ -611,9 +611,9 @@ fn only_pinned_accounts_admit_users() {
             jwt: &jwt,
             ..Credentials::default()
         };
-        // Only pinned accounts are resolved.
-        let is_looked_for = matches!(with(pinned).admit(&shown, &peer()), Decision::Later(_));
-        assert_eq!(is_looked_for, expected, "{pinned:?} {number}");
+        // An account is looked up for permitted users only.
+        let is_looked_up = matches!(with(pinned).admit(&shown, &peer()), Decision::Later(_));
+        assert_eq!(is_looked_up, expected, "{pinned:?} {number}");
     }
     assert!(operators().pin_accounts(&["A".into()]).is_err());
 }
@@ -634,7 +634,7 @@ fn only_operators_delete_accounts() {
         };
     let one = || key(KeyKind::Operator, 1);
     let other = || key(KeyKind::Operator, 7);
-    check("as it should be", one(), one(), json!([doomed]), true);
+    check("valid", one(), one(), json!([doomed]), true);
     check("another operator", other(), other(), json!([doomed]), false);
     check("in another's name", other(), one(), json!([doomed]), false);
     check(
@@ -649,7 +649,7 @@ fn only_operators_delete_accounts() {
 }
 
 #[test]
-fn account_callout_decides_about_all_but_its_own_users() {
+fn accounts_service_authenticates_all_but_its_own_users() {
     let with_service = |service: Value| access(&[account(2, json!({"authorization": service}))]);
     let about = |access: &Access, token: &str| match access.admit(
         &Credentials {
@@ -668,7 +668,7 @@ fn account_callout_decides_about_all_but_its_own_users() {
     assert_eq!(about(&with_service(of_8.clone()), &token), Some(true));
     let of_9 = json!({"auth_users": [public(KeyKind::User, 9)]});
     assert_eq!(about(&with_service(of_9), &token), None);
-    // A user that would be refused is not a case for the callout.
+    // The service is not called for a token that is invalid anyway.
     let expired = user(2, bearer, |claims| claims["exp"] = (NOW - 1).into());
     assert_eq!(about(&with_service(of_8.clone()), &expired), Some(false));
     let unsigned = user(2, free(), |_| {});
@@ -681,7 +681,7 @@ fn account_callout_decides_about_all_but_its_own_users() {
 }
 
 #[test]
-fn deleted_account_admits_no_users() {
+fn loaded_accounts_can_be_removed() {
     let access = access(&[account(2, json!({})), account(3, json!({}))]);
     let token = user(2, free(), |_| {});
     let grant = admit(&access, &token, &peer()).unwrap();

@@ -10,9 +10,9 @@ use crate::auth::jwt::TimeRangeClaims;
 
 const DAY_SECONDS: i64 = 24 * 3600;
 
-/// For how long from `now` (seconds since 1970) a user may be connected: `Some(None)` is for ever, and
-/// `None` is not now. It is counted by the clock of the place, as if it were not put forward or back.
-#[expect(clippy::option_option, reason = "not now, for ever, or so long")]
+/// Returns how long a user may stay connected from `now` (seconds since 1970): `Some(None)` is unlimited, and
+/// `None` is not at all. Uses the local clock, and ignores daylight-saving changes in between.
+#[expect(clippy::option_option, reason = "refused, unlimited, or a duration")]
 pub(super) fn open_for(
     ranges: &[TimeRangeClaims],
     location: &str,
@@ -31,7 +31,7 @@ pub(super) fn open_for(
     left.max().map(Some)
 }
 
-/// How long a range still lasts; `None` when it is not now. One that ends before it begins goes over
+/// Returns the remaining time of a range; `None` outside of it. A range that ends before it starts spans
 /// midnight.
 fn left(range: &TimeRangeClaims, clock: i64) -> Option<Duration> {
     let (start, end) = (time(&range.start)?, time(&range.end)?);
@@ -47,7 +47,7 @@ fn left(range: &TimeRangeClaims, clock: i64) -> Option<Duration> {
         .map(Duration::from_secs)
 }
 
-/// `hh:mm:ss`.
+/// Parses `hh:mm:ss` to seconds.
 fn time(text: &str) -> Option<i64> {
     Time::strptime("%H:%M:%S", text).ok().map(seconds)
 }
@@ -64,7 +64,7 @@ mod tests {
     const NOW: i64 = 1_700_000_000;
 
     #[test]
-    fn ranges_are_open_and_closed() {
+    fn ranges_limit_the_connection_time() {
         let check = |start: &str, end: &str, location: &str, expected: Option<u64>| {
             let range = TimeRangeClaims {
                 start: start.into(),

@@ -1,4 +1,4 @@
-//! What follows the topic in a message's first line, as every receiver understands it.
+//! Arguments after the subject in a message's first line, common to all receivers.
 
 /// Appends `[reply ][header_bytes ]total_bytes\r\n`.
 pub(crate) fn write_args(out: &mut Vec<u8>, reply: &[u8], header_bytes: usize, total_bytes: usize) {
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_of_headers_are_told_where_there_are_headers() {
+    fn header_size_is_written_only_with_headers() {
         let check = |reply: &str, header_bytes, total_bytes, expected: &str| {
             let mut out = Vec::new();
             write_args(&mut out, reply.as_bytes(), header_bytes, total_bytes);

@@ -1,10 +1,10 @@
-//! The JSON of CONNECT.
+//! The JSON object of CONNECT.
 
 use serde_json::Value;
 
 /// Credentials from the cookies of a WebSocket handshake; empty where a cookie is missing.
 #[derive(Clone, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each holds what its name says")]
+#[allow(missing_docs, reason = "named after the credentials")]
 pub struct CookieCredentials {
     pub jwt: String,
     pub user: String,
@@ -19,7 +19,7 @@ impl std::fmt::Debug for CookieCredentials {
     }
 }
 
-/// What a client asked for, all CONNECTs of its connection merged.
+/// Options of a client, merged from all CONNECTs of its connection.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectOptions {
     pub(crate) verbose: bool,
@@ -65,19 +65,18 @@ impl Default for ConnectOptions {
     }
 }
 
-/// Why a CONNECT was not understood.
+/// The reason why a CONNECT is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ConnectError {
-    /// Not JSON, or not an object.
+    /// The argument is not a JSON object.
     NotAnObject,
-    /// A field is of another type than it has to be.
+    /// A field has a wrong type.
     WrongType,
 }
 
 impl ConnectOptions {
-    /// Merges one CONNECT: what it leaves out, or sets to null, stays as it was. Keys are
-    /// understood in any case, and text that is not UTF-8 is taken as well as it goes, as
-    /// nats-server does. On an error nothing changes.
+    /// Merges one CONNECT: missing and null fields keep their values. As in nats-server, keys are
+    /// case-insensitive, and invalid UTF-8 is replaced. On an error nothing changes.
     pub(crate) fn merge(&mut self, json: &[u8]) -> Result<(), ConnectError> {
         let json = String::from_utf8_lossy(json);
         let fields = match serde_json::from_str(&json) {
@@ -93,7 +92,7 @@ impl ConnectOptions {
         Ok(())
     }
 
-    /// Takes from cookies what was left out.
+    /// Fills missing credentials from cookies.
     pub(crate) fn complete(&mut self, cookies: &CookieCredentials) {
         let pairs = [
             (&mut self.user, &cookies.user),
@@ -133,7 +132,7 @@ impl ConnectOptions {
             "lang" => set_text(&mut self.lang, value),
             "version" => set_text(&mut self.version, value),
             "account" => set_text(&mut self.account, value),
-            // No feature here reads these yet, but their type is checked, as there.
+            // Not used by this server, but nats-server checks their types as well.
             "tls_required" | "new_account" => set_bool(&mut false, value),
             _ => Ok(()),
         }
@@ -163,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merges_over_the_defaults_and_over_what_was_said_before() {
+    fn merges_over_defaults_and_earlier_values() {
         let mut options = ConnectOptions::default();
         options.merge(b"{}").unwrap();
         assert!(options.verbose && options.pedantic && options.echo);
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn is_as_lenient_as_clients_are_used_to() {
+    fn accepts_what_nats_server_accepts() {
         let mut options = ConnectOptions::default();
         options.merge(b"null").unwrap();
         options
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_fill_in_what_is_left_out() {
+    fn cookies_fill_missing_credentials() {
         let cookies = CookieCredentials {
             jwt: "j".into(),
             user: "u".into(),
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_json_or_of_the_wrong_type() {
+    fn invalid_json_and_wrong_types_are_refused() {
         for bad in [
             "",
             "{",

@@ -1,78 +1,78 @@
-//! What a client is told when something is wrong, and why a connection ended.
+//! Errors sent to clients, and reasons for the end of a connection.
 
-/// An `-ERR` text. Clients match on them, so they are nats-server's to the letter.
+/// The text of an `-ERR`. Clients match these texts, so they are exactly nats-server's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Not the protocol: the connection is closed.
+    /// Not a NATS verb: disconnected.
     #[error("Unknown Protocol Operation")]
     UnknownOperation,
-    /// Bad credentials, or none where some are needed: closed.
+    /// Invalid or missing credentials: disconnected.
     #[error("Authorization Violation")]
     Authorization,
-    /// No CONNECT in time: closed.
+    /// No CONNECT in time: disconnected.
     #[error("Authentication Timeout")]
     AuthenticationTimeout,
-    /// What a user was let in by does not hold any more: closed.
+    /// The client's credentials expired: disconnected.
     #[error("User Authentication Expired")]
     AuthenticationExpired,
-    /// A user's account has taken back what it was let in by: closed.
+    /// The account revoked the client's credentials: disconnected.
     #[error("User Authentication Revoked")]
     AuthenticationRevoked,
-    /// The account of a user is gone: closed.
+    /// The client's account was removed or has expired: disconnected.
     #[error("Account Authentication Expired")]
     AccountAuthenticationExpired,
-    /// The server is full: closed.
+    /// The server has reached its connection limit: disconnected.
     #[error("maximum connections exceeded")]
     ConnectionsExceeded,
-    /// The account has all the connections that it may have: closed.
+    /// The account has reached its connection limit: disconnected.
     #[error("maximum account active connections exceeded")]
     AccountConnectionsExceeded,
-    /// The connection has all the subscriptions that it may have: it stays.
+    /// The connection has reached its subscription limit: stays connected.
     #[error("maximum subscriptions exceeded")]
     SubscriptionsExceeded,
-    /// A protocol line is too long: closed.
+    /// A protocol line is too long: disconnected.
     #[error("maximum control line exceeded")]
     ControlLineExceeded,
-    /// A message is too large: closed.
+    /// A message is too large: disconnected.
     #[error("Maximum Payload Violation")]
     PayloadExceeded,
-    /// CONNECT asks for a protocol that is neither 0 nor 1: closed.
+    /// CONNECT requests a protocol other than 0 and 1: disconnected.
     #[error("invalid client protocol")]
     BadProtocolVersion,
-    /// CONNECT wants `no_responders` without `headers`: closed.
+    /// CONNECT requests `no_responders` without `headers`: disconnected.
     #[error("no responders requires headers support")]
     NoRespondersWithoutHeaders,
-    /// A SUB whose subject is malformed: the connection stays.
+    /// The subject of a SUB is malformed: stays connected.
     #[error("Invalid Subject")]
     InvalidSubject,
-    /// A pedantic client published to a malformed or wildcard subject: it stays.
+    /// A pedantic client published to a malformed or wildcard subject: stays connected.
     #[error("Invalid Publish Subject")]
     InvalidPublishSubject,
-    /// Publishing to a reserved subject: the connection stays.
+    /// Publishing to the subject is not permitted: stays connected.
     #[error("Permissions Violation for Publish to \"{0}\"")]
     PublishDenied(String),
-    /// A reply subject that is reserved: the connection stays.
+    /// The reply subject is not permitted: stays connected.
     #[error("Permissions Violation for Publish with Reply of \"{0}\"")]
     ReplyDenied(String),
-    /// Subscribing is not allowed: the connection stays.
+    /// Subscribing is not permitted: stays connected.
     #[error("Permissions Violation for Subscription to \"{0}\"")]
     SubscriptionDenied(String),
-    /// The same with a queue group: the connection stays.
+    /// Subscribing with the queue group is not permitted: stays connected.
     #[error("Permissions Violation for Subscription to \"{0}\" using queue \"{1}\"")]
     QueueSubscriptionDenied(String, String),
-    /// A filter has more tokens than it may have: the connection stays.
+    /// A filter has too many tokens: stays connected.
     #[error("Permissions Violation for Subscription to \"{0}\", too many tokens")]
     TooManyTokens(String),
-    /// A subscription is not allowed any more: it is gone, the connection stays.
+    /// A subscription is no longer permitted and was removed: stays connected.
     #[error("{0} (sid \"{1}\")")]
     SubscriptionDropped(String, String),
-    /// Pings were not answered: closed.
+    /// Pings were not answered: disconnected.
     #[error("Stale Connection")]
     Stale,
 }
 
-/// Why a connection was closed, in the words of nats-server's monitoring.
+/// The reason for the end of a connection, in the words of nats-server's monitoring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each one is its text")]
@@ -138,7 +138,7 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    /// Whether what waits for the peer is still worth writing before the connection is closed.
+    /// Returns whether pending output is still written before the connection is closed.
     pub fn flushes(self) -> bool {
         !matches!(
             self,
@@ -150,7 +150,7 @@ impl CloseReason {
         )
     }
 
-    /// Whether the peer was dropped for reading too slowly.
+    /// Returns whether the peer was disconnected for reading too slowly.
     pub fn is_slow_consumer(self) -> bool {
         matches!(
             self,

@@ -1,67 +1,67 @@
-//! The JSON of INFO.
+//! The JSON object of INFO.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// What a server says of itself to everybody.
+/// Facts about a server that it sends to all clients.
 #[derive(Clone, Debug, Default)]
 pub struct ServerInfo {
     /// `N` and 55 more characters.
     pub server_id: String,
-    /// As configured, or the id.
+    /// The configured name, or the id.
     pub server_name: String,
-    /// The nats-server version that this one is compatible with: clients branch on it.
+    /// The compatible nats-server version, which clients use to enable features.
     pub version: String,
     /// Fanline's own version, in a field of its own.
     pub fanline: String,
-    /// Where it listens.
+    /// Host that it listens on.
     pub host: String,
-    /// Where it listens.
+    /// Port that it listens on.
     pub port: u16,
-    /// Whether credentials are needed.
+    /// Whether clients need credentials.
     pub auth_required: bool,
-    /// Whether headers are offered.
+    /// Whether it supports headers.
     pub headers: bool,
-    /// Largest message.
+    /// Largest message in bytes.
     pub max_payload: usize,
-    /// Whether there are streams.
+    /// Whether JetStream is enabled.
     pub jetstream: bool,
-    /// The domain of its streams.
+    /// JetStream domain.
     pub domain: Option<String>,
-    /// The name of its cluster. Without one, a server that attaches to others is a cluster by itself.
+    /// Name of its cluster. Without one, leaf nodes see the server as a cluster of its own.
     pub cluster: Option<String>,
-    /// The address to use instead of the one listened on, when it differs.
+    /// Address for clients, if it differs from the listening one.
     pub ip: Option<String>,
-    /// What clients have to know of TLS.
+    /// TLS of the client listener.
     pub tls: TlsTold,
-    /// What differs for WebSocket clients, when there is a listener for them.
+    /// Fields that differ for WebSocket clients, with a WebSocket listener.
     pub websocket: Option<Box<ListenerInfo>>,
-    /// Set once the server goes into lame duck mode.
+    /// Set once the server is in lame duck mode.
     pub lame_duck: bool,
-    /// When it started, since 1970 UTC. It is not told to clients.
+    /// Start time since 1970 UTC. Not sent to clients.
     pub started_at: Duration,
 }
 
-/// What clients are told about TLS.
+/// TLS requirements of a listener in INFO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TlsTold {
-    /// They have to begin with it.
+    /// Whether clients must use TLS.
     pub required: bool,
-    /// They need a certificate.
+    /// Whether clients need a certificate.
     pub verify: bool,
-    /// They may begin with it.
+    /// Whether clients may use TLS.
     pub available: bool,
 }
 
-/// What is told of a listener.
+/// Facts about a listener.
 #[derive(Clone, Debug, Default)]
 pub struct ListenerInfo {
-    /// Where it listens.
+    /// Host that it listens on.
     pub host: String,
-    /// Where it listens.
+    /// Port that it listens on.
     pub port: u16,
-    /// What its clients have to know of TLS.
+    /// TLS of the listener.
     pub tls: TlsTold,
 }
 
@@ -71,13 +71,13 @@ struct Wire<'a> {
     server_name: &'a str,
     version: &'a str,
     proto: u8,
-    // Readers of INFO expect the key; there is no Go here.
+    // Clients expect this key, although no Go is involved.
     go: &'a str,
     fanline: &'a str,
     host: &'a str,
     port: u16,
     headers: bool,
-    // Features are used, and tests are run, by this number.
+    // Clients enable features, and test suites select tests, by this number.
     api_lvl: u8,
     #[serde(skip_serializing_if = "is_false")]
     auth_required: bool,
@@ -110,19 +110,20 @@ struct Wire<'a> {
     acc_is_sys: bool,
 }
 
-/// Whom INFO is for.
+/// The receiver of an INFO.
 #[derive(Default)]
 pub(crate) struct Audience<'a> {
     pub(crate) client_id: u64,
-    /// The address of the client; empty within a process and through a Unix socket.
+    /// Address of the client; empty within a process and through a Unix socket.
     pub(crate) client_ip: &'a str,
     pub(crate) nonce: &'a str,
     pub(crate) is_websocket: bool,
-    /// It is told that credentials are needed. Who may come without is not told so at first.
+    /// Whether INFO reports that credentials are needed. The first INFO does not report that a `no_auth_user`
+    /// exists.
     pub(crate) needs_auth: bool,
-    /// The largest message of its account, where that may be less.
+    /// Largest message of its account in bytes, which may be smaller than the server's.
     pub(crate) payload_bytes_max: Option<usize>,
-    /// In the form after CONNECT: where it is.
+    /// Its account, in the form of INFO after CONNECT.
     pub(crate) account: Option<&'a str>,
     pub(crate) is_system: bool,
 }
@@ -136,16 +137,16 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl ServerInfo {
-    /// The name of its cluster, towards leaf nodes: a server without cluster is one by itself.
+    /// Returns the cluster name for leaf nodes: a server without a cluster is one of its own.
     pub(crate) fn cluster_name(&self) -> &str {
         self.cluster.as_deref().unwrap_or(&self.server_name)
     }
 
-    /// The whole INFO line for one client.
+    /// Returns the INFO line for one client.
     pub(crate) fn line(&self, audience: &Audience<'_>) -> Vec<u8> {
         let websocket = self.websocket.as_deref();
         let here = websocket.filter(|_| audience.is_websocket);
-        // Within a process, or through a socket of the machine's own, nothing is encrypted.
+        // In-process connections and Unix sockets have no TLS.
         let is_local = audience.client_ip.is_empty();
         let tls = match is_local {
             true => TlsTold::default(),

@@ -1,4 +1,4 @@
-//! The NATS client protocol: verbs in, lines out. Knows nothing of sessions or matching.
+//! The NATS client protocol: parser of verbs, writer of lines. Knows nothing of sessions or matching.
 
 pub(crate) mod args;
 pub(crate) mod connect;

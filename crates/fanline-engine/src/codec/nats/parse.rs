@@ -1,64 +1,64 @@
-//! Bytes to verbs, in place. The parser keeps no state between calls: it is handed everything
-//! from the first byte that was not consumed, and says how far it got.
+//! In-place parser of verbs. It keeps no state between calls: the caller passes all bytes from the first
+//! unconsumed one on, and the parser returns how many it consumed.
 
 use std::ops::Range;
 
 use super::error::{ClientError, CloseReason};
 
-/// Largest number of digits in a size; more is refused before it is computed.
+/// Most digits of a size. A longer number is refused before its value is computed.
 const SIZE_DIGITS_MAX: usize = 9;
 
-/// Length of the longest verb's name.
+/// Length of the longest verb name.
 const NAME_BYTES_MAX: usize = 7;
 
-/// What was found at the front of the input.
+/// The result of parsing the front of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
-    /// A whole verb with its payload, and how many bytes it took.
+    /// A complete verb with its payload, and its length in bytes.
     Verb(Verb<'a>, usize),
-    /// Not whole yet. No more than `frame_bytes` from the front are needed for the next step
-    /// when that is known, which it is once a payload's size was read.
+    /// An incomplete verb. Once the payload's size is known, `frame_bytes` limits how many bytes the next
+    /// step needs.
     Partial {
-        /// Length of the whole frame, or 0 while the line is not complete.
+        /// Length of the whole frame, or 0 while the line is incomplete.
         frame_bytes: usize,
     },
-    /// Nothing that a client may send.
+    /// Input that a client must not send.
     Wrong(Fault),
 }
 
-/// Bad input, what its sender is told, and why the connection ends.
+/// A protocol error: the message to the client, and the reason for the end of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Sent as `-ERR`, when anything is.
+    /// Error sent as `-ERR`, if any.
     pub error: Option<ClientError>,
-    /// Reported as the reason.
+    /// Reason for the end of the connection.
     pub reason: CloseReason,
 }
 
-/// A verb that a client may send.
+/// A verb of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verb<'a> {
     /// `PUB` or `HPUB`.
     Publish(Publish<'a>),
-    /// `SUB <subject> [queue] <sid>`; `queue` is empty when there is none.
+    /// `SUB <subject> [queue] <sid>`; `queue` may be empty.
     Subscribe {
         /// The filter, unchecked.
         filter: &'a [u8],
-        /// Queue group, or nothing.
+        /// Queue group; may be empty.
         queue: &'a [u8],
-        /// Any token.
+        /// Subscription id, any token.
         sid: &'a [u8],
     },
     /// `UNSUB <sid> [max]`.
     Unsubscribe {
-        /// Which subscription.
+        /// Subscription id.
         sid: &'a [u8],
-        /// After how many deliveries in all; at once when `None`.
+        /// Total number of deliveries after which the subscription ends; `None` ends it at once.
         max: Option<u64>,
     },
     /// `CONNECT {json}`.
     Connect(&'a [u8]),
-    /// `INFO {json}`, which a client may send and which is ignored.
+    /// `INFO {json}`, ignored.
     Info(&'a [u8]),
     /// `PING`.
     Ping,
@@ -66,41 +66,41 @@ pub enum Verb<'a> {
     Pong,
     /// `+OK`, ignored.
     Ok,
-    /// `-ERR …`: the client gives up.
+    /// `-ERR …`: the client closes the connection.
     Error(&'a [u8]),
 }
 
-/// A message as it came in.
+/// A published message as received.
 ///
-/// The bytes after the subject of a publish are, when written the usual way, exactly those that
-/// a delivery needs after the sid: `[reply ][header_bytes ]total_bytes\r\n` and the payload. So
-/// they are passed on as they are; `args` is empty when they are not in that form.
+/// In the usual form, the bytes after the subject of a publish are exactly those of a delivery after the sid:
+/// `[reply ][header_bytes ]total_bytes\r\n` and the payload. They are then forwarded unchanged. In another
+/// form, `args` is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publish<'a> {
-    /// Where it goes, unchecked.
+    /// Subject, unchecked.
     pub topic: &'a [u8],
-    /// Where answers go; empty when there is none.
+    /// Reply subject; may be empty.
     pub reply: &'a [u8],
-    /// Bytes of headers at the front of the payload; 0 when there are none.
+    /// Bytes of headers at the front of the payload; 0 without headers.
     pub header_bytes: usize,
-    /// Range in the input of the arguments after the topic with their CRLF, in canonical form;
-    /// empty when the sender wrote them in another form.
+    /// Range of the arguments after the subject with their CRLF, if they have the canonical form; otherwise
+    /// empty.
     pub args: Range<usize>,
-    /// Range in the input of headers and payload with the CRLF after them; directly behind `args`.
+    /// Range of headers and payload with their CRLF, directly after `args`.
     pub body: Range<usize>,
 }
 
 impl Publish<'_> {
-    /// Bytes of headers and payload together.
+    /// Returns the size of headers and payload in bytes.
     pub fn payload_bytes(&self) -> usize {
         self.body.len() - 2
     }
 }
 
-/// Limits that the parser enforces before anything is kept.
+/// Limits that the parser enforces before bytes are buffered.
 #[derive(Clone, Copy, Debug)]
 pub struct ParseLimits {
-    /// Bytes of arguments in one line.
+    /// Bytes of a line's arguments.
     pub control_line_bytes_max: usize,
     /// Bytes of headers and payload.
     pub payload_bytes_max: usize,
@@ -131,7 +131,7 @@ const NO_HEADERS: Fault = Fault {
 
 const PARTIAL: Parsed<'static> = Parsed::Partial { frame_bytes: 0 };
 
-/// Reads one verb from the front of `input`.
+/// Parses one verb at the front of `input`.
 #[inline]
 pub fn parse(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
     match parse_usual_publish(input, limits) {
@@ -140,12 +140,12 @@ pub fn parse(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
     }
 }
 
-/// A whole publish at the front of `input`, written the usual way, and how many bytes it took.
-/// Anything else is left to [`parse`]. Nearly all traffic is of this form, and a caller that asks
-/// here first gets the parts in registers instead of in a large enum.
+/// Parses a complete publish in the usual form, and returns it with its length; [`parse`] handles all other
+/// input. Nearly all traffic has this form, and a caller that tries this function first gets the parts in
+/// registers instead of in a large enum.
 #[inline(always)]
 pub fn parse_usual_publish(input: &[u8], limits: ParseLimits) -> Option<(Publish<'_>, usize)> {
-    // The letters in lower case, and the space.
+    // Letters in lower case, and the space.
     let name = u32::from_le_bytes(*input.first_chunk()?) | u32::from_le_bytes(*b"   \0");
     if name != u32::from_le_bytes(*b"pub ") {
         return None;
@@ -153,7 +153,7 @@ pub fn parse_usual_publish(input: &[u8], limits: ParseLimits) -> Option<(Publish
     scan_usual(input, 4)?.publish(input, limits)
 }
 
-/// Everything but a usual `PUB`. Not inlined, so that the caller's loop stays small.
+/// Parses everything but a usual `PUB`. Not inlined, so that the caller's loop stays small.
 #[inline(never)]
 fn parse_rarer(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
     match input.first_chunk() {
@@ -172,7 +172,7 @@ fn parse_rarer(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
     parse_any(input, limits)
 }
 
-/// The arguments of a publish written the usual way: single spaces, CRLF, no other white space.
+/// Arguments of a publish in the usual form: single spaces, CRLF, no other white space.
 pub(crate) struct UsualArgs {
     from: usize,
     topic_end: usize,
@@ -183,7 +183,7 @@ pub(crate) struct UsualArgs {
 }
 
 impl UsualArgs {
-    /// The publish, when it is within the limits and all of it is there.
+    /// Returns the publish if it is complete and within the limits.
     #[inline(always)]
     pub(crate) fn publish<'a>(
         self,
@@ -212,8 +212,8 @@ impl UsualArgs {
     }
 }
 
-/// The arguments of a `PUB`. `None` when the line is not whole or not in the usual form; the
-/// general parser sorts it out.
+/// Scans the arguments of a `PUB`. Returns `None` if the line is incomplete or not in the usual form; the
+/// general parser then handles it.
 #[inline(always)]
 pub(crate) fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
     let topic_end = find_blank(input, from)?;
@@ -239,7 +239,7 @@ pub(crate) fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
     })
 }
 
-/// The same for an `HPUB`, which has one more size. A twin, because a scan that serves both makes
+/// Scans the arguments of an `HPUB`, which has one more size. A separate function, because a shared one makes
 /// each `PUB` slower.
 pub(crate) fn scan_usual_headers(input: &[u8], from: usize) -> Option<UsualArgs> {
     let token = |from: usize| {
@@ -277,7 +277,8 @@ fn usual_line_end(input: &[u8], end: usize) -> Option<usize> {
     (input[end] == b'\r' && *input.get(end + 1)? == b'\n').then_some(end + 2)
 }
 
-/// Digits as a delivery may repeat them: no more than a size has.
+/// Parses a size that a delivery may repeat unchanged, so it has at most as many digits as one that the
+/// server writes.
 #[inline]
 fn usual_size(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() || digits.len() > SIZE_DIGITS_MAX {
@@ -307,7 +308,7 @@ impl<'a> PublishHead<'a> {
             return Parsed::Wrong(TOO_LARGE);
         }
         let end = self.line_end + size + 2;
-        // A wrong byte where CR should be is wrong whether or not the next one came.
+        // A wrong byte in place of CR is an error, whether or not the next byte has arrived.
         if input.get(end - 2).is_some_and(|b| *b != b'\r') {
             return Parsed::Wrong(UNKNOWN);
         }
@@ -331,13 +332,13 @@ impl<'a> PublishHead<'a> {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// The first byte at or after `from` that is a control character or a space, eight at a time.
+/// Returns the first byte at or after `from` that is a control character or a space, eight at a time.
 #[inline]
 fn find_blank(input: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(word) = input.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*word);
-        // Sets the high bit of each byte below 0x21; the lowest one set is always a true find.
+        // Sets the high bit of each byte below 0x21; the lowest set bit is always exact.
         let found = word.wrapping_sub(ONES * 0x21) & !word & HIGHS;
         if found != 0 {
             return Some(at + (found.trailing_zeros() / 8) as usize);
@@ -351,13 +352,13 @@ fn find_blank(input: &[u8], from: usize) -> Option<usize> {
         .map(|i| at + i)
 }
 
-/// The first line feed, eight bytes at a time.
+/// Returns the first line feed, eight bytes at a time.
 #[inline]
 pub(crate) fn find_newline(input: &[u8]) -> Option<usize> {
     let (words, rest) = input.as_chunks::<8>();
     for (i, word) in words.iter().enumerate() {
         let others = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'\n'));
-        // Sets the high bit of each byte that is zero; the lowest one set is always a true find.
+        // Sets the high bit of each zero byte; the lowest set bit is always exact.
         let found = others.wrapping_sub(ONES) & !others & HIGHS;
         if found != 0 {
             return Some(i * 8 + (found.trailing_zeros() / 8) as usize);
@@ -367,7 +368,7 @@ pub(crate) fn find_newline(input: &[u8]) -> Option<usize> {
     Some(words.len() * 8 + at)
 }
 
-/// What each verb's name is followed by.
+/// The name of a verb.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
     Pub,
@@ -382,7 +383,7 @@ enum Name {
     Err,
 }
 
-/// Names in the order of their frequency, and whether white space must follow.
+/// Names by frequency, each with whether white space must follow.
 const NAMES: [(&[u8], Name, bool); 10] = [
     (b"pub", Name::Pub, true),
     (b"hpub", Name::Hpub, true),
@@ -396,15 +397,15 @@ const NAMES: [(&[u8], Name, bool); 10] = [
     (b"-err", Name::Err, true),
 ];
 
-/// Every verb, in whatever form it is written.
+/// Parses any verb in any form.
 fn parse_any(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
     let (name, args_from) = match find_name(input) {
         Ok(Some(found)) => found,
         Ok(None) => return PARTIAL,
         Err(()) => return Parsed::Wrong(UNKNOWN),
     };
-    // Blanks before the arguments are not part of the line that has a limit, so they get their own:
-    // what a client sends must not be kept for ever.
+    // Blanks before the arguments do not count towards the line limit, so they have a limit of their own: a
+    // client must not make the buffer grow without bound.
     if args_from > NAME_BYTES_MAX + limits.control_line_bytes_max {
         return Parsed::Wrong(TOO_LONG);
     }
@@ -413,7 +414,7 @@ fn parse_any(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
             .len()
             .min(args_from + limits.control_line_bytes_max + 2)];
     let Some(newline) = find_newline(searched) else {
-        // The line may be just not too long, and cut between its CR and LF.
+        // A line of exactly the maximum length may be cut between CR and LF.
         let line = searched.strip_suffix(b"\r").unwrap_or(searched);
         return if line.len() > limits.control_line_bytes_max {
             Parsed::Wrong(TOO_LONG)
@@ -446,8 +447,8 @@ fn parse_any(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
     }
 }
 
-/// The verb's name and where its arguments start; nothing when more bytes are needed, an error as
-/// soon as no name fits.
+/// Returns the verb's name and where its arguments start; `None` if more bytes are needed, an error as soon
+/// as no name matches.
 fn find_name(input: &[u8]) -> Result<Option<(Name, usize)>, ()> {
     let Some(first) = input.first().map(u8::to_ascii_lowercase) else {
         return Ok(None);
@@ -480,7 +481,7 @@ fn find_name(input: &[u8]) -> Result<Option<(Name, usize)>, ()> {
     Err(())
 }
 
-/// Up to five arguments, with their place in the line; a fifth means too many.
+/// Returns up to five arguments with their ranges in the line; a fifth one means too many.
 fn split_args(line: &[u8]) -> ([Range<usize>; 5], usize) {
     let mut args = [const { 0..0 }; 5];
     let mut count = 0;
@@ -529,7 +530,7 @@ fn parse_publish<'a>(
     } else {
         &[]
     };
-    // The usual form, so that it can be passed on as it is.
+    // The usual form, which can be forwarded unchanged.
     let canonical = with_headers == (header_bytes > 0)
         && (1..count)
             .all(|i| args[i].start == args[i - 1].end + 1 && line[args[i - 1].end] == b' ')
@@ -575,8 +576,8 @@ fn parse_unsubscribe(line: &[u8]) -> Option<Verb<'_>> {
             max: None,
         }),
         2 => {
-            // What is not a number, or too long for one, is no limit: the subscription ends now,
-            // as in nats-server.
+            // As in nats-server, a maximum that is no number, or too long, means that the subscription ends
+            // now.
             let digits = &line[args[1].clone()];
             let max = parse_size(digits).filter(|_| digits.len() <= SIZE_DIGITS_MAX);
             let max = max.map(|max| max as u64);
@@ -589,8 +590,7 @@ fn parse_unsubscribe(line: &[u8]) -> Option<Verb<'_>> {
     }
 }
 
-/// Decimal digits only. A number too long to be any size is the largest one, so that the limit
-/// on payloads refuses it.
+/// Parses decimal digits. A number with too many digits becomes a huge one, which the payload limit refuses.
 pub(crate) fn parse_size(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;

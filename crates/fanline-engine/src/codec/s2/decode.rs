@@ -1,13 +1,12 @@
-//! From a compressed block to its bytes.
+//! Decompression of blocks.
 
 use super::BLOCK_BYTES_MAX;
 use super::unpack::S2Error::{self, Damaged};
 
-/// How long the block is that these bytes begin, unpacked, and where its elements begin.
+/// Returns the uncompressed length of a block, and the offset of its elements.
 ///
-/// # Errors
-/// When it is no length, or that of a block that is not taken.
-pub(super) fn unpacked_bytes(block: &[u8]) -> Result<(usize, usize), S2Error> {
+/// # Errors If the length is malformed, or too large.
+pub(super) fn uncompressed_bytes(block: &[u8]) -> Result<(usize, usize), S2Error> {
     let mut length: u64 = 0;
     for (at, byte) in block.iter().take(5).enumerate() {
         length |= u64::from(byte & 0x7f) << (7 * at);
@@ -21,12 +20,12 @@ pub(super) fn unpacked_bytes(block: &[u8]) -> Result<(usize, usize), S2Error> {
     Err(Damaged)
 }
 
-/// Unpacks a block to the end of `out`, which is empty.
+/// Decompresses a block into `out`, which must be empty.
 ///
-/// # Errors
-/// When it is none. What `out` holds then is without meaning, but never more than the block says.
+/// # Errors If the block is invalid. The contents of `out` are meaningless then, but never longer than the
+/// block's declared length.
 pub(super) fn decode(block: &[u8], out: &mut Vec<u8>) -> Result<(), S2Error> {
-    let (length, at) = unpacked_bytes(block)?;
+    let (length, at) = uncompressed_bytes(block)?;
     out.reserve_exact(length);
     let mut elements = Elements {
         rest: &block[at..],
@@ -48,11 +47,11 @@ pub(super) fn decode(block: &[u8], out: &mut Vec<u8>) -> Result<(), S2Error> {
     }
 }
 
-/// Appends what stands so far from the end; it may overlap what is appended.
+/// Appends bytes from this distance before the end; they may overlap the appended ones.
 fn repeat(out: &mut Vec<u8>, distance: usize, bytes: usize) {
     let from = out.len() - distance;
     let end = out.len() + bytes;
-    // What is there doubles each time.
+    // The available bytes double each time.
     while out.len() < end {
         let part = (out.len() - from).min(end - out.len());
         out.extend_from_within(from..from + part);
@@ -61,17 +60,17 @@ fn repeat(out: &mut Vec<u8>, distance: usize, bytes: usize) {
 
 enum Element<'a> {
     Literal(&'a [u8]),
-    /// The distance is at least 1.
+    /// A copy; the distance is at least 1.
     Copy {
         distance: usize,
         bytes: usize,
     },
 }
 
-/// The elements of a block, one after the other.
+/// Iterator over the elements of a block.
 struct Elements<'a> {
     rest: &'a [u8],
-    /// Of the last copy; 0 before the first.
+    /// Distance of the last copy; 0 before the first.
     distance: usize,
 }
 
@@ -111,7 +110,7 @@ impl<'a> Elements<'a> {
         Ok(Element::Literal(literal))
     }
 
-    /// How long a copy is that repeats the last distance.
+    /// Returns the length of a copy that repeats the last distance.
     fn repeated(&mut self, code: usize) -> Result<usize, S2Error> {
         Ok(match code {
             5 => self.number(1)? + 8,
@@ -121,7 +120,7 @@ impl<'a> Elements<'a> {
         })
     }
 
-    /// A number of so many bytes, at most four.
+    /// Reads a number of this many bytes, at most four.
     fn number(&mut self, bytes: usize) -> Result<usize, S2Error> {
         let (number, rest) = self.rest.split_at_checked(bytes).ok_or(Damaged)?;
         self.rest = rest;
@@ -136,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_are_what_the_format_says() {
+    fn elements_are_decoded() {
         let long = [&b"\xf4\x2b\x01"[..], &[b'x'; 300]].concat();
         let cases: &[(&[u8], Result<String, S2Error>)] = &[
             // Literals: short, and with lengths of one to four bytes.
@@ -145,23 +144,23 @@ mod tests {
             (&long, Ok("x".repeat(300))),
             (b"\xf8\x02\x00\x00abc", Ok("abc".into())),
             (b"\xfc\x02\x00\x00\x00abc", Ok("abc".into())),
-            // Copies with distances of 11 bits, two and four bytes; they may overlap.
+            // Copies with distances of 11 bits, two bytes, and four bytes; they may overlap.
             (b"\x08abc\x01\x03", Ok("abcabca".into())),
             (b"\x08abc\x0e\x03\x00", Ok("abcabca".into())),
             (b"\x00a\x0e\x01\x00", Ok("aaaaa".into())),
             (b"\x08abc\x0f\x03\x00\x00\x00", Ok("abcabca".into())),
-            // The last distance again: 4, 9 and 260 bytes.
+            // The last distance repeated: 4, 9, and 260 bytes.
             (b"\x04ab\x06\x02\x00\x01\x00", Ok("ab".repeat(4))),
             (
                 b"\x04ab\x06\x02\x00\x15\x00\x01",
                 Ok("ababababababa".into()),
             ),
             (b"\x00a\x02\x01\x00\x19\x00\x00\x00", Ok("a".repeat(262))),
-            // A distance that leads out, one of nothing, and one that there was none of yet.
+            // A distance beyond the start, a distance of 0, and a repeated distance before the first copy.
             (b"\x00a\x01\x02", Err(Damaged)),
             (b"\x00a\x02\x00\x00", Err(Damaged)),
             (b"\x00a\x01\x00", Err(Damaged)),
-            // Cut short.
+            // Truncated blocks.
             (b"\x08ab", Err(Damaged)),
             (b"\x00a\x02\x01", Err(Damaged)),
         ];
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_has_the_length_that_it_says() {
+    fn block_must_have_its_declared_length() {
         let cases: &[(&[u8], Result<(), S2Error>)] = &[
             (b"\x04\x08abc", Err(Damaged)),
             (b"\x02\x08abc", Err(Damaged)),

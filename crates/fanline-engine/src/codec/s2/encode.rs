@@ -1,34 +1,36 @@
-//! From bytes to a compressed block.
+//! Compression of blocks.
 
-/// How much is done to make what is written shorter.
+/// The effort of compression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Nothing: only the frames are those of a stream.
+    /// No compression, only the framing of a stream.
     Uncompressed,
-    /// As little as possible.
+    /// The least effort.
     #[default]
     Fast,
-    /// Several places are looked at for each that could be repeated.
+    /// Compares several candidates per position.
     Better,
-    /// Many are, and whether the next would be better.
+    /// Compares many candidates, and also those of the next position.
     Best,
 }
 
-/// What a copy has at least.
+/// Shortest copy in bytes.
 const COPY_BYTES_MIN: usize = 4;
-/// Nothing stands at it: no copy begins there.
+/// Marks an empty table entry.
 const NONE: u16 = u16::MAX;
-/// The table of a full block. Shorter ones use less of it, as it is cleared for each.
+/// Table size of a full block. A shorter block uses a smaller table, because the table is cleared for each
+/// block.
 const TABLE_BITS_MAX: u32 = 14;
 const TABLE_BITS_MIN: u32 = 8;
-/// After so many places in a row without a copy, every second is looked at; after twice as many every third.
+/// Number of positions in a row without a copy after which every second one is tried; after twice as many
+/// every third.
 const MISSES_TAKEN: usize = 32;
 
-/// How each level looks.
+/// The search parameters of a level.
 struct Effort {
-    /// Places that are compared.
+    /// Candidates compared per position.
     tries: usize,
-    /// Whether it is looked for a better copy one place further.
+    /// Whether the next position is searched for a better copy.
     is_lazy: bool,
 }
 
@@ -44,12 +46,12 @@ impl Level {
     }
 }
 
-/// Compresses blocks. Between two of them it keeps nothing but its room.
+/// A block compressor. It keeps only buffers between blocks.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
-    /// Where the last four bytes with this hash stand.
+    /// Last position of four bytes with each hash.
     heads: Vec<u16>,
-    /// Where those before them do, by place.
+    /// By position: the previous position with the same hash.
     previous: Vec<u16>,
     table_bits: u32,
 }
@@ -61,7 +63,7 @@ struct Copy {
 }
 
 impl Encoder {
-    /// Appends a block. `input` has at most [`PACKED_BYTES_MAX`](super::PACKED_BYTES_MAX) bytes.
+    /// Appends a compressed block. `input` has at most [`PACKED_BYTES_MAX`](super::PACKED_BYTES_MAX) bytes.
     pub(super) fn encode(&mut self, level: Level, input: &[u8], out: &mut Vec<u8>) {
         write_length(input.len(), out);
         let effort = level.effort();
@@ -84,10 +86,10 @@ impl Encoder {
             write_literal(&input[written..at], out);
             write_copy(copy, out);
             let end = at + copy.bytes;
-            // With little effort, only the end is worth remembering.
+            // With the least effort, only the end is worth recording.
             let from = if effort.tries == 1 { end - 2 } else { at + 1 };
-            for place in from..end {
-                self.remember(input, place);
+            for position in from..end {
+                self.record(input, position);
             }
             (at, written) = (end, end);
         }
@@ -105,42 +107,42 @@ impl Encoder {
         }
     }
 
-    /// The longest copy that is found for this place, which is remembered.
+    /// Returns the longest copy found for this position, and records the position.
     fn find(&mut self, input: &[u8], at: usize, effort: &Effort) -> Option<Copy> {
-        let mut candidate = self.remember(input, at)?;
+        let mut candidate = self.record(input, at)?;
         let mut best: Option<Copy> = None;
         for _ in 0..effort.tries {
-            let place = usize::from(candidate);
-            if candidate == NONE || place >= at {
+            let position = usize::from(candidate);
+            if candidate == NONE || position >= at {
                 break;
             }
-            let bytes = common_bytes(&input[place..], &input[at..]);
+            let bytes = common_bytes(&input[position..], &input[at..]);
             if bytes >= COPY_BYTES_MIN && best.is_none_or(|best| bytes > best.bytes) {
-                let distance = at - place;
+                let distance = at - position;
                 best = Some(Copy { distance, bytes });
             }
-            candidate = self.previous[place];
+            candidate = self.previous[position];
         }
         best
     }
 
-    /// Remembers a place; returns the one before it with the same hash. `None` where no copy can begin.
-    fn remember(&mut self, input: &[u8], at: usize) -> Option<u16> {
+    /// Records a position. Returns the previous one with the same hash; `None` if no copy can begin here.
+    fn record(&mut self, input: &[u8], at: usize) -> Option<u16> {
         let four = input.get(at..)?.first_chunk::<COPY_BYTES_MIN>()?;
         let hash = u32::from_le_bytes(*four).wrapping_mul(0x9e37_79b1) >> (32 - self.table_bits);
         let head = self.heads.get_mut(usize::try_from(hash).ok()?)?;
-        let place = u16::try_from(at).ok()?;
-        // It may have been looked at already, one place before.
-        if *head == place {
+        let position = u16::try_from(at).ok()?;
+        // A lazy search at the position before may have recorded it already.
+        if *head == position {
             return Some(self.previous[at]);
         }
-        let before = std::mem::replace(head, place);
+        let before = std::mem::replace(head, position);
         self.previous[at] = before;
         Some(before)
     }
 }
 
-/// How many bytes both begin with.
+/// Returns the length of the common prefix.
 fn common_bytes(a: &[u8], b: &[u8]) -> usize {
     const WORD: usize = 8;
     let mut common = 0;
@@ -184,7 +186,7 @@ fn write_literal(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// A copy of more than 64 bytes is one of 60, and the rest at the same distance again.
+/// Writes a copy. One of more than 64 bytes becomes a copy of 60 bytes and a repeat at the same distance.
 fn write_copy(copy: Copy, out: &mut Vec<u8>) {
     const WHOLE_BYTES_MAX: usize = 64;
     const FIRST_BYTES: usize = 60;
@@ -205,7 +207,7 @@ fn write_copy(copy: Copy, out: &mut Vec<u8>) {
     }
 }
 
-/// The last distance again, for at least four bytes.
+/// Writes a repeat of the last distance, for at least four bytes.
 fn write_repeat(bytes: usize, out: &mut Vec<u8>) {
     let of = |base: usize| (bytes - base).to_le_bytes();
     match bytes {

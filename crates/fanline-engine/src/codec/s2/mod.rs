@@ -1,9 +1,8 @@
-//! S2, by which leaf links and backups are compressed: Snappy's stream format with blocks that may be larger
-//! and copies that may repeat the last distance.
+//! S2 compression of leaf connections and backups: Snappy's stream format with larger blocks, and with copies
+//! that repeat the last distance.
 //!
-//! A stream is a sequence of chunks. Each block is compressed by itself, so that nothing of one has to be kept
-//! for the next. What comes in is taken apart by an [`Unpacker`], one block at a time; a [`Packer`] makes blocks
-//! of what goes out.
+//! A stream is a sequence of chunks. Blocks are compressed independently, so no state remains between
+//! them. An [`Unpacker`] decompresses a stream one block at a time; a [`Packer`] creates blocks.
 
 mod decode;
 mod encode;
@@ -13,27 +12,27 @@ use encode::Encoder;
 pub use encode::Level;
 pub use unpack::{S2Error, Unpacker};
 
-/// What every stream begins with; it may be said again.
+/// First bytes of a stream; they may be repeated.
 pub const STREAM_HEAD: &[u8; 10] = b"\xff\x06\x00\x00S2sTwO";
-/// The same of Snappy's, which is as good.
+/// First bytes of a Snappy stream, which is accepted as well.
 pub(crate) const SNAPPY_HEAD: &[u8; 10] = b"\xff\x06\x00\x00sNaPpY";
 
-/// The most that is put into one block. Snappy's largest, so that distances fit into two bytes.
+/// Most bytes put into one block. It is Snappy's maximum, so distances fit into two bytes.
 pub const PACKED_BYTES_MAX: usize = 64 * 1024;
-/// The largest block that is taken, unpacked. More: the stream is refused.
+/// Largest accepted block, decompressed. Exceeded: the stream is refused.
 pub const BLOCK_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Kind and length of a chunk.
+/// Bytes of a chunk's kind and length.
 const HEAD_BYTES: usize = 4;
 const CHECKSUM_BYTES: usize = 4;
 
 const COMPRESSED: u8 = 0x00;
 const UNCOMPRESSED: u8 = 0x01;
-/// From here on, kinds that may be passed over.
+/// First kind of the chunks that may be skipped.
 const SKIPPABLE: u8 = 0x80;
 const STREAM: u8 = 0xff;
 
-/// Makes chunks of bytes. One serves any number of streams.
+/// A stream compressor, for any number of streams.
 #[derive(Debug, Default)]
 pub struct Packer {
     encoder: Encoder,
@@ -51,7 +50,8 @@ impl Packer {
         }
     }
 
-    /// Compresses a block. What gets hardly any shorter is not worth the other side's time.
+    /// Compresses a block. Returns false if it saves less than an eighth, which is not worth the receiver's
+    /// time.
     fn gets_shorter(&mut self, level: Level, part: &[u8]) -> bool {
         self.block.clear();
         if level != Level::Uncompressed {
@@ -61,9 +61,9 @@ impl Packer {
     }
 }
 
-/// Appends a chunk that stands for `bytes`.
+/// Appends a chunk whose contents are `bytes`.
 fn write_chunk(kind: u8, bytes: &[u8], body: &[u8], out: &mut Vec<u8>) {
-    // At most a block's bytes: the fourth byte of the length is always 0.
+    // Bounded by the size of a block, so the fourth byte of the length is always 0.
     let length = u32::try_from(body.len() + CHECKSUM_BYTES).unwrap_or(0);
     let [a, b, c, _] = length.to_le_bytes();
     out.reserve(HEAD_BYTES + CHECKSUM_BYTES + body.len());
@@ -72,7 +72,7 @@ fn write_chunk(kind: u8, bytes: &[u8], body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-/// The checksum of a chunk that stands for these bytes: CRC-32C, rotated and shifted as the format wants it.
+/// Returns the checksum of a chunk's contents: CRC-32C, masked as the format defines it.
 fn masked_checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
         .rotate_right(15)
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes a stream apart that comes in pieces of this size.
+    /// Decompresses a stream that arrives in pieces of this size.
     fn unpack(stream: &[u8], step: usize) -> Result<Vec<u8>, S2Error> {
         let (mut unpacker, mut found) = (Unpacker::default(), Vec::new());
         let mut room = vec![0; step];
@@ -103,7 +103,7 @@ mod tests {
 
     const LEVELS: [Level; 4] = [Level::Uncompressed, Level::Fast, Level::Better, Level::Best];
 
-    /// Bytes that repeat themselves here and there, as messages do.
+    /// Bytes with repetitions, as in messages.
     fn traffic() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             prop::collection::vec(any::<u8>(), 0..60),
@@ -115,12 +115,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(parts in prop::collection::vec(traffic(), 1..4), step in 1usize..5000) {
+        fn streams_round_trip(parts in prop::collection::vec(traffic(), 1..4), step in 1usize..5000) {
             for level in LEVELS {
                 let (mut packer, mut stream) = (Packer::default(), STREAM_HEAD.to_vec());
                 for part in &parts {
                     packer.pack(level, part, &mut stream);
-                    // Some begin anew with each write.
+                    // Some senders repeat the head with each write.
                     stream.extend_from_slice(STREAM_HEAD);
                 }
                 prop_assert_eq!(unpack(&stream, step), Ok(parts.concat()), "{:?}", level);
@@ -128,7 +128,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..400), step in 1usize..50) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), step in 1usize..50) {
             let _ = unpack(&[&STREAM_HEAD[..], &bytes].concat(), step);
             let block = [&[0, 0, 0, 0][..], &bytes].concat();
             let mut stream = STREAM_HEAD.to_vec();
@@ -138,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_is_the_one_of_the_format() {
-        // CRC-32C of "123456789" is e3069283, by RFC 3720's polynomial.
+    fn checksum_matches_the_format() {
+        // CRC-32C of "123456789" is e3069283, with the polynomial of RFC 3720.
         assert_eq!(
             masked_checksum(b"123456789"),
             0xe306_9283_u32.rotate_right(15).wrapping_add(0xa282_ead8)
         );
-        // The chunk in which nats-server says PONG.
+        // A chunk with PONG from nats-server.
         assert_eq!(
             masked_checksum(b"PONG\r\n").to_le_bytes(),
             [0xf5, 0x6f, 0x1b, 0xe4]
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn more_effort_makes_less_of_it() {
+    fn higher_levels_compress_better() {
         let lines =
             (0..4000).map(|n| format!("device.{}.state {{\"on\": {}}}\r\n", n % 77, n % 3 == 0));
         let text: String = lines.collect();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_payload_of_one_byte_is_nearly_nothing() {
+    fn repeated_byte_compresses_to_almost_nothing() {
         let mut out = Vec::new();
         Packer::default().pack(Level::Fast, &vec![b'a'; 1_000_000], &mut out);
         assert!(out.len() < 1000, "{}", out.len());

@@ -1,38 +1,38 @@
-//! From a stream in pieces to its bytes, one block at a time.
+//! Decompression of a stream that arrives in pieces, one block at a time.
 
-use super::decode::{decode, unpacked_bytes};
+use super::decode::{decode, uncompressed_bytes};
 use super::{
     BLOCK_BYTES_MAX, CHECKSUM_BYTES, COMPRESSED, HEAD_BYTES, SKIPPABLE, SNAPPY_HEAD, STREAM,
     STREAM_HEAD, UNCOMPRESSED, masked_checksum,
 };
 
-/// The longest chunk that is waited for: a block that got longer by compression, as far as it can.
+/// Largest accepted chunk: a block that compression made as long as possible.
 const CHUNK_BYTES_MAX: usize = BLOCK_BYTES_MAX + BLOCK_BYTES_MAX / 6 + 64;
-/// Rooms above this are given back when they are empty.
+/// Capacity above which empty buffers are released.
 const ROOM_BYTES_KEPT: usize = 64 * 1024;
 
-/// Why a stream cannot be read on.
+/// The reason why a stream cannot be decompressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum S2Error {
-    /// It is no stream, or has parts that this reader does not know.
-    #[error("this is no S2 stream")]
+    /// The stream's head is missing, or it has chunks of an unknown kind.
+    #[error("the data is not an S2 stream")]
     Unknown,
-    /// A block is not what its checksum or its length says.
+    /// A block does not match its checksum or its length.
     #[error("the S2 stream is damaged")]
     Damaged,
-    /// A block has more bytes than [`BLOCK_BYTES_MAX`].
-    #[error("a block of the S2 stream is too large")]
+    /// A block is larger than [`BLOCK_BYTES_MAX`].
+    #[error("a block of the S2 stream is larger than 4 MiB")]
     TooLarge,
 }
 
-/// Takes one stream apart. It holds at most one chunk as it came, with what came in one piece behind it, and
-/// one block unpacked: nothing is unpacked before what was is read.
+/// A stream decompressor. It holds at most one compressed chunk, the rest of the piece that it arrived in,
+/// and one decompressed block: the next block is decompressed only after the last one was read.
 #[derive(Debug, Default)]
 pub struct Unpacker {
     input: Vec<u8>,
     at: usize,
-    /// What is still to come of a chunk that is passed over.
+    /// Remaining bytes of a skipped chunk.
     skipped: usize,
     block: Vec<u8>,
     block_at: usize,
@@ -40,21 +40,20 @@ pub struct Unpacker {
 }
 
 impl Unpacker {
-    /// Takes the next piece. All that came before should have been [read](Unpacker::read).
+    /// Adds the next piece. All earlier output should have been [read](Unpacker::read).
     pub fn push(&mut self, piece: &[u8]) {
         self.input.drain(..self.at);
         self.at = 0;
         self.input.extend_from_slice(piece);
     }
 
-    /// Gives out as many bytes as there is room for; none when more is needed.
+    /// Writes decompressed bytes to `room`. Returns their number, 0 if more input is needed.
     ///
-    /// # Errors
-    /// When it cannot be read on. Nothing more can be read then.
+    /// # Errors If the stream is invalid. It cannot be read any further then.
     pub fn read(&mut self, room: &mut [u8]) -> Result<usize, S2Error> {
         while self.block_at == self.block.len() {
             if !self.next_chunk()? {
-                self.give_back();
+                self.release_buffers();
                 return Ok(0);
             }
         }
@@ -65,12 +64,12 @@ impl Unpacker {
         Ok(read)
     }
 
-    /// Whether nothing is held of a chunk that is not whole.
+    /// Returns whether no incomplete chunk is buffered.
     pub fn is_between_chunks(&self) -> bool {
         self.at == self.input.len() && self.skipped == 0 && self.block_at == self.block.len()
     }
 
-    /// Takes the next chunk, if it is there as a whole.
+    /// Decodes the next chunk, if it is complete.
     fn next_chunk(&mut self) -> Result<bool, S2Error> {
         let passed = self.skipped.min(self.input.len() - self.at);
         self.skipped -= passed;
@@ -119,8 +118,8 @@ impl Unpacker {
         }
     }
 
-    /// Between two messages a stream holds no more than it has to.
-    fn give_back(&mut self) {
+    /// Releases large buffers between two messages.
+    fn release_buffers(&mut self) {
         if self.block.capacity() > ROOM_BYTES_KEPT {
             self.block = Vec::new();
             self.block_at = 0;
@@ -132,12 +131,12 @@ impl Unpacker {
     }
 }
 
-/// What the beginning of a chunk already tells: a block that is too large is not waited for.
+/// Checks the start of an incomplete chunk, to refuse a block that is too large before it arrives.
 fn check_beginning(kind: u8, rest: &[u8]) -> Result<(), S2Error> {
     match rest.get(CHECKSUM_BYTES..) {
-        Some(block) if kind == COMPRESSED => match unpacked_bytes(block) {
+        Some(block) if kind == COMPRESSED => match uncompressed_bytes(block) {
             Err(S2Error::TooLarge) => Err(S2Error::TooLarge),
-            // It may go on.
+            // The rest may still arrive.
             _ => Ok(()),
         },
         _ => Ok(()),
@@ -161,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn what_nats_server_sends_is_understood() {
-        // The beginning of a link, as seen.
+    fn stream_of_nats_server_is_decompressed() {
+        // First bytes of a leaf connection, recorded.
         let stream = b"\xff\x06\x00\x00S2sTwO\x00g\x00\x00\xfc\x93\x14G\x9b\x01\\LS+ $SYS.REQ.USER.INFO\r\n\
             2\x18\x00DACCOUNT.PING.CONNZn!\x00\x0cSTAT\x15\x00\x08\x14SERVERFA\x00lLDS.bocA3kYGm5O5UuKSjnmNFe\r\n\
             \xff\x06\x00\x00S2sTwO\x01\n\x00\x00\xf5o\x1b\xe4PONG\r\n";
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_what_the_format_says() {
+    fn chunks_are_decoded() {
         let pong = &b"\x01\n\x00\x00\xf5o\x1b\xe4PONG\r\n"[..];
         let check = |chunks: &[&[u8]], expected: Result<&[u8], S2Error>| {
             let found = read_all(&chunks.concat());
@@ -184,7 +183,7 @@ mod tests {
             &[SNAPPY_HEAD, pong, STREAM_HEAD, pong],
             Ok(b"PONG\r\nPONG\r\n"),
         );
-        // Padding, and what is not known and may be passed over.
+        // Padding, and an unknown kind that may be skipped.
         check(
             &[STREAM_HEAD, b"\xfe\x03\x00\x00abc", pong],
             Ok(b"PONG\r\n"),
@@ -202,7 +201,7 @@ mod tests {
             Err(S2Error::Damaged),
         );
         check(&[STREAM_HEAD, b"\x01\x02\x00\x00ab"], Err(S2Error::Damaged));
-        // Sixteen megabytes, of which nothing has to come.
+        // A chunk of 16 MB is refused before it arrives.
         check(&[STREAM_HEAD, b"\x00\xff\xff\xff"], Err(S2Error::TooLarge));
         check(
             &[
@@ -214,8 +213,8 @@ mod tests {
     }
 
     #[test]
-    fn bombs_go_off_one_at_a_time() {
-        // 30 bytes that become four megabytes, a thousand times.
+    fn decompression_bombs_expand_one_block_at_a_time() {
+        // 30 bytes that decompress to 4 MB, a thousand times.
         let mut block = vec![0x80, 0x80, 0x80, 0x02, 0x00, b'a', 0x02, 0x01, 0x00];
         let left = u32::try_from(BLOCK_BYTES_MAX - 2 - 65_540).unwrap();
         block.push((7 << 2) | 1);

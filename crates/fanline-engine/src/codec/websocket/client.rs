@@ -1,37 +1,37 @@
-//! The other side of the upgrade (RFC 6455, section 4.1): a server that asks another one.
+//! Client side of the WebSocket upgrade (RFC 6455, section 4.1), for leaf connections to other servers.
 
 use super::handshake::{
     Compression, DEFLATE, HEADERS_MAX, Headers, UPGRADE_BYTES_MAX, Upgrade, accept_of,
 };
 
-/// What is asked for.
+/// The parameters of an upgrade request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asking {
-    /// `host:port`, as the address says it.
+    /// `host:port`, as in the address.
     pub host: String,
     /// The path, with its slash.
     pub path: String,
-    /// Messages may be compressed.
+    /// Whether compression is offered.
     pub compression: bool,
-    /// What is written need not be masked.
+    /// Whether unmasked frames are requested.
     pub no_masking: bool,
-    /// Sixteen bytes that nobody can foresee, in base 64.
+    /// Sixteen unpredictable bytes in base64.
     pub key: String,
 }
 
-/// What came of it.
+/// The result of an upgrade request.
 #[derive(Debug)]
 pub enum Answered {
-    /// The answer is not whole.
+    /// The response is incomplete.
     Partial,
-    /// It is no; this says why.
+    /// The upgrade failed, with the reason.
     Refused(String),
-    /// It is yes: [`Upgrade::request_bytes`] is how long the answer was; frames follow.
+    /// The upgrade succeeded: [`Upgrade::request_bytes`] is the length of the response; frames follow.
     Granted(Box<Upgrade>),
 }
 
 impl Asking {
-    /// The whole request.
+    /// Returns the whole request.
     pub fn request(&self) -> String {
         let Asking {
             host, path, key, ..
@@ -52,7 +52,7 @@ impl Asking {
         request
     }
 
-    /// Looks at what came for the answer.
+    /// Parses the response.
     pub fn answered(&self, bytes: &[u8]) -> Answered {
         let mut room = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut room);
@@ -61,26 +61,34 @@ impl Asking {
             Ok(httparse::Status::Partial) if bytes.len() < UPGRADE_BYTES_MAX => {
                 return Answered::Partial;
             }
-            _ => return Answered::Refused("the answer to the upgrade is no HTTP".into()),
+            _ => {
+                return Answered::Refused(
+                    "the response to the WebSocket upgrade is not HTTP".into(),
+                );
+            }
         };
         let headers = Headers(response.headers);
         let code = response.code.unwrap_or_default();
         if code != 101 {
             let reason = response.reason.unwrap_or_default();
-            return Answered::Refused(format!("the upgrade was refused: {code} {reason}"));
+            return Answered::Refused(format!(
+                "the WebSocket upgrade was refused with status {code} {reason}"
+            ));
         }
         match self.agree(&headers) {
             Ok(agreed) => Answered::Granted(Box::new(Upgrade {
                 request_bytes: response_bytes,
                 ..agreed
             })),
-            Err(what) => Answered::Refused(format!("the upgrade has {what}")),
+            Err(what) => {
+                Answered::Refused(format!("the response to the WebSocket upgrade has {what}"))
+            }
         }
     }
 
     fn agree(&self, headers: &Headers<'_>) -> Result<Upgrade, &'static str> {
         if !(headers.has("Upgrade", "websocket") && headers.has("Connection", "upgrade")) {
-            return Err("not what it should have in its headers");
+            return Err("no valid Upgrade and Connection headers");
         }
         if headers.one("Sec-WebSocket-Accept") != Some(accept_of(&self.key).as_str()) {
             return Err("a wrong Sec-WebSocket-Accept");
@@ -90,9 +98,9 @@ impl Asking {
             let parts: Vec<&str> = extension.split(';').map(str::trim).collect();
             let keeps_nothing = parts.contains(&"server_no_context_takeover")
                 && parts.contains(&"client_no_context_takeover");
-            // Nothing else was offered (RFC 6455, section 9.1).
+            // Other extensions were not offered (RFC 6455, section 9.1).
             if !self.compression || parts.first() != Some(&"permessage-deflate") || !keeps_nothing {
-                return Err("an extension that was not asked for");
+                return Err("an extension that was not offered");
             }
             compression = Compression::Deflate;
         }
@@ -122,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_answers_what_a_spoke_asks() {
+    fn upgrade_between_servers_succeeds() {
         for (compression, no_masking) in [(false, false), (true, false), (true, true)] {
             let asking = Asking {
                 no_masking,
@@ -153,12 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_none_are_refused() {
+    fn invalid_responses_are_refused() {
         let ok =
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n";
         let accept = format!("Sec-WebSocket-Accept: {}\r\n", accept_of(&asking().key));
         for (answer, expected) in [
-            ("INFO {}\r\n".to_owned(), "no HTTP"),
+            ("INFO {}\r\n".to_owned(), "not HTTP"),
             ("HTTP/1.1 404 Not Found\r\n\r\n".into(), "404 Not Found"),
             (format!("{ok}\r\n"), "Sec-WebSocket-Accept"),
             (format!("HTTP/1.1 101 Sure\r\n{accept}\r\n"), "headers"),

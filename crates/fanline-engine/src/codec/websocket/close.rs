@@ -1,12 +1,12 @@
-//! Why a WebSocket connection ends, as its peer is told (RFC 6455, section 7.4).
+//! Close codes of WebSocket connections (RFC 6455, section 7.4).
 
 use super::frame::{Opcode, frame_head};
 use crate::codec::nats::error::CloseReason;
 
-/// The most bytes of a close frame's reason, after the code.
+/// Longest reason in a close frame in bytes, after the code.
 const REASON_BYTES_MAX: usize = super::CONTROL_BYTES_MAX - 2;
 
-/// The close code that nats-server sends for each reason.
+/// Returns nats-server's close code for each reason.
 pub fn close_code(reason: CloseReason) -> u16 {
     match reason {
         CloseReason::ClientClosed => 1000,
@@ -38,7 +38,7 @@ pub fn close_code(reason: CloseReason) -> u16 {
     }
 }
 
-/// A close frame.
+/// Returns a close frame.
 pub fn close_frame(code: u16, reason: &str) -> Vec<u8> {
     let mut end = reason.len().min(REASON_BYTES_MAX);
     while !reason.is_char_boundary(end) {
@@ -53,7 +53,7 @@ pub fn close_frame(code: u16, reason: &str) -> Vec<u8> {
     frame
 }
 
-/// Whether a peer may send this code (RFC 6455, sections 7.4.1 and 7.4.2).
+/// Returns whether a peer may send this code (RFC 6455, sections 7.4.1 and 7.4.2).
 pub(super) fn may_be_sent(code: u16) -> bool {
     matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
 }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_that_are_not_for_the_wire_are_known() {
+    fn reserved_codes_must_not_be_sent() {
         for (code, expected) in [
             (999, false),
             (1000, true),

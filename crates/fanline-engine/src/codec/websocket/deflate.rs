@@ -1,14 +1,14 @@
-//! permessage-deflate (RFC 7692) without context takeover: each message is compressed by itself, so
-//! that nothing has to be kept between two.
+//! permessage-deflate (RFC 7692) without context takeover: each message is compressed independently, so no
+//! state remains between messages.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use super::Wrong;
 
-/// What a sender takes off a message's end, and a receiver puts back (RFC 7692, section 7.2.1).
+/// Bytes that a sender removes from a message's end, and a receiver adds again (RFC 7692, section 7.2.1).
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
-/// Compresses messages. One serves any number of connections.
+/// A message compressor, for any number of connections.
 pub struct Deflater {
     compress: Compress,
 }
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Deflater {
 }
 
 impl Deflater {
-    /// Appends one message, which `parts` make together, compressed.
+    /// Appends one compressed message, which consists of `parts`.
     pub fn message<'a>(&mut self, parts: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
         self.compress.reset();
         for part in parts {
@@ -41,7 +41,7 @@ impl Deflater {
     }
 
     fn feed(&mut self, mut input: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
-        /// Room for what is at least put out at once.
+        /// Capacity for the least output of one step.
         const ROOM_BYTES: usize = 1024;
         loop {
             out.reserve(ROOM_BYTES + input.len() / 2);
@@ -58,22 +58,21 @@ impl Deflater {
     }
 }
 
-/// What came of handing compressed bytes in.
+/// The result of one decompression step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inflated {
-    /// Input that is done with.
+    /// Bytes of consumed input.
     pub taken: usize,
-    /// Output that was written.
+    /// Bytes of written output.
     pub written: usize,
 }
 
-/// Takes the compression off one message after the other, a piece at a time: never more than the
-/// caller has room for.
+/// A message decompressor that works in steps: never more than the caller's buffer holds.
 pub struct Inflater {
     decompress: Decompress,
     message_bytes: usize,
     message_bytes_max: usize,
-    /// How much of the tail was put back.
+    /// Bytes of the tail that were added again.
     tail: usize,
 }
 
@@ -86,7 +85,7 @@ impl std::fmt::Debug for Inflater {
 }
 
 impl Inflater {
-    /// For messages of at most this many bytes, when the compression is off.
+    /// Creates a decompressor for messages of at most this many bytes, decompressed.
     pub fn new(message_bytes_max: usize) -> Self {
         Inflater {
             decompress: Decompress::new(false),
@@ -96,10 +95,9 @@ impl Inflater {
         }
     }
 
-    /// Takes a piece of a message.
+    /// Decompresses a piece of a message.
     ///
-    /// # Errors
-    /// When it is not deflate, or the message gets too large.
+    /// # Errors If the data is not valid deflate data, or the message is too large.
     pub fn feed(&mut self, input: &[u8], out: &mut [u8]) -> Result<Inflated, Wrong> {
         let before = (self.decompress.total_in(), self.decompress.total_out());
         let status = self
@@ -107,14 +105,14 @@ impl Inflater {
             .decompress(input, out, FlushDecompress::Sync)
             .map_err(|_| Wrong {
                 code: 1007,
-                text: "what is compressed is broken".into(),
+                text: "invalid compressed data".into(),
             })?;
         let since = |now: u64, before: u64| usize::try_from(now - before).unwrap_or(usize::MAX);
         let inflated = Inflated {
             taken: since(self.decompress.total_in(), before.0),
             written: since(self.decompress.total_out(), before.1),
         };
-        // A sender may end its last block (RFC 7692, section 7.2.3.4); the next begins anew.
+        // A sender may end its last block (RFC 7692, section 7.2.3.4); the next data starts a new stream.
         if status == Status::StreamEnd {
             self.decompress.reset(false);
         }
@@ -128,11 +126,10 @@ impl Inflater {
         Ok(inflated)
     }
 
-    /// Takes the end of a message, once all of it was fed. `None` when it is over and the next may
-    /// begin; else how much was written, with more to come.
+    /// Ends a message, after all of it was fed. Returns `None` once it is complete and the next may begin;
+    /// otherwise the number of bytes written, with more to come.
     ///
-    /// # Errors
-    /// As for [`feed`](Inflater::feed).
+    /// # Errors As for [`feed`](Inflater::feed).
     pub fn finish(&mut self, out: &mut [u8]) -> Result<Option<usize>, Wrong> {
         let inflated = self.feed(&TAIL[self.tail..], out)?;
         self.tail += inflated.taken;
@@ -171,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(
+        fn messages_round_trip(
             messages in prop::collection::vec(prop::collection::vec(0u8..4, 0..3000), 1..4),
             step in 1usize..500,
         ) {
@@ -184,13 +181,13 @@ mod tests {
         }
 
         #[test]
-        fn nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..300), step in 1usize..50) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), step in 1usize..50) {
             let _ = inflate(&mut Inflater::new(1000), &bytes, step);
         }
     }
 
     #[test]
-    fn the_examples_of_the_rfc() {
+    fn examples_of_the_rfc_are_decompressed() {
         // RFC 7692, sections 7.2.3.1 to 7.2.3.5.
         for bytes in [
             &[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00][..],
@@ -208,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_goes_off_in_a_small_room() {
+    fn decompression_bomb_is_bounded() {
         let mut bomb = Vec::new();
         Deflater::default().message([&vec![0; 10_000_000][..]].into_iter(), &mut bomb);
         assert!(bomb.len() < 60_000, "{}", bomb.len());

@@ -1,6 +1,6 @@
 //! Frames (RFC 6455, section 5).
 
-/// What a frame is for. Numbers are those of the wire.
+/// The purpose of a frame, with the numbers of the wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as in RFC 6455, section 11.8")]
 pub enum Opcode {
@@ -13,7 +13,7 @@ pub enum Opcode {
 }
 
 impl Opcode {
-    /// The opcode of this number; `None` for those that are reserved.
+    /// Returns the opcode of this number; `None` for reserved ones.
     pub fn of(number: u8) -> Option<Self> {
         Some(match number {
             0 => Opcode::Continuation,
@@ -26,7 +26,7 @@ impl Opcode {
         })
     }
 
-    /// Whether it is about the connection and not a part of a message.
+    /// Returns whether it is a control frame, and not part of a message.
     pub fn is_control(self) -> bool {
         matches!(self, Opcode::Close | Opcode::Ping | Opcode::Pong)
     }
@@ -35,7 +35,7 @@ impl Opcode {
 const FINAL: u8 = 0x80;
 const COMPRESSED: u8 = 0x40;
 
-/// The beginning of a frame that a server sends, which is not masked.
+/// The head of a frame from a server, which has no mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameHead {
     bytes: [u8; 10],
@@ -43,13 +43,13 @@ pub struct FrameHead {
 }
 
 impl FrameHead {
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 }
 
-/// The head of a whole message in one frame of this many bytes.
+/// Returns the head of a message in a single frame with this many bytes.
 pub fn frame_head(opcode: Opcode, is_compressed: bool, payload_bytes: usize) -> FrameHead {
     let mut bytes = [0; 10];
     bytes[0] = FINAL | opcode as u8;
@@ -75,14 +75,14 @@ pub fn frame_head(opcode: Opcode, is_compressed: bool, payload_bytes: usize) -> 
     FrameHead { bytes, len }
 }
 
-/// A control frame, such as the answer to a ping or to a close frame: the same bytes, 125 at most.
+/// Returns a control frame with a payload of at most 125 bytes, such as a pong.
 pub fn control_frame(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
     let mut frame = frame_head(opcode, false, payload.len()).as_bytes().to_vec();
     frame.extend_from_slice(payload);
     frame
 }
 
-/// Makes a frame that a server would send one that a client does: with its mask, which is on the payload.
+/// Converts a server's frame to a client's: inserts the mask and applies it to the payload.
 pub fn mask_frame(frame: &mut Vec<u8>, mask: [u8; 4]) {
     const MASKED: u8 = 0x80;
     let Some(second) = frame.get_mut(1) else {
@@ -98,8 +98,8 @@ pub fn mask_frame(frame: &mut Vec<u8>, mask: [u8; 4]) {
     unmask(&mut frame[head_bytes + mask.len()..], mask, 0);
 }
 
-/// Takes the mask off, or puts it on, beginning `at` bytes after the mask's start. Eight bytes at
-/// once, which the compiler makes wider still.
+/// Applies or removes a mask; `bytes` start `at` bytes after the mask's start. Works on eight bytes at once,
+/// which the compiler vectorizes further.
 pub fn unmask(bytes: &mut [u8], mask: [u8; 4], at: usize) {
     let mut turned = mask;
     turned.rotate_left(at % 4);
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_are_as_short_as_they_can_be() {
+    fn heads_have_the_shortest_form() {
         let head = |bytes| frame_head(Opcode::Binary, false, bytes).as_bytes().to_vec();
         assert_eq!(head(0), [0x82, 0]);
         assert_eq!(head(125), [0x82, 125]);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_masked_frame_is_what_a_server_reads() {
+    fn masked_frame_is_read_by_a_server() {
         for bytes in [0, 5, 126, 70_000] {
             let payload = vec![7; bytes];
             let mut frame = frame_head(Opcode::Binary, false, bytes).as_bytes().to_vec();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn opcodes_are_their_numbers() {
+    fn opcodes_round_trip() {
         for number in 0..16 {
             let opcode = Opcode::of(number);
             assert_eq!(

@@ -1,4 +1,4 @@
-//! The upgrade from HTTP (RFC 6455, section 4.2): which requests become connections.
+//! Server side of the WebSocket upgrade (RFC 6455, section 4.2).
 
 use std::net::IpAddr;
 
@@ -8,40 +8,40 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 use crate::codec::nats::connect::CookieCredentials;
 
-/// The most bytes of a request's line and headers. More: answered with 431.
+/// Bytes of a request's line and headers. Exceeded: status 431.
 pub const UPGRADE_BYTES_MAX: usize = 16 * 1024;
-/// The most headers. More: answered with 431.
+/// Headers of a request. Exceeded: status 431.
 pub(super) const HEADERS_MAX: usize = 64;
-/// What the key is joined with (RFC 6455, section 1.3).
+/// Suffix of the key before hashing (RFC 6455, section 1.3).
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// What is agreed when compression is: nobody keeps anything between two messages.
+/// Negotiated compression, without state between messages on either side.
 pub(super) const DEFLATE: &str =
     "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
 
-/// What a listener asks of those who want to be upgraded.
+/// A listener's requirements for an upgrade.
 #[derive(Clone, Debug, Default)]
 pub struct UpgradeRules {
-    /// Whether it is behind TLS, which decides the default port of its own origin.
+    /// Whether the listener uses TLS, which determines the default port of its own origin.
     pub is_tls: bool,
-    /// Pages must come from the host that they connect to.
+    /// Whether pages must come from the host that they connect to.
     pub same_origin: bool,
-    /// Pages must come from one of these; all may when empty.
+    /// Origins that pages must come from; empty allows all.
     pub allowed_origins: Vec<Origin>,
-    /// Compression may be agreed.
+    /// Whether compression may be negotiated.
     pub compression: bool,
-    /// Where credentials may be found.
+    /// Names of cookies with credentials.
     pub cookies: CookieNames,
-    /// Lines of the response, each with its end.
+    /// Additional lines of the response, each with its line end.
     pub extra_headers: String,
-    /// A path that ends with `/mqtt`, or the subprotocol `mqtt`, is for MQTT clients.
+    /// Whether MQTT is served: for a path that ends with `/mqtt`, or the subprotocol `mqtt`.
     pub mqtt: bool,
-    /// One that ends with `/leafnode` is for leaf nodes.
+    /// Whether leaf nodes are served: for a path that ends with `/leafnode`.
     pub leafnodes: bool,
 }
 
-/// The names of the cookies that may hold credentials.
+/// Names of the cookies with credentials.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "each holds what its name says")]
+#[allow(missing_docs, reason = "named after the credentials")]
 pub struct CookieNames {
     pub jwt: Option<String>,
     pub user: Option<String>,
@@ -49,7 +49,7 @@ pub struct CookieNames {
     pub token: Option<String>,
 }
 
-/// Where a page comes from: scheme, host and port (RFC 6454).
+/// The origin of a page: scheme, host, and port (RFC 6454).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     is_tls: bool,
@@ -58,7 +58,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Reads `https://example.org:8443`; `None` when it is no origin of the web.
+    /// Parses an origin such as `https://example.org:8443`; `None` if it is not a web origin.
     pub fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.trim().split_once("://")?;
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
@@ -70,7 +70,7 @@ impl Origin {
         Origin::of_host(authority, is_tls)
     }
 
-    /// The origin of the host that a request names.
+    /// Returns the origin of the host in a request.
     fn of_host(authority: &str, is_tls: bool) -> Option<Self> {
         let default_port = if is_tls { 443 } else { 80 };
         if authority.contains(['#', '@']) {
@@ -92,26 +92,26 @@ impl Origin {
     }
 }
 
-/// What became of a request.
+/// The result of an upgrade request.
 #[derive(Debug)]
 pub enum Asked {
-    /// It is not whole.
+    /// The request is incomplete.
     Partial,
-    /// It is not upgraded: write the response and close.
+    /// The upgrade is refused: write the response and close.
     Refused(Refusal),
-    /// It is.
+    /// The upgrade is accepted.
     Granted(Box<Upgrade>),
 }
 
-/// Why a request is not upgraded, as a status of HTTP.
+/// The HTTP status of a refused upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status and its text.
+    /// Status code and text.
     pub status: &'static str,
 }
 
 impl Refusal {
-    /// The whole response.
+    /// Returns the whole response.
     pub fn response(self) -> String {
         let status = self.status;
         let text = status.split_once(' ').map_or(status, |(_, text)| text);
@@ -128,42 +128,42 @@ const BAD_REQUEST: Refusal = Refusal {
     status: "400 Bad Request",
 };
 
-/// What was agreed.
+/// An accepted upgrade.
 #[derive(Clone, Debug, Default)]
 pub struct Upgrade {
-    /// The response to write.
+    /// Response to write.
     pub response: String,
-    /// How many bytes the request had; frames follow.
+    /// Length of the request in bytes; frames follow.
     pub request_bytes: usize,
-    /// Whether messages may be compressed.
+    /// Negotiated compression.
     pub compression: Compression,
-    /// Whether the client masks what it sends.
+    /// Whether the client masks its frames.
     pub is_masked: bool,
-    /// Whether it is a page that asks.
+    /// Whether the client is a browser.
     pub is_browser: bool,
-    /// The client's address as told by a proxy, or by anybody else: for the log alone.
+    /// Client address from a header. Any client can set it, so it is only logged.
     pub forwarded_for: Option<IpAddr>,
-    /// Credentials that were found in cookies.
+    /// Credentials from cookies.
     pub cookies: CookieCredentials,
-    /// MQTT is spoken.
+    /// Whether the connection uses MQTT.
     pub is_mqtt: bool,
-    /// It is a link between two servers.
+    /// Whether it is a leaf connection between two servers.
     pub is_leaf: bool,
-    /// What this side writes is masked, as it is the one that has asked.
+    /// Whether this side masks its frames, as the client of the upgrade.
     pub masks: bool,
 }
 
-/// Whether messages may be compressed.
+/// The compression of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// They may not.
+    /// No compression.
     #[default]
     Off,
-    /// They may, in both directions.
+    /// permessage-deflate in both directions.
     Deflate,
 }
 
-/// Looks at what came for a request that is to be upgraded.
+/// Parses an upgrade request.
 pub fn upgrade(bytes: &[u8], rules: &UpgradeRules) -> Asked {
     let mut room = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut room);
@@ -204,9 +204,9 @@ fn agree(
         return Err(BAD_REQUEST);
     }
     let is_leaf = path.ends_with("/leafnode");
-    let says_mqtt = headers.has("Sec-WebSocket-Protocol", "mqtt");
-    // MQTT-6.0.0-3 has clients name it; nats-server looks at the path alone.
-    let is_mqtt = path.ends_with("/mqtt") || says_mqtt && rules.mqtt && !is_leaf;
+    let names_mqtt = headers.has("Sec-WebSocket-Protocol", "mqtt");
+    // MQTT-6.0.0-3 requires clients to name the subprotocol; nats-server considers only the path.
+    let is_mqtt = path.ends_with("/mqtt") || names_mqtt && rules.mqtt && !is_leaf;
     if is_mqtt && !rules.mqtt || is_leaf && !rules.leafnodes {
         return Err(Refusal {
             status: "404 Not Found",
@@ -230,7 +230,7 @@ fn agree(
         return Err(BAD_REQUEST);
     }
     let origin = headers.one("Origin").filter(|origin| !origin.is_empty());
-    // Its name before RFC 6455.
+    // The header's name before RFC 6455.
     let origin = origin.or_else(|| headers.one("Sec-WebSocket-Origin"));
     if !is_origin_allowed(origin, host, rules) {
         return Err(Refusal {
@@ -244,7 +244,7 @@ fn agree(
     let is_masked = headers.one("Nats-No-Masking") != Some("true");
     let mut extra = rules.extra_headers.clone();
     // MQTT-6.0.0-4.
-    if is_mqtt && says_mqtt {
+    if is_mqtt && names_mqtt {
         extra.push_str("Sec-WebSocket-Protocol: mqtt\r\n");
     }
     Ok(Upgrade {
@@ -282,13 +282,14 @@ fn response(key: &str, compression: Compression, is_masked: bool, extra: &str) -
     response
 }
 
-/// What shows that a key was read (RFC 6455, section 4.2.2).
+/// Returns the proof that a key was received (RFC 6455, section 4.2.2).
 pub(super) fn accept_of(key: &str) -> String {
     let joined = format!("{key}{MAGIC}");
     BASE64.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, joined.as_bytes()))
 }
 
-/// Who sends no origin is no page, and needs no protection from pages (RFC 6455, section 1.6).
+/// Returns whether a request's origin is allowed. A client without an origin is no browser, and needs no
+/// protection from web pages (RFC 6455, section 1.6).
 fn is_origin_allowed(origin: Option<&str>, host: &str, rules: &UpgradeRules) -> bool {
     let is_free = !rules.same_origin && rules.allowed_origins.is_empty();
     let Some(origin) = origin.filter(|origin| !is_free && !origin.is_empty()) else {
@@ -302,8 +303,8 @@ fn is_origin_allowed(origin: Option<&str>, host: &str, rules: &UpgradeRules) -> 
         && (rules.allowed_origins.is_empty() || rules.allowed_origins.contains(&origin))
 }
 
-/// Whether one of the offers can be met (RFC 7692, section 5.1): one that asks for a smaller
-/// window of ours cannot, and neither can one with a parameter that nobody knows.
+/// Returns whether an offer of compression is acceptable (RFC 7692, section 5.1): it must not request a
+/// smaller window of this side, nor have an unknown parameter.
 fn offers_deflate(headers: &Headers<'_>) -> bool {
     let offers = headers.all("Sec-WebSocket-Extensions");
     let mut offers = offers.flat_map(|value| value.split(','));
@@ -355,11 +356,11 @@ fn cookies(headers: &Headers<'_>, names: &CookieNames) -> CookieCredentials {
     }
 }
 
-/// Headers by their names, in any case.
+/// Headers by name, case-insensitive.
 pub(super) struct Headers<'a>(pub(super) &'a [httparse::Header<'a>]);
 
 impl<'a> Headers<'a> {
-    /// The values, as far as they are text.
+    /// Returns the values that are UTF-8.
     pub(super) fn all(&self, name: &'static str) -> impl Iterator<Item = &'a str> + use<'a> {
         let named = self
             .0
@@ -372,7 +373,7 @@ impl<'a> Headers<'a> {
         self.all(name).next()
     }
 
-    /// Whether one of the values, which commas set apart, is this.
+    /// Returns whether one of the comma-separated values equals `value`.
     pub(super) fn has(&self, name: &'static str, value: &str) -> bool {
         let mut values = self.all(name).flat_map(|all| all.split(','));
         values.any(|one| one.trim().eq_ignore_ascii_case(value))
@@ -383,7 +384,7 @@ impl<'a> Headers<'a> {
 mod tests {
     use super::*;
 
-    /// A request with these headers in place of, or in addition to, the usual ones.
+    /// Returns a request with these headers instead of, or in addition to, the usual ones.
     fn request(start: &str, changes: &[(&str, &str)]) -> String {
         let mut headers = vec![
             ("Host", "example.org:9222"),
@@ -412,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_rfc() {
+    fn example_of_the_rfc_is_upgraded() {
         let text = request("GET /chat", &[]);
         let granted = ask("GET /chat", &[], &UpgradeRules::default()).unwrap();
         assert_eq!(granted.request_bytes, text.len());
@@ -429,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_upgrade_is_refused() {
+    fn invalid_upgrades_are_refused() {
         let cases: &[(&str, &str, &str, &str)] = &[
             ("POST /", "Host", "a", "405"),
             ("GET /mqtt", "Host", "a", "404"),
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn who_speaks_mqtt_says_so() {
+    fn mqtt_is_selected_by_path_or_subprotocol() {
         let rules = UpgradeRules {
             mqtt: true,
             ..UpgradeRules::default()
@@ -474,17 +475,17 @@ mod tests {
             let granted = ask(start, changes, &rules).unwrap();
             assert_eq!(granted.is_mqtt, is_mqtt, "{start} {changes:?}");
             // MQTT-6.0.0-4.
-            let is_told = granted
+            let is_named = granted
                 .response
                 .contains("\r\nSec-WebSocket-Protocol: mqtt\r\n");
-            assert_eq!(is_told, changes == says, "{start} {changes:?}");
+            assert_eq!(is_named, changes == says, "{start} {changes:?}");
         }
         let off = ask("GET /", &says, &UpgradeRules::default()).unwrap();
         assert!(!off.is_mqtt && !off.response.contains("mqtt"));
     }
 
     #[test]
-    fn large_requests_are_refused_and_not_kept() {
+    fn large_requests_are_refused() {
         let long = format!("GET / HTTP/1.1\r\nX: {}", "y".repeat(UPGRADE_BYTES_MAX));
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(65));
         for text in [long, many] {
@@ -496,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_let_in_by_where_they_come_from() {
+    fn pages_are_admitted_by_origin() {
         let same = UpgradeRules {
             same_origin: true,
             ..UpgradeRules::default()
@@ -532,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn compression_is_agreed_when_the_offer_can_be_met() {
+    fn compression_is_negotiated_for_acceptable_offers() {
         let rules = UpgradeRules {
             compression: true,
             ..UpgradeRules::default()
@@ -569,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn what_proxies_and_cookies_tell_is_kept() {
+    fn forwarded_address_and_cookies_are_read() {
         let rules = UpgradeRules {
             cookies: CookieNames {
                 user: Some("who".into()),

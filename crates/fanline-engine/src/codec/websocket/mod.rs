@@ -1,8 +1,8 @@
-//! WebSocket (RFC 6455) as a way to carry a connection's bytes: the upgrade, frames, compression
-//! (RFC 7692) and close codes. Like the rest of the engine it is handed bytes and waits for nothing.
+//! WebSocket (RFC 6455) as a transport: upgrade, frames, compression (RFC 7692), and close codes. Like the
+//! rest of the engine, it works on bytes and never waits.
 //!
-//! What goes through a connection is one sequence of bytes: where messages and frames begin and
-//! end in it has no meaning, in either direction.
+//! A connection carries one sequence of bytes: the boundaries of messages and frames have no meaning in
+//! either direction.
 
 mod client;
 mod close;
@@ -21,17 +21,17 @@ pub use handshake::{
 };
 pub use unframe::{CONTROL_BYTES_MAX, Event, Unframer, Wrong};
 
-/// The most bytes of one message, after decompression: this many times the largest payload, but
-/// not more than [`MESSAGE_BYTES_MAX`]. More: closed with 1009.
+/// Largest message after decompression, as a multiple of the largest payload; at most [`MESSAGE_BYTES_MAX`].
+/// Exceeded: closed with 1009.
 pub const MESSAGE_PAYLOADS_MAX: usize = 8;
-/// The most bytes of one message, whatever the largest payload is.
+/// Largest message in bytes, whatever the largest payload.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Less than this is not worth compressing.
+/// Smallest message in bytes that is worth compressing.
 pub const COMPRESSED_BYTES_MIN: usize = 64;
-/// The most bytes of a frame to a browser, which hands out frames only when they are whole.
+/// Largest frame to a browser in bytes. Browsers deliver only complete frames.
 pub const BROWSER_FRAME_BYTES_MAX: usize = 4096;
 
-/// How long a message may be on a connection whose payloads may have this many bytes.
+/// Returns the largest message in bytes of a connection with this largest payload.
 pub fn message_bytes_max(payload_bytes_max: usize) -> usize {
     payload_bytes_max
         .saturating_mul(MESSAGE_PAYLOADS_MAX)

@@ -1,4 +1,4 @@
-//! From a client's frames to its bytes.
+//! Decoding of a client's frames.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,18 +6,18 @@ use std::ops::Range;
 use super::close::may_be_sent;
 use super::frame::{Opcode, unmask};
 
-/// The most payload of a control frame (RFC 6455, section 5.5).
+/// Largest payload of a control frame in bytes (RFC 6455, section 5.5).
 pub const CONTROL_BYTES_MAX: usize = 125;
-/// The longest head of a frame.
+/// Longest head of a frame in bytes.
 const HEAD_BYTES_MAX: usize = 14;
 
-/// What a client did wrong: the code and text to close with, which is nats-server's where that has one.
+/// A protocol error of the client: close code and text, with nats-server's text where it has one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Wrong {
     /// The close code.
     pub code: u16,
-    /// What was wrong.
+    /// Description of the error.
     pub text: Cow<'static, str>,
 }
 
@@ -26,29 +26,29 @@ fn wrong(text: impl Into<Cow<'static, str>>) -> Wrong {
     Wrong { code: 1002, text }
 }
 
-/// What some bytes were.
+/// The meaning of some received bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A part of a head, or nothing that anybody needs to know.
+    /// Part of a head, or something without an effect.
     Nothing,
-    /// A part of a message, its mask already taken off.
+    /// Part of a message, unmasked.
     Data {
-        /// Where it is, among the bytes handed in.
+        /// Range among the passed bytes.
         range: Range<usize>,
         /// Whether the message is compressed.
         is_compressed: bool,
-        /// Whether the message ends with it.
+        /// Whether the message ends here.
         ends_message: bool,
     },
-    /// To be answered with a pong of the same bytes.
+    /// A ping, to be answered with a pong of the same bytes.
     Ping(Vec<u8>),
-    /// The peer is there.
+    /// A pong.
     Pong,
-    /// The peer closes: to be answered with a close frame of the same bytes, a code and a reason or nothing.
+    /// A close frame, to be answered with one of the same bytes: a code and a reason, or empty.
     Close(Vec<u8>),
 }
 
-/// Takes frames apart, in pieces as they come.
+/// A decoder of frames that arrive in pieces.
 #[derive(Debug)]
 pub struct Unframer {
     is_masked: bool,
@@ -62,7 +62,7 @@ pub struct Unframer {
     control: Vec<u8>,
 }
 
-/// A frame whose head is known.
+/// A frame whose head is complete.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     opcode: Opcode,
@@ -72,7 +72,7 @@ struct Frame {
     len: u64,
 }
 
-/// A message of which not all frames have come.
+/// A message whose last frame has not arrived yet.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     is_compressed: bool,
@@ -80,8 +80,8 @@ struct Message {
 }
 
 impl Unframer {
-    /// For a client that masks what it sends, or has agreed not to; `message_bytes_max` bounds
-    /// messages as they come, compressed or not.
+    /// Creates a decoder. `is_masked` is whether the client masks its frames; `message_bytes_max` bounds
+    /// messages as received, compressed or not.
     pub fn new(is_masked: bool, takes_compressed: bool, message_bytes_max: usize) -> Self {
         Unframer {
             is_masked,
@@ -96,18 +96,17 @@ impl Unframer {
         }
     }
 
-    /// The same for a protocol whose messages are all binary, as MQTT's are (MQTT-6.0.0-1).
+    /// Refuses text messages, for a protocol with binary messages only, such as MQTT (MQTT-6.0.0-1).
     #[must_use]
     pub fn binary_only(mut self) -> Self {
         self.takes_text = false;
         self
     }
 
-    /// Takes the next piece off the front of `bytes`; returns how much of it is done with, at
-    /// least one byte if there are any, and what it was.
+    /// Decodes the next piece at the front of `bytes`. Returns how many bytes it consumed, at least one if
+    /// there are any, and their meaning.
     ///
-    /// # Errors
-    /// When it is not WebSocket as it should be. Nothing more can be taken then.
+    /// # Errors If the client violates the protocol. Nothing more can be decoded then.
     pub fn next(&mut self, bytes: &mut [u8]) -> Result<(usize, Event), Wrong> {
         let Some(frame) = self.frame else {
             return self.take_head(bytes);
@@ -115,7 +114,7 @@ impl Unframer {
         let left = usize::try_from(frame.len - frame.at).unwrap_or(usize::MAX);
         let taken = left.min(bytes.len());
         if self.is_masked {
-            // Only its lowest two bits count.
+            // Only the lowest two bits matter.
             let at = usize::try_from(frame.at % 4).unwrap_or(0);
             unmask(&mut bytes[..taken], frame.mask, at);
         }
@@ -163,7 +162,7 @@ impl Unframer {
         }
     }
 
-    /// Takes as much of a head as there is.
+    /// Consumes the available part of a head.
     fn take_head(&mut self, bytes: &[u8]) -> Result<(usize, Event), Wrong> {
         let wanted = match self.head_len {
             0 | 1 => 2,
@@ -185,12 +184,12 @@ impl Unframer {
             self.frame = Some(frame);
             return Ok((taken, Event::Nothing));
         }
-        // It is whole already.
+        // The frame is complete without a payload.
         let event = self.event(frame, 0, true)?;
         Ok((taken, event))
     }
 
-    /// What the first two bytes already tell.
+    /// Checks the first two bytes of a head.
     fn check_start(&self) -> Result<(), Wrong> {
         let [first, second, ..] = self.head;
         let is_compressed = first & 0x40 != 0;
@@ -204,7 +203,11 @@ impl Unframer {
         }
         match (second & 0x80 != 0, self.is_masked) {
             (false, true) => return Err(wrong("mask bit missing")),
-            (true, false) => return Err(wrong("mask bit set where it was agreed not to mask")),
+            (true, false) => {
+                return Err(wrong(
+                    "mask bit set although unmasked frames were negotiated",
+                ));
+            }
             _ => {}
         }
         let opcode = opcode(first)?;
@@ -214,7 +217,7 @@ impl Unframer {
         if opcode == Opcode::Text && !self.takes_text {
             return Err(Wrong {
                 code: 1003,
-                text: "text where all is binary".into(),
+                text: "text frame received, expected a binary one".into(),
             });
         }
         let begins_message = matches!(opcode, Opcode::Text | Opcode::Binary);
@@ -265,7 +268,7 @@ fn opcode(first: u8) -> Result<Opcode, Wrong> {
     Opcode::of(number).ok_or_else(|| wrong(format!("unknown opcode {number}")))
 }
 
-/// What a control frame may be (RFC 6455, section 5.5).
+/// Checks a control frame (RFC 6455, section 5.5).
 fn check_control(first: u8, second: u8) -> Result<(), Wrong> {
     if usize::from(second & 0x7f) > CONTROL_BYTES_MAX {
         return Err(wrong(format!(
@@ -281,7 +284,7 @@ fn check_control(first: u8, second: u8) -> Result<(), Wrong> {
     }
 }
 
-/// How long a head is whose second byte is this.
+/// Returns the length of a head with this second byte.
 fn head_bytes(second: u8) -> usize {
     let extended = match second & 0x7f {
         126 => 2,
@@ -291,10 +294,10 @@ fn head_bytes(second: u8) -> usize {
     2 + extended + if second & 0x80 != 0 { 4 } else { 0 }
 }
 
-/// How long the payload is, and where the head goes on behind that.
+/// Returns the length of the payload, and the offset of the head's rest.
 fn payload_bytes(head: &[u8; HEAD_BYTES_MAX], short: u8) -> Result<(u64, usize), Wrong> {
     let [_, _, a, b, c, d, e, f, g, h, ..] = *head;
-    let not_shortest = || wrong("a length that is not written the shortest way");
+    let not_shortest = || wrong("payload length is not in its shortest form");
     match short {
         126 => match u64::from(u16::from_be_bytes([a, b])) {
             len if len < 126 => Err(not_shortest()),
@@ -337,7 +340,7 @@ mod tests {
 
     const MASK: [u8; 4] = [1, 2, 3, 4];
 
-    /// A frame as a client sends it.
+    /// Returns a frame as a client sends it.
     fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
         let mut bytes = vec![first];
         match payload.len() {
@@ -358,7 +361,7 @@ mod tests {
         bytes
     }
 
-    /// All that is said by some bytes, with the data of each message put together.
+    /// Returns the events of some bytes, with the data of each message joined.
     fn read(unframer: &mut Unframer, bytes: &[u8], step: usize) -> Result<Vec<Event>, Wrong> {
         let mut events = Vec::new();
         for part in bytes.chunks(step) {
@@ -393,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_taken_apart_however_they_come() {
+    fn frames_are_decoded_from_any_pieces() {
         let bytes = [
             frame(0x82, b"hello "),
             frame(0x01, b"wor"),
@@ -419,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn errors_have_code_and_text() {
         let cases: &[(&[u8], u16)] = &[
             (&frame(0x83, b""), 1002),
             (&frame(0x8b, b""), 1002),
@@ -450,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn text_may_be_refused() {
+    fn text_is_refused_in_binary_mode() {
         let text = frame(0x81, b"x");
         let mut unframer = Unframer::new(true, false, 1000).binary_only();
         let error = read(&mut unframer, &text, text.len());
@@ -460,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_are_left_out_only_where_it_was_agreed() {
+    fn unmasked_frames_need_negotiation() {
         let plain = b"\x82\x02hi";
         let events = read(&mut Unframer::new(false, false, 1000), plain, 1);
         assert_eq!(events, Ok(vec![data(b"hi")]));
@@ -469,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_says_so_to_its_end() {
+    fn compression_applies_to_the_whole_message() {
         let mut unframer = Unframer::new(true, true, 1000);
         let mut bytes = [frame(0x42, b"ab"), frame(0x80, b"c"), frame(0x82, b"d")].concat();
         let mut seen = Vec::new();
@@ -491,7 +494,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..300), step in 1usize..9) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), step in 1usize..9) {
             let _ = read(&mut Unframer::new(true, true, 1000), &bytes, step);
         }
     }

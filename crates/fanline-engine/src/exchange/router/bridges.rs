@@ -1,7 +1,7 @@
-//! What leads from the subjects of one account to those of another: imports, ready to be followed.
+//! Bridges: routes from the subjects of one account to those of another, compiled from imports.
 //!
-//! A bridge hangs at a filter, beside the subscriptions there. Which ones a subject leads over, and to
-//! which subjects, is worked out once, with the rest of its route.
+//! A bridge is attached to a filter, next to the subscriptions there. The bridges of a subject, and the
+//! subjects that they lead to, are computed once with the rest of its route.
 
 use std::time::Duration;
 
@@ -12,74 +12,74 @@ use crate::auth::{
 };
 use crate::subject::transform::Transform;
 
-/// How long an answer to a request may take, if the export does not say.
+/// How long a response to a request may take, unless the export configures it.
 const RESPONSE_TIME: Duration = Duration::from_secs(120);
 
-/// What makes the replies of requests that come from other accounts.
+/// First token of the reply subjects for requests between accounts.
 pub(crate) const REPLIES: &str = "_R_";
 
-/// The filter of the replies that a shard waits for.
+/// Returns the filter of the reply subjects of a shard.
 pub(crate) fn replies_of(shard: u16) -> Vec<u8> {
     format!("{REPLIES}.{shard}.>").into_bytes()
 }
 
-/// A way out of an account.
+/// A route from one account to another.
 #[derive(Clone, Debug)]
 pub(crate) struct Bridge {
-    /// The subjects that lead over it.
+    /// Filter of the subjects that cross the bridge.
     pub(crate) filter: Vec<u8>,
     pub(crate) kind: BridgeKind,
-    /// The account that it leads to.
+    /// The account at the other end.
     pub(crate) account: AccountId,
-    /// What subjects are called there; `None` is no change.
+    /// Mapping of subjects at the other end; `None` leaves them unchanged.
     transform: Option<Transform>,
 }
 
-/// What is done at the other end.
+/// What happens to a message at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BridgeKind {
-    /// It is published.
+    /// The message is published.
     Stream,
-    /// It is published with a reply that leads back.
+    /// The message is published with a reply subject that leads back.
     Service(Terms),
-    /// It is an answer, and goes to the requester.
+    /// The message is a response, and is delivered to the requester.
     Replies,
 }
 
-/// Under which terms a request is answered.
+/// The terms of responses to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     pub(crate) response: ResponseKind,
-    /// How long each answer may take.
-    pub(crate) patience: Duration,
-    /// Whether the responder learns who the requester is.
+    /// How long each response may take.
+    pub(crate) response_time: Duration,
+    /// Whether the responder learns the requester's identity.
     pub(crate) share: bool,
-    /// Which answers are reported.
+    /// Which responses are reported.
     pub(crate) measured: Option<Measured>,
 }
 
-/// Which requests are reported with their latency.
+/// The requests whose latency is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Measured {
-    /// The place of the export among those of its account.
+    /// Index of the export in its account.
     pub(crate) export: usize,
     pub(crate) sampling: Sampling,
 }
 
-/// Where a subject leads over a bridge.
+/// The destination of one subject behind a bridge.
 #[derive(Clone, Debug)]
 pub(crate) struct Exit {
     pub(crate) kind: BridgeKind,
     pub(crate) account: AccountId,
     pub(crate) subject: Vec<u8>,
-    /// Where that was found last.
+    /// Route of the subject there.
     pub(crate) memo: RouteMemo,
-    /// As long as the router there has changed just so often, there is no subscriber.
-    pub(crate) unheard_at: u64,
+    /// While the router there has this number of changes, the subject has no subscriber.
+    pub(crate) no_subscriber_at: u64,
 }
 
 impl Bridge {
-    /// The bridge over which a shard is given the answers that it waits for.
+    /// Creates the bridge that delivers responses to a shard's requests.
     fn replies(account: AccountId, shard: u16) -> Self {
         Bridge {
             filter: replies_of(shard),
@@ -89,7 +89,7 @@ impl Bridge {
         }
     }
 
-    /// Where a subject that matches the filter leads.
+    /// Returns the destination of a subject that matches the filter.
     pub(super) fn exit(&self, subject: &[u8]) -> Exit {
         let mut made = Vec::new();
         let is_made = (self.transform.as_ref())
@@ -99,12 +99,12 @@ impl Bridge {
             account: self.account,
             subject: if is_made { made } else { subject.to_vec() },
             memo: RouteMemo::default(),
-            unheard_at: 0,
+            no_subscriber_at: 0,
         }
     }
 }
 
-/// The ways out of each account, by its id, as a shard sees them.
+/// Returns the bridges of each account, indexed by its id, for one shard.
 pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
     let accounts = access.accounts();
     let mut all: Vec<Vec<Bridge>> = accounts.iter().map(|_| Vec::new()).collect();
@@ -114,13 +114,14 @@ pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
             all[id.index()].push(Bridge::replies(id, shard));
         }
         for import in &account.imports {
-            // Both were checked when they were read.
+            // Validation of the configuration has checked both.
             let Some(exporter) = access.account_id(&import.account) else {
                 continue;
             };
-            // Requests that need no export are answered for the importing account.
-            let is_for_all = exporter == AccountId::SYSTEM && !is_exported(import, account, system);
-            let own = is_for_all.then(|| own_import(import, &account.name));
+            // The system account answers requests that need no export separately for each importing account.
+            let is_built_in =
+                exporter == AccountId::SYSTEM && !is_exported(import, account, system);
+            let own = is_built_in.then(|| own_import(import, &account.name));
             let own = own.flatten();
             let import = own.as_ref().unwrap_or(import);
             if let Some((from, bridge)) = bridge(import, id, exporter, accounts) {
@@ -136,17 +137,17 @@ pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
     all
 }
 
-/// An import of a stream, for consumers that deliver to it only if there are subscribers.
+/// A stream import, for consumers that deliver to it only while there are subscribers.
 pub(crate) struct Listening {
     pub(crate) importer: AccountId,
-    /// What is subscribed to there.
+    /// Filter of subscriptions in the importing account.
     pub(crate) local: Vec<u8>,
     pub(crate) exporter: AccountId,
-    /// What that means there.
+    /// The matching subject in the exporting account.
     pub(crate) subject: Vec<u8>,
 }
 
-/// All imports of streams.
+/// Returns all stream imports.
 pub(crate) fn listening(access: &Access) -> Vec<Listening> {
     let accounts = access.accounts();
     let mut all = Vec::new();
@@ -170,13 +171,13 @@ pub(crate) fn listening(access: &Access) -> Vec<Listening> {
     all
 }
 
-/// Whether other accounts may send requests to this one. All may to the system account.
+/// Returns whether other accounts may send requests to this one. All may send requests to the system account.
 pub(crate) fn has_services(id: AccountId, account: &Account) -> bool {
     let mut exports = account.exports.iter();
     id == AccountId::SYSTEM || exports.any(|export| export.kind != ExportKind::Stream)
 }
 
-/// The bridge of an import, and from which account it leads.
+/// Returns the bridge of an import, and the account that it starts in.
 fn bridge(
     import: &Import,
     importer: AccountId,
@@ -211,7 +212,7 @@ fn bridge(
     Some((importer, bridge))
 }
 
-/// What makes `subject` of what is called `to` here.
+/// Returns the transform from `to`, the name in the importing account, back to `subject`.
 fn reverse(subject: &str, to: &str) -> Option<Transform> {
     let wildcard = |token: &str| -> Option<usize> {
         let inner = token.strip_prefix("{{").and_then(|t| t.strip_suffix("}}"));
@@ -240,7 +241,7 @@ fn reverse(subject: &str, to: &str) -> Option<Transform> {
     Transform::new(&source.join("."), &destination.join(".")).ok()
 }
 
-/// The terms of the export that an import stands on.
+/// Returns the terms of the export that an import refers to.
 fn terms(import: &Import, exporter: &Account) -> Terms {
     let share = matches!(import.kind, ImportKind::Service { share: true });
     let found = exporter
@@ -266,7 +267,7 @@ fn terms(import: &Import, exporter: &Account) -> Terms {
     let (response, threshold, measured) = found.unwrap_or_default();
     Terms {
         response,
-        patience: threshold.unwrap_or(RESPONSE_TIME),
+        response_time: threshold.unwrap_or(RESPONSE_TIME),
         share,
         measured,
     }
@@ -277,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_mapped_back() {
+    fn imported_subjects_are_mapped_back() {
         for (subject, to, local, there) in [
             ("svc.*", "ask.*", "ask.q", "svc.q"),
             ("a.*.b.*", "$2.x.$1", "one.x.two", "a.two.b.one"),

@@ -1,4 +1,4 @@
-//! Matches that were worked out before.
+//! Cache of routes.
 
 mod siblings;
 
@@ -18,46 +18,47 @@ use crate::subject::Filter;
 use crate::subject::trie::{NodeId, Trie, Vacant};
 use siblings::Siblings;
 
-/// Topics whose match is kept. The oldest goes when there are more.
+/// Most cached routes. The oldest one is evicted first.
 const ROUTES_MAX: usize = 32 * 1024;
-/// Targets in all kept routes together; wide routes count for what they hold.
+/// Most targets in all cached routes together, so that wide routes count by their size.
 const TARGETS_MAX: usize = 2 * 1024 * 1024;
-/// How many users with different rights may publish to a subject in turn without their rules being asked each time.
+/// Rights cached per subject: users with that many different rights may publish to it in turn without further
+/// permission checks.
 const PERMITTED_MAX: usize = 4;
-/// How many recent subjects are remembered as seen once.
+/// Recent subjects that are remembered as seen once.
 const SEEN_SLOTS: usize = 8 * 1024;
 
 const HEAD: &[u8] = b"HMSG ";
 
-/// All who get the messages of one subject.
+/// All destinations of the messages of one subject.
 #[derive(Default)]
 pub(crate) struct Route {
-    /// `HMSG <subject> `, which without the first letter is the start of a `MSG` line.
+    /// `HMSG <subject> `; without its first letter, the start of a `MSG` line.
     head: Vec<u8>,
-    /// Subscriptions that get each message.
+    /// Subscriptions that receive each message.
     pub(crate) plain: Vec<SubId>,
-    /// Remotes with subscribers that get each message.
+    /// Remotes with subscribers that receive each message.
     pub(crate) plain_remote: RemoteSet,
-    /// Groups of which one member gets each message; they own parts of `members`.
+    /// Groups of which one member receives each message. Each one owns a range of `members`.
     groups: Vec<RouteGroup>,
     members: Vec<Member>,
-    /// Where each message goes in other accounts.
+    /// Destinations of each message in other accounts.
     exits: Vec<Exit>,
-    /// Tells a route from another one that takes its place.
+    /// Distinguishes a route from a later one in the same slot.
     generation: u64,
     node: Option<NodeId>,
-    /// The rights of those who were permitted last to publish to the subject, the newest first. They are found
-    /// with the route, so that they cost no look-up of their own, and go with it.
+    /// Rights under which publishing to the subject was permitted, the newest first. They are part of the
+    /// route, so they need no lookup of their own and are dropped with it.
     permitted: [Option<Permitted>; PERMITTED_MAX],
 }
 
-/// A queue group in a route: its members under all filters that match.
+/// A queue group in a route: its members under all matching filters.
 #[derive(Clone)]
 pub(crate) struct RouteGroup {
     pub(crate) name: ShortBytes,
     first: usize,
     len: usize,
-    /// Local members and the weights of the remote ones.
+    /// Number of local members plus the weights of the remote ones.
     pub(crate) weight: u32,
 }
 
@@ -99,13 +100,13 @@ impl Route {
             .map(|g| (g, &self.members[g.first..g.first + g.len]))
     }
 
-    /// Whether there is more than plain subscriptions here.
+    /// Returns whether there is more than local plain subscriptions.
     #[inline]
     pub(crate) fn leads_on(&self) -> bool {
         !(self.groups.is_empty() && self.plain_remote.is_empty() && self.exits.is_empty())
     }
 
-    /// The links that it leads to, if it leads to nothing else and all of them get each message.
+    /// Returns the link set if the route leads to its plain interest only.
     fn leads_to_links_alone(&self) -> Option<LinkSet> {
         let links = self.plain_remote.only_links()?;
         (self.groups.is_empty() && self.exits.is_empty()).then_some(links)
@@ -120,12 +121,12 @@ impl Route {
         !self.exits.is_empty()
     }
 
-    /// Where each message goes in other accounts.
+    /// Returns the destinations of each message in other accounts.
     pub(crate) fn exits(&self) -> &[Exit] {
         &self.exits
     }
 
-    /// Whether there is no subscriber.
+    /// Returns whether the subject has no subscriber.
     pub(crate) fn is_empty(&self) -> bool {
         self.plain.is_empty() && !self.leads_on()
     }
@@ -134,7 +135,7 @@ impl Route {
         self.plain.len() + self.members.len()
     }
 
-    /// Takes the place of what was there, with all that `other` says, in the room that there is.
+    /// Copies the targets of `other` into this route, reusing its capacity.
     fn clone_targets(&mut self, other: &Route) {
         self.head.clone_from(&other.head);
         self.plain.clone_from(&other.plain);
@@ -144,17 +145,17 @@ impl Route {
     }
 }
 
-/// Collects a route from the filters that match. Its room is used again for the next one.
+/// Builds a route from the matching filters. Its capacity is reused for the next one.
 #[derive(Default)]
 pub(super) struct RouteBuilder {
     route: Route,
-    /// Which group a name is; the same name under two filters is one group.
+    /// Index of each group name; the same name under two filters is one group.
     groups: HashMap<ShortBytes, u32>,
-    /// Members as they were found, each with its group.
+    /// Members in the order in which they were found, each with its group.
     found: Vec<(u32, Member)>,
 }
 
-/// Room that is not kept for the next route, so that one odd subject does not cost memory for good.
+/// Most targets of capacity kept for the next route, so that one wide subject does not hold memory forever.
 const BUILDER_TARGETS_KEPT: usize = 16 * 1024;
 
 impl RouteBuilder {
@@ -199,12 +200,12 @@ impl RouteBuilder {
         self.found.clear();
     }
 
-    /// Brings the members of each group together.
+    /// Sorts members by group.
     fn finish(&mut self) {
         if self.found.is_empty() {
             return;
         }
-        // Local members first, which is what a message from another shard looks for; links last.
+        // Local members first, because a message from another shard considers only these; links last.
         let distance = |member: &Member| match member {
             Member::Local(_) => 0,
             Member::Remote { remote, .. } => match remote {
@@ -231,7 +232,7 @@ impl RouteBuilder {
         for (at, member) in &self.found {
             let group = &mut groups[*at as usize];
             let is_far = distance(member) == 2;
-            // A group that has members on this server is served here.
+            // Links get no messages of a group that has members on this server.
             if is_far && is_near == Some(*at) {
                 continue;
             }
@@ -248,11 +249,11 @@ impl RouteBuilder {
     }
 }
 
-/// Where a route was found last. Good for as long as [`Cache::holds`] says so.
-/// The default one stands for nothing.
+/// Reference to a route, valid while [`Cache::holds`] returns true. The default refers to no route.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RouteMemo {
-    /// When it is not cached, 0 is where it was worked out, and others are one above siblings' places.
+    /// Index of a cached route. For an uncached one, 0 is the builder's route, and n is the sibling route n -
+    /// 1.
     at: u32,
     reach: Reach,
     generation: u64,
@@ -265,25 +266,25 @@ impl RouteMemo {
     }
 }
 
-/// How far a cached route leads.
+/// The reach of a cached route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// There is no subscriber.
+    /// No subscriber.
     Nowhere,
-    /// Somebody gets each message, and all who do have plain subscriptions on this shard: there is
-    /// nothing to choose, and nothing crosses.
+    /// Plain subscriptions on this shard only, at least one: no group to choose from, no message to other
+    /// shards.
     Plain,
-    /// The same, if there are any such, and all links that want it without a queue.
+    /// Plain subscriptions on this shard, if any, and all links with matching plain interest.
     WithLinks(LinkSet),
-    /// That is to be looked up.
+    /// Unknown: look at the route.
     #[default]
     Unsaid,
 }
 
-/// The generation of no cached route.
+/// Generation of uncached routes.
 const UNCACHED: u64 = 0;
 
-/// Counts for monitoring.
+/// Counters for monitoring.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) cached: usize,
@@ -294,16 +295,16 @@ pub(crate) struct Counts {
     pub(crate) targets_max: usize,
 }
 
-/// The routes of subjects seen more than once.
+/// Cache of routes for subjects that were seen more than once.
 pub(super) struct Cache {
     routes: Slab<Route>,
-    /// Where routes are worked out, and where one stays that is not cached.
+    /// Builder of new routes, which also holds the latest uncached one.
     builder: RouteBuilder,
     siblings: Siblings,
     by_subject: HashTable<u32>,
     subjects: Trie<CachedAt>,
     hash_builder: DefaultHashBuilder,
-    /// For each slot, a trace of the subject that was last seen and not cached.
+    /// Hash bits of the last uncached subject seen in each slot.
     seen_once: Box<[u32]>,
     targets: usize,
     generation: u64,
@@ -341,7 +342,7 @@ impl Cache {
         }
     }
 
-    /// Whether a memo still stands for this subject.
+    /// Returns whether a memo refers to the route of this subject.
     #[inline]
     pub(super) fn holds(&self, memo: RouteMemo, subject: &[u8]) -> bool {
         let route = self.routes.get(memo.at as usize);
@@ -374,7 +375,7 @@ impl Cache {
         }
     }
 
-    /// The route of a subject: the cached one, that of its siblings, or one worked out by the filters.
+    /// Returns the route of a subject: its cached route, that of its siblings, or a new one from the filters.
     pub(super) fn find_or_build(
         &mut self,
         subject: &[u8],
@@ -411,8 +412,8 @@ impl Cache {
         RouteMemo::default()
     }
 
-    /// Finds the cached route of a subject that was permitted under these rights. Nothing is worked out: a subject that
-    /// is not permitted takes nobody's place.
+    /// Finds the cached route of a subject that is permitted under these rights. Builds no route, so that
+    /// denied subjects evict no others.
     #[inline]
     pub(super) fn find_permitted(
         &mut self,
@@ -441,7 +442,7 @@ impl Cache {
         }
     }
 
-    /// Forgets the routes of all subjects that a filter matches.
+    /// Removes the routes of all subjects that a filter matches.
     pub(super) fn invalidate(&mut self, filter: Filter<'_>) {
         self.siblings.invalidate();
         if self.by_subject.is_empty() {
@@ -449,7 +450,7 @@ impl Cache {
         }
         let mut invalidated = std::mem::take(&mut self.invalidated);
         self.subjects
-            .topics_matching(filter, &mut |_, cached| invalidated.extend(cached.0));
+            .subjects_matching(filter, &mut |_, cached| invalidated.extend(cached.0));
         for at in invalidated.drain(..) {
             self.forget(at);
         }
@@ -469,28 +470,28 @@ impl Cache {
         }
     }
 
-    /// Whether the subject is met again; notes it when not.
+    /// Returns whether the subject was seen before, and records it if not.
     fn was_seen(&mut self, hash: u64) -> bool {
-        // Disjoint bits choose the slot and tell subjects in one slot apart; 0 is an empty slot.
+        // Disjoint bits of the hash select the slot and identify the subject in it; 0 is an empty slot.
         let [.., a, b, c, d] = hash.to_be_bytes();
         let trace = u32::from_be_bytes([a, b, c, d]) | 1;
         if self.seen_once.is_empty() {
-            // Of many accounts, most are quiet.
+            // Allocated on first use, since most of many accounts are idle.
             self.seen_once = vec![0; SEEN_SLOTS].into();
         }
         let slot = &mut self.seen_once[(hash >> 32) as usize & (SEEN_SLOTS - 1)];
         std::mem::replace(slot, trace) == trace
     }
 
-    /// Moves the route that was just worked out into the cache. One with an empty token matches
-    /// nothing and costs nothing to find that out, so it is not kept.
+    /// Moves the route that was just built into the cache. A subject with an empty token is not cached: it
+    /// matches nothing, and finding that out is cheap.
     fn keep(&mut self, hash: u64, subject: &[u8]) -> RouteMemo {
         if Filter::parse(subject).is_err() {
             return RouteMemo::default();
         }
         self.generation += 1;
         let node = self.subjects.insert(subject);
-        // Clones hold just what they need; the builder's own lists keep their room.
+        // A clone has no spare capacity; the builder keeps its own.
         let built = &self.builder.route;
         let route = Route {
             head: built.head.clone(),
@@ -539,7 +540,7 @@ impl Cache {
         }
     }
 
-    /// Takes routes in the order of their places, so that each has had about the same time.
+    /// Evicts routes in the order of their slots, so that each one is cached for about the same time.
     fn evict_other_than(&mut self, keep: u32) {
         loop {
             self.eviction_cursor = (self.eviction_cursor + 1) % self.routes.capacity();

@@ -8,14 +8,14 @@ use crate::exchange::remote::{Remote, RemoteSet};
 use crate::short_bytes::ShortBytes;
 use crate::subject::trie::Vacant;
 
-/// The subscriptions and the remote interest that hang at one filter.
+/// Local subscriptions, remote interest, and bridges of one filter.
 #[derive(Default)]
 pub(crate) struct Interest {
     plain: Vec<SubId>,
     plain_remote: RemoteSet,
     /// Boxed because most filters have none.
     groups: Option<Box<HashMap<ShortBytes, Group>>>,
-    /// Places in the router's list of bridges; most filters have none.
+    /// Indices in the router's list of bridges; most filters have none.
     bridges: Option<Box<[usize]>>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Interest {
 #[derive(Default)]
 struct Group {
     members: Vec<SubId>,
-    /// Remotes with members, and how many.
+    /// Remotes with members, and their numbers.
     remote: Vec<(Remote, u32)>,
 }
 
@@ -37,7 +37,7 @@ impl Vacant for Interest {
 }
 
 impl Interest {
-    /// Adds a subscription; returns its slot, and the weight to announce when that has changed.
+    /// Adds a subscription. Returns its slot, and the weight if other shards have to learn of it.
     pub(super) fn join(&mut self, id: SubId, queue: &[u8]) -> (u32, Option<u32>) {
         let members = if queue.is_empty() {
             &mut self.plain
@@ -46,13 +46,13 @@ impl Interest {
         };
         members.push(id);
         let count = u32::try_from(members.len()).expect("ids are 32 bits");
-        // One plain subscription is as good as many: others need to know of the first only.
+        // Other shards need to know only whether there is a plain subscription, but the size of each group.
         let is_news = count == 1 || !queue.is_empty();
         (count - 1, is_news.then_some(count))
     }
 
-    /// Takes the subscription in a slot away; returns the one that took its place, and the weight
-    /// to announce when that has changed.
+    /// Removes the subscription in a slot. Returns the subscription that moved into it, and the weight if
+    /// other shards have to learn of it.
     pub(super) fn leave(&mut self, slot: u32, queue: &[u8]) -> (Option<SubId>, Option<u32>) {
         let members = if queue.is_empty() {
             &mut self.plain
@@ -62,7 +62,7 @@ impl Interest {
         members.swap_remove(slot as usize);
         let moved = members.get(slot as usize).copied();
         let count = u32::try_from(members.len()).expect("ids are 32 bits");
-        // A list that was long once must not stay so: a million may have come and gone.
+        // Release the capacity of a list that once held, for example, a million subscriptions.
         if members.capacity() > 64 && members.len() < members.capacity() / 4 {
             members.shrink_to(members.len() * 2);
         }
@@ -86,7 +86,7 @@ impl Interest {
         self.drop_if_empty(queue);
     }
 
-    /// The interest here apart from a remote's: 1 or 0 without a queue, else how many members.
+    /// Returns the interest apart from one remote's: 1 or 0 without a queue, otherwise the number of members.
     pub(super) fn weight_without(&self, remote: Remote, queue: &[u8]) -> u32 {
         if queue.is_empty() {
             let mut others = self.plain_remote;
@@ -102,7 +102,7 @@ impl Interest {
         others.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
     }
 
-    /// Whether there is interest of remotes here, with a queue or none.
+    /// Returns whether remotes have interest, with this queue or with none.
     pub(super) fn is_wanted_elsewhere(&self, queue: &[u8]) -> bool {
         match queue {
             [] => !self.plain_remote.is_empty(),
@@ -112,7 +112,7 @@ impl Interest {
         }
     }
 
-    /// The interest of a remote here.
+    /// Returns the interest of one remote.
     pub(super) fn weight_of(&self, remote: Remote, queue: &[u8]) -> u32 {
         if queue.is_empty() {
             return u32::from(self.plain_remote.contains(remote));
@@ -123,7 +123,7 @@ impl Interest {
         own.map_or(0, |(_, weight)| *weight)
     }
 
-    /// The subscriptions of this shard with a queue or none.
+    /// Returns this shard's subscriptions with this queue, or with none.
     pub(super) fn members(&self, queue: &[u8]) -> &[SubId] {
         match queue {
             [] => &self.plain,
@@ -131,7 +131,7 @@ impl Interest {
         }
     }
 
-    /// The queues that there are; an empty one stands for plain interest.
+    /// Returns the queues; an empty one stands for plain interest.
     pub(super) fn queues(&self) -> impl Iterator<Item = &[u8]> {
         let has_plain =
             !(self.plain.is_empty() && self.plain_remote.is_empty()) || self.bridges.is_some();
@@ -144,24 +144,24 @@ impl Interest {
         self.groups.as_ref()?.get(&ShortBytes::from(name))
     }
 
-    /// A bridge hangs here.
+    /// Attaches a bridge.
     pub(super) fn add_bridge(&mut self, at: usize) {
         let mut all = self.bridges.take().map_or_else(Vec::new, Vec::from);
         all.push(at);
         self.bridges = Some(all.into());
     }
 
-    /// No bridge hangs here any more.
+    /// Removes all bridges.
     pub(super) fn clear_bridges(&mut self) {
         self.bridges = None;
     }
 
-    /// The bridges that hang here.
+    /// Returns the attached bridges.
     pub(super) fn bridges(&self) -> &[usize] {
         self.bridges.as_deref().unwrap_or_default()
     }
 
-    /// Adds what is wanted here to a route.
+    /// Adds the interest to a route.
     pub(super) fn add_to(&self, route: &mut RouteBuilder) {
         route.add_plain(&self.plain, self.plain_remote);
         for (name, group) in self.groups.iter().flat_map(|groups| groups.iter()) {

@@ -4,8 +4,8 @@ use super::{Route, RouteMemo, Router, Subscriptions};
 use crate::exchange::remote::Remote;
 use crate::subject::Filter;
 
-/// Who gets the messages of a subject: the table in which a [`Shard`](crate::Shard) looks each of
-/// them up, without sessions. A subscription is named by a client's number and its own sid.
+/// The matching table of a [`Shard`](crate::Shard), without sessions. A subscription is identified by its
+/// client's number and its sid.
 ///
 /// ```
 /// use fanline_engine::{Filter, MatchMemo, Matcher};
@@ -22,12 +22,12 @@ pub struct Matcher {
     subs: Subscriptions,
 }
 
-/// Where a publisher's last subject was found, so that the next message to it costs no look-up. It
-/// stays safe to use whatever changes, and with another subject.
+/// The route of a publisher's last subject, which saves the lookup for the next message to it. It is safe to
+/// use after any change, and with another subject.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MatchMemo(RouteMemo);
 
-/// What a subject leads to.
+/// The matches of a subject.
 #[derive(Clone, Copy)]
 pub struct Matched<'a>(&'a Route);
 
@@ -41,15 +41,15 @@ impl Default for Matcher {
 }
 
 impl Matcher {
-    /// Adds a subscription, in a group when `queue` is not empty. False, and nothing happens, when
-    /// the client has one with this sid.
+    /// Adds a subscription, to a group if `queue` is not empty. Returns false, without an effect, if the
+    /// client has one with this sid.
     pub fn subscribe(&mut self, client: u32, sid: &[u8], filter: Filter<'_>, queue: &[u8]) -> bool {
         self.router
             .subscribe(&mut self.subs, client, sid, filter, queue)
             .is_some()
     }
 
-    /// Takes a subscription away. False when there is none.
+    /// Removes a subscription. Returns false if there is none.
     pub fn unsubscribe(&mut self, client: u32, sid: &[u8]) -> bool {
         let found = self.subs.find(client, sid);
         if let Some(id) = found {
@@ -58,18 +58,17 @@ impl Matcher {
         found.is_some()
     }
 
-    /// Notes what another shard wants: how many members it has in a group, or 1 and 0 for
-    /// subscriptions without one.
+    /// Sets another shard's interest: the number of its members in a group, or 1 or 0 for plain
+    /// subscriptions.
     ///
-    /// # Panics
-    /// When `shard` is not below [`SHARDS_MAX`](crate::SHARDS_MAX).
+    /// # Panics If `shard` is not below [`SHARDS_MAX`](crate::SHARDS_MAX).
     pub fn set_remote(&mut self, shard: u16, filter: Filter<'_>, queue: &[u8], weight: u32) {
         assert!(usize::from(shard) < crate::exchange::SHARDS_MAX);
         self.router
             .set_remote(Remote::Shard(shard), filter.as_bytes(), queue, weight);
     }
 
-    /// What a subject leads to. Nothing, when it has an empty token.
+    /// Returns the matches of a subject; none if it has an empty token.
     #[inline]
     pub fn find(&mut self, subject: &[u8], memo: &mut MatchMemo) -> Matched<'_> {
         Matched(self.router.route(subject, &mut memo.0))
@@ -77,19 +76,19 @@ impl Matcher {
 }
 
 impl Matched<'_> {
-    /// How many subscriptions get each message.
+    /// Returns the number of subscriptions that receive each message.
     #[inline]
     pub fn subscriptions(&self) -> usize {
         self.0.plain.len()
     }
 
-    /// How many groups of which one member gets each message.
+    /// Returns the number of groups of which one member receives each message.
     #[inline]
     pub fn groups(&self) -> usize {
         self.0.groups().count()
     }
 
-    /// How many other shards have somebody who gets each message.
+    /// Returns the number of other shards with subscribers that receive each message.
     #[inline]
     pub fn shards(&self) -> usize {
         self.0.plain_remote.len()

@@ -1,9 +1,8 @@
-//! Interest: subscriptions in a trie, and a cache of matches that is invalidated precisely.
+//! Interest: subscriptions in a trie, and a cache of routes with precise invalidation.
 //!
-//! A change of a filter takes away exactly the cached routes of subjects that it matches, so that
-//! subscription churn costs nobody else. A subject is cached when it is seen for the second time:
-//! the reply subjects of requests, each used once, never displace anything, and share one route as
-//! long as no filter changes.
+//! A change of a filter invalidates only the cached routes of subjects that it matches, so subscription churn
+//! does not slow down other subjects. A subject is cached when it is seen for the second time. Reply
+//! subjects, each used once, therefore evict nothing; they share one route as long as no filter changes.
 
 mod bridges;
 mod cache;
@@ -32,25 +31,25 @@ use crate::auth::{Rights, RightsId};
 use crate::subject::Filter;
 use crate::subject::trie::{Trie, Vacant};
 
-/// Filters with queues of which the interest has changed.
+/// Filters with queues whose interest changed.
 type Changed = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// All interest that a shard knows of in one account: its own subscriptions, and the filters of other
-/// shards. The subscriptions of all accounts lie together, because sessions own them.
+/// All interest of one account that a shard knows: its own subscriptions, and the filters of other shards.
+/// Sessions own subscriptions, so those of all accounts are stored together elsewhere.
 pub(crate) struct Router {
     filters: Trie<Interest>,
     cache: Cache,
-    /// What leads out of the account.
+    /// Bridges to other accounts.
     bridges: Vec<Bridge>,
-    /// How many subscriptions are in it, and how many there ever were.
+    /// Number of current subscriptions, and of all ever added.
     len: usize,
     added: u64,
-    /// How often the interest has changed.
+    /// Number of changes of interest.
     changes: u64,
-    /// Room for the path of a filter that goes.
+    /// A buffer for the filter of a removed subscription.
     path: Vec<u8>,
-    /// What has changed since it was taken, filters with queues, for each set of links; not noted unless links of the
-    /// set are to learn of it.
+    /// Changes not taken yet, filters with queues, for each link set; `None` while no link of the set needs
+    /// them.
     news: [Option<Changed>; LinkSet::ALL.len()],
 }
 
@@ -68,8 +67,8 @@ impl Router {
         }
     }
 
-    /// Adds a subscription; returns it, and the weight that other shards have to know of, if any.
-    /// Nothing happens when the session has one with this sid.
+    /// Adds a subscription. Returns it, and the weight if other shards have to learn of it; `None`, without
+    /// an effect, if the session has one with this sid.
     pub(crate) fn subscribe(
         &mut self,
         subs: &mut Subscriptions,
@@ -93,13 +92,13 @@ impl Router {
         Some((id, weight))
     }
 
-    /// Takes a subscription away. When other shards have to know, `tell` gets the filter, the queue
-    /// and the weight that is left there.
+    /// Removes a subscription. If other shards have to learn of it, calls `announce` with the filter, the
+    /// queue, and the remaining weight.
     pub(crate) fn unsubscribe(
         &mut self,
         subs: &mut Subscriptions,
         id: SubId,
-        tell: impl FnOnce(&[u8], &[u8], u32),
+        announce: impl FnOnce(&[u8], &[u8], u32),
     ) {
         let sub = subs.remove(id);
         self.len -= 1;
@@ -114,13 +113,13 @@ impl Router {
         self.invalidate(&path);
         self.note_news(&path, queue);
         if let Some(weight) = weight {
-            tell(&path, queue, weight);
+            announce(&path, queue, weight);
         }
         self.path = path;
         self.filters.release(node);
     }
 
-    /// Notes the interest of a remote.
+    /// Sets the interest of a remote.
     pub(crate) fn set_remote(&mut self, from: Remote, filter: &[u8], queue: &[u8], weight: u32) {
         let node = self.filters.insert(filter);
         self.filters.value_mut(node).set_remote(from, queue, weight);
@@ -129,7 +128,7 @@ impl Router {
         self.filters.release(node);
     }
 
-    /// Says what leads out of the account from now on.
+    /// Replaces the bridges to other accounts.
     pub(crate) fn set_bridges(&mut self, bridges: Vec<Bridge>) {
         for bridge in std::mem::take(&mut self.bridges) {
             if let Some(node) = self.filters.find(&bridge.filter) {
@@ -148,25 +147,25 @@ impl Router {
         self.bridges = bridges;
     }
 
-    /// Takes the exits of the route of a memo, to be given back: they may lead to here again, and then
-    /// nobody follows them.
+    /// Takes the exits of a route, to be returned later. Exits may lead back to this account; meanwhile the
+    /// route has none, which stops the loop.
     pub(crate) fn take_exits(&mut self, memo: RouteMemo) -> Vec<Exit> {
         std::mem::take(self.cache.exits_mut(memo))
     }
 
-    /// Gives them back when nothing has happened since.
+    /// Returns exits to their route, which must be unchanged.
     pub(crate) fn restore_exits(&mut self, memo: RouteMemo, exits: Vec<Exit>) {
         *self.cache.exits_mut(memo) = exits;
     }
 
-    /// Gives back what [`take_exits`](Self::take_exits) has taken, if the route is still there.
+    /// Returns exits from [`take_exits`](Self::take_exits) to their route, if it still exists.
     pub(crate) fn put_exits(&mut self, memo: RouteMemo, subject: &[u8], exits: Vec<Exit>) {
         if self.cache.holds(memo, subject) {
             *self.cache.exits_mut(memo) = exits;
         }
     }
 
-    /// Notes changes of interest for a set of links from now on, or does not any more.
+    /// Starts or stops recording changes of interest for a link set.
     pub(crate) fn watch(&mut self, set: LinkSet, is_watched: bool) {
         let news = &mut self.news[set.index()];
         match is_watched {
@@ -175,13 +174,13 @@ impl Router {
         }
     }
 
-    /// Whether something has changed that was not taken for a set of links yet.
+    /// Returns whether there are changes that were not taken for a link set.
     pub(crate) fn has_news(&self, set: LinkSet) -> bool {
         let news = self.news[set.index()].as_ref();
         news.is_some_and(|news| !news.is_empty())
     }
 
-    /// The filters and queues that have changed since the last call, if that is noted for a set of links.
+    /// Takes the filters and queues changed since the last call, if they are recorded for the link set.
     pub(crate) fn take_news(&mut self, set: LinkSet) -> Changed {
         let news = self.news[set.index()].as_mut();
         news.map(std::mem::take).unwrap_or_default()
@@ -193,7 +192,8 @@ impl Router {
         }
     }
 
-    /// The interest under a filter apart from a remote's: 1 or 0 without a queue, else how many members.
+    /// Returns the interest under a filter apart from one remote's: 1 or 0 without a queue, otherwise the
+    /// number of members.
     pub(crate) fn weight_without(&self, remote: Remote, filter: &[u8], queue: &[u8]) -> u32 {
         let node = self.filters.find(filter);
         node.map_or(0, |node| {
@@ -201,30 +201,31 @@ impl Router {
         })
     }
 
-    /// Whether others than this shard want just this filter, as members of a queue group or, without
-    /// one, of none.
+    /// Returns whether remotes have interest in exactly this filter, in a queue group or, if `queue` is
+    /// empty, without one.
     pub(crate) fn is_wanted_elsewhere(&self, filter: &[u8], queue: &[u8]) -> bool {
         let node = self.filters.find(filter);
         node.is_some_and(|node| self.filters.value(node).is_wanted_elsewhere(queue))
     }
 
-    /// The interest of a remote under a filter.
+    /// Returns the interest of a remote under a filter.
     pub(crate) fn weight_of(&self, remote: Remote, filter: &[u8], queue: &[u8]) -> u32 {
         let node = self.filters.find(filter);
         node.map_or(0, |node| self.filters.value(node).weight_of(remote, queue))
     }
 
-    /// The subscriptions of this shard with just this filter, and a queue or none.
+    /// Returns this shard's subscriptions with exactly this filter, and this queue or none.
     pub(crate) fn members(&self, filter: &[u8], queue: &[u8]) -> &[SubId] {
         let node = self.filters.find(filter);
         node.map_or(&[], |node| self.filters.value(node).members(queue))
     }
 
-    /// Calls `found` with each filter of which there is interest, and each queue under it, or none.
+    /// Calls `found` with each filter that has interest and with each of its queues; an empty queue is plain
+    /// interest.
     pub(crate) fn each_wanted(&self, found: &mut impl FnMut(&[u8], &[u8])) {
         let mut path = Vec::new();
         self.filters
-            .topics_matching(Filter::parsed(b">"), &mut |node, interest| {
+            .subjects_matching(Filter::parsed(b">"), &mut |node, interest| {
                 for (nth, queue) in interest.queues().enumerate() {
                     if nth == 0 {
                         self.filters.write_path(node, &mut path);
@@ -234,18 +235,18 @@ impl Router {
             });
     }
 
-    /// Gives room back that a great many filters have needed.
+    /// Releases capacity that is no longer needed after many filters were removed.
     pub(crate) fn trim(&mut self) {
         self.filters.trim();
     }
 
-    /// Whether anybody is subscribed to just this filter.
+    /// Returns whether exactly this filter has interest.
     pub(crate) fn has_filter(&self, filter: &[u8]) -> bool {
         let node = self.filters.find(filter);
         node.is_some_and(|node| !self.filters.value(node).is_vacant())
     }
 
-    /// The route of a subject, and how to find it again at no cost while nothing changes.
+    /// Returns the route of a subject. The memo makes the next lookup free while nothing changes.
     #[inline]
     pub(crate) fn route(&mut self, subject: &[u8], memo: &mut RouteMemo) -> &Route {
         if !self.cache.holds(*memo, subject) {
@@ -254,14 +255,14 @@ impl Router {
         self.cache.get(*memo)
     }
 
-    /// Whether a memo still stands for this subject.
+    /// Returns whether a memo refers to the route of this subject.
     #[inline]
     pub(crate) fn holds(&self, memo: RouteMemo, subject: &[u8]) -> bool {
         self.cache.holds(memo, subject)
     }
 
-    /// Whether a subject is known to be permitted under these rights; then the memo stands for it. One that holds
-    /// has to stand for a subject that is permitted.
+    /// Returns whether a subject is known to be permitted under these rights, and sets the memo to its route.
+    /// A memo that already holds must be one of a permitted subject.
     #[inline]
     pub(crate) fn knows_permitted(
         &mut self,
@@ -273,27 +274,27 @@ impl Router {
             || rights.is_some_and(|rights| self.cache.find_permitted(subject, rights, memo))
     }
 
-    /// Takes note that a subject was permitted, if its route is kept and the memo stands for it.
+    /// Records that a subject is permitted, if the memo refers to its cached route.
     pub(crate) fn note_permitted(&mut self, subject: &[u8], memo: RouteMemo, rights: &Arc<Rights>) {
         self.cache.note_permitted(subject, memo, rights);
     }
 
-    /// The route of a memo that holds.
+    /// Returns the route of a memo that holds.
     pub(crate) fn held_route(&self, memo: RouteMemo) -> &Route {
         self.cache.get(memo)
     }
 
-    /// How many subscriptions there are in this account.
+    /// Returns the number of subscriptions in this account.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// How often the interest here has changed; never 0.
+    /// Returns how often the interest has changed; never 0.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// How many there ever were.
+    /// Returns the number of subscriptions ever added.
     pub(crate) fn added(&self) -> u64 {
         self.added
     }
@@ -310,18 +311,18 @@ impl Router {
 
     fn invalidate(&mut self, filter: &[u8]) {
         self.changes += 1;
-        // Only what was checked when it came in is stored or announced.
+        // Filters were checked when they arrived, so this never fails.
         if let Ok(filter) = Filter::parse(filter) {
             self.cache.invalidate(filter);
         }
     }
 
-    /// How many filters, cached subjects, and what became of look-ups.
+    /// Returns the counters of the cache.
     pub(crate) fn cache_counts(&self) -> cache::Counts {
         self.cache.counts()
     }
 
-    /// The filter of a subscription, built anew.
+    /// Returns the filter of a subscription in a new vector.
     pub(crate) fn filter_of(&self, sub: &Subscription) -> Vec<u8> {
         self.filters.path(sub.node())
     }

@@ -1,27 +1,27 @@
-//! The routers of a shard, one for each account: nothing of one is reached from another.
+//! The routers of a shard, one per account. None of them reaches another.
 
 use std::ops::{Index, IndexMut};
 
 use super::{Exit, RouteMemo, Router};
 use crate::auth::AccountId;
 
-/// One router for each account that was heard of.
+/// One router for each account in use.
 #[derive(Default)]
 pub(crate) struct Routers(Vec<Router>);
 
 impl Routers {
-    /// The router of an account, made when it is wanted for the first time.
+    /// Returns the router of an account, and creates it on first use.
     pub(crate) fn of(&mut self, account: AccountId) -> &mut Router {
         self.ensure(account);
         &mut self.0[account.index()]
     }
 
-    /// The router of an account, if it was heard of.
+    /// Returns the router of an account in use.
     pub(crate) fn get(&self, account: AccountId) -> Option<&Router> {
         self.0.get(account.index())
     }
 
-    /// Sees to it that an account has a router, as indexing asks for.
+    /// Creates the router of an account if necessary, as indexing requires it.
     pub(crate) fn ensure(&mut self, account: AccountId) {
         let at = account.index();
         if self.0.len() <= at {
@@ -29,33 +29,33 @@ impl Routers {
         }
     }
 
-    /// Gives room back that a great many filters have needed.
+    /// Releases capacity that is no longer needed after many filters were removed.
     pub(crate) fn trim(&mut self) {
         self.0.iter_mut().for_each(Router::trim);
     }
 
-    /// Whether there is no subscriber beyond the bridges of a route, as far as was found out before.
+    /// Returns whether no bridge of a route leads to a subscriber, as far as earlier lookups found out.
     pub(crate) fn is_dead_end(&self, account: AccountId, memo: RouteMemo) -> bool {
         let mut exits = self[account].held_route(memo).exits().iter();
-        exits.all(|exit| exit.unheard_at == self[exit.account].changes())
+        exits.all(|exit| exit.no_subscriber_at == self[exit.account].changes())
     }
 
-    /// Notes an exit behind which there may be no subscriber.
-    pub(crate) fn note_unheard(&mut self, exit: &mut Exit) {
+    /// Marks an exit if it leads to no subscriber.
+    pub(crate) fn note_no_subscriber(&mut self, exit: &mut Exit) {
         let router = self.of(exit.account);
         if router.route(&exit.subject, &mut exit.memo).is_empty() {
-            exit.unheard_at = router.changes();
+            exit.no_subscriber_at = router.changes();
         }
     }
 
-    /// How many members a group has behind an exit.
+    /// Returns the weight of a group behind an exit.
     pub(crate) fn weight_of(&mut self, exit: &mut Exit, group: &[u8]) -> u32 {
         let route = self.of(exit.account).route(&exit.subject, &mut exit.memo);
         let same = route.groups().filter(|(g, _)| g.name.as_slice() == group);
         same.map(|(g, _)| g.weight).sum()
     }
 
-    /// The groups that get the messages of a subject.
+    /// Returns the groups that receive the messages of a subject.
     pub(crate) fn groups_of(
         &mut self,
         account: AccountId,
@@ -66,7 +66,7 @@ impl Routers {
         groups.map(|(g, _)| g.name.as_slice().to_vec()).collect()
     }
 
-    /// How many accounts were heard of.
+    /// Returns the number of accounts with a router.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -9,35 +9,35 @@ use crate::short_bytes::ShortBytes;
 use crate::slack::Slack;
 use crate::subject::trie::NodeId;
 
-/// A subscription's place in its shard.
+/// Index of a subscription in its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SubId(u32);
 
 const NONE: SubId = SubId(u32::MAX);
 
-/// One `SUB`.
+/// A subscription.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     sid: ShortBytes,
     session: u32,
-    /// Position among those with the same filter and queue.
+    /// Position among the subscriptions with the same filter and queue.
     slot: u32,
     delivered: u64,
-    /// Deliveries after which it ends; `u64::MAX` is never.
+    /// Number of deliveries after which it ends; `u64::MAX` is never.
     max: u64,
     node: NodeId,
-    /// Neighbours in the list of its session.
+    /// Links in the list of its session's subscriptions.
     next: SubId,
     previous: SubId,
     queue: Option<Box<[u8]>>,
-    /// For how many members of a group it stands: 1, unless it is a link's.
+    /// Number of group members that it stands for: 1, except for links.
     weight: u32,
-    /// Its client may not have all that matches.
+    /// Whether its client is not permitted to receive all matching messages.
     is_filtered: bool,
 }
 
 impl Subscription {
-    /// The sid with the space that follows it in a `MSG` line.
+    /// Returns the sid with the space that follows it in a `MSG` line.
     #[inline]
     pub(crate) fn sid_and_space(&self) -> &[u8] {
         self.sid.as_slice()
@@ -57,13 +57,13 @@ impl Subscription {
         self.queue.as_deref().unwrap_or_default()
     }
 
-    /// Whether each message has to be looked at, since its client may not have all that matches.
+    /// Returns whether permissions must be checked for each message.
     #[inline]
     pub(crate) fn is_filtered(&self) -> bool {
         self.is_filtered
     }
 
-    /// For how many members of a group it stands.
+    /// Returns the number of group members that it stands for.
     pub(crate) fn weight(&self) -> u32 {
         self.weight
     }
@@ -80,25 +80,25 @@ impl Subscription {
         self.delivered
     }
 
-    /// The most it will get in all, if that was said.
+    /// Returns the maximum number of deliveries, if there is one.
     pub(crate) fn max(&self) -> Option<u64> {
         (self.max != u64::MAX).then_some(self.max)
     }
 
-    /// Counts a delivery; true when it was the last.
+    /// Counts a delivery. Returns true if it was the last one.
     #[inline]
     pub(crate) fn count(&mut self) -> bool {
         self.delivered += 1;
         self.delivered >= self.max
     }
 
-    /// Whether it has had all it wanted.
+    /// Returns whether the maximum number of deliveries is reached.
     #[inline]
     pub(crate) fn is_spent(&self) -> bool {
         self.delivered >= self.max
     }
 
-    /// Ends it after `max` deliveries in all; true when those were made already.
+    /// Ends the subscription after `max` deliveries in total. Returns true if these have already happened.
     pub(crate) fn limit(&mut self, max: u64) -> bool {
         self.max = max;
         self.is_spent()
@@ -117,13 +117,13 @@ impl Subscription {
     }
 }
 
-/// All of them.
+/// All subscriptions of a shard.
 #[derive(Default)]
 pub(crate) struct Subscriptions {
     all: Slab<Subscription>,
     by_sid: HashTable<SubId>,
     hash_builder: DefaultHashBuilder,
-    /// The first subscription of each session.
+    /// First subscription of each session.
     heads: Vec<SubId>,
     slack: Slack,
 }
@@ -148,14 +148,14 @@ impl Subscriptions {
         self.by_sid.find(hash, same).copied()
     }
 
-    /// The subscriptions of one session.
+    /// Returns the subscriptions of a session.
     pub(crate) fn of_session(&self, session: u32) -> impl Iterator<Item = SubId> {
         std::iter::successors(self.first_of_session(session), |id| {
             some(self.get(*id).next)
         })
     }
 
-    /// One of them.
+    /// Returns the first subscription of a session.
     pub(crate) fn first_of_session(&self, session: u32) -> Option<SubId> {
         self.heads.get(session as usize).copied().and_then(some)
     }
@@ -213,20 +213,20 @@ impl Subscriptions {
             entry.remove();
         }
         if self.slack.is_due(self.all.len(), self.all.capacity()) {
-            self.give_room_back();
+            self.shrink();
         }
         sub
     }
 
-    /// Gives room back that nobody needs any more, if that was left for later.
+    /// Releases capacity that is no longer needed, if an earlier removal postponed it.
     pub(crate) fn trim(&mut self) {
         if (self.slack).is_due_now(self.all.len(), self.all.capacity()) {
-            self.give_room_back();
+            self.shrink();
         }
     }
 
     #[cold]
-    fn give_room_back(&mut self) {
+    fn shrink(&mut self) {
         let Subscriptions {
             all,
             by_sid,

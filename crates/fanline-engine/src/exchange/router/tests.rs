@@ -58,7 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
 type Key = (u32, u8);
 
 proptest! {
-    /// However subscriptions come and go between look-ups, the cache says what a plain list says.
+    /// However subscriptions change between lookups, the cache agrees with a plain list.
     #[test]
     fn agrees_with_a_list(steps in prop::collection::vec(step(), 1..120)) {
         let mut router = Router::new();
@@ -118,9 +118,9 @@ proptest! {
     }
 }
 
-/// A million changes a minute must not cost those who do not match them anything.
+/// A million changes per minute must not slow down subjects that they do not match.
 #[test]
-fn a_change_takes_away_only_the_routes_that_it_matches() {
+fn filter_change_invalidates_only_matching_routes() {
     let mut router = Router::new();
     let mut subs = Subscriptions::default();
     let filter = |f: &'static str| Filter::parse(f.as_bytes()).unwrap();
@@ -145,7 +145,7 @@ fn a_change_takes_away_only_the_routes_that_it_matches() {
                 b"",
             )
             .unwrap();
-        // Each reply subject is used once and takes nobody's place.
+        // Each reply subject is used once and evicts nothing.
         router.route(
             format!("_INBOX.{i}.x").as_bytes(),
             &mut RouteMemo::default(),
@@ -169,7 +169,7 @@ fn a_change_takes_away_only_the_routes_that_it_matches() {
 }
 
 #[test]
-fn the_cache_is_bounded() {
+fn cache_is_bounded() {
     let mut router = Router::new();
     for i in 0..40_000u32 {
         for _ in 0..2 {
@@ -179,7 +179,8 @@ fn the_cache_is_bounded() {
     assert_eq!(router.cache_counts().cached, 32 * 1024);
 }
 
-/// Each of a million acknowledgements once had its route worked out, at the keeper and at a shard.
+/// Once, the route of each of a million acknowledgements was built each time, on the JetStream thread and on a
+/// shard.
 #[test]
 fn siblings_share_a_route() {
     let mut router = Router::new();
@@ -206,7 +207,8 @@ fn siblings_share_a_route() {
         assert_eq!(misses(&mut router, inbox), 2);
         assert_eq!(misses(&mut router, inbox), 0);
     }
-    // Who subscribes to one by its name sets it apart, and has nothing to do with the other inbox.
+    // A subscription to a literal sibling separates the subjects of its inbox, and does not affect the other
+    // inbox.
     router
         .subscribe(&mut subs, 2, b"1", filter("_INBOX.one.none"), b"")
         .unwrap();
@@ -218,7 +220,7 @@ fn rights() -> Arc<Rights> {
     Rights::new(&Permissions::default()).into()
 }
 
-/// Whether a subject is known to be permitted to somebody who has said nothing before.
+/// Returns whether a subject is known to be permitted, looked up with a fresh memo.
 fn knows(router: &mut Router, subject: &str, rights: &Arc<Rights>) -> bool {
     let mut memo = RouteMemo::default();
     let id = Some(RightsId::of(rights));
@@ -231,7 +233,7 @@ fn knows(router: &mut Router, subject: &str, rights: &Arc<Rights>) -> bool {
     is_known
 }
 
-/// Publishes to a subject as far as the router is concerned, where the rules permit it.
+/// Records a publish to a permitted subject in the router.
 fn permit(router: &mut Router, subject: &str, rights: &Arc<Rights>) {
     let mut memo = RouteMemo::default();
     router.route(subject.as_bytes(), &mut memo);
@@ -239,7 +241,7 @@ fn permit(router: &mut Router, subject: &str, rights: &Arc<Rights>) {
 }
 
 #[test]
-fn what_was_permitted_is_known_as_long_as_its_route() {
+fn permission_is_cached_as_long_as_its_route() {
     let mut router = Router::new();
     let mut subs = Subscriptions::default();
     let (own, others) = (rights(), rights());
@@ -255,7 +257,7 @@ fn what_was_permitted_is_known_as_long_as_its_route() {
     assert!(!knows(&mut router, "a.c", &own));
     let mut none = RouteMemo::default();
     assert!(!router.knows_permitted(b"a.b", None, &mut none));
-    // It is asked for once more when somebody else wants the subject.
+    // The permission is checked again after a change of interest in the subject.
     let filter = Filter::parse(b"a.*").unwrap();
     router.subscribe(&mut subs, 1, b"1", filter, b"").unwrap();
     assert!(!knows(&mut router, "a.b", &own) && knows(&mut router, "b", &own));
@@ -264,7 +266,7 @@ fn what_was_permitted_is_known_as_long_as_its_route() {
 }
 
 #[test]
-fn what_is_not_permitted_takes_nobodys_place() {
+fn denied_subjects_evict_no_routes() {
     let mut router = Router::new();
     let own = rights();
     for number in 0..1000 {
@@ -275,9 +277,9 @@ fn what_is_not_permitted_takes_nobodys_place() {
     assert_eq!(router.cache_counts().cached, 0);
 }
 
-/// A memo that was good before something else happened says nothing of what is there now.
+/// A memo that was valid before a change must not be used for the current route.
 #[test]
-fn a_stale_memo_permits_nothing() {
+fn stale_memo_permits_nothing() {
     let mut router = Router::new();
     let mut subs = Subscriptions::default();
     let own = rights();
@@ -297,7 +299,7 @@ fn a_stale_memo_permits_nothing() {
 }
 
 #[test]
-fn a_few_users_may_take_turns() {
+fn permissions_of_several_users_are_cached() {
     let mut router = Router::new();
     let users: Vec<_> = (0..5).map(|_| rights()).collect();
     for _ in 0..2 {
@@ -311,13 +313,13 @@ fn a_few_users_may_take_turns() {
     assert!(users[1..].iter().all(|user| knows(&mut router, "a", user)));
     assert!(
         !knows(&mut router, "a", &users[0]),
-        "the one that came first"
+        "the oldest entry is evicted"
     );
 }
 
-/// Rights that take the place of others may come to lie where those were.
+/// New rights may be allocated at the address of dropped ones.
 #[test]
-fn rights_that_are_gone_are_nobodys() {
+fn dropped_rights_are_not_confused_with_new_ones() {
     let mut router = Router::new();
     for number in 0..100 {
         let before = rights();

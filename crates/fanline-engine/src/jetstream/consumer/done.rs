@@ -86,7 +86,7 @@ impl Consumer {
         self.floor.last_active = Some(round.now.unix_nanos);
     }
 
-    /// A record that the consumer gave up after its last delivery may still be acknowledged. Streams that store
+    /// A record whose deliveries are exhausted may still be acknowledged. Streams that store
     /// records only until then remove it.
     fn finished_late(&self, sequence: u64, round: &mut Round<'_>) {
         if !self.needs(sequence) && sequence <= self.delivered.stream_sequence {

@@ -104,7 +104,7 @@ impl Request {
     }
 }
 
-/// A due event of a request.
+/// The next step for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// A heartbeat.

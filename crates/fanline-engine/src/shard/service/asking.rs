@@ -51,7 +51,7 @@ impl Outside {
         let (importer, reply) = (waiting.importer, waiting.reply.clone());
         let is_last = waiting.ends_with(message.headers.len() + message.payload.len());
         if is_last {
-            self.requests.forget(at);
+            self.requests.remove(at);
         }
         let message = Message {
             topic: &reply,

@@ -31,7 +31,7 @@ impl table::Block for Accounts {
 
 impl table::Block for Account {
     const OPTIONS: &'static [Entry<Self>] = &[
-        Entry::<Self>::text("nkey", |account| &mut account.nkey).help("Its public key."),
+        Entry::<Self>::text("nkey", |account| &mut account.nkey).help("Public key of the account."),
         Entry::<Self>::new(
             "users",
             Blocks,
@@ -40,7 +40,7 @@ impl table::Block for Account {
         )
         .block::<UserBlock>()
         .like("authorization.users")
-        .help("Its users."),
+        .help("Users of the account."),
         Entry::<Self>::new(
             "default_permissions",
             Block,
@@ -65,7 +65,7 @@ impl table::Block for Account {
             |account| account.jetstream.clone().map_or(Json::Null, table::show),
         )
         .block::<AccountLimits>()
-        .help("Its streams: `enabled`, or a block of limits."),
+        .help("JetStream of the account: `enabled`, or a block of limits."),
         Entry::<Self>::new(
             "limits",
             Block,
@@ -168,7 +168,7 @@ struct Trace {
 
 impl table::Block for Trace {
     const OPTIONS: &'static [Entry<Self>] = &[
-        Entry::<Self>::text("dest", |trace| &mut trace.dest).help("The subject."),
+        Entry::<Self>::text("dest", |trace| &mut trace.dest).help("Subject of the traces."),
         Entry::<Self>::new(
             "sampling",
             Any,
@@ -222,7 +222,7 @@ impl table::Block for ClientLimits {
             |limits| json!(limits.connections_max),
         )
         .alias(&["max_conn"])
-        .help("Connections."),
+        .help("Number of connections."),
         Entry::<Self>::new(
             "max_subscriptions",
             Integer,
@@ -230,7 +230,7 @@ impl table::Block for ClientLimits {
             |limits| json!(limits.subscriptions_max),
         )
         .alias(&["max_subs"])
-        .help("Subscriptions."),
+        .help("Number of subscriptions."),
         Entry::<Self>::new(
             "max_payload",
             Size,
@@ -238,7 +238,7 @@ impl table::Block for ClientLimits {
             |limits| json!(limits.payload_bytes_max),
         )
         .alias(&["max_pay"])
-        .help("Bytes of a message."),
+        .help("Bytes per message."),
         Entry::<Self>::new(
             "max_leafnodes",
             Integer,
@@ -246,7 +246,7 @@ impl table::Block for ClientLimits {
             |limits| json!(limits.leafnodes_max),
         )
         .alias(&["max_leafs"])
-        .help("Leaf nodes."),
+        .help("Number of leaf nodes."),
     ];
 }
 

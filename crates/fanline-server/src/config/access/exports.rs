@@ -166,7 +166,7 @@ impl table::Block for Latency {
             },
             |latency| json!(latency.subject),
         )
-        .help("The subject of the reports."),
+        .help("Subject of the reports."),
         Entry::<Self>::new(
             "sampling",
             Any,

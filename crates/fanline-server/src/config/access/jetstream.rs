@@ -17,7 +17,7 @@ impl table::Block for AccountLimits {
             |limits| json!(limits.max_memory),
         )
         .alias(&["max_mem", "mem", "memory"])
-        .help("Bytes in memory."),
+        .help("Bytes of all memory streams."),
         Entry::<Self>::new(
             "max_file",
             Size,
@@ -25,7 +25,7 @@ impl table::Block for AccountLimits {
             |limits| json!(limits.max_storage),
         )
         .alias(&["max_store", "max_disk", "store", "disk"])
-        .help("Bytes on disk."),
+        .help("Bytes of all file streams."),
         Entry::<Self>::new(
             "max_streams",
             Integer,
@@ -33,7 +33,7 @@ impl table::Block for AccountLimits {
             |limits| json!(limits.max_streams),
         )
         .alias(&["streams"])
-        .help("Streams."),
+        .help("Number of streams."),
         Entry::<Self>::new(
             "max_consumers",
             Integer,
@@ -41,7 +41,7 @@ impl table::Block for AccountLimits {
             |limits| json!(limits.max_consumers),
         )
         .alias(&["consumers"])
-        .help("Consumers of one stream."),
+        .help("Consumers per stream."),
         Entry::<Self>::flag("max_bytes_required", |limits| {
             &mut limits.max_bytes_required
         })
@@ -54,7 +54,7 @@ impl table::Block for AccountLimits {
             |limits| json!(limits.memory_max_stream_bytes),
         )
         .alias(&["memory_max_stream_bytes"])
-        .help("Bytes of one stream in memory."),
+        .help("Bytes per memory stream."),
         Entry::<Self>::new(
             "disk_max_stream_bytes",
             Size,
@@ -62,7 +62,7 @@ impl table::Block for AccountLimits {
             |limits| json!(limits.storage_max_stream_bytes),
         )
         .alias(&["store_max_stream_bytes"])
-        .help("Bytes of one stream on disk."),
+        .help("Bytes per file stream."),
         Entry::<Self>::new(
             "max_ack_pending",
             Integer,

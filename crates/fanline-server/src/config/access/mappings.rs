@@ -44,7 +44,7 @@ impl table::Block for Destination {
         .default("100%")
         .help("Percentage of messages."),
         Entry::<Self>::text("cluster", |destination| &mut destination.cluster)
-            .help("Only in this cluster."),
+            .help("The only cluster that it applies to."),
     ];
 }
 

@@ -40,9 +40,7 @@ impl table::Block for Permissions {
         .alias(&["sub", "export"])
         .like("authorization.default_permissions.publish")
         .default("everything")
-        .help(
-            "The same for subscriptions; `\"subject queue\"` is for members of that queue group.",
-        ),
+        .help("Subscribe permissions; `\"subject queue\"` applies to members of that queue group."),
         Entry::<Self>::new(
             "allow_responses",
             Any,

@@ -28,7 +28,7 @@ impl table::Block for Proxies {
         },
     )
     .block::<Proxy>()
-    .help("Their keys.")];
+    .help("Keys of trusted proxies.")];
 }
 
 /// An entry of `trusted`.

@@ -24,7 +24,7 @@ impl table::Block for UserBlock {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::text("user", |user| &mut user.name)
             .alias(&["username"])
-            .help("The name."),
+            .help("User name."),
         Entry::<Self>::new(
             "password",
             Text,
@@ -78,7 +78,7 @@ impl table::Block for UserBlock {
         .help("Kinds of connections that the user may use."),
         Entry::<Self>::flag("proxy_required", |user| &mut user.proxy_required)
             .default("false")
-            .help("Only through a trusted proxy; see `proxies`."),
+            .help("The user must connect through a trusted proxy; see `proxies`."),
     ];
 }
 

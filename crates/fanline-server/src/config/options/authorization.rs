@@ -127,7 +127,7 @@ const SECTION: &[Entry] = &[
         },
         |draft| duration_text(draft.loaded.options.limits.auth_timeout),
     )
-    .default("2s; with TLS `tls.timeout` and a second")
+    .default("2s; with TLS, `tls.timeout` and 1s more")
     .reloads()
     .help("Time limit of authentication: seconds or a duration."),
     Entry::new(

@@ -48,7 +48,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     Entry::new("store_dir", Path, set_store_dir, show_store_dir)
         .alias(&["storedir"])
         .flags("-sd, --store_dir")
-        .help("The same outside of the block; both is an error."),
+        .help("Limits of JetStream, outside of the block; both is an error."),
     Entry::new(
         "default_js_domain",
         Block,
@@ -64,7 +64,11 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .block::<Domains>()
     .reloads()
-    .help("The JetStream domain that clients of an account mean who name none: their requests to `$JS.API` go there, over leaf nodes. For accounts without JetStream here. With `\"\"`, links of leaf nodes do not keep the JetStream of the two sides apart in this account, as old setups without domains want it."),
+    .help(
+        "Default JetStream domain of accounts without JetStream on this server, by account: their requests \
+         to `$JS.API` go to that domain over leaf nodes. With `\"\"`, leaf connections do not separate the \
+         JetStream of the two sides in this account, as old setups without domains need it.",
+    ),
 ];
 
 const SECTION: &[Entry] = &[
@@ -76,7 +80,8 @@ const SECTION: &[Entry] = &[
         .alias(&["store", "storedir"])
         .flags("-sd, --store_dir")
         .help(
-            "Where streams are stored: in `jetstream/fanline` there, or in `fanline` if the folder is called `jetstream` itself.",
+            "Folder of streams: they are stored in `jetstream/fanline` there, or in `fanline` if the folder is \
+             called `jetstream` itself.",
         ),
     Entry::new(
         "max_memory_store",
@@ -90,7 +95,7 @@ const SECTION: &[Entry] = &[
     .alias(&["max_mem_store", "max_mem"])
     .default("three quarters of the machine's memory")
     .limit("-1 is the default")
-    .help("Bytes of all streams in memory."),
+    .help("Bytes of all memory streams."),
     Entry::new(
         "max_file_store",
         Size,
@@ -103,7 +108,7 @@ const SECTION: &[Entry] = &[
     .alias(&["max_file"])
     .default("three quarters of what is free on the disk")
     .limit("-1 is the default")
-    .help("Bytes of all streams on disk."),
+    .help("Bytes of all file streams."),
     Entry::new(
         "sync_interval",
         Text,
@@ -124,10 +129,7 @@ const SECTION: &[Entry] = &[
     .needs_unit()
     .default("always")
     .limit("`always` or a duration")
-    .help(
-        "When an acknowledgement may be sent: when its record is on the disk, or at once, with \
-         the disk synced now and then.",
-    ),
+    .help("When acknowledgements are sent: once the message is on disk, or at once, with periodic syncs."),
     Entry::text("domain", |d| &mut d.jetstream.domain)
     .limit("no `.`, `*`, `>` or space")
     .help("The domain. `$JS.<domain>.API.>` is served in addition."),
@@ -232,7 +234,7 @@ const SECTION: &[Entry] = &[
         },
         |_| Json::Null,
     )
-    .help("The same in bytes."),
+    .help("Threshold in bytes."),
     Entry::warned("meta_compact_sync", Bool, ALONE)
     .help("Whether compaction waits for the disk."),
     Entry::new(

@@ -40,9 +40,7 @@ impl table::Block for AssetLimits {
             |limits| json!(limits.request_batch_max),
         )
         .default("none")
-        .help(
-            "Records that one pull request asks for; consumers that do not say get it as theirs.",
-        ),
+        .help("Messages per pull request; also the default of consumers without `max_batch`."),
         Entry::<Self>::new(
             "duplicate_window",
             Duration,
@@ -58,9 +56,7 @@ impl table::Block for AssetLimits {
             },
         )
         .default("none")
-        .help(
-            "How long a stream remembers the ids of messages, and what it gets if it does not say.",
-        ),
+        .help("Duplicate window of a stream; also the default of streams without one."),
         Entry::<Self>::new(
             "default_max_consumers",
             Integer,
@@ -102,7 +98,7 @@ impl table::Block for BatchLimits {
             |limits| json!(limits.open_max),
         )
         .default("1000 atomic, 50000 fast")
-        .help("The same of all streams of an account."),
+        .help("Open batches per account, of each kind."),
         Entry::<Self>::new(
             "max_msgs",
             Integer,
@@ -110,7 +106,7 @@ impl table::Block for BatchLimits {
             |limits| json!(limits.messages_max),
         )
         .default("1000")
-        .help("Messages of an atomic batch."),
+        .help("Messages per atomic batch."),
         Entry::<Self>::new(
             "timeout",
             Duration,

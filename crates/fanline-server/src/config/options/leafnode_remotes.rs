@@ -29,7 +29,11 @@ impl table::Block for RemoteBlock {
         )
         .shown_as("urls")
         .alias(&["urls"])
-        .help("`nats-leaf://user:password@host:7422` or shorter, or `wss://host:443`; a list for several servers of one cluster, of which one is used at a time. `ws` and `wss` are WebSocket, `tls` and `wss` insist on TLS; any other scheme is TCP, with TLS where the other server asks for it."),
+        .help(
+            "`nats-leaf://user:password@host:7422` or shorter, or `wss://host:443`; a list for several servers \
+             of one cluster, of which one is used at a time. `ws` and `wss` use WebSocket, `tls` and `wss` \
+             require TLS; any other scheme is TCP, with TLS if the other server requires it.",
+        ),
         Entry::<Self>::new(
             "account",
             Text,
@@ -41,12 +45,12 @@ impl table::Block for RemoteBlock {
         .help("The local account."),
         Entry::<Self>::path("credentials", |block| &mut block.0.credentials)
             .alias(&["creds"])
-            .help("A file with a user's JWT and the seed of its key."),
+            .help("Credentials file with a user's JWT and the seed of its key."),
         Entry::<Self>::text("nkey", |block| &mut block.0.nkey)
             .shown_as("seed")
             .alias(&["seed"])
             .secret()
-            .help("The seed of an nkey, or a file with it."),
+            .help("Seed of an nkey, or a file with it."),
         Entry::<Self>::new(
             "tls",
             Block,
@@ -59,7 +63,7 @@ impl table::Block for RemoteBlock {
         .help("TLS to the remote: `ca_file`, `cert_file`, `key_file`, `handshake_first`, `timeout`."),
         Entry::<Self>::flag("hub", |block| &mut block.0.is_hub)
             .default("false")
-            .help("This side is the hub, though it dials."),
+            .help("This side is the hub, although it connects."),
         Entry::<Self>::new(
             "deny_imports",
             Texts,
@@ -186,7 +190,7 @@ impl table::Block for ProxyBlock {
             .help("The user name for the proxy; needs a `password`."),
         Entry::<Self>::text("password", |block| &mut block.0.password)
             .secret()
-            .help("The password of `username`."),
+            .help("Password of `username`."),
         Entry::<Self>::maybe_duration("timeout", |block| &mut block.0.timeout)
             .needs_unit()
             .default("`dial_timeout`")

@@ -90,7 +90,7 @@ impl table::Block for LeafnodesBlock {
         .like("tls")
         .apart()
         .reloads()
-        .help("TLS for this listener. A reload turns it on or off, too."),
+        .help("TLS for this listener. A reload may turn it on or off."),
         Entry::<Self>::text("advertise", |block| &mut block.listener.advertise)
             .alias(&["leafnode_advertise"])
             .help("The address advertised to leaf nodes."),
@@ -249,7 +249,7 @@ impl table::Block for Compression {
             |block| block.mode.name().into(),
         )
         .limit(COMPRESSIONS)
-        .help("The same."),
+        .help("Compression mode."),
         Entry::<Self>::new(
             "rtt_thresholds",
             Texts,
@@ -353,7 +353,7 @@ impl table::Block for Authorization {
             .shown_elsewhere()
             .alias(&["pass"])
             .secret()
-            .help("Its password."),
+            .help("Password of the only user."),
         Entry::<Self>::text("nkey", |own| &mut own.nkey)
             .shown_elsewhere()
             .help("The public key of a user that authenticates by signature."),
@@ -381,7 +381,7 @@ impl table::Block for Authorization {
             },
             |own| json!(own.listener.auth_timeout.map(duration_text)),
         )
-        .default("2s, or a second more than a handshake of its `tls` may take")
+        .default("2s; with `tls`, its `timeout` and 1s more")
         .apart()
         .reloads()
         .help("Time limit of a leaf node's authentication."),
@@ -416,7 +416,7 @@ struct LeafUser {
 
 impl table::Block for LeafUser {
     const OPTIONS: &'static [Entry<Self>] = &[
-        Entry::<Self>::text("account", |user| &mut user.account).help("The account."),
+        Entry::<Self>::text("account", |user| &mut user.account).help("Account of the user."),
         Entry::<Self>::unshown("*", Any, |user, given| {
             table::read_option(&mut user.user, given)
         })

@@ -97,7 +97,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("4KB")
     .limit("more than 64KB is taken as 64KB")
     .reloads()
-    .help("The longest protocol line without payload."),
+    .help("Longest protocol line without payload."),
     Entry::new(
         "max_payload",
         Size,
@@ -120,7 +120,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("1MB")
     .limit("at most `max_pending`, and less than 1,000,000,000; -1 is taken as the most that is possible")
     .reloads()
-    .help("The largest message, headers included."),
+    .help("Largest message, including headers."),
     Entry::new(
         "max_pending",
         Size,
@@ -177,7 +177,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .needs_unit()
     .default("2m")
     .reloads()
-    .help("Silence after which a client is pinged."),
+    .help("Idle time after which a client is pinged."),
     Entry::new(
         "ping_max",
         Integer,

@@ -44,7 +44,7 @@ impl<T: Listener> Entry<T> {
     )
     .alias(&["net"])
     .default("0.0.0.0")
-    .help("The address to listen on, whatever `host` is; under `fanline serve` 127.0.0.1 unless the block says so.");
+    .help("Address to listen on, whatever the server's `host`; 127.0.0.1 under `fanline serve` by default.");
 
     /// The option `port`.
     pub(super) const PORT: Self = Entry::new(
@@ -54,7 +54,7 @@ impl<T: Listener> Entry<T> {
         |block| json!(block.address().1),
     )
     .default("off")
-    .help("The port; -1 picks a free one.");
+    .help("Port; -1 picks a free one.");
 }
 
 impl<T: ClientListener> Entry<T> {
@@ -89,11 +89,11 @@ impl table::Block for Credentials {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::text("user", |own| &mut own.user)
             .alias(&["username"])
-            .help("A user."),
+            .help("User name."),
         Entry::<Self>::text("password", |own| &mut own.password)
             .alias(&["pass"])
             .secret()
-            .help("Its password."),
+            .help("Password of the user."),
         Entry::<Self>::text("token", |own| &mut own.token)
             .secret()
             .help("A token."),

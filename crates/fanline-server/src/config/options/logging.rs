@@ -28,7 +28,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .flags("-VV, -DVV")
     .default("false")
     .reloads()
-    .help("As `trace`."),
+    .help("Same as `trace`."),
     Entry::new(
         "trace_headers",
         Bool,
@@ -42,7 +42,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     )
     .default("false")
     .reloads()
-    .help("As `trace`, with the headers of messages and without their payloads."),
+    .help("Same as `trace`, with the headers of messages and without their payloads."),
     Entry::new(
         "max_traced_msg_len",
         Integer,
@@ -73,7 +73,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         .flags("-l, --log")
         .default("stderr")
         .reloads()
-        .help("Log to a file."),
+        .help("File to log to."),
     Entry::new(
         "logfile_size_limit",
         Size,

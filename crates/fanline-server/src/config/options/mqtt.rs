@@ -30,7 +30,7 @@ pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new(
 .block::<MqttBlock>()
 .default("off")
 .flags("--mqtt")
-.help("A listener for MQTT clients, 3.1.1 and 5.0. It needs JetStream.")];
+.help("A listener for MQTT clients, 3.1.1 and 5.0. It requires JetStream.")];
 
 /// The block `mqtt`.
 struct MqttBlock {
@@ -62,7 +62,7 @@ impl table::Block for MqttBlock {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::LISTEN,
         Entry::<Self>::HOST,
-        Entry::<Self>::PORT.help("The port, 1883 by custom; -1 picks a free one."),
+        Entry::<Self>::PORT.help("Port, usually 1883; -1 picks a free one."),
         Entry::<Self>::new(
             "tls",
             Block,

@@ -45,7 +45,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .alias(&["net"])
     .flags("-a, --addr, --net")
     .default("0.0.0.0")
-    .help("The address to listen on; under `fanline serve` 127.0.0.1 unless the file says so."),
+    .help("Address to listen on; 127.0.0.1 under `fanline serve` by default."),
     Entry::new(
         "port",
         Port,
@@ -58,7 +58,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .flags("-p, --port")
     .default("4222")
     .limit("-1 to 65535")
-    .help("The port for NATS clients; -1 picks a free one."),
+    .help("Port for NATS clients; -1 picks a free one."),
     Entry::new(
         "server_name",
         Text,
@@ -143,7 +143,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .flags("-m, --http_port")
     .default("off")
     .limit("-1 to 65535")
-    .help("The port of monitoring over HTTP."),
+    .help("Port of monitoring over HTTP."),
     Entry::new(
         "https",
         Address,
@@ -169,7 +169,7 @@ pub(super) const OPTIONS: &[Entry] = &[
     .flags("-ms, --https_port")
     .default("off")
     .limit("-1 to 65535")
-    .help("The port of monitoring over HTTPS."),
+    .help("Port of monitoring over HTTPS."),
     Entry::new(
         "http_base_path",
         Text,
@@ -203,12 +203,12 @@ pub(super) const OPTIONS: &[Entry] = &[
     .default("read")
     .limit("`off`, `read` or `write`")
     .help(
-        "What the dashboard at the monitoring port may do: nothing, show, or also publish and close \
-         connections. nats-server does not have it.",
+        "Access of the dashboard at the monitoring port: off, read, or write, which may publish and close \
+         connections. Fanline only.",
     ),
     Entry::path("ports_file_dir", |d| &mut d.loaded.options.ports_file_dir)
     .flags("--ports_file_dir")
-    .help("The folder for `<program>_<pid>.ports`, with the ports in use."),
+    .help("Folder for `<program>_<pid>.ports` with the ports in use."),
     Entry::path("pid_file", |d| &mut d.loaded.options.pid_file)
     .alias(&["pidfile"])
     .flags("-P, --pid")
@@ -224,7 +224,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| json!(draft.loaded.options.shards),
     )
     .default("half as many as cores")
-    .help("Threads that share the connections. nats-server does not have it."),
+    .help("Number of threads that share the connections. Fanline only."),
     Entry::new(
         "lame_duck_duration",
         Duration,

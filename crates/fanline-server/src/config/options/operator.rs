@@ -33,7 +33,10 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| text_list(&draft.loaded.operator.trusted_keys),
     )
     .alias(&["trusted"])
-    .help("Keys of operators, in place of their JWTs. Users and a token have no effect beside them; without `resolver`, the only accounts are those of `resolver_preload`."),
+    .help(
+        "Keys of operators, instead of their JWTs. Users and a token have no effect with them; without \
+         `resolver`, the only accounts are those of `resolver_preload`.",
+    ),
     Entry::new(
         "resolver",
         Any,

@@ -94,10 +94,10 @@ impl table::Block for TlsBlock {
     const OPTIONS: &'static [Entry<Self>] = &[
         Entry::<Self>::path("cert_file", |block| &mut block.cert_file)
             .shown_elsewhere()
-            .help("The certificates, the server's own first (PEM)."),
+            .help("The server's certificate chain (PEM)."),
         Entry::<Self>::path("key_file", |block| &mut block.key_file)
             .shown_elsewhere()
-            .help("The key of the first one (PEM)."),
+            .help("Key of the certificate (PEM)."),
         Entry::<Self>::new(
             "certs",
             Blocks,
@@ -111,13 +111,13 @@ impl table::Block for TlsBlock {
         .block::<Pair>()
         .help("Several certificates, selected by the client's SNI."),
         Entry::<Self>::path("ca_file", |block| &mut block.tls.ca_file)
-            .help("The authorities of client certificates (PEM)."),
+            .help("Authorities of client certificates (PEM)."),
         Entry::<Self>::flag("verify", |block| &mut block.verify)
             .default("false")
             .help("Clients need a valid certificate."),
         Entry::<Self>::flag("verify_and_map", |block| &mut block.verify_and_map)
             .default("false")
-            .help("The same, and it says which user they are."),
+            .help("Require client certificates, and take the user from them."),
         Entry::<Self>::new(
             "timeout",
             Any,
@@ -165,7 +165,7 @@ impl table::Block for TlsBlock {
             |block| json!(block.tls.curve_preferences),
         )
         .warns(|given, _| left_out(given, is_other_curve))
-        .help("Curves by name, best first; as `cipher_suites`."),
+        .help("Curves by name, best first; like `cipher_suites`."),
         Entry::<Self>::new(
             "pinned_certs",
             Texts,
@@ -190,7 +190,7 @@ impl table::Block for TlsBlock {
         .alias(&["first", "immediate"])
         .default("false")
         .limit("a boolean, `auto`, `auto_fallback` or a duration")
-        .help("Whether the handshake comes before INFO."),
+        .help("Whether the handshake precedes INFO."),
         Entry::<Self>::new(
             "connection_rate_limit",
             Integer,
@@ -209,7 +209,10 @@ impl table::Block for TlsBlock {
                 (is_dialer && given.boolean().unwrap_or(false)).then(|| INSECURE.into())
             })
             .default("false")
-            .help("Without effect: Fanline checks the certificate of every server that it connects to. Name the authority in `ca_file`."),
+            .help(
+                "Without effect: Fanline verifies the certificate of every server that it connects to. Name the \
+                 authority in `ca_file`.",
+            ),
         Entry::<Self>::flag("allow_insecure_cipher_suites", |block| &mut block.allows_insecure)
             .shown_elsewhere()
             .default("false")
@@ -223,11 +226,11 @@ impl table::Block for TlsBlock {
         Entry::refused("ocsp_peer", Any, "OCSP is not supported by Fanline")
             .help("Whether client certificates were revoked."),
         Entry::refused("cert_store", Text, "it is for Windows")
-            .help("A certificate store of Windows."),
-        Entry::refused("cert_match_by", Text, "it is for Windows").help("The same."),
-        Entry::warned("cert_match", Text, WINDOWS).help("The same."),
-        Entry::warned("cert_match_skip_invalid", Bool, WINDOWS).help("The same."),
-        Entry::warned("ca_certs_match", Texts, WINDOWS).help("The same."),
+            .help("Certificate store of Windows."),
+        Entry::refused("cert_match_by", Text, "it is for Windows").help("Certificate store of Windows."),
+        Entry::warned("cert_match", Text, WINDOWS).help("Certificate store of Windows."),
+        Entry::warned("cert_match_skip_invalid", Bool, WINDOWS).help("Certificate store of Windows."),
+        Entry::warned("ca_certs_match", Texts, WINDOWS).help("Certificate store of Windows."),
     ];
 }
 
@@ -324,8 +327,8 @@ struct Pair {
 
 impl table::Block for Pair {
     const OPTIONS: &'static [Entry<Self>] = &[
-        Entry::<Self>::path("cert_file", |pair| &mut pair.cert_file).help("As `tls.cert_file`."),
-        Entry::<Self>::path("key_file", |pair| &mut pair.key_file).help("As `tls.key_file`."),
+        Entry::<Self>::path("cert_file", |pair| &mut pair.cert_file).help("Like `tls.cert_file`."),
+        Entry::<Self>::path("key_file", |pair| &mut pair.key_file).help("Like `tls.key_file`."),
     ];
 }
 

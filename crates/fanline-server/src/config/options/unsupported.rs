@@ -22,8 +22,9 @@ pub(super) const OPTIONS: &[super::Entry] = &[
         name.map_or(Json::Null, |name| json!({ "name": name }))
     })
     .help(
-        "Servers that work as one. A block with a name alone gives this server's cluster a name. **A warning only** \
-         with anything else: cluster is not supported by Fanline yet: this server runs alone, without that name.",
+        "Cluster of servers. A block with only a name sets the cluster name of this server. **A warning \
+         only** with anything else: cluster is not supported by Fanline yet: this server runs alone, without \
+         that name.",
     )
     .block::<Cluster>(),
     Entry::warned("gateway", Block, GATEWAY)
@@ -98,7 +99,7 @@ impl table::Block for Cluster {
             |cluster| json!(cluster.name),
         )
         .limit("no spaces")
-        .help("The name of the cluster, in INFO and monitoring."),
+        .help("Name of the cluster, in INFO and monitoring."),
         of_cluster("listen", Address),
         of_cluster("host", Text).alias(&["net"]),
         of_cluster("port", Port),

@@ -28,7 +28,7 @@ pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new(
 .block::<WebSocketBlock>()
 .alias(&["ws"])
 .default("off")
-.help("A listener for clients over WebSocket.")];
+.help("A listener for WebSocket clients.")];
 
 /// The block `websocket`.
 struct WebSocketBlock {
@@ -87,13 +87,13 @@ impl table::Block for WebSocketBlock {
         .help("TLS for this listener. A reload changes it, but does not turn it on or off."),
         Entry::<Self>::flag("no_tls", |block| &mut block.no_tls)
             .default("false")
-            .help("Required to listen without `tls`. With `tls`, it has no effect: TLS wins."),
+            .help("Required to listen without `tls`. With `tls` it has no effect."),
         Entry::<Self>::flag("same_origin", |block| &mut block.options.same_origin)
             .default("false")
             .help("Pages must come from the host that they connect to."),
         Entry::<Self>::texts("allowed_origins", |block| &mut block.options.allowed_origins)
             .alias(&["allowed_origin", "allow_origins", "allow_origin", "origins", "origin"])
-            .help("Pages must come from one of these."),
+            .help("Origins that pages must come from."),
         Entry::<Self>::duration("handshake_timeout", |block| &mut block.options.handshake_timeout)
             .default("2s")
             .help("Time limit of TLS and the upgrade."),
@@ -106,13 +106,13 @@ impl table::Block for WebSocketBlock {
         Entry::<Self>::text("no_auth_user", |block| &mut block.options.no_auth_user)
             .help("The user of clients without credentials."),
         Entry::<Self>::text("jwt_cookie", |block| &mut block.options.jwt_cookie)
-            .help("The cookie with a user's JWT."),
+            .help("Cookie with a user's JWT."),
         Entry::<Self>::text("user_cookie", |block| &mut block.options.user_cookie)
-            .help("The cookie with a user's name."),
+            .help("Cookie with a user name."),
         Entry::<Self>::text("pass_cookie", |block| &mut block.options.pass_cookie)
-            .help("The cookie with a password."),
+            .help("Cookie with a password."),
         Entry::<Self>::text("token_cookie", |block| &mut block.options.token_cookie)
-            .help("The cookie with a token."),
+            .help("Cookie with a token."),
         Entry::<Self>::new(
             "headers",
             Block,
@@ -127,7 +127,7 @@ impl table::Block for WebSocketBlock {
         .help("Additional headers of the response."),
         Entry::<Self>::maybe_duration("ping_interval", |block| &mut block.options.ping_interval)
             .needs_unit()
-            .help("Silence after which a client is pinged."),
+            .help("Idle time after which a client is pinged."),
     ];
 }
 

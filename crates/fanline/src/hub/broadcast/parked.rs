@@ -217,7 +217,7 @@ impl Parked {
     }
 
     /// Returns whether another thread than the current one last woke consumers.
-    pub(super) fn is_woken_from_elsewhere(&self) -> bool {
+    pub(super) fn is_woken_by_other_thread(&self) -> bool {
         // Relaxed: only a hint.
         let thread = self.woken_by.load(Ordering::Relaxed);
         thread != 0 && thread != this_thread()

@@ -156,7 +156,7 @@ impl<T, E> Shared<T, E> {
     /// Returns whether the producer is probably running right now: it waits for no consumer, and last ran on
     /// another thread. For a consumer that has run out of elements.
     pub(super) fn more_is_likely(&self) -> bool {
-        self.signals.watch.is_idle() && self.parked.is_woken_from_elsewhere()
+        self.signals.watch.is_idle() && self.parked.is_woken_by_other_thread()
     }
 
     #[inline(always)]

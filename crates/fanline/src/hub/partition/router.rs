@@ -50,9 +50,9 @@ enum Target {
 }
 
 /// The outcome of routing an element.
-pub(super) enum Placed<T> {
+pub(super) enum Routed<T> {
     /// The element is in a consumer's queue.
-    In,
+    Queued,
     /// The element must be dropped.
     Dropped(T),
     /// The element waits, and all elements after it.
@@ -162,7 +162,7 @@ impl<T> Router<T> {
 
     /// Routes one waiting element, if that is possible now. The guard that `choosing` returns is dropped if
     /// the partitioner panics.
-    pub(super) fn step<G>(&mut self, choosing: impl FnOnce() -> G) -> Option<Placed<T>> {
+    pub(super) fn step<G>(&mut self, choosing: impl FnOnce() -> G) -> Option<Routed<T>> {
         if !self.has_started || self.consumers.is_empty() {
             return None;
         }
@@ -178,9 +178,9 @@ impl<T> Router<T> {
         }
         let value = self.pending.pop_front()?;
         let lost = choosing();
-        let placed = self.place(value);
+        let routed = self.route(value);
         let _ = ManuallyDrop::new(lost);
-        Some(placed)
+        Some(routed)
     }
 
     /// Routes an element to the consumer that the partitioner chooses.
@@ -189,7 +189,7 @@ impl<T> Router<T> {
     ///
     /// If the partitioner panics or chooses a consumer that does not exist. The element is lost then.
     #[inline]
-    pub(super) fn place(&mut self, value: T) -> Placed<T> {
+    pub(super) fn route(&mut self, value: T) -> Routed<T> {
         let slot = match &mut self.partitioner.by {
             By::Index(choose) => {
                 let lanes = self.consumers.lanes();
@@ -208,16 +208,16 @@ impl<T> Router<T> {
             },
         };
         match slot {
-            None => Placed::Dropped(value),
+            None => Routed::Dropped(value),
             Some(slot) if self.has_room(slot) => self.put(slot, value),
-            Some(slot) => self.put_elsewhere(slot, value),
+            Some(slot) => self.handle_full_consumer(slot, value),
         }
     }
 
     #[inline]
-    fn put(&mut self, slot: usize, value: T) -> Placed<T> {
+    fn put(&mut self, slot: usize, value: T) -> Routed<T> {
         let Some(outlet) = &mut self.outlets[slot] else {
-            return Placed::Dropped(value);
+            return Routed::Dropped(value);
         };
         outlet.sender.write(value);
         outlet.sender.publish();
@@ -226,13 +226,13 @@ impl<T> Router<T> {
             outlet.is_unwoken = true;
             self.unwoken.push(slot);
         }
-        Placed::In
+        Routed::Queued
     }
 
     #[cold]
-    fn put_elsewhere(&mut self, slot: usize, value: T) -> Placed<T> {
+    fn handle_full_consumer(&mut self, slot: usize, value: T) -> Routed<T> {
         let consumer = match self.options.full_consumer {
-            FullConsumer::Drop => return Placed::Dropped(value),
+            FullConsumer::Drop => return Routed::Dropped(value),
             FullConsumer::Wait => Target::Slot(slot),
             FullConsumer::Reroute => {
                 if let Some(least) = self.least_loaded().filter(|least| self.has_room(*least)) {
@@ -242,7 +242,7 @@ impl<T> Router<T> {
             }
         };
         self.stuck = Some(Stuck { value, consumer });
-        Placed::Stuck
+        Routed::Stuck
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use super::combiner::{Access, Combiner};
 use super::consumers::Consumers;
 use super::lane::Lane;
 use super::options::{PartitionOptions, Partitioner};
-use super::router::{Placed, Router};
+use super::router::{Routed, Router};
 use crate::hand_over::chunks;
 use crate::hub::broadcast::Switch;
 use crate::hub::waker_slot::{WakerSlot, both, fence_after_exchange, wake_all};
@@ -209,19 +209,19 @@ impl<T, E> Shared<T, E> {
             return Ok(());
         }
         let lost = Lost(self);
-        let placed = access.place(value);
+        let routed = access.route(value);
         let _ = ManuallyDrop::new(lost);
-        let dropped = match placed {
-            Placed::In if flushes => {
+        let dropped = match routed {
+            Routed::Queued if flushes => {
                 self.wake_consumers(access);
                 return Ok(());
             }
-            Placed::In => None,
-            Placed::Dropped(value) => {
+            Routed::Queued => None,
+            Routed::Dropped(value) => {
                 self.count_removed(1);
                 Some(value)
             }
-            Placed::Stuck => {
+            Routed::Stuck => {
                 self.work(access, None);
                 return Ok(());
             }
@@ -337,8 +337,8 @@ impl<T, E> Shared<T, E> {
 
     fn place_all(&self, access: &mut Access<'_, Router<T>>, lost: &mut Vec<T>) {
         loop {
-            while let Some(placed) = access.step(|| Lost(self)) {
-                if let Placed::Dropped(value) = placed {
+            while let Some(routed) = access.step(|| Lost(self)) {
+                if let Routed::Dropped(value) = routed {
                     lost.push(value);
                 }
             }

@@ -101,10 +101,10 @@ fn one_action_emits_a_bounded_number_of_items() {
     let (scheduler, log) = (ManualScheduler::default(), Log::default());
     let guard =
         from_stream(stream::repeat(1), scheduler.clone()).subscribe_with::<Log>(log.clone());
-    for turn in 1..=3 {
+    for actions in 1..=3 {
         assert_eq!(scheduler.waiting(), 1);
         assert!(scheduler.run_one());
-        assert_eq!(log.len(), turn * 64);
+        assert_eq!(log.len(), actions * 64);
     }
     drop(guard);
     scheduler.run_all();

@@ -8,7 +8,7 @@ const LIMITS: ParseLimits = ParseLimits {
     headers: true,
 };
 
-/// A verb as it is meant.
+/// The meaning of a verb.
 #[derive(Clone, Debug)]
 enum Meant {
     Publish {
@@ -29,7 +29,7 @@ enum Meant {
     Bare(&'static str),
 }
 
-/// How somebody writes it.
+/// A way to write a verb.
 #[derive(Clone, Debug)]
 struct Spelling {
     lower: Vec<bool>,
@@ -165,7 +165,7 @@ fn check(frame: &[u8], meant: &Meant, is_usual: bool) {
             assert_eq!(publish.body.end, taken);
             assert!(
                 !is_usual || !publish.args.is_empty(),
-                "not passed on as it is"
+                "not forwarded unchanged"
             );
         }
         (Meant::Subscribe { filter, queue, sid }, verb) => {
@@ -184,9 +184,9 @@ fn check(frame: &[u8], meant: &Meant, is_usual: bool) {
 }
 
 proptest! {
-    /// However a verb is written, it means the same, and nothing behind it changes that.
+    /// However a verb is written, it has the same meaning, and following bytes do not change that.
     #[test]
-    fn reads_what_was_meant(meant in meant(), odd in odd(), behind in prop::collection::vec(any::<u8>(), 0..20)) {
+    fn verb_is_parsed_in_any_form(meant in meant(), odd in odd(), behind in prop::collection::vec(any::<u8>(), 0..20)) {
         for (spelling, is_usual) in [(usual(), true), (odd, false)] {
             let mut frame = spelling.write(&meant);
             let len = frame.len();
@@ -199,16 +199,16 @@ proptest! {
     }
 
     #[test]
-    fn finds_the_first_byte_that_is_looked_for(bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'x')], 0..40)) {
+    fn find_functions_match_naive_search(bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'x')], 0..40)) {
         prop_assert_eq!(find_newline(&bytes), bytes.iter().position(|b| *b == b'\n'));
         prop_assert_eq!(find_blank(&bytes, 0), bytes.iter().position(|b| *b < 0x21));
     }
 }
 
-/// A line of exactly the longest length was refused when a read ended between its CR and its LF,
-/// since the CR was taken for a part of the line. Found by the fuzzer's check.
+/// A line of exactly the longest length was refused if a read ended between its CR and its LF, because the CR
+/// counted as a part of the line. Found by the fuzzer.
 #[test]
-fn a_line_at_the_limit_may_be_cut_between_cr_and_lf() {
+fn line_of_maximum_length_may_be_cut_between_cr_and_lf() {
     let args = format!("{} 1", "x".repeat(62));
     let line = format!("SUB {args}\r\n");
     assert_eq!(parse(&line.as_bytes()[..line.len() - 1], LIMITS), PARTIAL);
@@ -217,10 +217,10 @@ fn a_line_at_the_limit_may_be_cut_between_cr_and_lf() {
     assert_eq!(parse(line.as_bytes(), LIMITS), Parsed::Wrong(TOO_LONG));
 }
 
-/// Blanks between a name and its arguments counted for nothing, so a client could have as many of
-/// them kept, and read again with each byte, as it liked to send. Found by the fuzzer's check.
+/// Blanks between a name and its arguments did not count, so a client could make the server buffer any number
+/// of them and parse them again with each byte. Found by the fuzzer.
 #[test]
-fn blanks_before_the_arguments_have_an_end() {
+fn blanks_before_arguments_are_limited() {
     let blanks = |count: usize| format!("PUB{}", " ".repeat(count));
     assert_eq!(parse(blanks(64).as_bytes(), LIMITS), PARTIAL);
     assert_eq!(

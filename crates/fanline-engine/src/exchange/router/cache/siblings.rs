@@ -1,129 +1,129 @@
-//! Routes of subjects that are seen once each and differ in their last token alone, as the subjects that
-//! replies and acknowledgements go to: one inbox, and a new name in it for each.
+//! Shared routes of sibling subjects: each is seen once, and they differ in their last token only, like the
+//! reply subjects of requests and acknowledgements (one inbox, a new name in it each time).
 //!
-//! Such a route is good for all of them if nobody has subscribed to one by its name, but only by wildcards.
+//! All siblings share a route if no filter names a last token, so that only wildcards match it.
 
 use hashbrown::DefaultHashBuilder;
 
 use super::{Exit, HEAD, Route, hash_subject};
 
-/// How many inboxes have a place; two that share one take it from each other.
-const PLACES: usize = 64;
-/// Room for last tokens that are longer than the first one.
+/// Number of slots for inboxes. Two inboxes in one slot replace each other.
+const SLOTS: usize = 64;
+/// Spare capacity for last tokens that are longer than the first one.
 const SPARE_BYTES: usize = 64;
-/// Wider routes are worked out anew.
+/// Most targets of a shared route. Wider routes are built for each subject.
 const TARGETS_MAX: usize = 16;
 
-/// The routes that siblings share.
+/// The shared routes of siblings.
 pub(super) struct Siblings {
-    places: Box<[Place]>,
-    /// The place that was asked for last.
+    slots: Box<[Slot]>,
+    /// Slot of the latest lookup.
     last: usize,
-    /// Changes with every filter: none of the routes is good any longer then.
+    /// Incremented with every change of a filter, which invalidates all routes.
     version: u64,
     hash_builder: DefaultHashBuilder,
 }
 
 #[derive(Default)]
-struct Place {
-    /// The hash of what the subjects begin with.
+struct Slot {
+    /// Hash of the tokens that all siblings start with.
     parent: u64,
     state: State,
     version: u64,
-    /// The bytes of the route's head up to the last token.
+    /// Bytes of the route's head before the last token.
     parent_bytes: usize,
-    /// With the last token of the subject that was asked for last.
+    /// The shared route, with the last token of the latest lookup.
     route: Route,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum State {
-    /// A subject was asked for.
+    /// One sibling was seen.
     #[default]
     Seen,
-    /// They have one route.
+    /// The siblings share a route.
     Shared,
-    /// They differ, or their route is wide or leads to other accounts.
+    /// The siblings have no shared route: they differ, or the route is wide or leads to other accounts.
     Apart,
 }
 
 impl Siblings {
     pub(super) fn new() -> Self {
         Siblings {
-            places: (0..PLACES).map(|_| Place::default()).collect(),
+            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
             last: 0,
             version: 1,
             hash_builder: DefaultHashBuilder::default(),
         }
     }
 
-    /// A filter has come or gone.
+    /// Invalidates all routes after a filter was added or removed.
     pub(super) fn invalidate(&mut self) {
         self.version += 1;
     }
 
-    /// Where the route of a subject is; it reads as that subject's own until another is found there.
+    /// Returns the slot of a subject's route. The route's head contains this subject until the next lookup.
     pub(super) fn find(&mut self, subject: &[u8]) -> Option<u32> {
         let (parent, token) = split(subject)?;
-        if !self.places[self.last].takes(parent, self.version) {
-            let (at, _) = self.place_of(parent);
-            if !self.places[at].takes(parent, self.version) {
+        if !self.slots[self.last].takes(parent, self.version) {
+            let (at, _) = self.slot_of(parent);
+            if !self.slots[at].takes(parent, self.version) {
                 return None;
             }
             self.last = at;
         }
-        let place = &mut self.places[self.last];
-        let head = &mut place.route.head;
-        head.truncate(place.parent_bytes);
+        let slot = &mut self.slots[self.last];
+        let head = &mut slot.route.head;
+        head.truncate(slot.parent_bytes);
         head.extend_from_slice(token);
         head.push(b' ');
         u32::try_from(self.last).ok()
     }
 
     pub(super) fn route(&self, at: u32) -> &Route {
-        &self.places[at as usize].route
+        &self.slots[at as usize].route
     }
 
     pub(super) fn exits_mut(&mut self, at: u32) -> &mut Vec<Exit> {
-        &mut self.places[at as usize].route.exits
+        &mut self.slots[at as usize].route.exits
     }
 
-    /// Takes note of the route of a subject that was not found. `is_apart` says whether other filters than
-    /// wildcards decide on its last token; it is asked when a second sibling has come.
+    /// Records the route of a subject that was not found. `is_apart` returns whether filters name its last
+    /// token; it is called when a second sibling was seen.
     pub(super) fn note(&mut self, subject: &[u8], route: &Route, is_apart: impl FnOnce() -> bool) {
         let Some((parent, _)) = split(subject) else {
             return;
         };
-        let (at, hash) = self.place_of(parent);
-        let place = &mut self.places[at];
-        if (place.parent, place.version) != (hash, self.version) {
-            place.parent = hash;
-            place.version = self.version;
-            place.state = State::Seen;
+        let (at, hash) = self.slot_of(parent);
+        let slot = &mut self.slots[at];
+        if (slot.parent, slot.version) != (hash, self.version) {
+            slot.parent = hash;
+            slot.version = self.version;
+            slot.state = State::Seen;
             return;
         }
-        if place.state == State::Apart {
+        if slot.state == State::Apart {
             return;
         }
-        // What an exit becomes in another account is worked out from the whole subject.
+        // The subject of an exit depends on the whole subject.
         if route.has_exits() || route.target_count() > TARGETS_MAX || is_apart() {
-            place.state = State::Apart;
+            slot.state = State::Apart;
             return;
         }
-        place.state = State::Shared;
-        place.parent_bytes = HEAD.len() + parent.len();
-        place.route.clone_targets(route);
-        place.route.head.reserve(SPARE_BYTES);
+        slot.state = State::Shared;
+        slot.parent_bytes = HEAD.len() + parent.len();
+        slot.route.clone_targets(route);
+        slot.route.head.reserve(SPARE_BYTES);
     }
 
-    fn place_of(&self, parent: &[u8]) -> (usize, u64) {
+    fn slot_of(&self, parent: &[u8]) -> (usize, u64) {
         let hash = hash_subject(&self.hash_builder, parent);
         let [low, ..] = hash.to_le_bytes();
-        (usize::from(low) % PLACES, hash)
+        (usize::from(low) % SLOTS, hash)
     }
 }
 
-impl Place {
+impl Slot {
     fn takes(&self, parent: &[u8], version: u64) -> bool {
         self.state == State::Shared
             && self.version == version
@@ -131,7 +131,7 @@ impl Place {
     }
 }
 
-/// The tokens before the last, with their dot, and the last.
+/// Splits a subject into all tokens but the last, with their dot, and the last token.
 fn split(subject: &[u8]) -> Option<(&[u8], &[u8])> {
     let dot = subject.iter().rposition(|byte| *byte == b'.')?;
     let (parent, token) = subject.split_at(dot + 1);

@@ -80,7 +80,7 @@ impl Cron {
         None
     }
 
-    /// If both days of the month and days of the week are restricted, either must match.
+    /// If both days of the month and days of the week are set, either must match.
     fn allows_day(&self, date: Date) -> bool {
         let day = has(self.days.allowed, date.day());
         let weekday = has(

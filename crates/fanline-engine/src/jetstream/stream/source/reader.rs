@@ -350,7 +350,7 @@ impl Reader {
 }
 
 impl Reading {
-    /// Returns when silence ends the consumer.
+    /// Returns when the reader abandons the consumer unless a message arrives.
     fn silent_until(&self) -> Duration {
         let wait_max = match self.is_answered {
             true => SILENCE_MAX,

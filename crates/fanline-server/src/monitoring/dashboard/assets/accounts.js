@@ -1,4 +1,4 @@
-// The accounts, and what they share.
+// Accounts, their exports, and their imports.
 
 import { html, useState } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
@@ -32,7 +32,7 @@ function All() {
       <div class="tools"><${Filter} label="Filter by name" value=${filter} onChange=${setFilter} /></div>
       <${Problem} error=${error} />
       ${!told && !error && html`<${Loading} />`}
-      ${told && rows.length === 0 && html`<${Empty}>No account fits.<//>`}
+      ${told && rows.length === 0 && html`<${Empty}>No account matches.<//>`}
       ${rows.length > 0 && html`
         <${Table} caption="Accounts" columns=${COLUMNS} rows=${rows} rowKey=${(a) => a.name}
           opened=${opened} onOpen=${setOpened} detail=${(a) => html`<${Details} name=${a.name} />`} />`}
@@ -63,7 +63,7 @@ function Details({ name }) {
       <${Table} caption="Exports of ${name}" rows=${exports} rowKey=${(e) => `${e.type} ${e.subject}`} columns=${[
         { key: "subject", label: "Exports", value: (e) => e.subject, cell: (e) => html`<code>${e.subject}</code>` },
         { key: "type", label: "Kind", value: (e) => [e.type, e.response_type].filter(Boolean).join(", ") },
-        { key: "to", label: "For", value: (e) => e.approved_accounts?.join(", ") ?? "every account" },
+        { key: "to", label: "For", value: (e) => e.approved_accounts?.join(", ") ?? "all accounts" },
       ]} />`}
     ${imports.length > 0 && html`
       <${Table} caption="Imports of ${name}" rows=${imports} rowKey=${(i) => `${i.account} ${i.subject}`} columns=${[
@@ -72,5 +72,5 @@ function Details({ name }) {
         { key: "as", label: "As", value: (i) => i.local_subject, cell: (i) => html`<code>${i.local_subject}</code>` },
         { key: "type", label: "Kind", value: (i) => i.type },
       ]} />`}
-    ${exports.length + imports.length === 0 && html`<${Empty}>It exports and imports nothing.<//>`}`;
+    ${exports.length + imports.length === 0 && html`<${Empty}>No exports and no imports.<//>`}`;
 }

@@ -1,8 +1,8 @@
-// What the page asks of the server over HTTP, and who it is there.
+// HTTP requests of the page, and its session.
 
 const KEY = "fanline-session";
 
-/** Told when the server does not know this session any more. */
+/** Called when the server no longer knows this session. */
 let whenSignedOut = () => {};
 
 export function onSignedOut(callback) {
@@ -16,10 +16,10 @@ export class Refused extends Error {
   }
 }
 
-// The session lives as long as the tab, and belongs to this origin alone.
+// The session lives as long as the tab, and is visible to this origin only.
 export const hasSession = () => sessionStorage.getItem(KEY) !== null;
 
-/** Asks for one thing and returns what it says. */
+/** Sends a request and returns the response. */
 export async function ask(name, { method = "GET", query = {}, body } = {}) {
   const address = new URL(`dashboard/api/${name}`, document.baseURI);
   for (const [key, value] of Object.entries(query)) {
@@ -40,14 +40,14 @@ export async function ask(name, { method = "GET", query = {}, body } = {}) {
     sessionStorage.removeItem(KEY);
     whenSignedOut();
   }
-  throw new Refused(response.status, answer.error ?? `The server answers with ${response.status}.`);
+  throw new Refused(response.status, answer.error ?? `The server responded with status ${response.status}.`);
 }
 
-/** How one may sign in here, the usual way first. */
+/** Ways to sign in, the usual one first. */
 let ways = ["user", "token"];
 export const waysToSignIn = () => ways;
 
-/** Who is looking; `null` when credentials are needed. */
+/** The user of the session; `null` if credentials are required. */
 export async function whoAmI() {
   const who = await ask("session");
   ways = who.ways ?? ways;
@@ -56,7 +56,7 @@ export async function whoAmI() {
   return null;
 }
 
-/** Signs in with what was typed: a user, a token, or a key, which does not leave the page. */
+/** Signs in with a user, a token, or a key, which does not leave the page. */
 export async function signIn({ key, ...credentials }) {
   sessionStorage.removeItem(KEY);
   if (key) {

@@ -1,4 +1,4 @@
-// The frame around the views: who is there, which view, theme, keys.
+// The frame around the views: session, navigation, theme, keys.
 
 import { html, render, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { hasSession, onSignedOut, signIn, signOut, waysToSignIn, whoAmI } from "./api.js";
@@ -12,7 +12,7 @@ import { Dialog, Loading, Problem, useRemembered } from "./parts.js";
 import { Streams } from "./streams.js";
 import { Subscriptions } from "./subscriptions.js";
 
-/** One view, one entry: its address, what it is called, its key. */
+/** Views: address, title, and component. Their order determines their keys. */
 const VIEWS = [
   ["overview", "Overview", Overview],
   ["connections", "Connections", Connections],
@@ -23,10 +23,10 @@ const VIEWS = [
   ["mqtt", "MQTT", Mqtt],
 ];
 const THEMES = ["auto", "light", "dark"];
-/** Figures that need no page, for programs. */
+/** Monitoring endpoints for programs. */
 const ENDPOINTS = ["varz", "connz", "subsz", "healthz", "accountz", "accstatz", "routez", "leafz", "gatewayz", "jsz", "metrics"];
 
-/** The parts of an address; one that somebody has typed may be no text at all. */
+/** The parts of an address. A typed one may have invalid escapes. */
 function readRoute() {
   const parts = location.hash.replace(/^#\/?/, "").split("/");
   try {
@@ -41,7 +41,7 @@ function useRoute() {
   useEffect(() => {
     const change = () => setRoute(readRoute());
     addEventListener("hashchange", change);
-    // It may have changed since the first look.
+    // The address may have changed since the first render.
     change();
     return () => removeEventListener("hashchange", change);
   }, []);
@@ -57,7 +57,7 @@ function useTheme() {
   return [theme, () => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length])];
 }
 
-/** Keys of one letter, while nobody types. */
+/** Single-letter shortcuts, outside of input fields. */
 function useKeys(isOn, keys) {
   useEffect(() => {
     if (!isOn) return undefined;
@@ -118,7 +118,7 @@ function Credentials({ way }) {
         <textarea name="key" rows="4" required autocomplete="off" autocapitalize="none" spellcheck=${false}
           value=${key} onInput=${(event) => setKey(event.target.value)} /></label>
       <label class="field"><span>From a file</span><input type="file" onChange=${take} /></label>
-      <p class="quiet">It signs in this page and is not sent.</p>`;
+      <p class="quiet">The key signs in this page and is not sent to the server.</p>`;
   }
   return html`
     <label class="field"><span>User</span><input name="user" required autocomplete="username" autocapitalize="none" spellcheck=${false} /></label>
@@ -130,7 +130,7 @@ function SignIn({ onDone }) {
   const [way, setWay] = useState(ways[0]);
   const [state, setState] = useState({});
   const form = useRef(null);
-  // Where one types next.
+  // Focus the first field.
   useEffect(() => form.current.querySelector("input, textarea")?.focus(), [way]);
   const submit = async (event) => {
     event.preventDefault();
@@ -146,7 +146,7 @@ function SignIn({ onDone }) {
   return html`
     <form class="sign-in panel" ref=${form} onSubmit=${submit} aria-labelledby="sign-in-title">
       <h2 id="sign-in-title">Sign in</h2>
-      <p class="quiet">With the credentials of a client of this server.</p>
+      <p class="quiet">Use the credentials of a client of this server.</p>
       <${Credentials} way=${way} key=${way} />
       <p class="buttons">
         <button class="primary" disabled=${state.isBusy}>Sign in</button>
@@ -185,7 +185,7 @@ function Frame({ who, onLeave, onSignedIn }) {
       <p class="server">${who.server_name === who.server_id ? "" : who.server_name}</p>
       <div class="buttons">
         <button onClick=${nextTheme}>Theme: ${theme}</button>
-        <button onClick=${() => setWindow("help")} aria-label="Help and keys">?</button>
+        <button onClick=${() => setWindow("help")} aria-label="Help and keyboard shortcuts">?</button>
         ${isGuest
           ? who.signed_in && html`<button onClick=${() => setWindow("sign-in")}>Sign in</button>`
           : html`<button onClick=${onLeave}>Sign out ${who.user}</button>`}
@@ -200,11 +200,11 @@ function Frame({ who, onLeave, onSignedIn }) {
     </main>
     <footer>
       <p>Fanline ${who.version}. ${who.sees_server ? "You see the whole server." : `You see the account ${who.account}.`}
-        ${who.may_write ? "" : " This dashboard only shows."}</p>
+        ${who.may_write ? "" : " This dashboard is read-only."}</p>
     </footer>
     ${window_ === "help" && html`<${Help} keys=${keys} onKeys=${setKeys} onClose=${() => setWindow(undefined)} />`}
     ${window_ === "sign-in" && html`
-      <${Dialog} title="Who are you?" onClose=${() => setWindow(undefined)}>
+      <${Dialog} title="Sign in as another user" onClose=${() => setWindow(undefined)}>
         <${SignIn} onDone=${() => (setWindow(undefined), onSignedIn())} />
       <//>`}`;
 }
@@ -214,15 +214,15 @@ function Help({ keys, onKeys, onClose }) {
     ...VIEWS.map(([, label], index) => [index + 1, label]),
     ["/", "Go to the filter"],
     ["p", "Pause live messages"],
-    ["t", "Another theme"],
-    ["?", "This help"],
-    ["Esc", "Close a window"],
+    ["t", "Switch the theme"],
+    ["?", "Show this help"],
+    ["Esc", "Close a dialog"],
   ];
   return html`
-    <${Dialog} title="Keys, and what else there is" onClose=${onClose}>
-      <label class="check"><input type="checkbox" checked=${keys === "on"} onChange=${(event) => onKeys(event.target.checked ? "on" : "off")} /> Keys of one letter</label>
+    <${Dialog} title="Keyboard shortcuts and endpoints" onClose=${onClose}>
+      <label class="check"><input type="checkbox" checked=${keys === "on"} onChange=${(event) => onKeys(event.target.checked ? "on" : "off")} /> Enable single-letter shortcuts</label>
       <dl class="keys">${rows.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
-      <h3>For programs</h3>
+      <h3>Endpoints for programs</h3>
       <p class="endpoints">${ENDPOINTS.map((name) => html`<a href="./${name}">/${name}</a> `)}</p>
     <//>`;
 }

@@ -1,4 +1,4 @@
-// The messages that a stream keeps.
+// Browser of a stream's messages.
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { bytes, count, exact, moment } from "./format.js";
@@ -6,9 +6,9 @@ import { records, recordsBefore, subjects } from "./jetstream.js";
 import { Message, preview } from "./message.js";
 import { Empty, Loading, Problem, Table } from "./parts.js";
 
-/** Messages in one page. */
+/** Messages per page. */
 const PAGE = 25;
-/** Subjects that are listed. */
+/** Most listed subjects. */
 const SUBJECTS_MAX = 200;
 const EVERYTHING = ">";
 
@@ -20,7 +20,7 @@ const COLUMNS = [
   { key: "content", label: "Content", isFixed: true, cell: (m) => html`<code class="preview">${preview(m.data)}</code>` },
 ];
 
-/** What was typed, as a sequence: whole, and no larger than a number here can be. */
+/** Parses a sequence: an integer that a number represents exactly. */
 const sequence = (typed) => Math.min(Math.max(1, Math.floor(Number(typed)) || 1), Number.MAX_SAFE_INTEGER);
 
 export function Browser({ stream, state }) {
@@ -43,7 +43,7 @@ export function Browser({ stream, state }) {
   const showFrom = (start) => show(async () => ({ start, found: await records(stream, start, wanted, PAGE) }));
   const showBefore = (end, otherwise = []) => show(async () => {
     const found = await recordsBefore(stream, end, first, wanted, PAGE);
-    // Where nothing is older, what is shown stays.
+    // Without older messages, the page stays unchanged.
     return found.length > 0 ? { start: found[0].seq, found } : { start: first, found: otherwise };
   });
   const showLatest = () => showBefore(state.last_seq + 1);
@@ -55,7 +55,7 @@ export function Browser({ stream, state }) {
   const after = found?.length ? found.at(-1).seq + 1 : from;
   return html`
     <div class="tools">
-      <label class="field filter"><span>Subject, wildcards welcome</span>
+      <label class="field filter"><span>Subject (wildcards allowed)</span>
         <input type="search" data-filter value=${filter} onChange=${(event) => setFilter(event.target.value)}
           placeholder=${EVERYTHING} autocomplete="off" spellcheck=${false} />
       </label>
@@ -72,7 +72,7 @@ export function Browser({ stream, state }) {
     <${Problem} error=${error} />
     <div aria-busy=${isBusy ? "true" : "false"}>
       ${!found && !error && html`<${Loading} />`}
-      ${found?.length === 0 && html`<${Empty}>No message from here on.<//>`}
+      ${found?.length === 0 && html`<${Empty}>No messages from here on.<//>`}
       ${found?.length > 0 && html`
         <${Table} caption="Messages of ${stream}" columns=${COLUMNS} rows=${found} rowKey=${(m) => m.seq}
           opened=${opened} onOpen=${setOpened} detail=${(m) => html`<${Message} message=${m} />`} />`}
@@ -94,5 +94,5 @@ function Subjects({ stream, filter, onPick }) {
           cell: ([subject]) => html`<button class="plain" onClick=${() => onPick(subject)}><code>${subject}</code></button>` },
         { key: "count", label: "Messages", isNumber: true, value: ([, messages]) => messages, cell: ([, messages]) => count(messages) },
       ]} />
-      ${told.found.length > SUBJECTS_MAX && html`<p class="quiet">The ${SUBJECTS_MAX} with the most of ${exact(told.found.length)} subjects.</p>`}`}`;
+      ${told.found.length > SUBJECTS_MAX && html`<p class="quiet">The ${SUBJECTS_MAX} of ${exact(told.found.length)} subjects with the most messages.</p>`}`}`;
 }

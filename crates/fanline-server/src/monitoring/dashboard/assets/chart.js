@@ -1,12 +1,12 @@
-// Small charts of what has just happened.
+// Small charts of recent values.
 
 import { html } from "./vendor/preact-htm.js";
 
 const [WIDTH, HEIGHT] = [240, 56];
 
 /**
- * Lines over time. `series` are `{ name, values }`, the newest value last; `most` is how many fit, and `least` what
- * the chart is high at least.
+ * Lines over time. `series` are `{ name, values }`, the newest value last; `most` is the number of values that fit,
+ * and `least` the smallest height of the chart.
  */
 export function Chart({ series, most, label, format, least = 1e-9 }) {
   const highest = Math.max(...series.flatMap(({ values }) => values), 0);
@@ -30,7 +30,7 @@ export function Chart({ series, most, label, format, least = 1e-9 }) {
     </svg>`;
 }
 
-/** How a total is made up: bars of `{ name, value }`. */
+/** The distribution of a total: bars of `{ name, value }`. */
 export function Bars({ bars, label }) {
   const highest = Math.max(1, ...bars.map(({ value }) => value));
   const width = WIDTH / bars.length;

@@ -1,34 +1,34 @@
-// Who is connected, or was.
+// Open and closed connections.
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
-import { ago, bytes, count, exact, moment } from "./format.js";
+import { ago, bytes, count, exact, moment, plural } from "./format.js";
 import { Confirm, Empty, Facts, Filter, Loading, Panel, Problem, Table, passes, usePoll, useTyped } from "./parts.js";
 
 const POLL_MILLISECONDS = 2000;
-/** So many are asked for at once, of those that fit the filter. */
+/** Most requested connections that match the filter. */
 const LIMIT = 500;
 
-/** Columns, with the server's word for sorting by them. */
+/** Columns; their keys are the server's sort options. */
 const COLUMNS = [
   { key: "cid", label: "Id", isNumber: true, value: (c) => c.cid },
   { key: "name", label: "Name", isFixed: true, cell: (c) => c.name || c.mqtt_client || html`<span class="quiet">–</span>` },
-  { key: "address", label: "Address", isFixed: true, isWhole: true, cell: (c) => (c.ip ? `${c.ip}:${c.port}` : "this process") },
+  { key: "address", label: "Address", isFixed: true, isWhole: true, cell: (c) => (c.ip ? `${c.ip}:${c.port}` : "in-process") },
   { key: "kind", label: "Kind", isFixed: true, cell: (c) => [c.type, c.lang].filter(Boolean).join(" · ") },
   { key: "user", label: "User", isFixed: true, cell: (c) => [c.authorized_user, c.account].filter(Boolean).join(" @ ") || "–" },
   { key: "subs", label: "Subscriptions", isNumber: true, cell: (c) => exact(c.subscriptions) },
-  { key: "pending", label: "Waiting", isNumber: true, cell: (c) => bytes(c.pending_bytes) },
+  { key: "pending", label: "Pending", isNumber: true, cell: (c) => bytes(c.pending_bytes) },
   { key: "msgs_from", label: "Msgs in", isNumber: true, cell: (c) => count(c.in_msgs) },
   { key: "msgs_to", label: "Msgs out", isNumber: true, cell: (c) => count(c.out_msgs) },
   { key: "bytes_from", label: "Bytes in", isNumber: true, cell: (c) => bytes(c.in_bytes) },
   { key: "bytes_to", label: "Bytes out", isNumber: true, cell: (c) => bytes(c.out_bytes) },
   { key: "rtt", label: "Round trip", isNumber: true, cell: (c) => c.rtt?.replace(/(\.\d)\d+/, "$1") ?? "–" },
-  { key: "uptime", label: "Up for", isNumber: true, cell: (c) => c.uptime },
-  { key: "idle", label: "Idle for", isNumber: true, cell: (c) => c.idle },
+  { key: "uptime", label: "Uptime", isNumber: true, cell: (c) => c.uptime },
+  { key: "idle", label: "Idle", isNumber: true, cell: (c) => c.idle },
 ];
 const CLOSED = [
   { key: "stop", label: "Closed", isNumber: true, cell: (c) => ago(c.stop) },
-  { key: "reason", label: "Why", cell: (c) => c.reason },
+  { key: "reason", label: "Reason", cell: (c) => c.reason },
 ];
 
 export function Connections({ who }) {
@@ -65,7 +65,7 @@ export function Connections({ who }) {
     <${Panel} title="Connections" id="connections-title" aside=${html`<span class="quiet">${shown(told, rows)}</span>`}>
       <div class="tools">
         <${Filter} label="Filter by name, address, user, account" value=${filter} onChange=${setFilter} />
-        <label class="field"><span>Which</span>
+        <label class="field"><span>State</span>
           <select value=${state} onChange=${(event) => change(event.target.value)}>
             <option value="open">open</option>
             <option value="closed">closed</option>
@@ -74,7 +74,7 @@ export function Connections({ who }) {
       </div>
       <${Problem} error=${failed ?? error} />
       ${!told && !error && html`<${Loading} />`}
-      ${told && rows.length === 0 && html`<${Empty}>No connection fits.<//>`}
+      ${told && rows.length === 0 && html`<${Empty}>No connection matches.<//>`}
       ${rows.length > 0 && html`
         <${Table} caption="Connections" columns=${columns} rows=${rows} rowKey=${(c) => c.cid}
           sort=${{ key: sort, isUp: ["cid", "uptime", "reason"].includes(sort) }} onSort=${setSort}
@@ -83,7 +83,7 @@ export function Connections({ who }) {
     <//>
     ${leaving && html`
       <${Confirm} title="Close connection ${leaving.cid}?" action="Close it" onYes=${kick} onNo=${() => setLeaving(undefined)}>
-        <p>${leaving.name || "The client"} at ${leaving.ip}:${leaving.port} is sent away. Most clients connect again by themselves.</p>
+        <p>${leaving.name || "The client"} at ${leaving.ip}:${leaving.port} is disconnected. Most clients reconnect automatically.</p>
       <//>`}`;
 }
 
@@ -101,13 +101,13 @@ function Details({ connection }) {
   return html`
     <${Problem} error=${error} />
     <${Facts} facts=${[
-      ["Since", moment(connection.start)],
-      connection.stop && ["Until", moment(connection.stop)],
-      ["Last seen", moment(connection.last_activity)],
+      ["Opened", moment(connection.start)],
+      connection.stop && ["Closed", moment(connection.stop)],
+      ["Last activity", moment(connection.last_activity)],
       connection.version && ["Client", `${connection.lang} ${connection.version}`],
       connection.tls_version && ["TLS", `${connection.tls_version} ${connection.tls_cipher_suite}`],
-      connection.stalls && ["Held back", `${exact(connection.stalls)} times`],
-      slow && ["Slow", `${bytes(slow.pending_bytes)} wait${slow.waited ? ` for ${slow.waited}` : ""}${slow.subject ? `, most of them for ${slow.subject}` : ""}`],
+      connection.stalls && ["Held back", plural(connection.stalls, "time")],
+      slow && ["Slow", `${bytes(slow.pending_bytes)} pending${slow.waited ? ` for ${slow.waited}` : ""}${slow.subject ? `, mostly on ${slow.subject}` : ""}`],
     ]} />
     ${subscriptions.length > 0 && html`
       <${Table} caption="Subscriptions of connection ${connection.cid}" rows=${subscriptions} rowKey=${(s) => s.sid} columns=${[

@@ -1,4 +1,4 @@
-// Numbers, sizes and times as people read them.
+// Formatting of numbers, sizes, and times.
 
 const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -10,14 +10,19 @@ export function count(number) {
   return Math.abs(number) < 10_000 ? plain.format(number) : short.format(number);
 }
 
-/** So many a second: a part of one is told of few alone. */
+/** A rate per second. Only small ones have decimals. */
 export function rate(number) {
   return count(number < 100 ? number : Math.round(number));
 }
 
-/** Every digit of it. */
+/** A number with all digits. */
 export function exact(number) {
   return number === undefined || number === null ? "–" : number.toLocaleString("en");
+}
+
+/** A count with its noun: "1 consumer", "2 consumers". */
+export function plural(number, noun) {
+  return `${exact(number)} ${number === 1 ? noun : `${noun}s`}`;
 }
 
 export function bytes(number) {
@@ -41,7 +46,7 @@ export function micros(number) {
   return number < 1_000_000 ? `${plain.format(number / 1000)} ms` : `${plain.format(number / 1_000_000)} s`;
 }
 
-/** A duration in nanoseconds, as JetStream's configuration has them. 0 is none. */
+/** A duration in nanoseconds, as in JetStream's configuration. 0 is not set. */
 export function nanos(number) {
   return number ? seconds(number / 1e9) : "–";
 }
@@ -56,7 +61,7 @@ export function seconds(number) {
   return minutes > 0 ? `${minutes} min ${Math.floor(number % 60)} s` : `${plain.format(number)} s`;
 }
 
-/** A moment, in the reader's time zone. */
+/** A timestamp in the local time zone. */
 export function moment(text) {
   const date = new Date(text);
   if (Number.isNaN(date.getTime()) || date.getUTCFullYear() < 1971) return "–";
@@ -66,7 +71,7 @@ export function moment(text) {
   return `${day} ${time}.${pad(date.getMilliseconds(), 3)}`;
 }
 
-/** How long ago, in few words. */
+/** The time since a timestamp. */
 export function ago(text) {
   const passed = (Date.now() - new Date(text).getTime()) / 1000;
   if (Number.isNaN(passed)) return "–";

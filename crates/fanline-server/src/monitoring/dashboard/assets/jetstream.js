@@ -1,8 +1,8 @@
-// The requests of JetStream that the dashboard makes, over its WebSocket.
+// JetStream requests of the dashboard, over its WebSocket.
 
 import { connected, parseHeaders } from "./nats.js";
 
-/** Streams whose consumers are asked for; those of more are left out. */
+/** Most streams whose consumers are requested. */
 const STREAMS_WITH_CONSUMERS_MAX = 100;
 
 export class JetStreamError extends Error {
@@ -43,13 +43,13 @@ export async function streams() {
   return [...(await Promise.all(withConsumers)), ...found.slice(STREAMS_WITH_CONSUMERS_MAX)];
 }
 
-/** How many records each subject has. */
+/** The number of messages per subject. */
 export async function subjects(stream, filter) {
   const info = await ask(`STREAM.INFO.${stream}`, { subjects_filter: filter });
   return Object.entries(info.state.subjects ?? {});
 }
 
-/** One record: `{ seq }`, `{ seq, next_by_subj }` or `{ last_by_subj }`. `null` when there is none. */
+/** One message: `{ seq }`, `{ seq, next_by_subj }`, or `{ last_by_subj }`. `null` if there is none. */
 export async function record(stream, wanted) {
   try {
     const { message } = await ask(`STREAM.MSG.GET.${stream}`, wanted);
@@ -62,7 +62,7 @@ export async function record(stream, wanted) {
   }
 }
 
-/** Up to `most` records that match a filter, from a sequence on and before another one. */
+/** Up to `most` messages that match a filter, from one sequence up to another one. */
 export async function records(stream, from, filter, most, end = Infinity) {
   const found = [];
   let seq = from;
@@ -76,8 +76,8 @@ export async function records(stream, from, filter, most, end = Infinity) {
 }
 
 /**
- * Up to `most` records that match a filter, the last ones before a sequence. The API finds only what follows, so
- * parts of the stream are read backwards: larger ones while they hold little, and half of one that holds too much.
+ * Up to `most` messages that match a filter, the last ones before a sequence. The API only searches forwards, so
+ * this reads parts of the stream backwards: larger parts while they have few matches, and half of one with too many.
  */
 export async function recordsBefore(stream, end, first, filter, most) {
   let [found, reach] = [[], most];

@@ -1,10 +1,10 @@
-// Keys as NATS writes them, and signing with one. The seed stays in this page.
+// NATS keys, and signing with one. The seed stays in this page.
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-// A seed, of a user; then the key of a user.
+// Prefixes of a user's seed and of a user's public key.
 const SEED = 18 << 3;
 const USER = 20 << 3;
-// What stands before the 32 bytes of an Ed25519 seed in PKCS #8.
+// Prefix of the 32 bytes of an Ed25519 seed in PKCS #8.
 const PKCS8 = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
 function decode(text) {
@@ -40,7 +40,7 @@ function checksum(bytes) {
   return [crc & 0xff, crc >> 8];
 }
 
-/** The 32 bytes of a user's seed; `undefined` when the text is none. */
+/** The 32 bytes of a user's seed; `undefined` if the text is invalid. */
 export function seedOf(text) {
   const bytes = decode(text);
   const [body, sum] = [bytes.slice(0, -2), bytes.slice(-2)];
@@ -51,7 +51,7 @@ export function seedOf(text) {
 /** The public key as text. */
 export const nkeyOf = (key) => encode([USER, ...key, ...checksum([USER, ...key])]);
 
-/** The token and the seed in a text: of a .creds file, of one that `fanline auth nkey` made, or a seed alone. */
+/** The token and the seed in a .creds file, in a file from `fanline auth nkey`, or a seed alone. */
 export const partsOf = (text) => ({
   jwt: /-----BEGIN NATS USER JWT-----\s*(\S+)/.exec(text)?.[1],
   seed: /\bSU[A-Z2-7]{56}\b/.exec(text)?.[0] ?? "",
@@ -60,13 +60,13 @@ export const partsOf = (text) => ({
 const toBase64 = (bytes) => btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 const ofBase64 = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
 
-/** What shows the server that one has a key, without showing the key. */
+/** The proof for the server that the user has a key, without the key itself. */
 export async function sign(text, nonce) {
   const { jwt, seed } = partsOf(text);
   const bytes = seedOf(seed);
   if (!bytes) throw new Error("This is neither the seed of a user (SU…) nor the content of a .creds file.");
   if (!globalThis.crypto?.subtle) {
-    throw new Error("Browsers sign on pages that come over HTTPS, or from this very machine. Open the dashboard so.");
+    throw new Error("Browsers can sign only on pages over HTTPS or from localhost. Open the dashboard that way.");
   }
   let key;
   try {

@@ -1,4 +1,4 @@
-// What is published, as it happens.
+// Live view of published messages.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { bytes, count, exact, moment } from "./format.js";
@@ -7,14 +7,14 @@ import { connected } from "./nats.js";
 import { Empty, Panel, Problem, Table } from "./parts.js";
 import { Publish } from "./publish.js";
 
-/** Messages of one second. The server sends no more, so that watching costs next to nothing. */
+/** Most messages per second. The server sends no more, so that watching costs little. */
 const MESSAGES_PER_SECOND_MAX = 500;
-/** The newest of them that are shown. */
+/** Most shown messages, the newest ones. */
 const SHOWN_MAX = 200;
-/** How often what came is shown. */
+/** Interval of updates. */
 const SHOW_MILLISECONDS = 250;
 const SECOND = 1000;
-/** How long it is waited before a connection that was lost is opened anew. */
+/** Delay before a lost connection is reopened. */
 const RETRY_MILLISECONDS = 3000;
 const INTERNAL = ["$JS.", "$SYS.", "_INBOX.", "_R_."];
 
@@ -27,7 +27,7 @@ const COLUMNS = [
 
 const isHidden = (subject, pattern) => INTERNAL.some((start) => subject.startsWith(start) && !pattern.startsWith(start));
 
-/** Listens to a subject until it is told to stop, which is what it returns. */
+/** Subscribes to a subject. Returns a function that unsubscribes. */
 function listen(pattern, { onMessage, onSecond, onError }) {
   let [isOver, hasFailed, timer, connection, sids, taken] = [false, false, undefined, undefined, [], 0];
   const subscribe = () => {
@@ -39,7 +39,7 @@ function listen(pattern, { onMessage, onSecond, onError }) {
     };
     const after = sids.at(-1);
     sids.push(connection.subscribe(pattern, receive, { max: MESSAGES_PER_SECOND_MAX, after, onError: failed }));
-    // What is on its way for the one before still counts.
+    // Messages in flight for the previous subscription still count.
     while (sids.length > 2) connection.subscriptions.delete(sids.shift());
     timer = setTimeout(subscribe, SECOND);
   };
@@ -59,7 +59,7 @@ function listen(pattern, { onMessage, onSecond, onError }) {
       if (isOver) return;
       subscribe();
       await connection.flush();
-      // Who may not listen was told so meanwhile.
+      // A permissions violation has arrived by now.
       if (!isOver && !hasFailed) onSecond("listening");
     } catch (error) {
       failed(error);
@@ -83,7 +83,7 @@ export function Live({ who }) {
   const [opened, setOpened] = useState(undefined);
   const heard = useRef({ messages: [], count: 0 });
   const wants = useRef({});
-  // Of many messages a second, the one that is looked at would be gone at once.
+  // At a high rate, an open message would scroll away at once.
   const isRead = opened !== undefined;
   wants.current = { isPaused: isPaused || isRead, isRead, withInternal };
   useEffect(() => {
@@ -102,7 +102,7 @@ export function Live({ who }) {
       },
       onSecond(what) {
         if (what === "skipped") heard.current.skipped = Date.now();
-        else setStatus({ text: `Listening to ${pattern}.` });
+        else setStatus({ text: `Subscribed to ${pattern}.` });
       },
       onError: (error) => setStatus({ error }),
     });
@@ -127,26 +127,26 @@ export function Live({ who }) {
   return html`
     <${Panel} title="Live messages" id="live-title" aside=${html`<span class="quiet" data-figure="heard">${exact(heard.current.count)}</span>`}>
       <form class="tools" onSubmit=${submit}>
-        <label class="field filter"><span>Subject, wildcards welcome</span>
+        <label class="field filter"><span>Subject (wildcards allowed)</span>
           <input data-filter name="subject" value=${typed} onInput=${(event) => setTyped(event.target.value)}
             disabled=${pattern !== undefined} autocomplete="off" spellcheck=${false} />
         </label>
         <div class="buttons">
-          <button class="primary">${pattern === undefined ? "Listen" : "Stop"}</button>
+          <button class="primary">${pattern === undefined ? "Subscribe" : "Stop"}</button>
           ${pattern !== undefined && html`<button type="button" data-pause aria-pressed=${isPaused ? "true" : "false"} onClick=${() => setPaused(!isPaused)}>Pause</button>`}
         </div>
-        <label class="check"><input type="checkbox" checked=${withInternal} onChange=${(event) => setInternal(event.target.checked)} /> internal subjects too</label>
+        <label class="check"><input type="checkbox" checked=${withInternal} onChange=${(event) => setInternal(event.target.checked)} /> include internal subjects</label>
       </form>
       <${Problem} error=${status.error} />
       <p role="status" class="quiet">${isPaused ? "Paused." : isRead ? "Paused while a message is open." : status.text}${
-        isSampled ? ` More than ${count(MESSAGES_PER_SECOND_MAX)} a second: not all are shown.` : ""
+        isSampled ? ` More than ${count(MESSAGES_PER_SECOND_MAX)} per second: not all are shown.` : ""
       }</p>
-      ${pattern !== undefined && shown.length === 0 && !status.error && html`<${Empty}>Nothing yet.<//>`}
+      ${pattern !== undefined && shown.length === 0 && !status.error && html`<${Empty}>No messages yet.<//>`}
       ${shown.length > 0 && html`
         <${Table} caption="Messages, the newest first" columns=${COLUMNS} rows=${shown} rowKey=${(m) => m.number}
           opened=${opened} onOpen=${setOpened} detail=${(m) => html`<${Message} message=${m} />`} />`}
     <//>
     ${who.may_write
       ? html`<${Panel} title="Publish" id="publish-title"><${Publish} /><//>`
-      : html`<p class="quiet">This dashboard only shows. To publish from here, start the server with <code>--dashboard write</code>.</p>`}`;
+      : html`<p class="quiet">This dashboard is read-only. To publish from here, start the server with <code>--dashboard write</code>.</p>`}`;
 }

@@ -1,15 +1,15 @@
-// A message: its headers, and its content as far as it is text.
+// A message with its headers and its content.
 
 import { html, useState } from "./vendor/preact-htm.js";
 import { bytes, moment } from "./format.js";
 import { Facts } from "./parts.js";
 
-/** More of a message is not shown. */
+/** Most shown bytes of a message. */
 const SHOWN_BYTES_MAX = 64 * 1024;
-/** Characters of the line in a list. */
+/** Characters of a preview. */
 const PREVIEW_CHARS = 160;
 
-/** The content as text; `undefined` when it is none. */
+/** The content as text; `undefined` if it is not UTF-8. */
 export function text(data) {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(data);
@@ -18,18 +18,18 @@ export function text(data) {
   }
 }
 
-/** One line of it. */
+/** A preview in one line. */
 export function preview(data) {
   if (data.length === 0) return html`<span class="quiet">empty</span>`;
-  // A character may be cut in two at the end, so some more is taken and left out again.
+  // Decode some more bytes, because a character may be cut at the end.
   const start = text(data.subarray(0, PREVIEW_CHARS * 4)) ?? new TextDecoder().decode(data.subarray(0, PREVIEW_CHARS * 4));
   if (/[\u0000-\u0008\u000e-\u001f\ufffd]/.test(start.slice(0, PREVIEW_CHARS))) {
-    return html`<span class="quiet">${bytes(data.length)} that are no text</span>`;
+    return html`<span class="quiet">${bytes(data.length)} of binary data</span>`;
   }
   return start.length > PREVIEW_CHARS ? `${start.slice(0, PREVIEW_CHARS)}…` : start;
 }
 
-/** Numbers stay as they were written: a `Number` would change those of many digits. */
+/** Numbers stay as written, because a `Number` would round long ones. */
 const asWritten = (key, value, context) =>
   typeof value === "number" && context?.source !== undefined && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
 
@@ -72,7 +72,7 @@ export function Message({ message }) {
         <${Facts} facts=${headers.map(([name, value]) => [name, html`<code>${value}</code>`])} />`}
       <div class="panel-head">
         <h4>${content === undefined ? "Bytes" : json === undefined ? "Text" : "JSON"}</h4>
-        ${json !== undefined && html`<button onClick=${() => setRaw(!isRaw)} aria-pressed=${isRaw ? "true" : "false"}>As it came</button>`}
+        ${json !== undefined && html`<button onClick=${() => setRaw(!isRaw)} aria-pressed=${isRaw ? "true" : "false"}>Raw</button>`}
       </div>
       <pre tabindex="0" role="group" aria-label="Content">${shown}</pre>
       ${data.length > SHOWN_BYTES_MAX && html`<p class="quiet">Only the beginning is shown.</p>`}

@@ -1,4 +1,4 @@
-// MQTT sessions: those of clients that are connected, and those that wait for theirs.
+// MQTT sessions of connected and of disconnected clients.
 
 import { html, useState } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
@@ -9,17 +9,17 @@ import { Empty, Filter, Loading, Panel, Problem, Table, passes, usePoll } from "
 
 const POLL_MILLISECONDS = 3000;
 const LIMIT = 1000;
-/** Where sessions are kept that outlive their connection; each is a record of its own. */
+/** Stream with the sessions that outlive their connections, one message each. */
 const SESSIONS_STREAM = "$MQTT_sess";
 const SESSIONS_POLL_MILLISECONDS = 10_000;
-/** More of them are not read. */
+/** Most sessions to read. */
 const SESSIONS_MAX = 200;
-/** What JetStream's API says where there is none. */
+/** Error code of JetStream's API if JetStream is disabled. */
 const UNAVAILABLE = 503;
 
-/** How long a session outlives its connection: seconds, or for ever. */
+/** How long a session outlives its connection: seconds, or unlimited. */
 function outlives(expiry) {
-  if (expiry === undefined) return "for ever";
+  if (expiry === undefined) return "unlimited";
   return expiry === 0 ? "no" : seconds(expiry);
 }
 
@@ -32,13 +32,13 @@ const COLUMNS = [
   { key: "address", label: "Address", isWhole: true, value: (c) => `${c.ip}:${c.port}` },
   { key: "user", label: "User", value: (c) => c.authorized_user ?? "", cell: (c) => c.authorized_user ?? "–" },
   { key: "subs", label: "Subscriptions", isNumber: true, value: (c) => c.subscriptions, cell: (c) => exact(c.subscriptions) },
-  { key: "flight", label: "Under way", isNumber: true, value: (c) => c.mqtt_session?.in_flight ?? 0, cell: (c) => exact(c.mqtt_session?.in_flight) },
+  { key: "flight", label: "In flight", isNumber: true, value: (c) => c.mqtt_session?.in_flight ?? 0, cell: (c) => exact(c.mqtt_session?.in_flight) },
   { key: "queued", label: "Queued", isNumber: true, value: (c) => c.mqtt_session?.waiting ?? 0, cell: (c) => exact(c.mqtt_session?.waiting) },
-  { key: "pending", label: "Waiting", isNumber: true, value: (c) => c.pending_bytes, cell: (c) => bytes(c.pending_bytes) },
+  { key: "pending", label: "Pending", isNumber: true, value: (c) => c.pending_bytes, cell: (c) => bytes(c.pending_bytes) },
   { key: "in", label: "Msgs in", isNumber: true, value: (c) => c.in_msgs, cell: (c) => count(c.in_msgs) },
   { key: "out", label: "Msgs out", isNumber: true, value: (c) => c.out_msgs, cell: (c) => count(c.out_msgs) },
-  { key: "kept", label: "Outlives it", value: (c) => outlives(c.mqtt_session?.expiry), cell: (c) => (c.mqtt_session ? outlives(c.mqtt_session.expiry) : "–") },
-  { key: "uptime", label: "Up for", isNumber: true, value: upFor, cell: (c) => c.uptime },
+  { key: "kept", label: "Session expiry", value: (c) => outlives(c.mqtt_session?.expiry), cell: (c) => (c.mqtt_session ? outlives(c.mqtt_session.expiry) : "–") },
+  { key: "uptime", label: "Uptime", isNumber: true, value: upFor, cell: (c) => c.uptime },
 ];
 
 const subscriptions = ({ subs = {} }) => Object.entries(subs).map(([filter, qos]) => `${filter} (QoS ${qos})`).join(", ");
@@ -47,14 +47,14 @@ const since = ({ ended_at: end }) => (end === undefined ? "" : new Date(end * 10
 const ABSENT_COLUMNS = [
   { key: "client", label: "Client id", value: (s) => s.id, cell: (s) => html`<code>${s.id}</code>` },
   { key: "version", label: "MQTT", value: (s) => (s.version === 5 ? "5.0" : "3.1.1") },
-  { key: "since", label: "Gone since", value: since, cell: (s) => (s.ended_at === undefined ? "–" : ago(since(s))) },
-  { key: "kept", label: "Kept for", value: (s) => outlives(s.expiry) },
+  { key: "since", label: "Disconnected", value: since, cell: (s) => (s.ended_at === undefined ? "–" : ago(since(s))) },
+  { key: "kept", label: "Session expiry", value: (s) => outlives(s.expiry) },
   { key: "subs", label: "Subscriptions", value: subscriptions, cell: (s) => html`<code>${subscriptions(s) || "none"}</code>` },
 ];
 
 const isMqtt = (connection) => connection.mqtt_client !== undefined || connection.type?.startsWith("mqtt");
 
-/** What a record says of its session; `undefined` when it cannot be read. */
+/** The session in a message; `undefined` if it is invalid. */
 function session({ data }) {
   try {
     return JSON.parse(text(data));
@@ -74,7 +74,7 @@ async function kept() {
 
 export function Mqtt({ who }) {
   const [filter, setFilter] = useState("");
-  // By their kind: of others there may be more than are asked for.
+  // Select MQTT connections, as there may be more others than the limit.
   const query = { limit: LIMIT, auth: 1, find: "mqtt" };
   const [told, error] = usePoll("mqtt", POLL_MILLISECONDS, () => ask("connz", { query }));
   const all = (told?.connections ?? []).filter(isMqtt);
@@ -84,8 +84,8 @@ export function Mqtt({ who }) {
       <${Problem} error=${error} />
       ${!told && !error && html`<${Loading} />`}
       ${told && all.length === 0 && html`
-        <${Empty}>Nobody is connected over MQTT. Sessions appear here by their client id when the server has an
-        MQTT listener and somebody uses it.<//>`}
+        <${Empty}>No MQTT client is connected. Sessions appear here by client id if the server has an MQTT
+        listener.<//>`}
       ${all.length > 0 && html`
         <div class="tools"><${Filter} label="Filter by client id, address, user" value=${filter} onChange=${setFilter} /></div>
         <${Table} caption="MQTT sessions" columns=${COLUMNS} rows=${rows} rowKey=${(c) => c.cid} />`}
@@ -94,16 +94,16 @@ export function Mqtt({ who }) {
     ${who.jetstream && html`<${Absent} present=${new Set(all.map((c) => c.mqtt_client))} />`}`;
 }
 
-/** Sessions of the visitor's account whose clients are away. */
+/** Sessions of disconnected clients in this account. */
 function Absent({ present }) {
   const [told, error] = usePoll("mqtt sessions", SESSIONS_POLL_MILLISECONDS, kept);
   const rows = (told ?? []).filter(({ id }) => !present.has(id));
   return html`
-    <${Panel} title="Sessions that wait for their clients" id="absent-title" aside=${html`<span class="quiet">${told ? exact(rows.length) : ""}</span>`}>
+    <${Panel} title="Sessions of disconnected clients" id="absent-title" aside=${html`<span class="quiet">${told ? exact(rows.length) : ""}</span>`}>
       <${Problem} error=${error} />
       ${!told && !error && html`<${Loading} />`}
-      ${told && rows.length === 0 && html`<${Empty}>None: all clients with a session that is kept are connected.<//>`}
-      ${rows.length > 0 && html`<${Table} caption="Sessions that wait" columns=${ABSENT_COLUMNS} rows=${rows} rowKey=${(s) => s.id} />`}
+      ${told && rows.length === 0 && html`<${Empty}>None: all clients with a stored session are connected.<//>`}
+      ${rows.length > 0 && html`<${Table} caption="Sessions of disconnected clients" columns=${ABSENT_COLUMNS} rows=${rows} rowKey=${(s) => s.id} />`}
       ${told?.length === SESSIONS_MAX && html`<p class="quiet">The first ${exact(SESSIONS_MAX)} sessions were read.</p>`}
     <//>`;
 }

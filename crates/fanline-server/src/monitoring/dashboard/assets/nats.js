@@ -1,4 +1,4 @@
-// NATS over WebSocket, as much of it as the dashboard needs.
+// A NATS client over WebSocket with the features that the dashboard needs.
 
 import { ask } from "./api.js";
 
@@ -8,7 +8,7 @@ const decoder = new TextDecoder();
 
 let current = null;
 
-/** The one connection of this page, opened when it is needed. */
+/** The connection of this page, opened on first use. */
 export function connected() {
   if (!current) {
     const opening = open();
@@ -97,7 +97,7 @@ class Connection {
     this.send(`HPUB ${to} ${head.length} ${head.length + body.length}\r\n`, head, body, "\r\n");
   }
 
-  /** Publishes and waits for the one answer. */
+  /** Publishes a request and waits for its response. */
   async request(subject, payload = "", { headers, timeout = REQUEST_MILLISECONDS_MAX } = {}) {
     if (!this.answers) this.answers = this.subscribe(`${this.inbox}.*`, (message) => this.answered(message));
     const reply = `${this.inbox}.${this.next++}`;
@@ -117,11 +117,11 @@ class Connection {
 
   answered(message) {
     const request = this.requests.get(message.subject);
-    if (message.status === 503) request?.reject(new Error(`Nobody listens at ${request.subject}.`));
+    if (message.status === 503) request?.reject(new Error(`No responders on ${request.subject}.`));
     else request?.resolve(message);
   }
 
-  /** Returns when the server has taken everything that was sent so far. */
+  /** Returns once the server has received everything sent so far. */
   flush() {
     return new Promise((resolve, reject) => {
       this.pongs.push({ resolve, reject });
@@ -145,7 +145,7 @@ class Connection {
     this.rest = all.slice(from);
   }
 
-  /** Takes a line and what belongs to it; returns where the next one begins, -1 when there must be more. */
+  /** Parses a line with its payload. Returns the offset of the next one, or -1 if it is incomplete. */
   line(line, all, from) {
     const [verb, ...words] = line.split(" ");
     switch (verb) {
@@ -215,13 +215,13 @@ class Connection {
 
 const errorListeners = new Set();
 
-/** Calls back for each error that the server tells; returns what ends that. */
+/** Calls back for each error from the server. Returns a function that stops that. */
 export function onError(listener) {
   errorListeners.add(listener);
   return () => errorListeners.delete(listener);
 }
 
-/** The lines of a header block: names and values, and the status of the first. */
+/** Parses a header block: names and values, and the status of the first line. */
 export function parseHeaders(text) {
   const [first, ...lines] = text.split("\r\n");
   const [, status, description = ""] = /^NATS\/1\.0 (\d{3}) ?(.*)$/.exec(first) ?? [];

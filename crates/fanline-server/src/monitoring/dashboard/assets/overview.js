@@ -1,39 +1,39 @@
-// The server at a glance, once a second.
+// Overview of the server, updated once per second.
 
 import { html } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
 import { Bars, Chart } from "./chart.js";
-import { bytes, count, exact, micros, percent, rate, seconds } from "./format.js";
+import { bytes, count, exact, micros, percent, plural, rate, seconds } from "./format.js";
 import { Loading, Panel, Problem, usePoll } from "./parts.js";
 
 const POLL_MILLISECONDS = 1000;
-/** Moments in a chart. */
+/** Samples in a chart. */
 const MOMENTS = 120;
-/** A chart of less than that is not stretched: an idle processor is to look idle. */
+/** A smaller load is not stretched to the full height: an idle CPU should look idle. */
 const LOAD_LEAST_PERCENT = 10;
-/** The first bound of the histogram of syncs, in microseconds; each other is twice as long. */
+/** First bound of the sync histogram in microseconds; each further one is twice as long. */
 const SYNC_BOUND_MICROS = 16;
-/** Syncs of so many moments make up the percentiles. */
+/** Number of samples whose syncs the percentiles include. */
 const SYNC_MOMENTS = 10;
 
-// Outlives the view, so that one sees on coming back what happened before.
+// Outlives the view, so that returning to it shows earlier samples.
 const history = [];
 
-/** Forgets what was seen: somebody else may be looking. */
+/** Clears the samples, because another user may see the page now. */
 export function forget() {
   history.length = 0;
 }
 
 async function load() {
   const now = await ask("overview");
-  // A server that was started anew counts from nothing.
+  // A restarted server counts from zero.
   if (history.at(-1)?.uptime > now.uptime) forget();
   history.push(now);
   if (history.length > MOMENTS + 1) history.shift();
   return [...history];
 }
 
-/** What a count grew by in a second, between any two moments. */
+/** Growth of a counter per second between consecutive samples. */
 function rates(moments, pick) {
   return moments.slice(1).map((now, index) => {
     const before = moments[index];
@@ -42,7 +42,7 @@ function rates(moments, pick) {
   });
 }
 
-/** The time that a share of the newest syncs did not exceed, in microseconds. */
+/** The time in microseconds that this share of the latest syncs did not exceed. */
 function syncTime(buckets, share) {
   const all = buckets.reduce((sum, value) => sum + value, 0);
   let seen = 0;
@@ -53,7 +53,7 @@ function syncTime(buckets, share) {
   return undefined;
 }
 
-/** Syncs between two moments, by their time; before the first one, since the start. */
+/** Syncs between two samples, by duration; without an earlier sample, since the start. */
 function newSyncs(now, before) {
   return now.buckets.map((value, index) => value - (before?.buckets[index] ?? 0));
 }
@@ -94,14 +94,14 @@ export function Overview() {
     <${Problem} error=${error} />
     <${Panel} title="Traffic" id="traffic">
       <div class="figures">
-        <${Flow} id="messages" label="Messages a second" moments=${moments} format=${rate}
+        <${Flow} id="messages" label="Messages per second" moments=${moments} format=${rate}
           incoming=${(m) => m.in_msgs} outgoing=${(m) => m.out_msgs}
           note="${exact(now.in_msgs)} in, ${exact(now.out_msgs)} out since the start" />
-        <${Flow} id="bytes" label="Bytes a second" moments=${moments} format=${bytes}
+        <${Flow} id="bytes" label="Bytes per second" moments=${moments} format=${bytes}
           incoming=${(m) => m.in_bytes} outgoing=${(m) => m.out_bytes}
           note="${bytes(now.in_bytes)} in, ${bytes(now.out_bytes)} out since the start" />
         <${Figure} id="connections" label="Connections" value=${exact(now.connections)}
-          note="${exact(now.total_connections)} since the start, ${exact(now.stale_connections)} of them fell silent">
+          note="${exact(now.total_connections)} since the start, ${exact(now.stale_connections)} of them stale">
           <${Chart} series=${[{ name: "open", values: moments.map((m) => m.connections) }]} most=${MOMENTS + 1}
             label="Connections" format=${exact} />
         <//>
@@ -109,10 +109,10 @@ export function Overview() {
           <${Chart} series=${[{ name: "open", values: moments.map((m) => m.subscriptions) }]} most=${MOMENTS + 1}
             label="Subscriptions" format=${exact} />
         <//>
-        <${Figure} id="slow-consumers" label="Slow consumers dropped" value=${exact(now.slow_consumers)}
-          note="publishers were held back ${exact(now.stalls)} times">
+        <${Figure} id="slow-consumers" label="Slow consumers" value=${exact(now.slow_consumers)}
+          note="disconnected; publishers were held back ${plural(now.stalls, "time")}">
           <${Chart} series=${[{ name: "dropped", values: rates(moments, (m) => m.slow_consumers) }]} most=${MOMENTS}
-            label="Slow consumers dropped a second" format=${count} />
+            label="Slow consumers per second" format=${count} />
         <//>
       </div>
     <//>
@@ -126,15 +126,15 @@ function Process({ moments }) {
   return html`
     <${Panel} title="Process" id="process">
       <div class="figures">
-        <${Figure} id="cpu" label="Processor" value=${percent(load.at(-1))}
-          note="of one core; there are ${process.cores}, and ${process.shards} ${process.shards === 1 ? "carries" : "carry"} messages">
-          <${Chart} series=${[{ name: "load", values: load }]} most=${MOMENTS} least=${LOAD_LEAST_PERCENT} label="Processor load" format=${percent} />
+        <${Figure} id="cpu" label="CPU" value=${percent(load.at(-1))}
+          note="of one core; ${plural(process.cores, "core")}, ${plural(process.shards, "shard")}">
+          <${Chart} series=${[{ name: "load", values: load }]} most=${MOMENTS} least=${LOAD_LEAST_PERCENT} label="CPU load" format=${percent} />
         <//>
         <${Figure} id="memory" label="Memory" value=${bytes(process.memory_bytes)} note="resident">
           <${Chart} series=${[{ name: "resident", values: moments.map((m) => m.process.memory_bytes) }]}
             most=${MOMENTS + 1} label="Memory" format=${bytes} />
         <//>
-        <${Figure} id="uptime" label="Up for" value=${seconds(Math.floor(uptime))} note="" />
+        <${Figure} id="uptime" label="Uptime" value=${seconds(Math.floor(uptime))} note="" />
       </div>
     <//>`;
 }
@@ -145,17 +145,17 @@ function JetStream({ moments }) {
   return html`
     <${Panel} title="JetStream" id="jetstream">
       <div class="figures">
-        <${Figure} id="streams" label="Streams" value=${exact(jetstream.streams)} note="${exact(jetstream.consumers)} consumers" />
-        <${Figure} id="records" label="Messages kept" value=${count(jetstream.messages)}
+        <${Figure} id="streams" label="Streams" value=${exact(jetstream.streams)} note=${plural(jetstream.consumers, "consumer")} />
+        <${Figure} id="records" label="Stored messages" value=${count(jetstream.messages)}
           note="${bytes(jetstream.storage_bytes)} on disk, ${bytes(jetstream.memory_bytes)} in memory${
-            jetstream.lost > 0 ? `, ${exact(jetstream.lost)} lost by the disk` : ""
+            jetstream.lost > 0 ? `, ${exact(jetstream.lost)} lost on disk` : ""
           }">
-          <${Chart} series=${[{ name: "kept", values: moments.map((m) => m.jetstream.messages) }]} most=${MOMENTS + 1}
-            label="Messages kept" format=${count} />
+          <${Chart} series=${[{ name: "stored", values: moments.map((m) => m.jetstream.messages) }]} most=${MOMENTS + 1}
+            label="Stored messages" format=${count} />
         <//>
-        <${Figure} id="api" label="API requests a second" value=${rate(calls.at(-1))}
+        <${Figure} id="api" label="API requests per second" value=${rate(calls.at(-1))}
           note="${exact(jetstream.api_requests)} since the start, ${exact(jetstream.api_errors)} failed">
-          <${Chart} series=${[{ name: "requests", values: calls }]} most=${MOMENTS} label="API requests a second" format=${count} />
+          <${Chart} series=${[{ name: "requests", values: calls }]} most=${MOMENTS} label="API requests per second" format=${count} />
         <//>
         ${process?.syncs && html`<${Syncs} moments=${moments} />`}
       </div>
@@ -170,8 +170,8 @@ function Syncs({ moments }) {
   const bars = buckets.map((value, index) => ({ name: `up to ${micros(SYNC_BOUND_MICROS * 2 ** index)}`, value }));
   const mean = now.count > 0 ? now.micros / now.count : undefined;
   return html`
-    <${Figure} id="sync" label="Sync to the disk (fsync)" value="p99 ≤ ${micros(syncTime(buckets, 0.99))}"
+    <${Figure} id="sync" label="Disk sync (fsync)" value="p99 ≤ ${micros(syncTime(buckets, 0.99))}"
       note="p50 ≤ ${micros(syncTime(buckets, 0.5))}, mean ${micros(mean)}; ${exact(now.count)} since the start">
-      <${Bars} bars=${bars} label="Syncs by how long they took" />
+      <${Bars} bars=${bars} label="Syncs by duration" />
     <//>`;
 }

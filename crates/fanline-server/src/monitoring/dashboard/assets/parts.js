@@ -1,10 +1,10 @@
-// What several views are made of.
+// Components common to several views.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 
 /**
- * Asks again and again, for as long as somebody looks. Returns what was told last, what went wrong
- * last, and a function that asks at once. Changes of `key` begin anew.
+ * Polls while the page is visible. Returns the latest value, the latest error, and a function that polls at
+ * once. A new `key` starts over.
  */
 export function usePoll(key, milliseconds, load) {
   const [told, setTold] = useState({ key: undefined, value: undefined, error: undefined });
@@ -39,10 +39,10 @@ export function usePoll(key, milliseconds, load) {
   return [value, told.error, () => again.current()];
 }
 
-/** How long it is waited until somebody has typed. */
+/** Pause after which typing counts as finished. */
 const TYPING_MILLISECONDS = 300;
 
-/** What somebody types, when he pauses. */
+/** The typed text, updated after a pause. */
 export function useTyped(value) {
   const [typed, setTyped] = useState(value);
   useEffect(() => {
@@ -52,7 +52,7 @@ export function useTyped(value) {
   return typed;
 }
 
-/** What is remembered from visit to visit, in this browser alone. */
+/** A setting that this browser stores between visits. */
 export function useRemembered(name, initial) {
   const [value, setValue] = useState(() => localStorage.getItem(`fanline-${name}`) ?? initial);
   const remember = (next) => {
@@ -83,7 +83,7 @@ export function Empty({ children }) {
   return html`<p class="quiet empty">${children}</p>`;
 }
 
-/** The field that `/` goes to. */
+/** The field that the key `/` selects. */
 export function Filter({ value, onChange, label }) {
   return html`
     <label class="field filter">
@@ -93,19 +93,19 @@ export function Filter({ value, onChange, label }) {
     </label>`;
 }
 
-/** Whether one of the texts has all words of the filter in it. */
+/** Whether the texts together contain all words of the filter. */
 export function passes(filter, ...texts) {
   const text = texts.join(" ").toLowerCase();
   return filter.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
-/** A table of more columns is set closer. */
+/** Number of columns above which a table is set closer. */
 const COLUMNS_USUAL = 11;
 
 /**
- * A table. Columns are `{ key, label, value, cell, isNumber, isWhole, isFixed }`: `value` is what is sorted by
- * and, without `cell`, shown; one that is whole stays in one line, and by one that is fixed nobody sorts. Where
- * `sort` is given, somebody else sorts.
+ * A table. Columns are `{ key, label, value, cell, isNumber, isWhole, isFixed }`: `value` is the sort key and,
+ * without `cell`, the content; a whole column does not wrap, and a fixed one is not sortable. With `sort`, the
+ * server has sorted the rows.
  */
 export function Table({ caption, columns, rows, rowKey, sort, onSort, onOpen, opened, detail, rowClass }) {
   const [own, setOwn] = useState(undefined);
@@ -173,7 +173,7 @@ export function Facts({ facts }) {
     </dl>`;
 }
 
-/** A window over the page, which Escape closes. */
+/** A dialog, which Escape closes. */
 export function Dialog({ title, onClose, children }) {
   const dialog = useRef(null);
   useEffect(() => {
@@ -194,7 +194,7 @@ export function Dialog({ title, onClose, children }) {
     </dialog>`;
 }
 
-/** A question before something that cannot be taken back. */
+/** A confirmation before an action that cannot be undone. */
 export function Confirm({ title, action, onYes, onNo, children }) {
   return html`
     <${Dialog} title=${title} onClose=${onNo}>

@@ -1,23 +1,23 @@
-// A form that publishes, for those whose dashboard may.
+// A form for publishing, on dashboards with write access.
 
 import { html, useState } from "./vendor/preact-htm.js";
 import { Message } from "./message.js";
 import { connected } from "./nats.js";
 import { Problem } from "./parts.js";
 
-/** Names and values of lines such as `Name: value`. */
+/** Parses lines such as `Name: value`. */
 function readHeaders(text) {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   return lines.map((line) => {
     const colon = line.indexOf(":");
-    if (colon < 1) throw new Error(`A header is written as "Name: value", and not as "${line}".`);
+    if (colon < 1) throw new Error(`A header must have the form "Name: value", got "${line}".`);
     return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
   });
 }
 
 async function send({ subject, headers, payload, isRequest }) {
-  if (subject === "" || /[\s*>]/.test(subject)) throw new Error("A message needs a subject without spaces and wildcards.");
-  if (subject.split(".").includes("")) throw new Error("Something must stand before, between and behind the dots of a subject.");
+  if (subject === "" || /[\s*>]/.test(subject)) throw new Error("The subject must not be empty or contain spaces or wildcards.");
+  if (subject.split(".").includes("")) throw new Error("The subject must not have empty tokens.");
   const connection = await connected();
   const all = readHeaders(headers);
   if (isRequest) return connection.request(subject, payload, { headers: all });
@@ -39,7 +39,7 @@ export function Publish({ subject: suggested = "" }) {
     setOutcome({ isBusy: true });
     try {
       const answer = await send({ subject: subject.trim(), headers, payload, isRequest });
-      setOutcome({ answer, text: isRequest ? "Answered:" : `Published to ${subject.trim()}.` });
+      setOutcome({ answer, text: isRequest ? "Response:" : `Published to ${subject.trim()}.` });
     } catch (error) {
       setOutcome({ error });
     }
@@ -49,13 +49,13 @@ export function Publish({ subject: suggested = "" }) {
       <label class="field"><span>Subject</span>
         <input name="subject" value=${subject} onInput=${(event) => setSubject(event.target.value)} autocomplete="off" spellcheck=${false} />
       </label>
-      <label class="field"><span>Headers, one in a line</span>
+      <label class="field"><span>Headers, one per line</span>
         <textarea name="headers" rows="2" value=${headers} onInput=${(event) => setHeaders(event.target.value)} spellcheck=${false} placeholder="Name: value"></textarea>
       </label>
       <label class="field"><span>Content</span>
         <textarea name="payload" rows="5" value=${payload} onInput=${(event) => setPayload(event.target.value)} spellcheck=${false}></textarea>
       </label>
-      <label class="check"><input type="checkbox" checked=${isRequest} onChange=${(event) => setRequest(event.target.checked)} /> Wait for an answer (a stream acknowledges)</label>
+      <label class="check"><input type="checkbox" checked=${isRequest} onChange=${(event) => setRequest(event.target.checked)} /> Wait for a response (streams acknowledge)</label>
       <p><button class="primary" disabled=${outcome.isBusy}>Publish</button></p>
       <${Problem} error=${outcome.error} />
       <div role="status">

@@ -1,4 +1,4 @@
-// Streams, and who reads them how far.
+// Streams and the progress of their consumers.
 
 import { html, useState } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
@@ -10,7 +10,7 @@ import { Publish } from "./publish.js";
 
 const POLL_MILLISECONDS = 3000;
 
-/** All streams that the visitor may see: `{ account, config, state, consumers }`. */
+/** All streams visible to this session: `{ account, config, state, consumers }`. */
 async function load(who) {
   if (!who.jetstream) return [];
   if (!who.sees_server) {
@@ -35,7 +35,7 @@ function columns(hasAccounts) {
     { key: "bytes", label: "Size", isNumber: true, value: (s) => s.state.bytes, cell: (s) => bytes(s.state.bytes) },
     { key: "last", label: "Newest", value: (s) => s.state.last_ts, cell: (s) => (s.state.messages ? ago(s.state.last_ts) : "–") },
     { key: "consumers", label: "Consumers", isNumber: true, value: (s) => s.state.consumer_count },
-    { key: "lag", label: "Unread", isNumber: true, value: (s) => sum(s, (c) => c.num_pending), cell: (s) => count(sum(s, (c) => c.num_pending)) },
+    { key: "lag", label: "Pending", isNumber: true, value: (s) => sum(s, (c) => c.num_pending), cell: (s) => count(sum(s, (c) => c.num_pending)) },
     { key: "pending", label: "Unacknowledged", isNumber: true, value: (s) => sum(s, (c) => c.num_ack_pending), cell: (s) => count(sum(s, (c) => c.num_ack_pending)) },
     { key: "redelivered", label: "Redelivered", isNumber: true, value: (s) => sum(s, (c) => c.num_redelivered), cell: (s) => count(sum(s, (c) => c.num_redelivered)) },
   ].filter(Boolean);
@@ -50,14 +50,14 @@ export function Streams({ who, route }) {
   const [, account, name] = route;
   const [filter, setFilter] = useState("");
   const [all, error] = usePoll("streams", POLL_MILLISECONDS, () => load(who));
-  if (!who.jetstream) return html`<${Panel} title="Streams" id="streams-title"><${Empty}>JetStream is off on this server.<//><//>`;
+  if (!who.jetstream) return html`<${Panel} title="Streams" id="streams-title"><${Empty}>JetStream is disabled on this server.<//><//>`;
   if (!all) return html`<${Panel} title="Streams" id="streams-title"><${Problem} error=${error} />${!error && html`<${Loading} />`}<//>`;
   if (name) {
     const stream = all.find((s) => s.account === account && s.config.name === name);
     return html`
       <p><a href="#/streams">All streams</a></p>
       <${Problem} error=${error} />
-      ${stream ? html`<${Stream} stream=${stream} who=${who} />` : html`<${Empty}>There is no stream ${name}.<//>`}`;
+      ${stream ? html`<${Stream} stream=${stream} who=${who} />` : html`<${Empty}>Stream ${name} does not exist.<//>`}`;
   }
   const rows = all.filter((s) => passes(filter, s.config.name, s.account, s.config.subjects));
   const hasAccounts = new Set(all.map((s) => s.account)).size > 1;
@@ -65,7 +65,7 @@ export function Streams({ who, route }) {
     <${Panel} title="Streams" id="streams-title" aside=${html`<span class="quiet">${exact(all.length)}</span>`}>
       <div class="tools"><${Filter} label="Filter by name, subject, account" value=${filter} onChange=${setFilter} /></div>
       <${Problem} error=${error} />
-      ${rows.length === 0 && html`<${Empty}>${all.length === 0 ? "There are no streams yet." : "No stream fits."}<//>`}
+      ${rows.length === 0 && html`<${Empty}>${all.length === 0 ? "No streams yet." : "No stream matches."}<//>`}
       ${rows.length > 0 && html`<${Table} caption="Streams" columns=${columns(hasAccounts)} rows=${rows} rowKey=${(s) => `${s.account} ${s.config.name}`} />`}
     <//>`;
 }
@@ -86,24 +86,24 @@ function Stream({ stream, who }) {
         ["Subjects in use", exact(state.num_subjects ?? 0)],
         ["Oldest", state.messages ? moment(state.first_ts) : "–"],
         ["Newest", state.messages ? moment(state.last_ts) : "–"],
-        ["Kept by", `${config.retention}, ${config.storage}, ${config.discard} go first`],
-        ["Most messages", limit(config.max_msgs, exact)],
-        ["Most bytes", limit(config.max_bytes, bytes)],
-        ["Kept for at most", limit(config.max_age, nanos)],
-        state.num_deleted > 0 && ["Deleted in between", exact(state.num_deleted)],
-        state.lost?.msgs && ["Lost by the disk", exact(state.lost.msgs.length)],
+        ["Retention", `${config.retention}, ${config.storage}, discards ${config.discard}`],
+        ["Maximum messages", limit(config.max_msgs, exact)],
+        ["Maximum bytes", limit(config.max_bytes, bytes)],
+        ["Maximum age", limit(config.max_age, nanos)],
+        state.num_deleted > 0 && ["Deleted messages", exact(state.num_deleted)],
+        state.lost?.msgs && ["Lost on disk", exact(state.lost.msgs.length)],
         config.description && ["Description", config.description],
       ]} />
     <//>
     <${Panel} title="Consumers" id="consumers-title" aside=${html`<span class="quiet">${exact(consumers.length)}</span>`}>
       ${consumers.length === 0
-        ? html`<${Empty}>Nobody reads this stream by a consumer.<//>`
+        ? html`<${Empty}>This stream has no consumers.<//>`
         : html`<${Consumers} stream=${stream} />`}
     <//>
     <${Panel} title="Messages" id="messages-title">
       ${isOwn
         ? html`<${Browser} stream=${config.name} state=${state} />`
-        : html`<${Empty}>Messages of ${account} are shown to its own users. Sign in as one of them.<//>`}
+        : html`<${Empty}>Only users of ${account} see its messages. Sign in as one of them.<//>`}
     <//>
     ${isOwn && who.may_write && html`<${Panel} title="Publish" id="publish-title"><${Publish} subject=${subject} /><//>`}`;
 }
@@ -113,8 +113,8 @@ const CONSUMER_COLUMNS = [
   { key: "kind", label: "Kind", value: (c) => (c.config?.deliver_subject ? "push" : "pull") },
   { key: "filter", label: "Filter", value: filterOf, cell: (c) => (isFiltered(c) ? html`<code>${filterOf(c)}</code>` : filterOf(c)) },
   { key: "delivered", label: "Delivered", isNumber: true, value: (c) => c.delivered.stream_seq, cell: (c) => exact(c.delivered.stream_seq) },
-  { key: "floor", label: "Acknowledged to", isNumber: true, value: (c) => c.ack_floor.stream_seq, cell: (c) => exact(c.ack_floor.stream_seq) },
-  { key: "lag", label: "Unread", isNumber: true, value: (c) => c.num_pending, cell: (c) => html`<span data-figure="lag">${exact(c.num_pending)}</span>` },
+  { key: "floor", label: "Ack floor", isNumber: true, value: (c) => c.ack_floor.stream_seq, cell: (c) => exact(c.ack_floor.stream_seq) },
+  { key: "lag", label: "Pending", isNumber: true, value: (c) => c.num_pending, cell: (c) => html`<span data-figure="lag">${exact(c.num_pending)}</span>` },
   { key: "pending", label: "Unacknowledged", isNumber: true, value: (c) => c.num_ack_pending, cell: (c) => exact(c.num_ack_pending) },
   { key: "redelivered", label: "Redelivered", isNumber: true, value: (c) => c.num_redelivered, cell: (c) => exact(c.num_redelivered) },
   { key: "waiting", label: "Waiting requests", isNumber: true, value: (c) => c.num_waiting, cell: (c) => exact(c.num_waiting) },
@@ -123,7 +123,7 @@ const CONSUMER_COLUMNS = [
 const isFiltered = ({ config }) => Boolean(config?.filter_subject ?? config?.filter_subjects?.length);
 
 function filterOf({ config }) {
-  return config?.filter_subject ?? config?.filter_subjects?.join(", ") ?? "everything";
+  return config?.filter_subject ?? config?.filter_subjects?.join(", ") ?? "all subjects";
 }
 
 function Consumers({ stream }) {
@@ -133,14 +133,14 @@ function Consumers({ stream }) {
     <${Table} caption="Consumers of ${name}" columns=${CONSUMER_COLUMNS} rows=${stream.consumers} rowKey=${(c) => c.name}
       opened=${opened} onOpen=${setOpened} detail=${(c) => html`
         <${Facts} facts=${[
-          ["Made", moment(c.created)],
+          ["Created", moment(c.created)],
           ["Behind the stream", `${exact(Math.max(0, stream.state.last_seq - c.delivered.stream_seq))} sequences`],
           ["Last delivery", c.delivered.last_active ? ago(c.delivered.last_active) : "–"],
           ["Last acknowledgement", c.ack_floor.last_active ? ago(c.ack_floor.last_active) : "–"],
-          ["Acknowledges", c.config?.ack_policy ?? "–"],
-          ["Waits for an acknowledgement", nanos(c.config?.ack_wait)],
-          ["Deliveries at most", c.config?.max_deliver > 0 ? exact(c.config.max_deliver) : "no limit"],
-          ["Unacknowledged at most", c.config?.max_ack_pending > 0 ? exact(c.config.max_ack_pending) : "no limit"],
+          ["Ack policy", c.config?.ack_policy ?? "–"],
+          ["Ack wait", nanos(c.config?.ack_wait)],
+          ["Maximum deliveries", c.config?.max_deliver > 0 ? exact(c.config.max_deliver) : "unlimited"],
+          ["Maximum unacknowledged", c.config?.max_ack_pending > 0 ? exact(c.config.max_ack_pending) : "unlimited"],
           c.paused && ["Paused", "yes"],
         ]} />`} />`;
 }

@@ -1,4 +1,4 @@
-// Who is subscribed to what.
+// Subscriptions, by subject or one by one.
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
@@ -8,7 +8,7 @@ import { Empty, Facts, Filter, Loading, Panel, Problem, Table, passes, usePoll, 
 const POLL_MILLISECONDS = 3000;
 const LIMIT = 1000;
 
-/** One row for each subject of each account. */
+/** One row per subject and account. */
 function bySubject(subscriptions) {
   const subjects = new Map();
   for (const { account = "", subject, qgroup, msgs } of subscriptions) {
@@ -58,7 +58,7 @@ export function Subscriptions() {
     <${Panel} title="Subscriptions" id="subscriptions-title" aside=${html`<span class="quiet">${told ? exact(told.num_subscriptions) : ""}</span>`}>
       <div class="tools">
         <${Filter} label="Filter by subject, queue, account" value=${filter} onChange=${setFilter} />
-        <label class="field"><span>Who gets a message on</span>
+        <label class="field"><span>Receivers of a message on</span>
           <input value=${test} onChange=${(event) => setTest(event.target.value)} placeholder="orders.new" autocomplete="off" spellcheck=${false} />
         </label>
         <label class="field"><span>Rows</span>
@@ -72,11 +72,11 @@ export function Subscriptions() {
       ${!told && !error && html`<${Loading} />`}
       ${told && html`
         <${Facts} facts=${[
-          ["Matches found in the cache", percent(told.cache_hit_rate * 100)],
-          ["Subjects remembered", exact(told.num_cache)],
-          ["Receivers of one message", `${count(told.avg_fanout)} on average, ${exact(told.max_fanout)} at most`],
+          ["Cache hit rate", percent(told.cache_hit_rate * 100)],
+          ["Cached subjects", exact(told.num_cache)],
+          ["Receivers per message", `${count(told.avg_fanout)} on average, ${exact(told.max_fanout)} at most`],
         ]} />`}
-      ${told && rows.length === 0 && html`<${Empty}>No subscription fits.<//>`}
+      ${told && rows.length === 0 && html`<${Empty}>No subscription matches.<//>`}
       ${rows.length > 0 && (view === "subjects"
         ? html`<${Table} caption="Subjects" columns=${SUBJECT_COLUMNS} rows=${rows} rowKey=${(s) => s.key} />`
         : html`<${Table} caption="Subscriptions" columns=${SUBSCRIPTION_COLUMNS} rows=${rows} rowKey=${(s) => `${s.cid} ${s.sid}`} />`)}
