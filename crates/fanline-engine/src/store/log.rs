@@ -252,7 +252,7 @@ impl Store {
             return Ok(None);
         };
         let found = slots.find(sequence);
-        // A record with a damaged head may have any sequence between its neighbors'.
+        // A record with a damaged head may have any sequence between those of the adjacent records.
         let found = found.or_else(|| slots.lost_beside(sequence, |slot| segment.is_dead(slot)));
         let Some(slot) = found.filter(|slot| !segment.is_dead(*slot)) else {
             return Ok(None);

@@ -336,7 +336,7 @@ impl Hole {
 }
 
 /// Fills holes with lost slots, so that each record keeps its slot number even if the head of an earlier one
-/// has become unreadable. The sequence of a lost record follows from its neighbors, or from the repaired
+/// has become unreadable. The sequence of a lost record follows from the adjacent records, or from the repaired
 /// head. If neither determines it, the highest possible one is used: removing everything below a sequence
 /// then spares it.
 fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment) {

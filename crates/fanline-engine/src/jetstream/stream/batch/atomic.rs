@@ -324,15 +324,15 @@ impl Stream {
         let mut edits = std::mem::take(&mut self.edits);
         let mut all = Vec::with_capacity(batch.messages.len());
         let mut result = Ok(());
-        for message in batch.messages {
+        for owned in batch.messages {
             let message = Message {
-                subject: &message.subject,
+                subject: &owned.subject,
                 reply: b"",
-                headers: &message.headers,
-                payload: &message.payload,
+                headers: &owned.headers,
+                payload: &owned.payload,
                 ..Message::default()
             };
-            let asked = PublishHeaders::parse(&message.headers);
+            let asked = PublishHeaders::parse(&owned.headers);
             match self.check(&message, &asked, &mut edits, Some(&mut so_far)) {
                 Ok(checked) => all.push(CheckedMessage::from(
                     &checked.admitted(&message, &asked, &edits),
