@@ -71,7 +71,7 @@ impl Side {
             Side::Mqtt(address) => {
                 let id = format!("subscriber{index}");
                 let connection = mqtt::Connection::open(address, &id, true)?;
-                connection.subscribe(&subject(subject), 0)?;
+                connection.subscribe(&topic(subject), 0)?;
                 Box::new(connection)
             }
             Side::Leaf(address) => {
@@ -111,7 +111,7 @@ impl Side {
     }
 }
 
-fn subject(subject: &str) -> String {
+fn topic(subject: &str) -> String {
     subject.replace('.', "/")
 }
 

@@ -492,7 +492,7 @@ impl Port for Outside {
     }
 
     fn answer(&mut self, message: &Message<'_>, outcome: Outcome<'_>) {
-        if let Some((shard, answer)) = self.mqtt.answer(self.account, message.topic, outcome) {
+        if let Some((shard, answer)) = self.mqtt.answer(self.account, message.subject, outcome) {
             self.send(shard, answer);
         }
         self.publish(message);

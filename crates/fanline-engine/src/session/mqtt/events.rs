@@ -109,7 +109,7 @@ pub(crate) fn handle_events(broker: &mut Broker) {
 fn handle_some_events(broker: &mut Broker) {
     for ack in std::mem::take(&mut broker.exchange.shared.mqtt.events.acks) {
         let message = Message {
-            topic: &ack.subject,
+            subject: &ack.subject,
             payload: ack.word,
             ..Message::default()
         };

@@ -175,7 +175,7 @@ impl<'a> MqttSession<'a> {
     fn publish_record(&mut self, subject: &str, request: Option<RequestId>, record: &[u8]) -> bool {
         let reply = request.map(|request| self.reply_subject(request));
         self.publish_internal(&Message {
-            topic: subject.as_bytes(),
+            subject: subject.as_bytes(),
             reply: reply.unwrap_or_default().as_bytes(),
             payload: record,
             ..Message::default()
@@ -190,7 +190,7 @@ impl<'a> MqttSession<'a> {
     /// Acknowledges a stored message at its consumer. Returns whether the acknowledgement has a subscriber.
     fn acknowledge_stored(&mut self, subject: &[u8], reply: &[u8], word: &[u8]) -> bool {
         self.publish_internal(&Message {
-            topic: subject,
+            subject: subject,
             reply,
             payload: word,
             ..Message::default()

@@ -65,7 +65,7 @@ impl Frame {
     pub(super) fn publish<'a>(&self, chunk: &'a Chunk) -> NatsPublish<'a> {
         let from = self.from();
         NatsPublish {
-            topic: &chunk[self.subject.clone()],
+            subject: &chunk[self.subject.clone()],
             reply: &chunk[self.reply.clone()],
             header_bytes: self.header_bytes,
             args: self.args.start - from..self.args.end - from,

@@ -303,7 +303,7 @@ impl MqttSession<'_> {
     ) {
         let reply = self.reply_subject(RequestId::Store(kind, packet_id));
         let is_wanted = self.publish_internal(&Message {
-            topic: &[names::MESSAGES_PREFIX.as_bytes(), subject].concat(),
+            subject: &[names::MESSAGES_PREFIX.as_bytes(), subject].concat(),
             reply: reply.as_bytes(),
             headers: &with_ttl(headers),
             payload,
@@ -329,7 +329,7 @@ impl MqttSession<'_> {
         }
         let reply = self.reply_subject(request);
         let is_wanted = self.publish_internal(&Message {
-            topic: &[names::RETAINED_PREFIX.as_bytes(), subject].concat(),
+            subject: &[names::RETAINED_PREFIX.as_bytes(), subject].concat(),
             reply: reply.as_bytes(),
             headers: &with_ttl(headers),
             payload,
@@ -390,7 +390,7 @@ pub(super) fn publish_will(broker: &mut Broker, account: AccountId, will: &Will,
         headers,
     } = &message;
     let message = Message {
-        topic: subject,
+        subject: subject,
         reply,
         headers,
         payload: publish.payload,
@@ -405,7 +405,7 @@ pub(super) fn publish_will(broker: &mut Broker, account: AccountId, will: &Will,
     publish_with(broker, account, &message, context);
     if publish.qos != Qos::AtMostOnce {
         let stored = Message {
-            topic: &[names::MESSAGES_PREFIX.as_bytes(), subject].concat(),
+            subject: &[names::MESSAGES_PREFIX.as_bytes(), subject].concat(),
             reply: b"",
             headers: &with_ttl(headers),
             ..message
@@ -432,7 +432,7 @@ fn retain(broker: &mut Broker, account: AccountId, subject: &[u8], headers: &[u8
         return;
     }
     let message = Message {
-        topic: &[names::RETAINED_PREFIX.as_bytes(), subject].concat(),
+        subject: &[names::RETAINED_PREFIX.as_bytes(), subject].concat(),
         headers: &with_ttl(headers),
         payload,
         ..Message::default()
@@ -483,7 +483,7 @@ fn publish_with(
     }
     let mut dispatch = Dispatch {
         context,
-        ..Dispatch::own(account, message.topic, &framed)
+        ..Dispatch::own(account, message.subject, &framed)
     };
     let is_wanted = broker.dispatch(&mut dispatch, &mut RouteMemo::default());
     broker.exchange.scratch = tail;

@@ -136,7 +136,7 @@ impl Context<'_> {
         }
         let (subject, body) = request.action.api_request();
         let message = Message {
-            topic: subject.as_bytes(),
+            subject: subject.as_bytes(),
             reply: reply.as_bytes(),
             payload: body.as_bytes(),
             ..Message::default()
