@@ -61,7 +61,11 @@ const CHECKS: &[(&str, i32, &str)] = &[
         2,
         "last_ack_age: never",
     ),
-    ("check server MONITOR --js-required", 0, "JetStream is on"),
+    (
+        "check server MONITOR --js-required",
+        0,
+        "JetStream is enabled",
+    ),
     (
         "check server MONITOR --conn-critical 0",
         2,

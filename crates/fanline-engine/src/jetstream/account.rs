@@ -148,7 +148,7 @@ impl JetStream {
             // Other domains write to the buckets of this domain by its name.
             return self.handle(
                 &Message {
-                    subject: subject,
+                    subject,
                     ..*message
                 },
                 now,

@@ -98,7 +98,7 @@ fn deliveries_allocate_nothing() {
             let acks = std::mem::take(&mut port.acks);
             for subject in &acks {
                 let ack = Message {
-                    subject: subject,
+                    subject,
                     payload: b"+ACK",
                     ..Message::default()
                 };

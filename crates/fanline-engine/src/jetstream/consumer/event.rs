@@ -163,7 +163,7 @@ impl Round<'_> {
         if let Ok(payload) = serde_json::to_vec(&body) {
             let subject = subject.as_bytes();
             self.port.publish(&Message {
-                subject: subject,
+                subject,
                 payload: &payload,
                 ..Message::default()
             });

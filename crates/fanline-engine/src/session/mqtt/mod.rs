@@ -190,7 +190,7 @@ impl<'a> MqttSession<'a> {
     /// Acknowledges a stored message at its consumer. Returns whether the acknowledgement has a subscriber.
     fn acknowledge_stored(&mut self, subject: &[u8], reply: &[u8], word: &[u8]) -> bool {
         self.publish_internal(&Message {
-            subject: subject,
+            subject,
             reply,
             payload: word,
             ..Message::default()

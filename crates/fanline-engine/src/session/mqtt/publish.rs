@@ -390,7 +390,7 @@ pub(super) fn publish_will(broker: &mut Broker, account: AccountId, will: &Will,
         headers,
     } = &message;
     let message = Message {
-        subject: subject,
+        subject,
         reply,
         headers,
         payload: publish.payload,

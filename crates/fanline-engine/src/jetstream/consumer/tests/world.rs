@@ -195,7 +195,7 @@ impl World {
             for (_, reply) in self.consumers.take_confirmations() {
                 let subject = &reply;
                 self.port.publish(&Message {
-                    subject: subject,
+                    subject,
                     ..Message::default()
                 });
             }

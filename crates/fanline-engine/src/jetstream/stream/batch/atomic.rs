@@ -149,7 +149,7 @@ impl Stream {
         if let Ok(payload) = serde_json::to_vec(&advisory) {
             let subject = subject.as_bytes();
             port.publish(&Message {
-                subject: subject,
+                subject,
                 payload: &payload,
                 ..Message::default()
             });

@@ -222,7 +222,7 @@ impl Reader {
         port.subscribe(names.reply.as_bytes());
         port.subscribe(names.deliver.as_bytes());
         port.publish(&Message {
-            subject: subject,
+            subject,
             reply: names.reply.as_bytes(),
             payload: &origin_request.body,
             ..Message::default()

@@ -80,7 +80,7 @@ impl Context<'_> {
     /// Publishes a message of the registry.
     fn publish(&mut self, account: AccountId, subject: &[u8], payload: &[u8]) {
         self.ports.of(account).publish(&Message {
-            subject: subject,
+            subject,
             payload,
             ..Message::default()
         });
