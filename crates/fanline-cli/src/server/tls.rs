@@ -24,7 +24,9 @@ impl TlsFlags {
     /// starts without TLS; here these flags enable it, since a server with a certificate is not meant to be
     /// in clear.
     ///
-    /// # Errors If certificate or key are missing, in nats-server's words.
+    /// # Errors
+    ///
+    /// If certificate or key are missing, in nats-server's words.
     pub(crate) fn apply(&self, tls: &mut Option<TlsOptions>) -> Result<(), &'static str> {
         if self.is_on == Some(false) {
             *tls = None;

@@ -226,7 +226,9 @@ pub struct Destination {
 impl Mapping {
     /// Creates a mapping with a single destination.
     ///
-    /// # Errors If source and destination form no valid transform.
+    /// # Errors
+    ///
+    /// If source and destination form no valid transform.
     pub fn new(source: &str, destination: &str) -> Result<Self, AccessError> {
         Mapping::weighted(source, &[(destination, 100, None)])
     }
@@ -234,7 +236,9 @@ impl Mapping {
     /// Creates a mapping with several destinations, each with a weight in percent and the cluster that it
     /// applies to.
     ///
-    /// # Errors If a transform is invalid, a destination is repeated for one cluster, or weights exceed 100.
+    /// # Errors
+    ///
+    /// If a transform is invalid, a destination is repeated for one cluster, or weights exceed 100.
     pub fn weighted(
         source: &str,
         destinations: &[(&str, u8, Option<&str>)],

@@ -339,7 +339,9 @@ impl Access {
     /// Returns the rights that a response grants. Verifies two signatures, so do not call it on a shard's
     /// thread.
     ///
-    /// # Errors If the response admits no client, or does not belong to this request.
+    /// # Errors
+    ///
+    /// If the response admits no client, or does not belong to this request.
     pub fn answered(
         &self,
         response: &Response<'_>,

@@ -201,7 +201,9 @@ impl Access {
 
     /// Validates a configuration.
     ///
-    /// # Errors Returns what is wrong, with its name.
+    /// # Errors
+    ///
+    /// Returns what is wrong, with its name.
     pub fn new(config: AccessConfig) -> Result<Self, AccessError> {
         Access::after(&[], config)
     }
@@ -209,14 +211,18 @@ impl Access {
     /// Validates a configuration that replaces this one. Accounts keep their ids; removed accounts keep
     /// theirs too, without users.
     ///
-    /// # Errors Returns what is wrong, with its name.
+    /// # Errors
+    ///
+    /// Returns what is wrong, with its name.
     pub fn successor(&self, config: AccessConfig) -> Result<Self, AccessError> {
         Access::after(&self.accounts, config)
     }
 
     /// Returns the same directory with the account ids of `before`.
     ///
-    /// # Errors Returns what is wrong, with its name.
+    /// # Errors
+    ///
+    /// Returns what is wrong, with its name.
     pub fn in_place_of(&self, before: &Access) -> Result<Self, AccessError> {
         Ok(Access {
             as_of: self.as_of,

@@ -28,14 +28,18 @@ pub struct Allowed {
 impl Allowed {
     /// Parses patterns for publishing.
     ///
-    /// # Errors If one of them is not a valid subject.
+    /// # Errors
+    ///
+    /// If one of them is not a valid subject.
     pub fn publish(allow: Option<&[&str]>, deny: &[&str]) -> Result<Self, AccessError> {
         Allowed::parse(allow, deny, Pattern::parse)
     }
 
     /// Parses patterns for subscribing: subjects, optionally followed by a queue.
     ///
-    /// # Errors If one of them is not a valid subject.
+    /// # Errors
+    ///
+    /// If one of them is not a valid subject.
     pub fn subscribe(allow: Option<&[&str]>, deny: &[&str]) -> Result<Self, AccessError> {
         Allowed::parse(allow, deny, Pattern::parse_with_queue)
     }
@@ -63,7 +67,9 @@ pub struct Pattern {
 impl Pattern {
     /// Parses `subject`.
     ///
-    /// # Errors If it is invalid.
+    /// # Errors
+    ///
+    /// If it is invalid.
     pub fn parse(text: &str) -> Result<Self, AccessError> {
         match Filter::parse(text.as_bytes()) {
             Ok(_) => Ok(Pattern {
@@ -76,7 +82,9 @@ impl Pattern {
 
     /// Parses `subject` or `subject queue`.
     ///
-    /// # Errors If it is invalid.
+    /// # Errors
+    ///
+    /// If it is invalid.
     pub fn parse_with_queue(text: &str) -> Result<Self, AccessError> {
         let mut words = text.split_whitespace();
         let (subject, queue) = (words.next().unwrap_or_default(), words.next());

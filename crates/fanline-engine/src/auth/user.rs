@@ -149,7 +149,9 @@ impl ConnectionKind {
 
     /// Parses a kind, case-insensitive.
     ///
-    /// # Errors If there is no such kind.
+    /// # Errors
+    ///
+    /// If there is no such kind.
     pub fn parse(name: &str) -> Result<Self, AccessError> {
         let mut all = Self::NAMES.iter();
         all.find(|(_, known)| known.eq_ignore_ascii_case(name))

@@ -50,7 +50,9 @@ impl ListenerOverride {
 impl Access {
     /// Returns a directory with other credentials for WebSocket and MQTT clients.
     ///
-    /// # Errors If a `no_auth_user` is unknown.
+    /// # Errors
+    ///
+    /// If a `no_auth_user` is unknown.
     pub fn with_listeners(
         &self,
         websocket: ListenerAccess,
@@ -65,7 +67,9 @@ impl Access {
 
     /// Returns a directory with other connection kinds that take the user from the client certificate.
     ///
-    /// # Errors None of its own: the rest is unchanged.
+    /// # Errors
+    ///
+    /// None of its own: the rest is unchanged.
     pub fn with_certificate_kinds(&self, kinds: &[ConnectionKind]) -> Result<Self, AccessError> {
         self.successor(AccessConfig {
             certificate_kinds: kinds.to_vec(),

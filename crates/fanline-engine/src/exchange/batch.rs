@@ -50,22 +50,17 @@ pub struct Place {
     notes: usize,
 }
 
+impl Place {
+    /// Returns where the next `len` bytes are, and moves past them.
+    fn take(&mut self, len: usize) -> Range<usize> {
+        self.bytes += len;
+        self.bytes - len..self.bytes
+    }
+}
+
 /// Lengths of the parts in `bytes`, in this order.
 enum Record {
-    Message {
-        account: AccountId,
-        subject: usize,
-        head: usize,
-        args: usize,
-        /// 0 if the body is the next entry of `shared`.
-        body: usize,
-        groups: usize,
-        reply_bytes: usize,
-        header_bytes: usize,
-        plain: bool,
-        hops: u8,
-        links: Option<LinkSet>,
-    },
+    Message(MessageRecord),
     Interest {
         from: Remote,
         account: AccountId,
@@ -80,6 +75,22 @@ enum Record {
     },
     /// The next entry of `notes`.
     Note,
+}
+
+/// Lengths of the parts of a message in `bytes`, in this order, and what goes with it.
+struct MessageRecord {
+    subject: usize,
+    head: usize,
+    args: usize,
+    /// 0 if the body is the next entry of `shared`.
+    body: usize,
+    groups: usize,
+    account: AccountId,
+    reply_bytes: usize,
+    header_bytes: usize,
+    plain: bool,
+    hops: u8,
+    links: Option<LinkSet>,
 }
 
 /// A message from another shard.
@@ -210,7 +221,7 @@ impl Batch {
             self.bytes.extend_from_slice(message.body);
         }
         self.bytes.extend_from_slice(crossing.groups);
-        self.records.push(Record::Message {
+        self.records.push(Record::Message(MessageRecord {
             account: crossing.account,
             subject: crossing.subject.len(),
             head: message.head.len(),
@@ -222,7 +233,7 @@ impl Batch {
             plain: crossing.plain,
             hops: crossing.hops,
             links: crossing.links,
-        });
+        }));
     }
 
     fn read_note(&self, read: &mut usize) -> Option<Said<'_>> {
@@ -235,10 +246,6 @@ impl Batch {
     pub(crate) fn read(&self, place: &mut Place) -> Option<Said<'_>> {
         let record = self.records.get(place.records)?;
         place.records += 1;
-        let mut take = |len: usize| {
-            place.bytes += len;
-            place.bytes - len..place.bytes
-        };
         match *record {
             Record::AccountUsage {
                 from,
@@ -259,58 +266,48 @@ impl Batch {
             } => Some(Said::Interest {
                 from,
                 account,
-                filter: &self.bytes[take(filter)],
-                queue: &self.bytes[take(queue)],
+                filter: &self.bytes[place.take(filter)],
+                queue: &self.bytes[place.take(queue)],
                 weight,
             }),
-            Record::Message {
-                account,
-                subject,
-                head,
-                args,
-                body,
-                groups,
-                reply_bytes,
-                header_bytes,
-                plain,
-                hops,
-                links,
-            } => {
-                let subject = take(subject);
-                let head = take(head);
-                let args = take(args);
-                let copied = take(body);
-                let groups = take(groups);
-                // A body is never empty, as it ends with CRLF.
-                let shared = if body == 0 {
-                    self.shared.get(place.shared)
-                } else {
-                    None
-                };
-                place.shared += usize::from(shared.is_some());
-                let body = match shared {
-                    Some((chunk, range)) => &chunk[range.clone()],
-                    None => &self.bytes[copied.clone()],
-                };
-                let message = Message {
-                    head: &self.bytes[head],
-                    reply_bytes,
-                    header_bytes,
-                    args: &self.bytes[args.clone()],
-                    body,
-                    tail: &self.bytes[args.start..copied.end],
-                    shared: shared.map(|(chunk, range)| (chunk, range.clone())),
-                };
-                Some(Said::Message(Crossing {
-                    account,
-                    subject: &self.bytes[subject],
-                    message,
-                    plain,
-                    groups: &self.bytes[groups],
-                    hops,
-                    links,
-                }))
-            }
+            Record::Message(ref record) => Some(Said::Message(self.read_message(record, place))),
+        }
+    }
+
+    fn read_message(&self, record: &MessageRecord, place: &mut Place) -> Crossing<'_> {
+        let subject = place.take(record.subject);
+        let head = place.take(record.head);
+        let args = place.take(record.args);
+        let copied = place.take(record.body);
+        let groups = place.take(record.groups);
+        // A body is never empty, as it ends with CRLF.
+        let shared = if record.body == 0 {
+            self.shared.get(place.shared)
+        } else {
+            None
+        };
+        place.shared += usize::from(shared.is_some());
+        let body = match shared {
+            Some((chunk, range)) => &chunk[range.clone()],
+            None => &self.bytes[copied.clone()],
+        };
+        let message = Message {
+            head: &self.bytes[head],
+            reply_bytes: record.reply_bytes,
+            header_bytes: record.header_bytes,
+            args: &self.bytes[args.clone()],
+            body,
+            tail: &self.bytes[args.start..copied.end],
+            shared: shared.map(|(chunk, range)| (chunk, range.clone())),
+        };
+        Crossing {
+            account: record.account,
+            subject: &self.bytes[subject],
+            message,
+            plain: record.plain,
+            groups: &self.bytes[groups],
+            hops: record.hops,
+            links: record.links,
         }
     }
 }

@@ -103,7 +103,9 @@ pub(crate) struct Exchange<K: Kind> {
 impl<K: Kind> Exchange<K> {
     /// Creates an exchange without sessions.
     ///
-    /// # Panics If there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
+    /// # Panics
+    ///
+    /// If there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
     pub(crate) fn new(index: u16, config: Arc<ShardConfig>, info: ServerInfo, seed: Seed) -> Self {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
         let mut secrets = Random::new(seed, Purpose::Shard);

@@ -37,7 +37,9 @@ pub struct Filter<'a>(&'a [u8]);
 impl<'a> Filter<'a> {
     /// Checks the grammar of a subject filter.
     ///
-    /// # Errors Returns the first violation of the grammar.
+    /// # Errors
+    ///
+    /// Returns the first violation of the grammar.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FilterError> {
         let mut ended = false;
         for token in bytes.split(|b| *b == b'.') {

@@ -98,7 +98,9 @@ enum Cut {
 impl Transform {
     /// Parses both sides. An empty source means `>`; an empty destination leaves the subject unchanged.
     ///
-    /// # Errors Returns what is wrong, with the token.
+    /// # Errors
+    ///
+    /// Returns what is wrong, with the token.
     pub fn new(source: &str, destination: &str) -> Result<Self, TransformError> {
         let source = if source.is_empty() { ">" } else { source };
         let destination = if destination.is_empty() && source == ">" {
@@ -135,7 +137,9 @@ impl Transform {
 
     /// Parses both sides of a reversible transform: the destination uses each wildcard, and no function.
     ///
-    /// # Errors As [`new`](Transform::new), and [`NotReversible`](TransformError::NotReversible).
+    /// # Errors
+    ///
+    /// As [`new`](Transform::new), and [`NotReversible`](TransformError::NotReversible).
     pub fn reversible(source: &str, destination: &str) -> Result<Self, TransformError> {
         let transform = Transform::new(source, destination)?;
         let plain = transform

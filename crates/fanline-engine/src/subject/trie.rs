@@ -198,7 +198,9 @@ impl<V: Vacant> Trie<V> {
     /// Returns the value of a stored filter that overlaps `filter` and that `is_wanted` accepts. Each visited
     /// node costs one of `steps`, because wildcards on both sides make more pairs than there are filters.
     ///
-    /// # Errors The step limit was reached before the result was known.
+    /// # Errors
+    ///
+    /// The step limit was reached before the result was known.
     pub fn overlapping(
         &self,
         filter: Filter<'_>,

@@ -86,7 +86,9 @@ impl Nanos {
 
     /// Parses a duration that may also use days, weeks, and years of 365 days: `1h30m`, `7d`, `1y`.
     ///
-    /// # Errors The text is not such a duration.
+    /// # Errors
+    ///
+    /// The text is not such a duration.
     pub fn parse_with_days(text: &str) -> Result<Nanos, DurationError> {
         parse(text, &[GO_UNITS, CALENDAR_UNITS])
     }

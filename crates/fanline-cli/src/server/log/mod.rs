@@ -114,7 +114,9 @@ enum Sink {
 
 /// Starts logging, or applies new settings. On an error the old settings stay in effect.
 ///
-/// # Errors Returns a message for the operator.
+/// # Errors
+///
+/// Returns a message for the operator.
 pub(crate) fn install(settings: &LogSettings) -> Result<(), String> {
     let known = current();
     if known.as_ref().is_some_and(|log| log.settings == *settings) {

@@ -112,7 +112,9 @@ pub struct Unverified<B> {
 impl<B: Body> Unverified<B> {
     /// Parses a token.
     ///
-    /// # Errors If it is malformed, or has another type.
+    /// # Errors
+    ///
+    /// If it is malformed, or has another type.
     pub fn read(text: &str) -> Result<Self, JwtError> {
         let text = text.trim();
         if text.len() > JWT_BYTES_MAX {
@@ -155,7 +157,9 @@ impl<B: Body> Unverified<B> {
 
     /// Returns the claims if their issuer signed them.
     ///
-    /// # Errors If the signature is not the issuer's.
+    /// # Errors
+    ///
+    /// If the signature is not the issuer's.
     pub fn verify(self) -> Result<Claims<B>, JwtError> {
         match self.claims.issuer.verifies(&self.signed, &self.signature) {
             true => Ok(self.claims),
@@ -166,14 +170,18 @@ impl<B: Body> Unverified<B> {
 
 /// Parses a token and verifies its issuer's signature.
 ///
-/// # Errors If it is malformed, has another type, or the signature is not the issuer's.
+/// # Errors
+///
+/// If it is malformed, has another type, or the signature is not the issuer's.
 pub fn verified<B: Body>(text: &str) -> Result<Claims<B>, JwtError> {
     Unverified::read(text)?.verify()
 }
 
 /// Signs `claims` and returns the token. The key becomes its issuer.
 ///
-/// # Panics If `claims` is not an object.
+/// # Panics
+///
+/// If `claims` is not an object.
 pub fn sign(mut claims: Value, key: &SecretKey) -> String {
     claims["iss"] = key.public().encode().into();
     let header = json!({"typ": "JWT", "alg": "ed25519-nkey"});

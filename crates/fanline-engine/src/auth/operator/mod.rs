@@ -72,7 +72,9 @@ pub struct Operators {
 impl Operators {
     /// Trusts an operator by its token; `now` is in seconds since 1970.
     ///
-    /// # Errors If the token is invalid, not self-signed, or expired.
+    /// # Errors
+    ///
+    /// If the token is invalid, not self-signed, or expired.
     pub fn trust(&mut self, token: &str, now: i64) -> Result<(), OperatorError> {
         let claims: Claims<OperatorClaims> = jwt::verified(token)?;
         if !claims.holds_at(now) {
@@ -96,7 +98,9 @@ impl Operators {
 
     /// Trusts a key of an operator (`O…`).
     ///
-    /// # Errors If the key is invalid.
+    /// # Errors
+    ///
+    /// If the key is invalid.
     pub fn trust_key(&mut self, key: &str) -> Result<(), OperatorError> {
         let parsed = PublicKey::parse_as(KeyKind::Operator, key);
         self.keys
@@ -106,7 +110,9 @@ impl Operators {
 
     /// Sets the token of clients without one. It must be a bearer token.
     ///
-    /// # Errors If it is not a valid user token.
+    /// # Errors
+    ///
+    /// If it is not a valid user token.
     pub fn set_sentinel(&mut self, token: &str) -> Result<(), OperatorError> {
         jwt::verified::<UserClaims>(token)?;
         self.sentinel = Some(token.into());
@@ -115,7 +121,9 @@ impl Operators {
 
     /// Restricts clients to users of these accounts (`A…`), and of the system account.
     ///
-    /// # Errors If a key is invalid.
+    /// # Errors
+    ///
+    /// If a key is invalid.
     pub fn pin_accounts(&mut self, keys: &[String]) -> Result<(), OperatorError> {
         for key in keys {
             if PublicKey::parse_as(KeyKind::Account, key).is_none() {
@@ -139,7 +147,9 @@ impl Operators {
     /// Returns the account of a token signed by a trusted operator; `now` is in seconds since 1970. Its
     /// imports are resolved once it is part of an [`Access`].
     ///
-    /// # Errors If the token is invalid, expired, inconsistent, or not signed by a trusted operator.
+    /// # Errors
+    ///
+    /// If the token is invalid, expired, inconsistent, or not signed by a trusted operator.
     pub fn account(&self, token: &str, now: i64) -> Result<Account, OperatorError> {
         let claims: Claims<AccountClaims> = jwt::verified(token)?;
         if !self.keys.contains(&claims.issuer) {
@@ -156,7 +166,9 @@ impl Operators {
     /// Returns the accounts that a trusted operator requests to delete, from the payload of
     /// `$SYS.REQ.CLAIMS.DELETE`: generic claims with a list `accounts`. `now` is in seconds since 1970.
     ///
-    /// # Errors If the token is invalid, expired, not self-signed by a trusted operator, or names anything
+    /// # Errors
+    ///
+    /// If the token is invalid, expired, not self-signed by a trusted operator, or names anything
     /// but accounts.
     pub fn deletions(&self, token: &str, now: i64) -> Result<Vec<String>, OperatorError> {
         let claims: Claims<GenericClaims> = jwt::verified(token)?;
@@ -195,14 +207,18 @@ impl Access {
     /// all accounts again: they gain this account's new exports and lose removed ones. `now` is in seconds
     /// since 1970.
     ///
-    /// # Errors If the token is refused. Visits all accounts, so do not call it on a shard's thread.
+    /// # Errors
+    ///
+    /// If the token is refused. Visits all accounts, so do not call it on a shard's thread.
     pub fn with_account(&self, token: &str, now: i64) -> Result<Self, OperatorError> {
         self.with_accounts(&[token], now)
     }
 
     /// Returns a directory with several accounts from their tokens.
     ///
-    /// # Errors If one of the tokens is refused.
+    /// # Errors
+    ///
+    /// If one of the tokens is refused.
     pub fn with_accounts(&self, tokens: &[&str], now: i64) -> Result<Self, OperatorError> {
         let none = Operators::default();
         let operators = self.operators.as_ref().unwrap_or(&none);
@@ -222,7 +238,9 @@ impl Access {
     /// Returns a directory without these accounts: their users are refused until the accounts are loaded
     /// again. Imports are resolved as in [`with_account`](Access::with_account).
     ///
-    /// # Errors If the remaining configuration is invalid.
+    /// # Errors
+    ///
+    /// If the remaining configuration is invalid.
     pub fn without_accounts(&self, names: &[String], now: i64) -> Result<Self, OperatorError> {
         let mut config = self.config();
         for account in &mut config.accounts {

@@ -5,7 +5,9 @@ use super::unpack::S2Error::{self, Damaged};
 
 /// Returns the uncompressed length of a block, and the offset of its elements.
 ///
-/// # Errors If the length is malformed, or too large.
+/// # Errors
+///
+/// If the length is malformed, or too large.
 pub(super) fn uncompressed_bytes(block: &[u8]) -> Result<(usize, usize), S2Error> {
     let mut length: u64 = 0;
     for (at, byte) in block.iter().take(5).enumerate() {
@@ -22,7 +24,9 @@ pub(super) fn uncompressed_bytes(block: &[u8]) -> Result<(usize, usize), S2Error
 
 /// Decompresses a block into `out`, which must be empty.
 ///
-/// # Errors If the block is invalid. The contents of `out` are meaningless then, but never longer than the
+/// # Errors
+///
+/// If the block is invalid. The contents of `out` are meaningless then, but never longer than the
 /// block's declared length.
 pub(super) fn decode(block: &[u8], out: &mut Vec<u8>) -> Result<(), S2Error> {
     let (length, at) = uncompressed_bytes(block)?;

@@ -49,7 +49,9 @@ impl Unpacker {
 
     /// Writes decompressed bytes to `room`. Returns their number, 0 if more input is needed.
     ///
-    /// # Errors If the stream is invalid. It cannot be read any further then.
+    /// # Errors
+    ///
+    /// If the stream is invalid. It cannot be read any further then.
     pub fn read(&mut self, room: &mut [u8]) -> Result<usize, S2Error> {
         while self.block_at == self.block.len() {
             if !self.next_chunk()? {

@@ -97,7 +97,9 @@ impl Inflater {
 
     /// Decompresses a piece of a message.
     ///
-    /// # Errors If the data is not valid deflate data, or the message is too large.
+    /// # Errors
+    ///
+    /// If the data is not valid deflate data, or the message is too large.
     pub fn feed(&mut self, input: &[u8], out: &mut [u8]) -> Result<Inflated, Wrong> {
         let before = (self.decompress.total_in(), self.decompress.total_out());
         let status = self
@@ -129,7 +131,9 @@ impl Inflater {
     /// Ends a message, after all of it was fed. Returns `None` once it is complete and the next may begin;
     /// otherwise the number of bytes written, with more to come.
     ///
-    /// # Errors As for [`feed`](Inflater::feed).
+    /// # Errors
+    ///
+    /// As for [`feed`](Inflater::feed).
     pub fn finish(&mut self, out: &mut [u8]) -> Result<Option<usize>, Wrong> {
         let inflated = self.feed(&TAIL[self.tail..], out)?;
         self.tail += inflated.taken;

@@ -106,7 +106,9 @@ impl Unframer {
     /// Decodes the next piece at the front of `bytes`. Returns how many bytes it consumed, at least one if
     /// there are any, and their meaning.
     ///
-    /// # Errors If the client violates the protocol. Nothing more can be decoded then.
+    /// # Errors
+    ///
+    /// If the client violates the protocol. Nothing more can be decoded then.
     pub fn next(&mut self, bytes: &mut [u8]) -> Result<(usize, Event), Wrong> {
         let Some(frame) = self.frame else {
             return self.take_head(bytes);

@@ -61,7 +61,9 @@ impl Matcher {
     /// Sets another shard's interest: the number of its members in a group, or 1 or 0 for plain
     /// subscriptions.
     ///
-    /// # Panics If `shard` is not below [`SHARDS_MAX`](crate::SHARDS_MAX).
+    /// # Panics
+    ///
+    /// If `shard` is not below [`SHARDS_MAX`](crate::SHARDS_MAX).
     pub fn set_remote(&mut self, shard: u16, filter: Filter<'_>, queue: &[u8], weight: u32) {
         assert!(usize::from(shard) < crate::exchange::SHARDS_MAX);
         self.router
