@@ -6,8 +6,6 @@
 //! - `core`: the server against nats-server.
 //! - `jetstream`: persistence on disk and in memory, against nats-server.
 //! - `transports`: the server over TLS and WebSocket, against nats-server.
-//! - `interest-simulation`: a count of lines and messages that cross links between hubs and a thousand leaf
-//!   nodes.
 //! - `leaf`: a leaf link to nats-server, with Fanline and with nats-server as the leaf.
 //! - `mqtt`: MQTT, and messages between it and NATS, against nats-server and mosquitto.
 //! - `micro`: the engine's parts on one core.
@@ -38,7 +36,6 @@ mod comparison;
 mod core_nats;
 mod generator;
 mod hubs;
-mod interest;
 mod jetstream;
 mod jvm;
 mod leaf;
@@ -86,12 +83,6 @@ enum Command {
     Leaf(leaf::Arguments),
     /// MQTT against nats-server and mosquitto: each QoS, to and from NATS, idle clients
     Mqtt(mqtt::Arguments),
-    /// Cost of distributing interest among a thousand leaf nodes: counted, nothing is sent
-    ///
-    /// Draws a world with interest of each leaf from a seed. Then counts the lines and messages that would
-    /// cross links: until all interest is distributed, for each added or removed subscription, and for each
-    /// message, for several policies of the hubs. docs/decisions contains the results of the default world.
-    InterestSimulation(interest::Arguments),
     /// The engine's parts on one core: matcher, parser, shard; time and allocations
     Micro(micro::Arguments),
     /// Hubs: a broadcast to 64 to 100,000 consumers, against other crates and Pekko; merge, partition
@@ -167,7 +158,6 @@ fn main() -> Result<()> {
             servers::process::end_children_on_signals()?;
             leaf::run(&arguments)
         }
-        Command::InterestSimulation(arguments) => interest::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Schedulers(arguments) => schedulers::run(&arguments),
