@@ -436,12 +436,12 @@ fn deliver(
             *counts.entry(GROUP).or_default() += 1;
         }
     }
-    for (is_service, exporter, importer, subject, is_renamed) in links {
-        let (subject, name) = LINKS[*subject];
-        let name = if *is_renamed { name } else { subject };
+    for (is_service, exporter, importer, link, is_renamed) in links {
+        let (exported, name) = LINKS[*link];
+        let name = if *is_renamed { name } else { exported };
         let (from, to, at, there) = match is_service {
-            false => (subject, name, *exporter, *importer),
-            true => (name, subject, *importer, *exporter),
+            false => (exported, name, *exporter, *importer),
+            true => (name, exported, *importer, *exporter),
         };
         if at == account && is_match(from) {
             // The wildcard stands for the rest of the subject.
