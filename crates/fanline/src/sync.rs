@@ -7,7 +7,7 @@
 //!     cargo test --release -p fanline --lib loom
 //! ```
 //!
-//! All other unit tests fail under it: loom's types work only inside a model.
+//! All other unit tests fail with this flag: loom's types work only inside a model.
 #![allow(
     unused_imports,
     reason = "one set of names for the library and for its models"
@@ -41,7 +41,8 @@ mod exports {
 
 pub(crate) use exports::*;
 
-/// A cell whose users coordinate access themselves. Under loom, each call of `get` checks that they do.
+/// A cell whose users coordinate access themselves. Under loom, each call of `get` checks for concurrent
+/// access.
 pub(crate) struct SharedCell<T> {
     #[cfg(all(test, fanline_loom))]
     inner: loom::cell::UnsafeCell<T>,

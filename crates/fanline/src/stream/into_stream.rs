@@ -12,7 +12,8 @@ use crate::IntoObservable;
 /// The values of a source that cannot fail, as a stream; made by
 /// [`into_stream`](crate::ObservableExt::into_stream).
 ///
-/// Ends after the source's completion, and when the source is disposed of or its producer is dropped.
+/// The stream ends after the source's completion, and when the source is disposed of or its producer is
+/// dropped.
 /// Queued values are yielded first. Dropping the stream unsubscribes, and drops the queued values.
 ///
 /// [`next`](IntoStream::next) and `poll_next` are cancel safe: a value leaves the queue only when it is

@@ -14,8 +14,9 @@
 //!
 //! # Choose a policy
 //!
-//! A source emits whether or not a consumer is waiting. The policy determines what happens when the
-//! consumer is slower. It also determines the type of the items, so that a loss is never silent.
+//! A source emits whether or not a consumer is waiting. The policy determines what happens when the consumer
+//! is slower. It also determines the type of the items: a policy that reports losses or an overflow yields
+//! results.
 //!
 //! | requirement | policy | items | when the consumer is slow |
 //! | --- | --- | --- | --- |
