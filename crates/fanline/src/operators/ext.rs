@@ -389,7 +389,8 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Combining
 
-    /// Emits the latest values of both whenever either emits; ends with both. See [`CombineLatest`].
+    /// Emits the latest values of both sources whenever either emits; completes with both. See
+    /// [`CombineLatest`].
     fn combine_latest<B>(
         self,
         other: B,
@@ -474,7 +475,7 @@ pub trait ObservableExt: IntoObservable {
         FlatMapOn::new(self.into_observable(), scheduler, concurrent_max, f)
     }
 
-    /// Emits the values of both as they arrive. Completes when both have. See [`Merge`].
+    /// Emits the values of both sources as they arrive. Completes when both have. See [`Merge`].
     fn merge<B>(self, other: B) -> Merge<Self::Observable, B::Observable>
     where
         B: IntoObservable<Item = Self::Item, Error = Self::Error>,
@@ -501,8 +502,8 @@ pub trait ObservableExt: IntoObservable {
         SwitchAll::new(self.into_observable())
     }
 
-    /// Emits the values of the observable that `f` returns for the latest value, and unsubscribes the
-    /// previous one. Completes when source and latest have. See [`SwitchMap`].
+    /// Emits the values of the observable that `f` returns for the latest value, and unsubscribes from the
+    /// previous one. Completes when the source and the latest observable have. See [`SwitchMap`].
     fn switch_map<R, F>(self, f: F) -> SwitchMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
@@ -512,7 +513,7 @@ pub trait ObservableExt: IntoObservable {
         SwitchMap::new(self.into_observable(), f)
     }
 
-    /// Emits each value with the latest of `other`. Ends with this source. See [`WithLatestFrom`].
+    /// Emits each value with the latest value of `other`. Ends with this source. See [`WithLatestFrom`].
     fn with_latest_from<B>(
         self,
         other: B,
@@ -539,8 +540,8 @@ pub trait ObservableExt: IntoObservable {
         WithLatestFrom::new(self.into_observable(), other.into_observable(), f)
     }
 
-    /// Emits pairs of the first values of both, the second ones, and so on, until one of them ends. See
-    /// [`Zip`].
+    /// Emits pairs of the first values of both sources, the second values, and so on, until one source ends.
+    /// See [`Zip`].
     fn zip<B>(self, other: B) -> Zip<Self::Observable, B::Observable, Pair<Self::Item, B::Item>>
     where
         B: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
@@ -604,7 +605,7 @@ pub trait ObservableExt: IntoObservable {
         MapErr::new(self.into_observable(), f)
     }
 
-    /// Gives a source that cannot fail the error type of another. See [`WithErrorType`].
+    /// Adds an error type to a source that cannot fail. See [`WithErrorType`].
     fn with_error_type<E: 'static>(self) -> WithErrorType<Self::Observable, E>
     where
         Self: IntoObservable<Error = Infallible>,
@@ -671,7 +672,7 @@ pub trait ObservableExt: IntoObservable {
         BufferTime::new(self.into_observable(), period, usize::MAX, scheduler)
     }
 
-    /// Like [`buffer_time`](Self::buffer_time), and emits also when full. See [`BufferTime`].
+    /// Like [`buffer_time`](Self::buffer_time), and also emits every `count` values. See [`BufferTime`].
     fn buffer_time_or_count<C: Scheduler>(
         self,
         period: Duration,
