@@ -21,7 +21,8 @@ pub(super) trait Episode: Sized + Send + 'static {
 /// continues with it: a loop instead of a recursion.
 pub(super) struct Series<P> {
     state: Mutex<State<P>>,
-    /// Tells a source in a loop to stop. Relaxed suffices, because decisions are made under the lock.
+    /// Whether the series is closed, for a source that checks it in a loop. Relaxed suffices, because
+    /// decisions are made under the lock.
     closed: AtomicBool,
 }
 
@@ -90,7 +91,7 @@ impl<P: Episode> Series<P> {
         panicked.done = true;
     }
 
-    /// Closes the series: no episode follows.
+    /// Closes the series. No other episode starts.
     pub(super) fn close(&self) {
         drop(self.take_all());
     }

@@ -64,7 +64,8 @@ where
             f: self.f,
             latest: None,
         };
-        // `other` first: its available value is there for the first value of the source.
+        // `other` is subscribed to first: a value that it emits at once is available for the source's first
+        // value.
         join(self.source, self.other, stage, First::Right)
     }
 }
