@@ -6,7 +6,6 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 ///
 /// Calls the observer on a worker of `scheduler`, in order, with the end after the values.
 ///
-/// The emitting thread puts values into an unbounded queue and never waits. It clones values that are
 /// The emitting thread puts values into an unbounded queue and never waits. It clones values that are emitted
 /// by reference, for example by subjects. The worker empties the queue in bursts, one at a time. So the work
 /// moves to another thread, but is not spread over several. If the observer panics, the subscription ends,

@@ -62,8 +62,8 @@ impl<W: Worker> Alarm<W> {
     }
 }
 
-/// Subscribes `operator`, which owns the downstream observer, to `source`. Its alarm goes off on a worker of
-/// `scheduler`.
+/// Subscribes `operator`, which owns the downstream observer, to `source`. The operator's alarm goes off on a
+/// worker of `scheduler`.
 pub(super) fn timed<S, C, J>(source: S, scheduler: &C, operator: J) -> Guard
 where
     S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,

@@ -13,8 +13,7 @@ use crate::IntoObservable;
 /// [`into_stream`](crate::ObservableExt::into_stream).
 ///
 /// The stream ends after the source's completion, and when the source is disposed of or its producer is
-/// dropped.
-/// Queued values are yielded first. Dropping the stream unsubscribes, and drops the queued values.
+/// dropped. Queued values are yielded first. Dropping the stream unsubscribes, and drops the queued values.
 ///
 /// [`next`](IntoStream::next) and `poll_next` are cancel safe: a value leaves the queue only when it is
 /// yielded. After the end they return `None`.
