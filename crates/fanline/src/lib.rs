@@ -210,7 +210,8 @@
 //! delivers them. No thread waits. A call of `next` may therefore return before its value has reached any
 //! observer, or deliver values of other threads.
 //!
-//! The exclusive form cannot be re-entered, so it needs no queue. An observer would have to own the producer:
+//! The exclusive form cannot be re-entered, so it needs no queue. An observer would have to own the producer,
+//! which the compiler rejects:
 //!
 //! ```compile_fail,E0382
 //! let (mut tx, source) = fanline::subject::<u32>();
@@ -291,7 +292,7 @@
 //! ```
 //!
 //! An observer that is slow to read *retained* values delays nothing else, but costs memory: all values that
-//! are retained in the meantime stay until its replay is over.
+//! are retained in the meantime stay until this observer has read them.
 //!
 //! # Unsubscribe
 //!
@@ -447,7 +448,7 @@
 //!
 //! # Features
 //!
-//! None is enabled by default, and no runtime is needed: streams and futures work under any runtime.
+//! No feature is enabled by default, and no runtime is needed: streams and futures work under any runtime.
 //!
 //! - `tokio`: a scheduler on a tokio runtime, `TokioScheduler` in [`scheduler`].
 
@@ -489,7 +490,7 @@ pub use subject::{
     subject_with_error,
 };
 
-/// /// The flavors as types, for naming the type of a producer.
+/// The flavors as types, for naming the type of a producer.
 pub mod policy {
     pub use crate::subject::policy::{
         All, Current, Last, Many, ManyWithin, One, Policy, Publish, Within,
@@ -497,14 +498,14 @@ pub mod policy {
     pub use crate::subject::{Boxed, Inline};
 }
 
-/// /// The traits and functions that most programs need: `use fanline::prelude::*;`.
+/// The traits and functions that most programs need: `use fanline::prelude::*;`.
 pub mod prelude {
     pub use crate::{
         Guard, IntoObservable, Observable, ObservableExt, Observer, Scheduler, Worker, observer,
     };
 }
 
-/// /// Compiles the examples of README.md as doc tests.
+/// Compiles the examples of README.md as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

@@ -119,7 +119,7 @@ impl<T, E, O: Observer<T, E> + ?Sized> Observer<T, E> for Box<O> {
     }
 }
 
-/// An observer known only by the type of its values and errors; it may change threads.
+/// A boxed observer of any type. It may move to another thread.
 ///
 /// ```
 /// use fanline::{BoxObserver, Observer};

@@ -139,7 +139,7 @@ impl<O> Drop for Pinned<O> {
             // The observer cannot be dropped on this thread. Its own thread drops it when it ends.
             return;
         }
-        // An ending thread has already dropped the table, and the observer with it.
+        // If this thread is ending, it has already dropped the table, and the observer with it.
         let gone = PINNED.try_with(|table| {
             let mut table = table.borrow_mut();
             let gone = std::mem::replace(&mut table.slots[self.slot], Slot::Free);

@@ -1,4 +1,4 @@
-//! The only source of atomics and locks, so that loom can replace the standard library's.
+//! The atomics, locks, and threads of the library, so that loom can replace those of the standard library.
 //!
 //! Run the models with
 //!
@@ -69,8 +69,8 @@ impl<T> SharedCell<T> {
     }
 }
 
-/// Locks, and ignores poisoning. No user code runs under the library's locks, so a panic leaves their data
-/// consistent.
+/// Locks, and ignores poisoning. No user code runs under the library's locks, so a panic leaves the protected
+/// data consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()

@@ -207,7 +207,8 @@ impl Link {
     /// Stores the guard until the subscription is closed. If it is closed already, drops the guard.
     fn store_teardown(&self, guard: Guard) {
         let mut teardown = lock(&self.teardown);
-        // Under the lock: `close` sets the flag first and then looks for the guard under the lock.
+        // Checked under the lock, because `close` sets the flag first and then takes the guard under the
+        // lock.
         if self.is_closed() {
             drop(teardown);
             drop(guard);

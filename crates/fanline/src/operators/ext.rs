@@ -164,7 +164,7 @@ pub trait ObservableExt: IntoObservable {
         DistinctUntilChanged::new(self.into_observable())
     }
 
-    /// Emits each value unless `same` holds for it and the previous one. See [`DistinctUntilChangedBy`].
+    /// Emits each value unless `same` holds for it and the last emitted one. See [`DistinctUntilChangedBy`].
     fn distinct_until_changed_by<F>(self, same: F) -> DistinctUntilChangedBy<Self::Observable, F>
     where
         Self::Item: Clone + Send + 'static,
@@ -266,7 +266,7 @@ pub trait ObservableExt: IntoObservable {
         TakeWhile::new(self.into_observable(), predicate, false)
     }
 
-    /// Like [`take_while`](Self::take_while), with the first value for which it fails. See [`TakeWhile`].
+    /// Like [`take_while`](Self::take_while), and also emits the first value that fails. See [`TakeWhile`].
     fn take_while_inclusive<F>(self, predicate: F) -> TakeWhile<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
@@ -436,8 +436,8 @@ pub trait ObservableExt: IntoObservable {
         FlatMap::new(self.into_observable(), 1, f)
     }
 
-    /// Emits the values of the observable that `f` returns, and ignores values until it has completed.
-    /// Completes when both have. See [`ExhaustMap`].
+    /// Emits the values of the observable that `f` returns. Ignores values of this source until that
+    /// observable has completed. Completes when both have. See [`ExhaustMap`].
     fn exhaust_map<R, F>(self, f: F) -> ExhaustMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
@@ -459,7 +459,7 @@ pub trait ObservableExt: IntoObservable {
         FlatMap::new(self.into_observable(), concurrent_max, f)
     }
 
-    /// [`flat_map`](Self::flat_map) in parallel, on workers of `scheduler`. See [`FlatMapOn`].
+    /// Like [`flat_map`](Self::flat_map), but in parallel, on workers of `scheduler`. See [`FlatMapOn`].
     fn flat_map_on<C: Scheduler, R, F>(
         self,
         scheduler: C,
@@ -492,7 +492,7 @@ pub trait ObservableExt: IntoObservable {
         Race::new(self.into_observable(), other.into_observable())
     }
 
-    /// [`switch_map`](Self::switch_map) for a source that emits observables. See [`SwitchAll`].
+    /// Like [`switch_map`](Self::switch_map), for a source that emits observables. See [`SwitchAll`].
     fn switch_all(self) -> SwitchAll<Self::Observable>
     where
         Self::Item: IntoObservable<Error = Self::Error> + Clone + 'static,
@@ -787,7 +787,7 @@ pub trait ObservableExt: IntoObservable {
         ObserveOn::new(self.into_observable(), scheduler, None)
     }
 
-    /// [`observe_on`](Self::observe_on) with a bounded queue. See [`ObserveOn`].
+    /// Like [`observe_on`](Self::observe_on), with a bounded queue. See [`ObserveOn`].
     fn observe_on_with<C: Scheduler>(
         self,
         scheduler: C,
@@ -835,7 +835,7 @@ pub trait ObservableExt: IntoObservable {
         })
     }
 
-    /// [`publish`](Self::publish) through your own subject. See [`Connectable`].
+    /// Like [`publish`](Self::publish), through your own subject. See [`Connectable`].
     fn multicast<H>(self, subject: H) -> Connectable<Self::Observable, H>
     where
         H: Hub<Self::Item, Self::Error>,
@@ -961,7 +961,7 @@ pub trait ObservableExt: IntoObservable {
         IntoStream::new(self, policy)
     }
 
-    /// [`into_stream`](Self::into_stream) for a source that can fail. See [`TryIntoStream`].
+    /// Like [`into_stream`](Self::into_stream), for a source that can fail. See [`TryIntoStream`].
     fn try_into_stream<P: Policy>(self, policy: P) -> TryIntoStream<Self::Item, Self::Error, P>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,

@@ -79,7 +79,7 @@ where
     forward!(next, is_closed);
 }
 
-/// An action that runs once: at the end, or when the first of two guards is dropped.
+/// An action that runs once: at the end, or when the guard or the observer is dropped before.
 struct Once<F>(Mutex<Option<F>>);
 
 impl<F: FnOnce()> Once<F> {

@@ -12,8 +12,8 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// `concurrent_max` at a time; `usize::MAX` means no limit.
 ///
 /// `f` is called for each value at once. Observables beyond `concurrent_max` are queued without bound, and
-/// not subscribed to yet. Completes when the source and all observables have; fails with the first error.
-/// If `f` panics, it ends without a call to the observer. For parallel work see
+/// not subscribed to yet. Completes when the source and all observables have; fails with the first error. If
+/// `f` panics, the subscription ends without a call to the observer. For parallel work see
 /// [`flat_map_on`](crate::ObservableExt::flat_map_on).
 ///
 /// [`concat_map`](crate::ObservableExt::concat_map) subscribes to one observable at a time: it emits all

@@ -44,7 +44,7 @@ struct Shared<S: Stage> {
 }
 
 struct Cell<S: Stage> {
-    /// Boxed, so that taking it out moves only a pointer. `None` while a caller is inside, and after the
+    /// Boxed, so that taking it out moves only a pointer. `None` while a caller works on it, and after the
     /// end.
     stage: Option<Box<S>>,
     /// Empty whenever the stage is present.

@@ -7,7 +7,8 @@ use crate::Guard;
 use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
-/// A source to subscribe to, with the observer and the state that determines the next source.
+/// One step of a [`Series`]: a source to subscribe to, with the observer and the state that determines the
+/// next source.
 ///
 /// It owns the observer and moves into the subscription, so nothing is shared and no value takes a lock.
 /// When its source ends and another must follow, pass the next episode to [`Series::follow`].

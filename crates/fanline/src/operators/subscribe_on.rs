@@ -46,7 +46,7 @@ impl<S, C> SubscribeOn<S, C> {
     }
 
     /// Also unsubscribes from the source on the scheduler, for sources whose guards must be dropped there.
-    /// The source still sees at once, by [`is_closed`](Observer::is_closed), that it can stop.
+    /// [`is_closed`](Observer::is_closed) still returns `true` at once, so that the source can stop.
     #[must_use]
     pub fn and_unsubscribe(mut self) -> Self {
         self.unsubscribe = true;

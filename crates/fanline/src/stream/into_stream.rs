@@ -201,7 +201,7 @@ impl<T, P: Policy> Stream for IntoStream<T, P> {
         self.get_mut().poll_item(context)
     }
 
-    /// At least the queued values; the number of later ones is unknown.
+    /// Returns at least the number of queued values; the number of later ones is unknown.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.receiver.ready(), None)
     }
@@ -214,7 +214,7 @@ impl<T, E, P: Policy> Stream for TryIntoStream<T, E, P> {
         self.get_mut().poll_item(context)
     }
 
-    /// At least the queued values; the number of later ones is unknown.
+    /// Returns at least the number of queued values; the number of later ones is unknown.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.receiver.ready(), None)
     }

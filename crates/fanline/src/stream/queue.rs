@@ -93,7 +93,8 @@ struct State<T, E> {
     passed: u64,
     /// Size of the consumer's last batch: an upper bound of its unread values.
     batch: usize,
-    /// Positions of missing values, in order; at most one per queued value and one behind the last.
+    /// Gaps where values are missing, in order: at most one before each queued value, and one behind the
+    /// last.
     gaps: VecDeque<Gap>,
     lost: u64,
     end: Option<End<E>>,
@@ -475,7 +476,7 @@ impl<T: Clone, E: Clone> Observer<T, E> for Sender<T, E> {
 }
 
 impl<T, E> Drop for Sender<T, E> {
-    /// Ends the stream when the source goes away, with or without an end.
+    /// Ends the stream when the source drops its observer, with or without an end.
     fn drop(&mut self) {
         self.finish();
     }
@@ -523,7 +524,7 @@ impl<T, E> Receiver<T, E> {
 
 impl<T, E> Drop for Receiver<T, E> {
     fn drop(&mut self) {
-        // First, so that a source that waits for room continues and can be unsubscribed.
+        // Closed first, so that a source that waits for room continues and can be unsubscribed.
         self.queue.close();
         self.guard = Guard::closed();
     }

@@ -117,7 +117,8 @@ where
         }
     }
 
-    /// Returns the body, if it belongs to this run.
+    /// Takes the body for a run. Returns `None` if the task is over, or if the previous run is still on the
+    /// stack.
     fn begin(&self) -> Option<Body<S, O, W>> {
         let mut phase = lock(&self.phase);
         match phase.take() {
@@ -191,7 +192,7 @@ where
         next
     }
 
-    /// Schedules the next run. Returns the body if the worker has tried to start it at once.
+    /// Schedules the next run. If the worker has called it at once, returns the body to this run.
     fn schedule_next(self: &Arc<Self>, worker: &W) -> Option<Body<S, O, W>> {
         self.clone().schedule(worker);
         let mut phase = lock(&self.phase);

@@ -300,7 +300,7 @@ impl<T: Clone, E: Clone> Observer<T, E> for Last<T, E> {
 }
 
 impl<T, E> Drop for Last<T, E> {
-    /// Ends the queue when the source goes away without an end.
+    /// Ends the queue when the source drops its observer without an end.
     fn drop(&mut self) {
         self.send();
     }

@@ -85,8 +85,8 @@ impl Combiner {
         // Release: before the next holder.
         #[cfg(not(all(test, fanline_loom)))]
         self.state.store(FREE, Ordering::Release);
-        // loom lets a store come between a read-modify-write and the value it has read, which no machine
-        // does. The result of the swap is not used.
+        // loom may order a plain store between the read and the write of another thread's read-modify-write,
+        // which no machine does. So models use a swap, and ignore its result.
         #[cfg(all(test, fanline_loom))]
         self.state.swap(FREE, Ordering::Release);
     }
@@ -122,7 +122,7 @@ impl Combiner {
 
     /// Sets the state to `TAKEN`, before the holder reads the queue.
     pub(super) fn begin_round(&self) {
-        // Acquire: after the threads that have queued; they have also held the queue's lock.
+        // Acquire: after the threads that announced emissions; they have also held the queue's lock.
         self.state.swap(TAKEN, Ordering::Acquire);
     }
 

@@ -191,7 +191,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         // observers are called.
         let call = |entry: &mut L| entry.next(unsafe { slot.as_ref() });
         if P::COUNTED && needs_drop::<T>() && self.policy.count_max() == 0 {
-            // The value is evicted as soon as it has been emitted.
+            // The policy retains no value, so this one is evicted right after its emission.
             self.fan_out(call);
             self.control.lock().must_evict = true;
             return self.leave_tidily();
@@ -283,13 +283,13 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         control.admit_waiting(unsafe { &mut *self.gate.list() });
         control.end = Some(end.clone());
         control.must_evict = P::STORES;
-        // Stays raised, so that every later emission finds the end.
+        // The signal stays raised, so that every later emission finds the end.
         self.gate.signal();
         self.observers.store(0, Ordering::Relaxed);
         if !P::STORES {
             return Some(None);
         }
-        // SAFETY: with the lock held, no other thread reaches the store while the emitter is calling.
+        // SAFETY: with the lock held, no other thread accesses the store while the emitter is calling.
         let store = unsafe { &mut *self.gate.store() };
         store.trim(&self.policy, now);
         if !P::HOLDS_BACK {
@@ -381,7 +381,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     }
 
     /// Calls each observer that was present at the start, unless it has left in the meantime. Removes
-    /// observers that report to be closed, and those that panic.
+    /// observers that report that they are closed, and those that panic.
     // The rare paths compute the index again and set a flag in memory. So the loop needs registers only for
     // its position and its end.
     #[inline(always)]
@@ -524,7 +524,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
         let mut values = Evicted::Nothing;
         if P::STORES && std::mem::take(&mut control.must_evict) {
-            // SAFETY: with the lock held, no other thread reaches the store while the emitter is not
+            // SAFETY: with the lock held, no other thread accesses the store while the emitter is not
             // storing.
             let store = unsafe { &mut *self.gate.store() };
             store.trim_by_count(&self.policy);
@@ -601,8 +601,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         Guard::closed()
     }
 
-    /// Returns whether a value may have expired by the exact time although it has not by `now`. The emitter
-    /// must be halted.
+    /// Returns whether a value may have expired by the exact time although it has not expired by `now`. The
+    /// emitter must be halted.
     fn may_expire(&self, now: Time) -> bool {
         // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &*self.gate.store() };

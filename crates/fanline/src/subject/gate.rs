@@ -60,7 +60,7 @@ pub(super) struct Gate<S, L> {
     list: SharedCell<List<L>>,
 }
 
-// SAFETY: the rules above give access to the cells to one thread at a time.
+// SAFETY: by the rules in the module's documentation, one thread at a time has access to the cells.
 unsafe impl<S: Send, L: Send> Sync for Gate<S, L> {}
 
 impl<S, L: Vacant> Gate<S, L> {

@@ -361,7 +361,7 @@ impl<T, E> Local<T, E> {
     }
 
     /// Calls each observer that was present at the start, unless it has left in the meantime. Removes
-    /// observers that report to be closed, and those that panic.
+    /// observers that report that they are closed, and those that panic.
     #[inline]
     fn fan_out(&self, mut call: impl FnMut(&mut Entry<T, E>) -> bool) -> Option<Panic> {
         // Relaxed: the keys are read under the lock. If the flag is seen late, the next emission removes

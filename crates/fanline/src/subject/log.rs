@@ -202,7 +202,7 @@ impl<T> Log<T> {
         self.chunks.push_back(chunk);
     }
 
-    /// Frees chunks without values; the last chunk is still written to.
+    /// Frees chunks without values, except the last one, which is still written to.
     fn release_chunks(&mut self) {
         while self.chunks.len() > 1 && self.memory_from - self.base >= self.slots {
             self.spare = self.chunks.pop_front();

@@ -98,7 +98,7 @@ impl<C> Deref for SpinGuard<'_, C> {
 impl<C> DerefMut for SpinGuard<'_, C> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut C {
-        // SAFETY: as above, and the reference is as unique as that to `self`.
+        // SAFETY: locked, and `&mut self` makes the reference unique.
         unsafe { &mut *self.spin_lock.content.get() }
     }
 }

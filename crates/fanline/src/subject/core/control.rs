@@ -42,7 +42,7 @@ impl<E, L: Vacant> Control<E, L> {
         }
     }
 
-    /// Adds an entry to those that wait for the list. Returns the key for its guard.
+    /// Adds an entry to the waiting ones. Returns the key for its guard.
     #[inline(always)]
     pub(super) fn wait(&mut self, entry: L) -> u64 {
         let (slot, key) = self.slots.reserve();
@@ -51,7 +51,7 @@ impl<E, L: Vacant> Control<E, L> {
         key
     }
 
-    /// Adds an entry to the list, behind those that wait. Returns the key for its guard.
+    /// Adds an entry to the list, after all waiting entries. Returns the key for its guard.
     #[inline(always)]
     pub(super) fn join(&mut self, list: &mut List<L>, entry: L) -> u64 {
         if !self.waiting.is_empty() {

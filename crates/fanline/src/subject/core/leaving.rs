@@ -79,7 +79,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                     let list = unsafe { &mut *self.gate.list() };
                     // Done first, because compaction treats all entries of the list as subscribed.
                     control.remove_leaving(list, &mut removed.others);
-                    // The observer has been removed with all others if the subject was disposed of.
+                    // If the subject was disposed of, `remove_leaving` has removed this observer too.
                     let still = control.slots.find(key).is_some();
                     removed.observer = still.then(|| control.remove_listed(list, slot));
                     control.compact_if_many(list);

@@ -52,7 +52,7 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         if self.next.is_none() && !frozen {
             // SAFETY: the emitter is halted and the lock is held.
             unsafe { (*core.gate.store()).trim(&core.policy, now) };
-            // Evicted after the replay, here or by the emitter.
+            // The values are evicted after the replay: by `finish`, or by the emitter if it is calling.
             control.must_evict |= halted == Halted::Calling;
         }
         // SAFETY: as above.
