@@ -37,8 +37,7 @@ enum Parts {
         registry: Weak<dyn Registry>,
         key: u64,
     },
-    /// A registration with a strong reference, for registries that drop the user's values without waiting for
-    /// their guards.
+    /// A strong reference, for a registry that drops the user's values even while guards exist.
     Joined {
         registry: Arc<dyn Registry>,
         key: u64,
@@ -52,7 +51,7 @@ pub(crate) trait Registry: Send + Sync {
     /// Undoes the registration, if it still exists.
     fn remove(&self, key: u64);
 
-    /// Undoes the registration for a guard that owns a reference to the registry, and releases that
+    /// Undoes the registration for a guard with a strong reference to the registry, and releases the
     /// reference.
     fn remove_last(self: Arc<Self>, key: u64) {
         self.remove(key);

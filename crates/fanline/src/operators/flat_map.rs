@@ -136,8 +136,7 @@ where
         while let Some(key) = upstreams.reserve() {
             let shared = Arc::clone(self);
             let guard = inner.subscribe_with(self.funnel.inlet(move |funnel| {
-                // `finish` returns `false` during the subscription. Then the loop below continues with the
-                // next source.
+                // `finish` returns `false` during the subscription; then the loop below continues.
                 if funnel.upstreams().finish(key)
                     && let Some(next) = shared.inner_complete()
                 {

@@ -37,8 +37,7 @@ pub(super) struct Gate<S: Stage> {
 
 struct Shared<S: Stage> {
     cell: Mutex<Cell<S>>,
-    /// Whether the gate is closed, for a source that checks it in a loop. Relaxed suffices, because decisions
-    /// are made under the lock.
+    /// Whether the gate is closed, for sources in a loop. Relaxed: decisions are made under the lock.
     over: AtomicBool,
     upstreams: Upstreams,
 }
@@ -108,8 +107,7 @@ impl<S: Stage> Gate<S> {
         });
     }
 
-    /// Queues a message for the caller that has the stage, or handles it if the gate has become free
-    /// meanwhile.
+    /// Queues a message for the caller that has the stage, or handles it if the gate has become free.
     #[cold]
     fn enqueue(&self, message: S::Message) {
         let mut cell = lock(&self.shared.cell);
@@ -212,8 +210,7 @@ impl<S: Stage> Shared<S> {
     }
 }
 
-/// The stage while a caller works on it. Dropping it with the stage closes the gate: after the end, or by a
-/// panic.
+/// The stage while a caller works on it. If it is still inside at the drop, the drop closes the gate.
 struct StageGuard<'a, S: Stage> {
     shared: &'a Shared<S>,
     stage: Option<Box<S>>,

@@ -239,8 +239,7 @@ impl<S, H> Drop for Ticket<S, H> {
 }
 
 struct Counted<S, H, O> {
-    // Fields are dropped in this order: first the observer, then the ticket, which may unsubscribe the
-    // source.
+    // Fields are dropped in this order. The ticket, which may unsubscribe the source, is the last.
     observer: O,
     _ticket: Ticket<S, H>,
 }

@@ -143,8 +143,7 @@ impl Backoff {
         Self { attempts, ..self }
     }
 
-    /// Resets the number of failed attempts after each value, for long-lived sources with occasional
-    /// failures.
+    /// Resets the number of failed attempts after each value, for sources that fail only occasionally.
     #[must_use]
     pub const fn anew_after_value(self) -> Self {
         Self {

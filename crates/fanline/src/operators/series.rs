@@ -22,8 +22,7 @@ pub(super) trait Episode: Sized + Send + 'static {
 /// continues with it: a loop instead of a recursion.
 pub(super) struct Series<P> {
     state: Mutex<State<P>>,
-    /// Whether the series is closed, for a source that checks it in a loop. Relaxed suffices, because
-    /// decisions are made under the lock.
+    /// Whether the series is closed, for sources in a loop. Relaxed: decisions are made under the lock.
     closed: AtomicBool,
 }
 

@@ -91,8 +91,7 @@ where
 /// The progress of the subscription. The observer owns it. The scheduled action owns the observer, and passes
 /// it to the source.
 struct Subscription<W> {
-    /// Whether the guard was dropped. The source's thread reads this after each value. Relaxed: it protects
-    /// no data.
+    /// Whether the guard was dropped; the source reads it after each value. Relaxed: it protects no data.
     cancelled: AtomicBool,
     stage: Mutex<Stage>,
     unsubscribe_on: Option<W>,
@@ -138,8 +137,7 @@ impl<W: Worker> Subscription<W> {
         let mut stage = lock(&self.stage);
         if matches!(&*stage, Stage::Over) {
             drop(stage);
-            // The guard was dropped meanwhile. This is the scheduler's thread, so `unsubscribe_on` is not
-            // needed.
+            // The guard was dropped meanwhile. This thread is the scheduler's, as for `unsubscribe_on`.
             drop(source);
             return;
         }

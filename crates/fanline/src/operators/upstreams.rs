@@ -11,14 +11,12 @@ use crate::{Guard, Observer};
 /// are closed.
 ///
 /// A key is reserved before the subscription and its guard is set afterward, because a source may end during
-/// the subscription. Either of `set` and `finish` may come first; the second call sees the first. A guard
-/// that is set after its key was finished, or after all were closed, is dropped at once. Guards are dropped
-/// outside the lock.
+/// the subscription. `set` and `finish` may come in either order. A guard that is set after its key was
+/// finished, or after all were closed, is dropped at once. Guards are dropped outside the lock.
 #[derive(Default)]
 pub(super) struct Upstreams {
     slots: Mutex<Slots>,
-    /// Whether all are closed, for a source that checks it in a loop. Relaxed suffices, because decisions are
-    /// made under the lock.
+    /// Whether all are closed, for sources in a loop. Relaxed: decisions are made under the lock.
     closed: AtomicBool,
 }
 

@@ -64,8 +64,7 @@ where
             f: self.f,
             latest: None,
         };
-        // `other` is subscribed to first: a value that it emits at once is available for the source's first
-        // value.
+        // `other` is subscribed to first, so that a value that it emits at once is not too late.
         join(self.source, self.other, stage, First::Right)
     }
 }

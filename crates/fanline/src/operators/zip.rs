@@ -96,7 +96,7 @@ impl<T> Side<T> {
         self.complete && self.unpaired.is_empty()
     }
 
-    /// Returns whether the source was dropped and all its values are paired, so neither a pair nor an end can
+    /// Returns whether the source was dropped and its values are paired: neither a pair nor an end can
     /// follow.
     fn is_lost(&self) -> bool {
         self.gone && self.unpaired.is_empty()

@@ -15,8 +15,7 @@
 //! # Choose a policy
 //!
 //! A source emits whether or not a consumer is waiting. The policy determines what happens when the consumer
-//! is slower. It also determines the type of the items: a policy that reports losses or an overflow yields
-//! results.
+//! is slower. It also determines the type of the items: results if it reports losses or an overflow.
 //!
 //! | requirement | policy | items | when the consumer is slow |
 //! | --- | --- | --- | --- |

@@ -190,8 +190,7 @@ impl std::fmt::Display for Lagged {
 
 impl std::error::Error for Lagged {}
 
-/// The error of a stream with [`Bounded::fail`] whose queue was full when a value arrived. It is the last
-/// item.
+/// The last item of a stream with [`Bounded::fail`] whose queue was full when a value arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Overflow;
 

@@ -93,8 +93,7 @@ struct State<T, E> {
     passed: u64,
     /// Size of the consumer's last batch: an upper bound of its unread values.
     batch: usize,
-    /// Gaps where values are missing, in order: at most one before each queued value, and one behind the
-    /// last.
+    /// Gaps where values are missing, in order: at most one before each queued value and one at the end.
     gaps: VecDeque<Gap>,
     lost: u64,
     end: Option<End<E>>,

@@ -108,7 +108,7 @@ macro_rules! sink {
             }
 
             fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
-                // `poll_ready` has checked for the end. If the subject has ended since then, it ignores the
+                // `poll_ready` has checked for the end. A subject that has ended since then ignores the
                 // value.
                 $name::next(&self, value);
                 Ok(())

@@ -45,8 +45,7 @@ struct Task<S, O, W> {
     phase: Mutex<Phase<S, O, W>>,
     /// Notified at the end of a run.
     over: Condvar,
-    /// Whether the task was cancelled; checked between two values. Relaxed: it only ends a run early; `phase`
-    /// decides.
+    /// Whether the task was cancelled; read between two values. Relaxed: it only ends a run early.
     cancelled: AtomicBool,
 }
 
@@ -117,8 +116,7 @@ where
         }
     }
 
-    /// Takes the body for a run. Returns `None` if the task is over, or if the previous run is still on the
-    /// stack.
+    /// Takes the body for a run; `None` if the task is over or the previous run is still on the stack.
     fn begin(&self) -> Option<Body<S, O, W>> {
         let mut phase = lock(&self.phase);
         match phase.take() {

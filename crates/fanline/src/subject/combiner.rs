@@ -18,8 +18,7 @@
 //! `contended` set and announces the queued emission itself. If it comes before, the thread that executed the
 //! fence finds access free and acquires it. A holder that clears `contended` must check the queue again.
 //! Between the store and the announcement, access is free although an emission is queued. A thread that
-//! acquires access at that moment must check whether it has queued an emission itself, which must be emitted
-//! first.
+//! acquires access at that moment must check whether its own emission is queued, which comes first.
 
 use crate::fence::Fences;
 use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -100,8 +99,7 @@ impl Combiner {
         if uncontended >= UNCONTENDED_MIN && can_release_plainly(self.fences) {
             self.contended.store(false, Ordering::Relaxed);
             // The caller retains access and checks the queue. A previous holder may have overwritten `QUEUED`
-            // and not yet checked `contended`, which it now finds cleared, so it will not announce the
-            // emission.
+            // and will now find `contended` cleared, so it will not announce the emission.
             return false;
         }
         self.release_unless_queued()

@@ -153,8 +153,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     #[inline(always)]
     pub(super) fn next(&self, value: T) -> Option<Panic> {
         let now = self.now();
-        // There are two calls of `pass_on` on purpose: inlined, each skips the checks that only the other
-        // needs.
+        // Two calls of `pass_on` on purpose: inlined, each skips the checks that only the other needs.
         let alone = self.enter();
         if alone.is_some() {
             self.pass_on(value, now, alone)
@@ -457,9 +456,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if gone.is_empty() {
                 return;
             }
-            // Dropping an observer runs user code that may unsubscribe further observers, so the loop
-            // repeats. `discard` ignores a panic of a destructor; otherwise the observer that was just called
-            // would be removed for it.
+            // Dropping an observer runs user code that may unsubscribe others, so the loop repeats. A panic
+            // of its destructor is ignored; otherwise the observer that was just called would be removed for
+            // it.
             gone.into_iter().for_each(discard);
         }
     }
@@ -740,8 +739,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             store.trim(&self.policy, now);
         }
         if halted == Halted::Calling {
-            // The emitter evicts them after its calls, because the value that is being emitted may be among
-            // them.
+            // The emitter evicts them after its calls, because one of them may be the current value.
             control.must_evict = true;
             return Evicted::Nothing;
         }

@@ -51,9 +51,8 @@ pub(super) struct Gate<S, L> {
     /// 1 if the emitter has to take the lock, otherwise 0; checked between two observers. It is a byte so
     /// that one instruction combines it with the observer's result.
     signal: AtomicU8,
-    /// Like `signal`, but always set if the fences are symmetric, because the emitter must then execute a
-    /// full fence before it checks the signal. With asymmetric fences the emitter checks only this word
-    /// before an emission.
+    /// Like `signal`, but always set if the fences are symmetric: the emitter must then execute a full fence
+    /// before it checks the signal. With asymmetric fences it checks only this word before an emission.
     look: AtomicBool,
     fences: Fences,
     store: SharedCell<S>,

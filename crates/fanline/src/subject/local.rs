@@ -177,8 +177,8 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
     }
 
     /// Subscribes an observer. The guard may move to another thread. If it is dropped there, the observer is
-    /// removed before the next emission. On another thread, the guard's `is_closed` does not notice that an
-    /// observer has closed itself.
+    /// removed before the next emission. There, `is_closed` of the guard misses that an observer closed
+    /// itself.
     pub fn subscribe_with(&self, mut observer: impl Observer<T, E> + 'static) -> Guard {
         if observer.is_closed() {
             return Guard::closed();
@@ -413,9 +413,9 @@ impl<T, E> Local<T, E> {
             if removed.is_empty() {
                 return;
             }
-            // Dropping an observer runs user code that may unsubscribe further observers, so the loop
-            // repeats. A panic of a destructor is ignored; otherwise the observer that was just called would
-            // be removed for it.
+            // Dropping an observer runs user code that may unsubscribe others, so the loop repeats. A panic
+            // of its destructor is ignored; otherwise the observer that was just called would be removed for
+            // it.
             for entry in removed {
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(entry)));
             }

@@ -19,8 +19,8 @@ use std::ptr::NonNull;
 const CHUNK_SLOTS_MAX: usize = 2048;
 /// Minimum number of values per chunk if their number is bounded, so that changing chunks costs little.
 const CHUNK_SLOTS_MIN: usize = 64;
-/// Maximum size of a chunk in bytes, for an unbounded and a bounded number of values. At least four values
-/// fit, whatever their size.
+/// Maximum size of a chunk in bytes, without and with a bound for the number of values. It is exceeded only
+/// to hold four large values.
 const CHUNK_BYTES_MAX: usize = 2 << 20;
 const RING_CHUNK_BYTES_MAX: usize = 4096;
 
@@ -36,8 +36,7 @@ pub(super) struct Log<T> {
     memory_from: usize,
     /// Position of the oldest value that is retained for late subscribers.
     first: usize,
-    /// The last chunk: the address of its slots, the position of its first slot, the number of slots in use,
-    /// and the number of all slots.
+    /// The last chunk: the address of its slots, the position of the first, the number in use, and of all.
     tail: NonNull<T>,
     tail_base: usize,
     used: usize,

@@ -23,9 +23,8 @@ pub(super) struct Shared<T, E, P: Rules> {
     owner: Arc<Owner<T, E, P, Boxed<T, E>>>,
     combiner: Combiner,
     queue: Mutex<Vec<Emission<T, E>>>,
-    /// Whether the queue has emissions; written under its lock. Access may be free for a moment although this
-    /// is set (see [`Combiner`]). A thread that then acquires access must not overtake its own queued
-    /// emission.
+    /// Whether the queue has emissions; written under its lock. Access may be free for a moment all the same
+    /// (see [`Combiner`]). A thread that then acquires it must not overtake its own queued emission.
     has_queued: AtomicBool,
     /// Empty between slices; its memory is reused.
     scratch: Mutex<Vec<T>>,

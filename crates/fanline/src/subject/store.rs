@@ -78,8 +78,7 @@ impl<T> Store<T> {
         if P::TIMED && (now > self.last_stamp || self.begins_run) {
             evicted = self.begin_run(policy, now);
         }
-        // Values that would not be retained are not appended, unless a reader has pinned the log and must
-        // receive all.
+        // Values that would not be retained are not appended, unless a reader that pins the log needs them.
         let count = if P::COUNTED && !self.log.is_pinned() {
             values.len().min(policy.count_max())
         } else {

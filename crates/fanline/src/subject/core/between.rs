@@ -20,8 +20,7 @@ fn subscribe<P: Rules>(
     core.subscribe(Boxed::new(observer(record)))
 }
 
-/// The story: an observer unsubscribed at that moment. When the next one unsubscribed, the first counted as
-/// subscribed again.
+/// The story: an observer unsubscribed then. When the next one did, the first counted as subscribed again.
 #[test]
 fn observer_removed_as_emission_ends_is_not_called_again() {
     let owner = Subject::new(Publish, Fences::detect());

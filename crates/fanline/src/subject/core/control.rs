@@ -104,8 +104,7 @@ impl<E, L: Vacant> Control<E, L> {
         list.compact(|slot, index| slots.set(slot, SlotState::Listed(index)));
     }
 
-    /// Compacts the list if it has many vacancies. A few may stay, because they cost nothing between
-    /// emissions.
+    /// Compacts the list if it has many vacancies. A few may stay; they cost nothing between emissions.
     #[inline(always)]
     pub(super) fn compact_if_many(&mut self, list: &mut List<L>) {
         let slots = &mut self.slots;

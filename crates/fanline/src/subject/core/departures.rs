@@ -22,8 +22,7 @@ impl Departures {
         }
     }
 
-    /// Returns the current count. Call this with the control locked, and [`wait`](Self::wait) without that
-    /// lock.
+    /// Returns the current count. Read it with the control locked; [`wait`](Self::wait) without that lock.
     pub(super) fn so_far(&self) -> usize {
         *lock(&self.number)
     }

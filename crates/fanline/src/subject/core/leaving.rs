@@ -104,8 +104,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         control.waiters += 1;
         while control.slots.find(key).is_some() && !self.gate.is_calling_here() {
             if self.gate.halt(&mut control.fenced) == Halted::Idle {
-                // The emission ended without another check of the signal, so this thread removes the
-                // observer.
+                // The emission ended without another check of the signal; this thread removes the observer.
                 // SAFETY: the emitter is idle and cannot begin.
                 control.remove_leaving(unsafe { &mut *self.gate.list() }, &mut removed);
                 break;
